@@ -36,7 +36,9 @@ _ROWS: Final = (
         "body_required", 400, "Send a JSON body with Content-Type: application/json (UTF-8)."
     ),
     ErrorCode(
-        "document_path_invalid", 400, "A document path is not under this entity's and claim's prefix."
+        "document_path_invalid",
+        400,
+        "A document path is not under this entity's and claim's prefix.",
     ),
     ErrorCode("document_not_uploaded", 400, "A referenced document is not in storage yet."),
     ErrorCode("connect_token_invalid", 400, "This connect link is not valid."),
@@ -51,7 +53,9 @@ _ROWS: Final = (
     ErrorCode("auth_revoked", 401, "This API key or its partner has been revoked."),
     ErrorCode("auth_bad_secret", 401, "The key id or the secret of this API key is wrong."),
     ErrorCode(
-        "auth_partner_not_approved", 403, "This partner has not been approved by the service's team."
+        "auth_partner_not_approved",
+        403,
+        "This partner has not been approved by the service's team.",
     ),
     ErrorCode("entity_not_owned", 403, "Your account has no connection to this entity."),
     ErrorCode("partner_disconnected", 403, "This entity has disconnected your account."),
@@ -71,9 +75,7 @@ _ROWS: Final = (
     ),
     ErrorCode("rate_limited", 429, "Too many requests.", retry=_AFTER),
     ErrorCode("internal_error", 500, "Internal error", retry=_BACKOFF),
-    ErrorCode(
-        "service_unavailable", 503, "A dependency is briefly unavailable.", retry=_AFTER
-    ),
+    ErrorCode("service_unavailable", 503, "A dependency is briefly unavailable.", retry=_AFTER),
     ErrorCode(
         "document_verification_failed",
         503,
@@ -100,7 +102,7 @@ ERRORS: Final[Mapping[str, ErrorCode]] = {row.code: row for row in _ROWS}
 """Every code that the service answers with, in the order of the contract's table."""
 
 
-class Refusal(Exception):  # noqa: N818 - a refusal is an answer, not a fault of ours
+class Refusal(Exception):
     """A request is refused with a code of the table; nothing was written."""
 
     def __init__(

@@ -9,6 +9,8 @@ from uuid import UUID
 CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 """Crockford's base32 in lower case: no i, l, o or u, so ids survive being read aloud."""
 
+BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
 NewId = Callable[[str, datetime], str]
 """Draws a new id for a prefix and a moment: `clm_` + 26 characters."""
 
@@ -38,6 +40,15 @@ def stream_id(*parts: str) -> UUID:
     value = value & ~(0xF << 76) | 0x8 << 76
     value = value & ~(0x3 << 62) | 0x2 << 62
     return UUID(int=value)
+
+
+def base62(value: int, characters: int) -> str:
+    """Write a number in base62, its lowest digits if there is no room for all."""
+    digits: list[str] = []
+    for _ in range(characters):
+        value, digit = divmod(value, 62)
+        digits.append(BASE62[digit])
+    return "".join(reversed(digits))
 
 
 def _base32(value: int) -> str:

@@ -1,0 +1,1 @@
+"""Claims: creating, replaying, moving; the hand-over of their first message."""

@@ -1,0 +1,1 @@
+"""Who may act for whom: connect links, connections, access."""

@@ -1,0 +1,1 @@
+"""The event ledger: sealed events, appended idempotently, numbered after they commit."""

@@ -1,0 +1,1 @@
+"""Businesses that partners bring, new to the service."""

@@ -1,0 +1,1 @@
+"""Partner accounts, their settings and their API keys."""

@@ -1,0 +1,1 @@
+"""HTTP: the gate, bodies, answers, errors, documentation."""

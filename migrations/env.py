@@ -1,0 +1,23 @@
+"""Alembic's entry point: one transaction, one migrator at a time, bounded waits."""
+
+from alembic import context
+from sqlalchemy import create_engine, pool
+from sqlalchemy.engine import make_url
+
+MIGRATION_LOCK = 7_236_801_172_605_581
+"""An arbitrary constant: the advisory lock that keeps two migrators from running at once."""
+
+
+def upgrade() -> None:
+    """Connect as the owner and apply what is missing."""
+    url = make_url(context.config.attributes["database_url"]).set(drivername="postgresql+psycopg")
+    engine = create_engine(url, poolclass=pool.NullPool)
+    with engine.connect() as connection, connection.begin():
+        connection.exec_driver_sql(f"select pg_advisory_xact_lock({MIGRATION_LOCK})")
+        connection.exec_driver_sql("set local lock_timeout = '5s'")
+        context.configure(connection=connection, version_table_schema="public")
+        with context.begin_transaction():
+            context.run_migrations()
+
+
+upgrade()

@@ -1,0 +1,1 @@
+"""The claims that partners created, newest first (ledgers live and test, inline)."""

@@ -1,0 +1,2 @@
+-- One claim.
+select * from ledger.claim_list where claim_id = $1

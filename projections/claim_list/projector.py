@@ -1,0 +1,44 @@
+"""From facts about claims to the rows that `GET /claims` lists."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from service.claims.events import STAGES, ClaimCreated, ClaimStageChanged
+from service.ledger.events import Recorded
+from service.ledger.ledger import Write
+from service.ledger.sql import Sql
+
+_INSERT = Sql("projections.claim_list", "insert")
+_SET_STAGE = Sql("projections.claim_list", "set_stage")
+
+
+class ClaimListProjector:
+    """Table `claim_list`. It holds nothing personal: an entity's name is joined when it is read."""
+
+    name = "claim_list"
+    version = 1
+
+    def project(self, recorded: Recorded) -> Iterable[Write]:
+        """Answer what this event changes."""
+        match recorded.event:
+            case ClaimCreated() as event:
+                yield Write(
+                    _INSERT,
+                    (
+                        event.claim_id,
+                        recorded.append_id,
+                        recorded.stream_id,
+                        event.partner_id,
+                        event.entity_id,
+                        event.partner_claim_id,
+                        event.partner_user_id,
+                        msgspec.json.encode(event.partner_invoice_ids).decode(),
+                        STAGES[0],
+                        recorded.meta.at,
+                    ),
+                )
+            case ClaimStageChanged(claim_id=claim_id, stage=stage):
+                yield Write(_SET_STAGE, (claim_id, stage))
+            case _:
+                pass

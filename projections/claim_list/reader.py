@@ -1,0 +1,65 @@
+"""`GET /claims`: one round trip a page, whatever the number of claims."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from service.errors import Refusal, invalid
+from service.ledger.database import Database, Row
+from service.ledger.sql import Sql
+
+_PAGE = Sql("projections.claim_list", "page")
+_PAGE_OF_USER = Sql("projections.claim_list", "page_of_user")
+_BY_ID = Sql("projections.claim_list", "by_id")
+
+
+class ClaimPage(NamedTuple):
+    """A page: the rows of claims, the entity's name and state, and the next page's token."""
+
+    claims: list[Row]
+    name: str
+    disconnected_at: datetime | None
+    next_page_token: str | None
+
+
+class ClaimListReader:
+    """Reads `claim_list` of one ledger."""
+
+    def __init__(self, database: Database) -> None:
+        """`database` is that of the ledger live or test."""
+        self._database = database
+
+    async def page(
+        self,
+        partner_id: str,
+        entity_id: str,
+        *,
+        limit: int,
+        page_token: str | None,
+        partner_user_id: str | None,
+    ) -> ClaimPage:
+        """Answer a page of at most `limit` claims, newest first, from after `page_token` on.
+
+        Refuses with `entity_not_found`, `entity_not_owned`, or `validation_failed` for a token that
+        is not the id of one of these claims (contract 4.5).
+        """
+        # One row more than asked for tells whether there is a next page.
+        if partner_user_id is None:
+            rows = await self._database.fetch(_PAGE, partner_id, entity_id, page_token, limit + 1)
+        else:
+            rows = await self._database.fetch(
+                _PAGE_OF_USER, partner_id, entity_id, page_token, limit + 1, partner_user_id
+            )
+        if not rows:
+            raise Refusal("entity_not_found")
+        first = rows[0]
+        if first["connected_at"] is None:
+            raise Refusal("entity_not_owned")
+        if not first["token_found"]:
+            raise invalid("page_token", "not a token of this list")
+        claims = [] if first["claim_id"] is None else rows[:limit]
+        token = claims[-1]["claim_id"] if len(rows) > limit else None
+        return ClaimPage(claims, first["name"], first["disconnected_at"], token)
+
+    async def by_id(self, claim_id: str) -> Row | None:
+        """Answer one claim, whoever's it is."""
+        return await self._database.fetchrow(_BY_ID, claim_id)

@@ -1,0 +1,1 @@
+"""Connect links and what became of them (ledgers live and test, inline)."""

@@ -1,0 +1,55 @@
+"""Access: does the entity exist, and is the partner connected to it."""
+
+from service.connections.access import Access
+from service.errors import Refusal
+from service.ledger.database import Database, Row
+from service.ledger.ledger import Transaction
+from service.ledger.sql import Sql
+
+_STATE = Sql("projections.connections", "state")
+_ESTABLISHED = Sql("projections.connections", "established")
+_ENTITY_CONNECTIONS = Sql("projections.connections", "entity_connections")
+
+
+def access_from(row: Row | None) -> Access:
+    """Read a row of `state.sql`; refuses with `entity_not_found` where there is none."""
+    if row is None or row["entity_id"] is None:
+        raise Refusal("entity_not_found")
+    return Access(
+        row["entity_id"],
+        row["name"],
+        row["established"],
+        row["version"] or 0,
+        row["connected_at"],
+        row["disconnected_at"],
+    )
+
+
+async def access(transaction: Transaction, partner_id: str, entity_id: str) -> Access:
+    """Answer the access of a partner to an entity, as this transaction sees it."""
+    return access_from(await transaction.fetchrow(_STATE, partner_id, entity_id))
+
+
+async def is_established(
+    transaction: Transaction, email_hash: str, company_number_hash: str | None
+) -> bool:
+    """Tell whether a business that uses the service has this address or this company number."""
+    number = None if company_number_hash is None else bytes.fromhex(company_number_hash)
+    row = await transaction.fetchrow(_ESTABLISHED, bytes.fromhex(email_hash), number)
+    return row is not None and row["taken"]
+
+
+class ConnectionsReader:
+    """Reads `entities` and `connections` of one ledger."""
+
+    def __init__(self, database: Database) -> None:
+        """`database` is that of the ledger live or test."""
+        self._database = database
+
+    async def access(self, partner_id: str, entity_id: str) -> Access:
+        """Answer a partner's access to an entity; refuses with `entity_not_found`."""
+        return access_from(await self._database.fetchrow(_STATE, partner_id, entity_id))
+
+    async def connections(self, entity_id: str) -> list[Row]:
+        """Answer everyone an entity is or was connected to."""
+        return await self._database.fetch(_ENTITY_CONNECTIONS, entity_id)

@@ -1,0 +1,1 @@
+"""Onboardings and the links that finish them (ledgers live and test, inline)."""

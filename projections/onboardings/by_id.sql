@@ -1,0 +1,2 @@
+-- One onboarding.
+select * from ledger.onboardings where onboarding_id = $1

@@ -1,0 +1,1 @@
+"""Who may call: partners, their settings and their keys (ledger accounts, inline)."""

@@ -1,0 +1,218 @@
+"""The one place that names concrete parts: settings → parts → application (design, layout)."""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from litestar import Litestar
+
+from projections.claim_list.projector import ClaimListProjector
+from projections.claim_list.reader import ClaimListReader
+from projections.connect_links.projector import ConnectLinksProjector
+from projections.connections.projector import ConnectionsProjector
+from projections.connections.reader import ConnectionsReader
+from projections.onboardings.projector import OnboardingsProjector
+from projections.onboardings.reader import OnboardingsReader
+from projections.partners.projector import PartnersProjector
+from projections.partners.reader import PartnersReader
+from projections.runner import Background, Follower
+from service import catalogue
+from service.caller import Mode
+from service.claims.api import claims_router
+from service.claims.commands import ClaimCommands
+from service.claims.processing import LogProcessing, Processing, ProcessingSubscriber
+from service.clock import Clock, system_clock
+from service.connections.api import connections_router
+from service.connections.commands import ConnectionCommands
+from service.entities.commands import EntityCommands
+from service.ids import NewId, new_id
+from service.ledger.database import DEADLINE_SECONDS, Database
+from service.ledger.events import Catalogue
+from service.ledger.ledger import Ledger, Projector
+from service.ledger.sealing import MasterKeys
+from service.mail.outbox import MailSubscriber, Outbox
+from service.mail.transport import MailTransport
+from service.onboardings.api import onboardings_router
+from service.onboardings.commands import OnboardingCommands
+from service.partners.commands import PartnerCommands
+from service.sandbox import SandboxFixtures
+from service.secrets import SecretsStore
+from service.settings import Settings
+from service.web.app import make_app
+from service.web.auth import Authenticator
+from service.web.gate import PartnerGate
+from service.web.metrics import Metrics
+from service.web.observe import Observer
+from service.web.operations import operations_router
+from service.web.rate_limit import RateLimiter
+
+MODES: tuple[Mode, ...] = ("live", "test")
+
+
+@dataclass(frozen=True)
+class PartnerLedger:
+    """Everything of one mode. Nothing of the other can be reached from it (decision 4)."""
+
+    ledger: Ledger
+    entities: EntityCommands
+    onboardings: OnboardingCommands
+    connections: ConnectionCommands
+    claims: ClaimCommands
+    claim_list: ClaimListReader
+    connection_list: ConnectionsReader
+    onboarding_list: OnboardingsReader
+
+
+class Service:
+    """The parts, wired. `async with service.opened()` makes the pools."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        clock: Clock = system_clock,
+        new_id: NewId = new_id,
+        deadline_seconds: float = DEADLINE_SECONDS,
+    ) -> None:
+        """Choose every part from the settings."""
+        self.settings = settings
+        self.clock = clock
+        self.new_id = new_id
+        self._deadline = deadline_seconds
+        self._master_keys = MasterKeys(settings.master_keys)
+        self.accounts = self._ledger("accounts", catalogue.ACCOUNTS, [PartnersProjector()])
+        self.secrets = SecretsStore(self.accounts.database, self._master_keys)
+        self.partner_list = PartnersReader(self.accounts.database)
+        self.partners = PartnerCommands(self.accounts, self.secrets, clock, new_id)
+        self.modes: Mapping[Mode, PartnerLedger] = {mode: self._mode(mode) for mode in MODES}
+        self.sandbox = SandboxFixtures(self.modes["test"].ledger, self.secrets)
+
+    @property
+    def ledgers(self) -> list[Ledger]:
+        """The three ledgers."""
+        return [self.accounts, *(mode.ledger for mode in self.modes.values())]
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncGenerator["Service", None]:
+        """Open the pools, and close them at the end."""
+        for ledger in self.ledgers:
+            await ledger.database.open()
+        try:
+            yield self
+        finally:
+            for ledger in self.ledgers:
+                await ledger.database.close()
+
+    def background(
+        self, transport: MailTransport, processing: Processing | None = None
+    ) -> Background:
+        """Answer the sequencer and the subscribers. Test mode has none that reaches outside."""
+        live = self.modes["live"].ledger
+        outbox = Outbox(
+            live,
+            self.partner_list,
+            self.secrets,
+            transport,
+            public_url=self.settings.public_url,
+            sender=self.settings.mail_from,
+            clock=self.clock,
+        )
+        return Background(
+            [
+                (self.accounts, [self.sandbox]),
+                (
+                    live,
+                    [MailSubscriber(), ProcessingSubscriber(processing or LogProcessing())],
+                ),
+                (self.modes["test"].ledger, []),
+            ],
+            [Follower("live.outbox", outbox.step, _nobody)],
+        )
+
+    def app(self, metrics: Metrics, background: Background | None) -> Observer:
+        """Answer the web application; with `background` it follows the log in-process too."""
+        limiter = RateLimiter(
+            redis_url=self.settings.redis_url,
+            per_minute=self.settings.rate_limit_per_minute,
+            on_degraded=metrics.rate_limit_degraded,
+            clock=self.clock,
+        )
+
+        @asynccontextmanager
+        async def lifespan(_app: Litestar) -> AsyncGenerator[None, None]:
+            async with self.opened():
+                if background is not None:
+                    background.start()
+                try:
+                    yield
+                finally:
+                    if background is not None:
+                        await background.stop()
+                    await limiter.close()
+
+        modes = self.modes
+        return make_app(
+            partner_routers=[
+                onboardings_router({mode: modes[mode].onboardings for mode in MODES}),
+                connections_router({mode: modes[mode].connections for mode in MODES}),
+                claims_router(
+                    {mode: modes[mode].claims for mode in MODES},
+                    {mode: modes[mode].claim_list for mode in MODES},
+                ),
+            ],
+            open_routers=[operations_router(self.ledgers, metrics, self.clock)],
+            gate=PartnerGate(Authenticator(self.partner_list, self.secrets), limiter),
+            metrics=metrics,
+            public_url=self.settings.public_url,
+            clock=self.clock,
+            new_id=self.new_id,
+            lifespan=lifespan,
+        )
+
+    def _mode(self, mode: Mode) -> PartnerLedger:
+        projectors = [
+            ConnectionsProjector(),
+            OnboardingsProjector(),
+            ConnectLinksProjector(),
+            ClaimListProjector(),
+        ]
+        ledger = self._ledger(mode, catalogue.PARTNER_LEDGER, projectors)
+        claim_list = ClaimListReader(ledger.database)
+        onboarding_list = OnboardingsReader(ledger.database)
+        clock, draw, url = self.clock, self.new_id, self.settings.public_url
+        return PartnerLedger(
+            ledger=ledger,
+            entities=EntityCommands(ledger, self.secrets, clock, draw),
+            onboardings=OnboardingCommands(ledger, onboarding_list, self.secrets, url, clock, draw),
+            connections=ConnectionCommands(
+                ledger, self.partner_list, self.secrets, url, clock, draw
+            ),
+            claims=ClaimCommands(ledger, claim_list, clock, draw),
+            claim_list=claim_list,
+            connection_list=ConnectionsReader(ledger.database),
+            onboarding_list=onboarding_list,
+        )
+
+    def _ledger(self, name: str, events: Catalogue, projectors: list[Projector]) -> Ledger:
+        own_url = _ledger_url(self.settings, name)
+        database = Database(
+            own_url or self.settings.database_url,
+            name,
+            role=None if own_url else f"claim_ledger_{name}",
+            pool_size=self.settings.pool_size,
+            deadline=self._deadline,
+        )
+        return Ledger(database, events, projectors, self._master_keys, self.clock, _nobody)
+
+
+def _nobody() -> None:
+    """Wake nobody: no sequencer runs in this process."""
+
+
+def _ledger_url(settings: Settings, ledger: str) -> str | None:
+    """Answer the URL of a login role of the ledger's own, if one is set."""
+    return {
+        "accounts": settings.accounts_database_url,
+        "live": settings.live_database_url,
+        "test": settings.test_database_url,
+    }[ledger]

@@ -1,0 +1,30 @@
+"""Who is calling: what authentication knows, and all that a command needs of it."""
+
+from typing import Literal, NamedTuple
+
+from service.ledger.events import Cause
+
+Mode = Literal["live", "test"]
+
+
+class Caller(NamedTuple):
+    """A partner's server, authenticated by one of its keys."""
+
+    partner_id: str
+    partner_name: str
+    key_id: str
+    mode: Mode
+    sandbox_epoch: int
+    return_link: bool
+    suppress_email: bool
+    request_id: str
+
+    @property
+    def cause(self) -> Cause:
+        """What the events of this request say about who and why (decision 8)."""
+        return Cause(f"partner:{self.partner_id}/{self.key_id}", self.request_id)
+
+    @property
+    def epoch(self) -> int:
+        """The sandbox's epoch, part of every derived stream id; always 0 in live mode."""
+        return self.sandbox_epoch if self.mode == "test" else 0

@@ -1,0 +1,152 @@
+"""Creating and moving claims: a verb each."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from projections.claim_list.reader import ClaimListReader
+from projections.connections.reader import access_from
+from service.caller import Caller
+from service.claims import decisions
+from service.claims.decisions import CreateClaim, Created
+from service.claims.events import Claim, ClaimCreated, fold
+from service.claims.wire import ClaimRequest
+from service.clock import Clock
+from service.errors import Refusal
+from service.ids import NewId
+from service.ledger.batching import Batcher
+from service.ledger.database import Row
+from service.ledger.events import Cause
+from service.ledger.ledger import Append, Ledger, PublicIdTaken, Transaction
+from service.ledger.sql import Sql
+from service.sandbox import refuse_trigger
+
+BATCH_MAX = 32
+"""Claims created in one transaction."""
+CONCURRENCY = 2
+"""Transactions of one process at once: while one commits, another is filled."""
+
+_CONTEXT = Sql("service.claims", "context")
+
+
+class Step(NamedTuple):
+    """What one command of a batch comes to: what it appends, and its answer."""
+
+    appends: list[Append]
+    outcome: Created | Refusal
+    mismatch: UUID | None = None
+
+
+class ClaimCommands:
+    """Writes claims to one ledger."""
+
+    def __init__(
+        self, ledger: Ledger, claims: ClaimListReader, clock: Clock, new_id: NewId
+    ) -> None:
+        """Take the parts that the bootstrap chose."""
+        self._ledger = ledger
+        self._claims = claims
+        self._clock = clock
+        self._new_id = new_id
+        self._batcher = Batcher[CreateClaim, Created](
+            self._create_all, batch_max=BATCH_MAX, concurrency=CONCURRENCY
+        )
+
+    async def create(self, caller: Caller, request: ClaimRequest) -> Created:
+        """Create a claim, or answer what the first call did (contract 4.4).
+
+        Refuses with `entity_not_found`, `entity_not_owned`, `partner_disconnected`, or
+        `claim_conflict` when the drawn claim id was taken.
+        """
+        try:
+            return await self._batcher.submit(decisions.create_claim(caller, request))
+        except PublicIdTaken as error:
+            raise Refusal("claim_conflict") from error
+
+    async def move(self, claim_id: str, stage: str, cause: Cause) -> Claim:
+        """Move a claim to another stage; answer it as it is then."""
+        row = await self._claims.by_id(claim_id)
+        if row is None:
+            raise Refusal("claim_not_found")
+        stream = row["stream_id"]
+
+        async def attempt(transaction: Transaction) -> Claim:
+            facts = [recorded.event for recorded in await transaction.read(stream)]
+            claim = fold(facts)
+            events = decisions.move(claim, stage)
+            if events:
+                await transaction.append(Append(stream, claim.version, events, cause))
+            return fold([*facts, *events])
+
+        return await self._ledger.decide(attempt)
+
+    async def show(self, claim_id: str) -> Claim:
+        """Answer a claim folded from its stream; refuses with `claim_not_found`."""
+        row = await self._claims.by_id(claim_id)
+        if row is None:
+            raise Refusal("claim_not_found")
+        async with self._ledger.transaction() as transaction:
+            stream = await transaction.read(row["stream_id"])
+        return fold(recorded.event for recorded in stream)
+
+    async def _create_all(self, commands: Sequence[CreateClaim]) -> Sequence[Created | Exception]:
+        """Run commands in one transaction: lock, look, decide, append.
+
+        The lock is shared among claims and kept out by a disconnection: it is taken before an
+        append_id is drawn, so no claim follows its EntityDisconnected in the log (decision 2).
+        """
+        async with self._ledger.transaction() as transaction:
+            await transaction.lock_shared(command.connection for command in commands)
+            rows = await transaction.fetch(
+                _CONTEXT,
+                [command.caller.partner_id for command in commands],
+                [command.request.entity_id for command in commands],
+                [command.key for command in commands],
+            )
+            steps = [self._step(*pair) for pair in zip(commands, rows, strict=True)]
+            appends = [append for step in steps for append in step.appends]
+            for step in steps:
+                if step.mismatch is not None and await transaction.exists(step.mismatch):
+                    appends = [one for one in appends if one.stream_id != step.mismatch]
+            if appends:
+                await transaction.append(*appends)
+        return [step.outcome for step in steps]
+
+    def _step(self, command: CreateClaim, row: Row) -> Step:
+        try:
+            if row["made"] is None:
+                return self._create(command, row)
+            return self._replay(command, row)
+        except Refusal as refusal:
+            return Step([], refusal)
+
+    def _create(self, command: CreateClaim, row: Row) -> Step:
+        access = access_from(row)
+        access.check_write()
+        refuse_trigger(command.caller.mode, command.request.partner_claim_id)
+        if command.request.document_refs:
+            # No upload path is ever minted yet, so none of these can be under a minted prefix.
+            raise Refusal("document_path_invalid")
+        now = self._clock()
+        claim_id, message_id = self._new_id("clm", now), self._new_id("msg", now)
+        key = self._ledger.master_keys.new_data_key(command.key)
+        events, outcome = decisions.create(command, access, key, claim_id, message_id)
+        cause = command.caller.cause
+        append = Append(command.key, 0, events, cause, key, new_key=True, public_ids=[claim_id])
+        return Step([append], outcome)
+
+    def _replay(self, command: CreateClaim, row: Row) -> Step:
+        access = access_from(row)
+        made, _ = self._ledger.codec.decode(command.key, 1, ClaimCreated.__name__, row["made"])
+        if not isinstance(made, ClaimCreated):
+            raise TypeError(f"{type(made).__name__} does not begin a claim")
+        key = None
+        if row["key_id"] is not None:
+            key = self._ledger.master_keys.open_data_key(
+                row["key_id"], row["wrapped"], row["master_key_id"]
+            )
+        mismatch, outcome = decisions.replay(command, access, made, key)
+        if mismatch is None:
+            return Step([], outcome)
+        stream = decisions.mismatch_stream(command.caller.mode, mismatch)
+        return Step([Append(stream, 0, [mismatch], command.caller.cause)], outcome, stream)

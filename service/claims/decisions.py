@@ -1,0 +1,127 @@
+"""What may happen to a claim. Pure: state in, events out, or a refusal."""
+
+from typing import NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from service.caller import Caller
+from service.claims.events import (
+    STAGES,
+    Claim,
+    ClaimCreated,
+    ClaimReplayMismatched,
+    ClaimStageChanged,
+    FirstMessagePosted,
+    claim_stream,
+)
+from service.claims.wire import ClaimRequest
+from service.connections.access import Access
+from service.connections.events import connection_stream
+from service.errors import Refusal, invalid
+from service.ids import stream_id
+from service.ledger.events import Event
+from service.ledger.sealing import DataKey
+
+CLEAR = {"entity_id", "partner_claim_id", "partner_user_id", "partner_invoice_ids", "message"}
+"""Fields of the request that have a place of their own; the rest is `ClaimCreated.details`."""
+
+
+class CreateClaim(NamedTuple):
+    """A request to create a claim, and the streams that it decides on."""
+
+    caller: Caller
+    request: ClaimRequest
+    body: bytes
+    key: UUID
+    connection: UUID
+
+
+class Created(NamedTuple):
+    """The outcome of a request: `matches` tells whether a replay came with the same body."""
+
+    claim_id: str
+    message_id: str | None
+    document_ids: list[str]
+    already_existed: bool
+    matches: bool | None
+
+
+def create_claim(caller: Caller, request: ClaimRequest) -> CreateClaim:
+    """Answer the command, its streams derived from the natural key (decision 1)."""
+    return CreateClaim(
+        caller,
+        request,
+        msgspec.json.encode(request, order="deterministic"),
+        claim_stream(
+            caller.mode,
+            caller.epoch,
+            caller.partner_id,
+            request.entity_id,
+            request.partner_claim_id,
+        ),
+        connection_stream(caller.mode, caller.partner_id, request.entity_id),
+    )
+
+
+def create(
+    command: CreateClaim, access: Access, key: DataKey, claim_id: str, message_id: str
+) -> tuple[list[Event], Created]:
+    """Create a claim, and its first message if there is one (contract 2.5, 2.6)."""
+    access.check_write()
+    caller, request = command.caller, command.request
+    fields = msgspec.to_builtins(request)
+    created = ClaimCreated(
+        claim_id=claim_id,
+        partner_id=caller.partner_id,
+        entity_id=request.entity_id,
+        partner_claim_id=request.partner_claim_id,
+        fingerprint=key.fingerprint(command.body),
+        partner_user_id=fields.get("partner_user_id"),
+        partner_invoice_ids=fields.get("partner_invoice_ids", []),
+        details={name: value for name, value in fields.items() if name not in CLEAR},
+    )
+    text = fields.get("message")
+    if not text and not fields.get("document_refs"):
+        return [created], Created(claim_id, None, [], False, None)
+    posted = FirstMessagePosted(
+        claim_id=claim_id,
+        message_id=message_id,
+        partner_id=caller.partner_id,
+        entity_id=request.entity_id,
+        text=text or None,
+    )
+    return [created, posted], Created(claim_id, message_id, [], False, None)
+
+
+def replay(
+    command: CreateClaim, access: Access, made: ClaimCreated, key: DataKey | None
+) -> tuple[ClaimReplayMismatched | None, Created]:
+    """Answer what the first call made; name a body that differs. Nothing is compared once erased.
+
+    A partner that the entity has disconnected may not write, so not replay either (readings).
+    """
+    access.check_write()
+    if key is None:
+        return None, Created(made.claim_id, None, [], True, None)
+    fingerprint = key.fingerprint(command.body)
+    if fingerprint == made.fingerprint:
+        return None, Created(made.claim_id, None, [], True, True)
+    mismatch = ClaimReplayMismatched(claim_id=made.claim_id, fingerprint=fingerprint)
+    return mismatch, Created(made.claim_id, None, [], True, False)
+
+
+def mismatch_stream(mode: str, mismatch: ClaimReplayMismatched) -> UUID:
+    """Answer the stream of one mismatching body: it is recorded once, however often it comes."""
+    return stream_id("mismatch", mode, mismatch.claim_id, mismatch.fingerprint)
+
+
+def move(claim: Claim, stage: str) -> list[Event]:
+    """Move a claim to a stage of the list; to the one it is in already: nothing."""
+    if stage not in STAGES:
+        raise invalid("stage", f"expected one of {', '.join(STAGES)}")
+    if not claim.claim_id:
+        raise Refusal("claim_not_found")
+    if stage == claim.stage:
+        return []
+    return [ClaimStageChanged(claim_id=claim.claim_id, stage=stage)]

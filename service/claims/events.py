@@ -1,0 +1,108 @@
+"""Facts about claims, and the state folded from them."""
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, Final
+from uuid import UUID
+
+import msgspec
+
+from service.ids import stream_id
+from service.ledger.events import Event
+
+STAGES: Final = (
+    "triage",
+    "awaiting_information",
+    "letter_before_action",
+    "negotiation",
+    "proceedings",
+    "judgment",
+    "enforcement",
+    "settled",
+    "withdrawn",
+    "closed",
+)
+"""The stages a claim can be in, `triage` first (readings: a documented list in one place)."""
+
+
+class ClaimCreated(Event):
+    """A partner created a claim for an entity.
+
+    `details` holds what is personal of the request (contract 2.5): defendant, invoices,
+    contract_date, is_written. `fingerprint` is a keyed hash of the whole decoded body.
+    """
+
+    personal: ClassVar = ("details",)
+    claim_id: str
+    partner_id: str
+    entity_id: str
+    partner_claim_id: str
+    fingerprint: str
+    partner_user_id: str | None = None
+    partner_invoice_ids: list[str] = msgspec.field(default_factory=list[str])
+    details: dict[str, Any] | None = None
+
+
+class FirstMessagePosted(Event):
+    """The claim's first message, which starts automated processing (contract section 1)."""
+
+    personal: ClassVar = ("text",)
+    claim_id: str
+    message_id: str
+    partner_id: str
+    entity_id: str
+    text: str | None = None
+
+
+class ClaimStageChanged(Event):
+    """The service's team moved a claim to another stage."""
+
+    claim_id: str
+    stage: str
+
+
+class ClaimReplayMismatched(Event):
+    """A replay came with another body. It changed nothing; once for each such body."""
+
+    claim_id: str
+    fingerprint: str
+
+
+EVENTS = (ClaimCreated, FirstMessagePosted, ClaimStageChanged, ClaimReplayMismatched)
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """A claim's state, folded from its stream. `claim_id` empty: there is none."""
+
+    claim_id: str = ""
+    version: int = 0
+    stage: str = ""
+    created: ClaimCreated | None = None
+    message: FirstMessagePosted | None = None
+
+
+def claim_stream(
+    mode: str, epoch: int, partner_id: str, entity_id: str, partner_claim_id: str
+) -> UUID:
+    """Derive a claim's stream from its natural key (decision 1, contract 4.4)."""
+    return stream_id("claim", mode, str(epoch), partner_id, entity_id, partner_claim_id)
+
+
+def fold(events: Iterable[Event]) -> Claim:
+    """Answer the state that a claim's stream amounts to."""
+    state = Claim()
+    for event in events:
+        state = msgspec.structs.replace(_evolve(state, event), version=state.version + 1)
+    return state
+
+
+def _evolve(state: Claim, event: Event) -> Claim:
+    change = msgspec.structs.replace
+    match event:
+        case ClaimCreated():
+            return change(state, claim_id=event.claim_id, stage=STAGES[0], created=event)
+        case FirstMessagePosted():
+            return change(state, message=event)
+        case ClaimStageChanged():
+            return change(state, stage=event.stage)
+        case _:
+            raise TypeError(f"{type(event).__name__} is not a fact about a claim")

@@ -1,0 +1,61 @@
+"""`claim-ledger claims`."""
+
+from typing import Any
+
+import click
+
+from service.caller import Mode
+from service.claims.commands import ClaimCommands
+from service.claims.events import Claim
+from service.cli.target import Target, team_command
+from service.errors import Refusal
+
+
+@click.group()
+def claims() -> None:
+    """Claims: look at one, move it through its stages."""
+
+
+@claims.command()
+@click.argument("claim_id")
+@team_command
+async def show(target: Target, claim_id: str) -> dict[str, Any]:
+    """Show a claim as its events tell it."""
+    mode, commands = await _find(target, claim_id)
+    return _answer(mode, await commands.show(claim_id))
+
+
+@claims.command()
+@click.argument("claim_id")
+@click.argument("stage")
+@team_command
+async def move(target: Target, claim_id: str, stage: str) -> dict[str, Any]:
+    """Move a claim to another stage."""
+    mode, commands = await _find(target, claim_id)
+    return _answer(mode, await commands.move(claim_id, stage, target.cause))
+
+
+async def _find(target: Target, claim_id: str) -> tuple[Mode, ClaimCommands]:
+    for mode, ledger in target.service.modes.items():
+        if await ledger.claim_list.by_id(claim_id) is not None:
+            return mode, ledger.claims
+    raise Refusal("claim_not_found")
+
+
+def _answer(mode: Mode, claim: Claim) -> dict[str, Any]:
+    created = claim.created
+    if created is None:
+        raise Refusal("claim_not_found")
+    return {
+        "claim_id": claim.claim_id,
+        "mode": mode,
+        "stage": claim.stage,
+        "entity_id": created.entity_id,
+        "partner_id": created.partner_id,
+        "partner_claim_id": created.partner_claim_id,
+        "partner_user_id": created.partner_user_id,
+        "partner_invoice_ids": created.partner_invoice_ids,
+        "message_id": claim.message.message_id if claim.message else None,
+        "message": claim.message.text if claim.message else None,
+        **(created.details or {}),
+    }

@@ -1,0 +1,29 @@
+"""`POST /connect-requests` (contract 4.2)."""
+
+from collections.abc import Mapping
+
+import msgspec
+from litestar import Request, Response, Router, post
+
+from service.caller import Mode
+from service.connections.commands import ConnectionCommands
+from service.connections.wire import ConnectRequest, ConnectResponse
+from service.web.answers import json_answer
+from service.web.body import read_body
+from service.web.decoding import decode
+
+
+def connections_router(commands: Mapping[Mode, ConnectionCommands]) -> Router:
+    """Answer the router of `/connect-requests`."""
+
+    @post("/connect-requests", opt={"endpoint": "request_connection"})
+    async def request_connection(request: Request) -> Response[bytes]:
+        caller = request.scope["state"]["caller"]
+        body = await read_body(request)
+        asked = decode(body, request.headers.get("content-type"), ConnectRequest)
+        label = None if asked.label is msgspec.UNSET else asked.label
+        link = await commands[caller.mode].issue_link(caller, asked.partner_user_id, label or None)
+        answer = ConnectResponse(connect_url=link.connect_url, expires_at=link.expires_at)
+        return json_answer(answer, 201, {"Cache-Control": "no-store"})
+
+    return Router("/", route_handlers=[request_connection])

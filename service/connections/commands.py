@@ -1,0 +1,128 @@
+"""Connect links, and what a customer does with them; disconnecting."""
+
+from datetime import timedelta
+from typing import Final, NamedTuple
+
+from projections.connect_links.reader import link_by_token
+from projections.connections.reader import access
+from projections.partners.reader import PartnersReader
+from service.caller import Caller
+from service.clock import Clock, timestamp
+from service.connections import decisions
+from service.connections.events import ConnectLinkIssued, connection_stream, link_stream
+from service.errors import Refusal
+from service.ids import NewId
+from service.ledger.events import Cause
+from service.ledger.ledger import Append, Ledger, Transaction
+from service.secrets import SecretsStore, token_hash
+
+LINK_LIFETIME: Final = timedelta(hours=1)
+"""Contract section 8: one hour from issue, by the database's clock."""
+
+
+class IssuedLink(NamedTuple):
+    """A single-use link to send to a customer; `expires_at` None in test mode."""
+
+    connect_url: str
+    expires_at: str | None
+
+
+class ConnectionCommands:
+    """Writes connections and connect links to one ledger."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        partners: PartnersReader,
+        secrets: SecretsStore,
+        public_url: str,
+        clock: Clock,
+        new_id: NewId,
+    ) -> None:
+        """Take the parts that the bootstrap chose."""
+        self._ledger = ledger
+        self._partners = partners
+        self._secrets = secrets
+        self._public_url = public_url
+        self._clock = clock
+        self._new_id = new_id
+
+    async def issue_link(
+        self, caller: Caller, partner_user_id: str, label: str | None
+    ) -> IssuedLink:
+        """Mint a fresh link (contract 4.2). In test mode it is the same each time, and inert."""
+        live = self._ledger.name == "live"
+        link_id = self._new_id("lnk", self._clock())
+        subject = link_id if live else f"{caller.partner_id}\0{partner_user_id}"
+        secrets = await self._secrets.get()
+        token = ("" if live else "test_") + secrets.link_token(f"connect-{caller.mode}", subject)
+        stream = link_stream(self._ledger.name, link_id)
+
+        async def attempt(transaction: Transaction) -> IssuedLink:
+            expires_at = await transaction.now() + LINK_LIFETIME if live else None
+            event = ConnectLinkIssued(
+                link_id=link_id,
+                partner_id=caller.partner_id,
+                partner_user_id=partner_user_id,
+                token_hash=token_hash(token),
+                expires_at=expires_at,
+                label=label,
+            )
+            key = None if label is None else self._ledger.master_keys.new_data_key(stream)
+            await transaction.append(
+                Append(stream, 0, [event], caller.cause, key, new_key=True, public_ids=[link_id])
+            )
+            url = f"{self._public_url}/connect/{token}"
+            return IssuedLink(url, None if expires_at is None else timestamp(expires_at))
+
+        return await self._ledger.decide(attempt)
+
+    async def approve(self, token: str, entity_id: str, cause: Cause) -> str:
+        """Connect a customer's entity to the partner that asked; answer the partner's id.
+
+        Refuses with `connect_token_invalid`, `connect_token_already_redeemed`,
+        `connect_token_expired`, `entity_not_found` or `entity_already_linked`.
+        """
+
+        async def attempt(transaction: Transaction) -> str:
+            link = decisions.usable(await link_by_token(transaction, token_hash(token)))
+            await self._check_partner(link.partner_id)
+            connection = connection_stream(self._ledger.name, link.partner_id, entity_id)
+            await transaction.lock(connection)
+            known = await access(transaction, link.partner_id, entity_id)
+            redeemed, connected = decisions.approve(link, known)
+            await transaction.append(
+                Append(link.stream_id, 1, [redeemed], cause),
+                Append(connection, known.version, [connected], cause),
+            )
+            return link.partner_id
+
+        return await self._ledger.decide(attempt)
+
+    async def decline(self, token: str, cause: Cause) -> None:
+        """Turn a link down; it cannot be approved afterwards."""
+
+        async def attempt(transaction: Transaction) -> None:
+            link = decisions.usable(await link_by_token(transaction, token_hash(token)))
+            await transaction.append(Append(link.stream_id, 1, [decisions.decline(link)], cause))
+
+        await self._ledger.decide(attempt)
+
+    async def disconnect(self, entity_id: str, partner_id: str, cause: Cause) -> None:
+        """End a connection; ending it twice changes nothing. Claims wait for it, or it for them."""
+        connection = connection_stream(self._ledger.name, partner_id, entity_id)
+
+        async def attempt(transaction: Transaction) -> None:
+            await transaction.lock(connection)
+            known = await access(transaction, partner_id, entity_id)
+            events = decisions.disconnect(known, partner_id)
+            if events:
+                await transaction.append(Append(connection, known.version, events, cause))
+
+        await self._ledger.decide(attempt)
+
+    async def _check_partner(self, partner_id: str) -> None:
+        """A link of a partner that has been revoked since connects to nobody."""
+        rows = await self._partners.partners(partner_id)
+        if not rows or rows[0]["status"] != "approved":
+            raise Refusal("connect_token_invalid")

@@ -1,0 +1,59 @@
+"""What may happen to a connect link and to a connection. Pure: state in, events out."""
+
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from service.connections.access import Access
+from service.connections.events import (
+    ConnectLinkDeclined,
+    ConnectLinkRedeemed,
+    EntityConnected,
+    EntityDisconnected,
+)
+from service.errors import Refusal
+from service.ledger.events import Event
+
+
+class Link(NamedTuple):
+    """A link that can still be redeemed."""
+
+    link_id: str
+    stream_id: UUID
+    partner_id: str
+
+
+def usable(row: Any) -> Link:  # noqa: ANN401 - a row of connect_links, or None
+    """Answer the link, or refuse for what became of it (contract section 3)."""
+    if row is None or row["state"] == "declined":
+        raise Refusal("connect_token_invalid")
+    if row["state"] == "redeemed":
+        raise Refusal("connect_token_already_redeemed")
+    if row["expired"]:
+        raise Refusal("connect_token_expired")
+    return Link(row["link_id"], row["stream_id"], row["partner_id"])
+
+
+def approve(link: Link, access: Access) -> tuple[ConnectLinkRedeemed, EntityConnected]:
+    """Connect; after a disconnection a new link may connect again (readings)."""
+    if access.connected:
+        raise Refusal("entity_already_linked")
+    return (
+        ConnectLinkRedeemed(
+            link_id=link.link_id, partner_id=link.partner_id, entity_id=access.entity_id
+        ),
+        EntityConnected(partner_id=link.partner_id, entity_id=access.entity_id, via="connect_link"),
+    )
+
+
+def decline(link: Link) -> ConnectLinkDeclined:
+    """Turn the link down."""
+    return ConnectLinkDeclined(link_id=link.link_id, partner_id=link.partner_id)
+
+
+def disconnect(access: Access, partner_id: str) -> list[Event]:
+    """End a connection; refuses with `entity_not_owned` where there never was one."""
+    if access.connected_at is None:
+        raise Refusal("entity_not_owned")
+    if not access.connected:
+        return []
+    return [EntityDisconnected(partner_id=partner_id, entity_id=access.entity_id)]

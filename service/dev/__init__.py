@@ -1,0 +1,1 @@
+"""`claim-ledger dev`: everything embedded, for trying the service and building against it."""

@@ -1,0 +1,65 @@
+"""What `claim-ledger dev` keeps in its directory: its secrets, and the facts of a running one."""
+
+import base64
+import json
+import os
+import secrets
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from service.settings import SERVE, Settings
+
+SECRETS = "secrets.json"
+FACTS = "dev.json"
+
+
+class DevState(NamedTuple):
+    """The directory's secrets, and where its database is while it runs."""
+
+    data_dir: Path
+    master_keys: str
+    database_url: str
+    public_url: str
+
+    @classmethod
+    def of_running(cls, data_dir: Path) -> "DevState":
+        """Read the state of a running dev; raises FileNotFoundError when none is."""
+        facts = json.loads((data_dir / FACTS).read_text())
+        kept = json.loads((data_dir / SECRETS).read_text())
+        return cls(data_dir, kept["master_keys"], facts["database_url"], facts["public_url"])
+
+    def settings(self, given: dict[str, str] | None = None) -> Settings:
+        """Answer the settings; `given` are settings of the environment that a dev takes over."""
+        return Settings.from_environment(
+            (given or {})
+            | {
+                "CLAIM_LEDGER_DATABASE_URL": self.database_url,
+                "CLAIM_LEDGER_MASTER_KEYS": self.master_keys,
+                "CLAIM_LEDGER_PUBLIC_URL": self.public_url,
+                "CLAIM_LEDGER_SMTP_URL": (self.data_dir.resolve() / "mail").as_uri(),
+            },
+            require=SERVE,
+        )
+
+
+def kept_secrets(data_dir: Path) -> dict[str, Any]:
+    """Answer the directory's secrets, drawn at its first use."""
+    path = data_dir / SECRETS
+    if path.exists():
+        return json.loads(path.read_text())
+    drawn = {"master_keys": base64.b64encode(secrets.token_bytes(32)).decode()}
+    write_private(path, drawn)
+    return drawn
+
+
+def write_private(path: Path, content: dict[str, Any]) -> None:
+    """Write JSON that only its owner can read, by an atomic replace."""
+    temporary = path.with_suffix(".new")
+    temporary.unlink(missing_ok=True)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        json.dump(content, file, indent=2)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)

@@ -1,0 +1,1 @@
+"""Businesses that the service acts for."""

@@ -1,0 +1,88 @@
+"""Registering businesses that use the service already."""
+
+from uuid import UUID
+
+from projections.connections.reader import is_established
+from service.clock import Clock
+from service.entities.events import EntityRegistered, entity_stream
+from service.errors import Refusal
+from service.ids import NewId, stream_id
+from service.ledger.events import Cause
+from service.ledger.ledger import Append, Ledger
+from service.ledger.sealing import MasterKeys
+from service.secrets import Secrets, SecretsStore
+
+
+def register(
+    secrets: Secrets,
+    master_keys: MasterKeys,
+    cause: Cause,
+    *,
+    mode: str,
+    entity_id: str,
+    name: str,
+    email: str,
+    company_number: str | None,
+    established: bool,
+) -> Append:
+    """Answer the append that makes an entity known, sealed under its own new key."""
+    stream = entity_stream(mode, entity_id)
+    event = EntityRegistered(
+        entity_id=entity_id,
+        established=established,
+        name=name,
+        email=email,
+        company_number=company_number,
+        email_hash=secrets.lookup_email(email),
+        company_number_hash=secrets.lookup_company_number(company_number)
+        if company_number
+        else None,
+    )
+    key = master_keys.new_data_key(stream)
+    return Append(stream, 0, [event], cause, key, new_key=True, public_ids=[entity_id])
+
+
+def business_locks(event: EntityRegistered) -> list[UUID]:
+    """Answer the locks under which one business can become established only once."""
+    found_by = [event.email_hash, event.company_number_hash]
+    return [stream_id("business", value) for value in found_by if value is not None]
+
+
+class EntityCommands:
+    """Writes entities to one ledger."""
+
+    def __init__(self, ledger: Ledger, secrets: SecretsStore, clock: Clock, new_id: NewId) -> None:
+        """Take the parts that the bootstrap chose."""
+        self._ledger = ledger
+        self._secrets = secrets
+        self._clock = clock
+        self._new_id = new_id
+
+    async def add(self, name: str, email: str, company_number: str | None, cause: Cause) -> str:
+        """Register a business that uses the service already; answer its entity id.
+
+        Refuses with `onboarding_unavailable` when its address or number is another business's.
+        """
+        entity_id = self._new_id("ent", self._clock())
+        append = register(
+            await self._secrets.get(),
+            self._ledger.master_keys,
+            cause,
+            mode=self._ledger.name,
+            entity_id=entity_id,
+            name=name,
+            email=email,
+            company_number=company_number,
+            established=True,
+        )
+        (event,) = append.events
+        assert isinstance(event, EntityRegistered)  # noqa: S101 - register made it
+        async with self._ledger.transaction() as transaction:
+            await transaction.lock(*business_locks(event))
+            if await is_established(transaction, event.email_hash or "", event.company_number_hash):
+                raise Refusal(
+                    "onboarding_unavailable",
+                    "A business with this e-mail address or company number uses the service.",
+                )
+            await transaction.append(append)
+        return entity_id

@@ -1,0 +1,13 @@
+"""What is said of a business when it is registered."""
+
+from msgspec import UNSET, UnsetType
+
+from service.web.scalars import Checked, EmailAddress, RequiredText, Text
+
+
+class NewEntity(Checked, frozen=True, kw_only=True):
+    """A business that uses the service already."""
+
+    name: RequiredText
+    email: EmailAddress
+    company_number: Text | UnsetType = UNSET

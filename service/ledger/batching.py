@@ -1,0 +1,119 @@
+"""Concurrent commands of one process share a transaction (design, speed to reach).
+
+Each command stays all or nothing and decides for itself; only the round trips and the commit are
+shared. A batch that conflicts is taken apart and each of its commands is tried alone.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from typing import Generic, Protocol, TypeVar
+
+from service.ledger.ledger import ATTEMPTS_MAX, AppendConflict, PublicIdTaken
+
+
+class Keyed(Protocol):
+    """A command that names the stream it decides on; a batch holds no stream twice."""
+
+    @property
+    def key(self) -> Hashable:
+        """The stream's id."""
+        ...
+
+
+CommandT = TypeVar("CommandT", bound=Keyed)
+OutcomeT = TypeVar("OutcomeT")
+Run = Callable[[Sequence[CommandT]], Awaitable[Sequence[OutcomeT | Exception]]]
+"""Runs commands in one transaction and answers an outcome, or a refusal, for each."""
+
+
+class Batcher(Generic[CommandT, OutcomeT]):
+    """Collects commands while earlier batches are under way.
+
+    An idle batcher runs a command at once, so batching costs no latency where there is no load.
+    """
+
+    def __init__(self, run: Run[CommandT, OutcomeT], *, batch_max: int, concurrency: int) -> None:
+        """`batch_max` commands a transaction, `concurrency` transactions at once."""
+        self._run = run
+        self._batch_max = batch_max
+        self._idle = concurrency
+        self._queue: deque[tuple[CommandT, asyncio.Future[OutcomeT]]] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def submit(self, command: CommandT) -> OutcomeT:
+        """Run a command, in company or alone; raises what its run raised."""
+        future: asyncio.Future[OutcomeT] = asyncio.get_running_loop().create_future()
+        self._queue.append((command, future))
+        if self._idle:
+            self._idle -= 1
+            task = asyncio.create_task(self._work())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        return await future
+
+    async def _work(self) -> None:
+        try:
+            while self._queue:
+                await self._run_batch(self._take())
+        finally:
+            self._idle += 1
+
+    def _take(self) -> list[tuple[CommandT, asyncio.Future[OutcomeT]]]:
+        """Take from the queue's head; a second command of one stream waits for the next batch."""
+        taken: dict[Hashable, tuple[CommandT, asyncio.Future[OutcomeT]]] = {}
+        later: list[tuple[CommandT, asyncio.Future[OutcomeT]]] = []
+        while self._queue and len(taken) < self._batch_max:
+            entry = self._queue.popleft()
+            if entry[1].done():  # its request has gone
+                continue
+            if entry[0].key in taken:
+                later.append(entry)
+            else:
+                taken[entry[0].key] = entry
+        self._queue.extendleft(reversed(later))
+        return list(taken.values())
+
+    async def _run_batch(
+        self, entries: Sequence[tuple[CommandT, asyncio.Future[OutcomeT]]]
+    ) -> None:
+        try:
+            outcomes = await self._run([command for command, _ in entries])
+        except (AppendConflict, PublicIdTaken) as error:
+            if len(entries) > 1:
+                for entry in entries:
+                    await self._run_alone(*entry)
+                return
+            await self._run_alone(*entries[0], failed=error)
+            return
+        except Exception as error:  # noqa: BLE001 - every waiting request gets it
+            outcomes = [error] * len(entries)
+        for (_, future), outcome in zip(entries, outcomes, strict=True):
+            _settle(future, outcome)
+
+    async def _run_alone(
+        self,
+        command: CommandT,
+        future: asyncio.Future[OutcomeT],
+        failed: AppendConflict | PublicIdTaken | None = None,
+    ) -> None:
+        """Decide again on a conflict. A taken public id is the caller's to retry (contract 7)."""
+        outcome: OutcomeT | Exception | None = failed
+        for _ in range(ATTEMPTS_MAX):
+            if outcome is not None and not isinstance(outcome, AppendConflict):
+                break
+            try:
+                (outcome,) = await self._run([command])
+            except Exception as error:  # noqa: BLE001 - the waiting request gets it
+                outcome = error
+        if outcome is not None:
+            _settle(future, outcome)
+
+
+def _settle(future: "asyncio.Future[OutcomeT]", outcome: OutcomeT | Exception) -> None:
+    if future.done():
+        return
+    if isinstance(outcome, Exception):
+        future.set_exception(outcome)
+    else:
+        future.set_result(outcome)

@@ -1,0 +1,97 @@
+"""The stored form of an event: JSON with its personal fields in a sealed box.
+
+    {"class_version": 1,
+     "meta": {"at": ..., "actor": ..., "request_id": ..., "mode": ...},
+     "data": {the fields in the clear},
+     "sealed": {"key": "<id of the subject's stream>", "box": "<base64>"}}
+
+The box holds the personal fields as JSON, encrypted under the subject's data key and bound to
+ledger, stream, version and key id. It is left out where an event has no personal field.
+"""
+
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from service.ledger.events import Catalogue, Event, Meta, upcast
+from service.ledger.sealing import DataKey, seal, unseal
+
+
+class Sealed(msgspec.Struct, frozen=True):
+    """The personal fields, encrypted under the data key that `key` names."""
+
+    key: UUID
+    box: bytes
+
+
+class _Written(msgspec.Struct, frozen=True, omit_defaults=True):
+    class_version: int
+    meta: Meta
+    data: Event
+    sealed: Sealed | None = None
+
+
+class State(msgspec.Struct, frozen=True):
+    """A stored event, its data not decoded yet."""
+
+    class_version: int
+    meta: Meta
+    data: msgspec.Raw
+    sealed: Sealed | None = None
+
+
+_encoder = msgspec.json.Encoder()
+_state_decoder = msgspec.json.Decoder(State)
+
+
+class Codec:
+    """Encodes and decodes the events of one ledger."""
+
+    def __init__(self, ledger: str, catalogue: Catalogue) -> None:
+        """`ledger` is part of what a box is bound to: no box can move between ledgers."""
+        self._ledger = ledger
+        self._catalogue = catalogue
+
+    def encode(
+        self, stream_id: UUID, version: int, event: Event, meta: Meta, key: DataKey | None
+    ) -> bytes:
+        """Answer the stored form; `key` seals the personal fields."""
+        personal = {name: getattr(event, name) for name in event.personal}
+        if not any(value is not None for value in personal.values()):
+            return _encoder.encode(_Written(event.class_version, meta, event))
+        if key is None:
+            raise ValueError(f"{type(event).__name__} has personal fields and no key")
+        clear = msgspec.structs.replace(event, **dict.fromkeys(personal))
+        bound_to = self._bound_to(stream_id, version, key.key_id)
+        box = seal(key.key, _encoder.encode(personal), bound_to)
+        return _encoder.encode(_Written(event.class_version, meta, clear, Sealed(key.key_id, box)))
+
+    def decode(
+        self, stream_id: UUID, version: int, topic: str, state: bytes, key: DataKey | None = None
+    ) -> tuple[Event, Meta]:
+        """Answer the event and its meta; without the key, personal fields are None."""
+        stored = _state_decoder.decode(state)
+        cls = self._catalogue[topic]
+        if (stored.sealed is None or key is None) and stored.class_version == cls.class_version:
+            return msgspec.json.decode(stored.data, type=cls), stored.meta
+        data: dict[str, Any] = msgspec.json.decode(stored.data)
+        if stored.sealed is not None and key is not None:
+            bound_to = self._bound_to(stream_id, version, stored.sealed.key)
+            data |= msgspec.json.decode(unseal(key.key, stored.sealed.box, bound_to))
+        data = upcast(cls, data, stored.class_version)
+        return msgspec.convert(data, cls, str_keys=True), stored.meta
+
+    def _bound_to(self, stream_id: UUID, version: int, key_id: UUID) -> bytes:
+        return b"%s\0%s%s%s" % (
+            self._ledger.encode(),
+            stream_id.bytes,
+            version.to_bytes(8, "big"),
+            key_id.bytes,
+        )
+
+
+def sealed_under(state: bytes) -> UUID | None:
+    """Answer the id of the data key that an event's box needs, if it has a box."""
+    sealed = _state_decoder.decode(state).sealed
+    return None if sealed is None else sealed.key

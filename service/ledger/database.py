@@ -1,0 +1,144 @@
+"""The adapter to PostgreSQL: a pool per ledger; the driver's errors end here."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import asyncpg
+from asyncpg.pool import PoolConnectionProxy
+
+from service.ledger.sql import Sql
+
+Row = asyncpg.Record
+Connection = PoolConnectionProxy | asyncpg.Connection
+
+DEADLINE_SECONDS = 1.8
+"""For one piece of work with the database, waiting for a connection included.
+
+Under the two seconds in which every endpoint has to answer while PostgreSQL is away.
+"""
+
+
+class LedgerError(Exception):
+    """Anything that goes wrong between us and the ledger."""
+
+
+class LedgerUnavailable(LedgerError):
+    """PostgreSQL is away, too slow or shutting down; whether a write took effect is unknown."""
+
+
+class AlreadyExists(LedgerError):
+    """A unique constraint refused a row; `constraint` names it."""
+
+    def __init__(self, constraint: str) -> None:
+        """Keep the constraint's name."""
+        super().__init__(constraint)
+        self.constraint = constraint
+
+
+class Database:
+    """One schema, reached through its own pool and its own role (design decision 4)."""
+
+    def __init__(
+        self, url: str, schema: str, *, role: str | None, pool_size: int, deadline: float
+    ) -> None:
+        """`role` None: the URL's own login role is the ledger's (behind a transaction pooler)."""
+        self.schema = schema
+        self._url = url
+        self._role = role
+        self._pool_size = pool_size
+        self._deadline = deadline
+        self._pool: asyncpg.Pool | None = None
+
+    async def open(self) -> None:
+        """Make the pool. It connects at first use: a service starts without PostgreSQL."""
+        self._pool = await asyncpg.create_pool(
+            self._url,
+            min_size=0,
+            max_size=self._pool_size,
+            max_inactive_connection_lifetime=300,
+            timeout=self._deadline,
+            # No session state is ever set, so there is none to reset: a round trip saved each time.
+            reset=_nothing_to_reset,
+            server_settings=self._session(),
+        )
+
+    @asynccontextmanager
+    async def connection(self, deadline: float | None = None) -> AsyncGenerator[Connection, None]:
+        """Lend a connection, under one deadline for the waiting and the work alike."""
+        try:
+            async with asyncio.timeout(deadline or self._deadline):
+                connection = await self.pool.acquire()
+                try:
+                    yield connection
+                except BaseException as error:
+                    if not isinstance(error, Exception) or isinstance(error, _AWAY):
+                        # Cancelled or lost in mid-query: its state is unknown. Waiting for a
+                        # PostgreSQL that hangs to acknowledge a cancel would outlast the deadline.
+                        connection.terminate()
+                    raise
+                finally:
+                    await self.pool.release(connection)
+        except asyncpg.UniqueViolationError as error:
+            raise AlreadyExists(error.constraint_name or "") from error
+        except _AWAY as error:
+            raise LedgerUnavailable(type(error).__name__) from error
+
+    @property
+    def pool(self) -> asyncpg.Pool:
+        """The open pool."""
+        if self._pool is None:
+            raise LedgerUnavailable("the database has not been opened")
+        return self._pool
+
+    async def fetch(self, sql: Sql, *args: object) -> list[Row]:
+        """Answer the rows of one statement: one round trip."""
+        async with self.connection() as connection:
+            return await connection.fetch(sql.on(self.schema), *args)
+
+    async def fetchrow(self, sql: Sql, *args: object) -> Row | None:
+        """Answer the first row of one statement, if there is one."""
+        async with self.connection() as connection:
+            return await connection.fetchrow(sql.on(self.schema), *args)
+
+    async def close(self) -> None:
+        """Close every connection, by force where one is still busy after two seconds."""
+        if self._pool is None:
+            return
+        pool, self._pool = self._pool, None
+        try:
+            await asyncio.wait_for(pool.close(), 2)
+        except _AWAY:
+            pool.terminate()
+
+    @property
+    def connections(self) -> tuple[int, int]:
+        """Answer (open, idle) connections, for the metrics."""
+        if self._pool is None:
+            return 0, 0
+        return self._pool.get_size(), self._pool.get_idle_size()
+
+    def _session(self) -> dict[str, str]:
+        settings = {
+            "application_name": f"claim-ledger {self.schema}",
+            "idle_in_transaction_session_timeout": "10s",
+        }
+        return settings if self._role is None else settings | {"role": self._role}
+
+
+async def _nothing_to_reset(_connection: Connection) -> None:
+    pass
+
+
+_AWAY = (
+    OSError,  # refused, reset, no route; TimeoutError is one of them
+    asyncpg.InterfaceError,  # the connection or the pool is closed
+    asyncpg.InternalClientError,  # the answer to COMMIT was lost
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,  # shutting down, starting up, cancelled
+    asyncpg.InsufficientResourcesError,  # disk full, too many connections, out of memory
+    asyncpg.ReadOnlySQLTransactionError,  # a standby, during a failover
+    asyncpg.DeadlockDetectedError,
+    asyncpg.SerializationError,
+    asyncpg.LockNotAvailableError,
+)

@@ -1,0 +1,245 @@
+"""Appending to a ledger and reading its streams, a transaction at a time."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime
+from typing import Final, NamedTuple, Protocol, TypeVar
+from uuid import UUID
+
+from service.clock import Clock, to_milliseconds
+from service.ledger.codec import Codec, sealed_under
+from service.ledger.database import AlreadyExists, Connection, Database, LedgerError, Row
+from service.ledger.events import Catalogue, Cause, Event, Meta, Recorded
+from service.ledger.sealing import DataKey, MasterKeys
+from service.ledger.sql import Sql
+
+T = TypeVar("T")
+
+ATTEMPTS_MAX: Final = 8
+"""How often a command that conflicts is decided again before it is given up."""
+
+_APPEND = Sql("service.ledger", "append")
+_LOCK = Sql("service.ledger", "lock")
+_LOCK_SHARED = Sql("service.ledger", "lock_shared")
+_STREAM = Sql("service.ledger", "stream")
+_DATA_KEYS = Sql("service.ledger", "data_keys")
+_EXISTS = Sql("service.ledger", "exists")
+_NOW = Sql("service.ledger", "now")
+
+
+class AppendConflict(LedgerError):
+    """A stream was not at the expected version: another command came first. Decide again."""
+
+
+class PublicIdTaken(LedgerError):
+    """A freshly drawn public id exists already; a retry draws another."""
+
+
+class Write(NamedTuple):
+    """A row for a set-based statement of a read model: a value for each of its array parameters."""
+
+    statement: Sql
+    row: tuple[object, ...]
+
+
+class Projector(Protocol):
+    """Turns events into rows of a read model. Inline and catch-up projections are the same code."""
+
+    name: str
+    version: int
+
+    def project(self, recorded: Recorded) -> Iterable[Write]:
+        """Answer what this event changes; nothing for an event that does not concern it."""
+        ...
+
+
+class Append(NamedTuple):
+    """Events for one stream.
+
+    `expected_version` is that of the stream's last event, 0 for a new stream. `key` seals personal
+    fields; `new_key` stores it. `public_ids` are ids that partners see, drawn for this append.
+    """
+
+    stream_id: UUID
+    expected_version: int
+    events: Sequence[Event]
+    cause: Cause
+    key: DataKey | None = None
+    new_key: bool = False
+    public_ids: Sequence[str] = ()
+
+
+class Ledger:
+    """One of the three ledgers: accounts, live or test."""
+
+    def __init__(
+        self,
+        database: Database,
+        catalogue: Catalogue,
+        projectors: Sequence[Projector],
+        master_keys: MasterKeys,
+        clock: Clock,
+        on_append: Callable[[], None],
+    ) -> None:
+        """`projectors` write in the transaction of the append; `on_append` wakes the sequencer."""
+        self.name = database.schema
+        self.database = database
+        self.codec = Codec(self.name, catalogue)
+        self.projectors = projectors
+        self.master_keys = master_keys
+        self.clock = clock
+        self.on_append = on_append
+
+    @asynccontextmanager
+    async def transaction(
+        self, deadline: float | None = None
+    ) -> AsyncGenerator["Transaction", None]:
+        """Open the one transaction of a command.
+
+        Raises:
+            AppendConflict, PublicIdTaken: nothing was written.
+            LedgerUnavailable: whether it was written is unknown; the same command again will tell.
+
+        """
+        try:
+            async with self.database.connection(deadline) as connection, connection.transaction():
+                transaction = Transaction(self, connection)
+                yield transaction
+        except AlreadyExists as error:
+            if error.constraint == "public_ids_pkey":
+                raise PublicIdTaken(str(error)) from error
+            raise AppendConflict(str(error)) from error
+        if transaction.appended:
+            self.on_append()
+
+    async def decide(self, attempt: Callable[["Transaction"], Awaitable[T]]) -> T:
+        """Run a command's one transaction; load and decide again when another came first."""
+        for _ in range(ATTEMPTS_MAX - 1):
+            with suppress(AppendConflict, PublicIdTaken):
+                async with self.transaction() as transaction:
+                    return await attempt(transaction)
+        async with self.transaction() as transaction:
+            return await attempt(transaction)
+
+
+class Transaction:
+    """What a command can do inside its transaction. Lock, then draw (decision 2)."""
+
+    def __init__(self, ledger: Ledger, connection: Connection) -> None:
+        """Made by `Ledger.transaction`."""
+        self._ledger = ledger
+        self._schema = ledger.name
+        self.connection = connection
+        self.appended = False
+
+    async def lock(self, *keys: UUID) -> None:
+        """Wait for exclusive locks, held until the transaction ends."""
+        await self.fetch(_LOCK, sorted({_lock_number(key) for key in keys}))
+
+    async def lock_shared(self, keys: Iterable[UUID]) -> None:
+        """Wait for locks that only an exclusive one keeps out."""
+        await self.fetch(_LOCK_SHARED, sorted({_lock_number(key) for key in keys}))
+
+    async def now(self) -> datetime:
+        """Answer the database's clock, whole milliseconds."""
+        return to_milliseconds(await self.connection.fetchval(_NOW.on(self._schema)))
+
+    async def fetch(self, sql: Sql, *args: object) -> list[Row]:
+        """Answer the rows of one statement, seen by this transaction."""
+        return await self.connection.fetch(sql.on(self._schema), *args)
+
+    async def fetchrow(self, sql: Sql, *args: object) -> Row | None:
+        """Answer the first row of one statement, if any."""
+        return await self.connection.fetchrow(sql.on(self._schema), *args)
+
+    async def read(self, stream_id: UUID) -> list[Recorded]:
+        """Answer a stream, oldest first, personal fields opened where their key exists."""
+        rows = await self.fetch(_STREAM, stream_id)
+        return await self.decode([(row["append_id"], stream_id, *row[1:]) for row in rows])
+
+    async def exists(self, stream_id: UUID) -> bool:
+        """Tell whether a stream has begun."""
+        return await self.connection.fetchval(_EXISTS.on(self._schema), stream_id)
+
+    async def decode(self, rows: Sequence[tuple[int, UUID, int, str, bytes]]) -> list[Recorded]:
+        """Decode rows of (append_id, stream, version, topic, state), fetching their keys."""
+        needed = [sealed_under(state) for *_, state in rows]
+        keys = await self.data_keys({key_id for key_id in needed if key_id is not None})
+        codec = self._ledger.codec
+        return [
+            Recorded(append_id, stream, version, *codec.decode(stream, version, topic, state, key))
+            for (append_id, stream, version, topic, state), key in zip(
+                rows, (keys.get(key_id) if key_id else None for key_id in needed), strict=True
+            )
+        ]
+
+    async def data_keys(self, key_ids: Iterable[UUID]) -> dict[UUID, DataKey]:
+        """Answer the data keys that still exist; one round trip, none where none is asked for."""
+        asked = list(key_ids)
+        if not asked:
+            return {}
+        open_key = self._ledger.master_keys.open_data_key
+        return {row["key_id"]: open_key(*row) for row in await self.fetch(_DATA_KEYS, asked)}
+
+    async def append(self, *appends: Append) -> list[Recorded]:
+        """Append to the log and to the inline read models; all or nothing.
+
+        Streams are written in one order, so that two transactions cannot wait for each other.
+        """
+        ordered = sorted(appends, key=lambda append: append.stream_id.bytes)
+        drafts = [draft for append in ordered for draft in self._drafts(append)]
+        new_keys = [append.key for append in ordered if append.new_key and append.key]
+        rows = await self.fetch(
+            _APPEND,
+            [draft.stream_id for draft, _ in drafts],
+            [draft.version for draft, _ in drafts],
+            [type(draft.event).__name__ for draft, _ in drafts],
+            [state for _, state in drafts],
+            [public_id for append in ordered for public_id in append.public_ids],
+            [key.key_id for key in new_keys],
+            [key.wrapped for key in new_keys],
+            [key.master_key_id for key in new_keys],
+        )
+        recorded = [
+            draft._replace(append_id=row["append_id"])
+            for (draft, _), row in zip(drafts, rows, strict=True)
+        ]
+        await self.write(
+            write
+            for event in recorded
+            for projector in self._ledger.projectors
+            for write in projector.project(event)
+        )
+        self.appended = True
+        return recorded
+
+    async def write(self, writes: Iterable[Write]) -> None:
+        """Run read-model writes in order; a run of the same statement is one round trip."""
+        for statement, rows in _runs(writes):
+            columns = [list(column) for column in zip(*rows, strict=True)]
+            await self.connection.execute(statement.on(self._schema), *columns)
+
+    def _drafts(self, append: Append) -> Iterable[tuple[Recorded, bytes]]:
+        ledger, cause = self._ledger, append.cause
+        meta = Meta(ledger.clock(), cause.actor, cause.request_id, ledger.name)
+        for version, event in enumerate(append.events, append.expected_version + 1):
+            state = ledger.codec.encode(append.stream_id, version, event, meta, append.key)
+            yield Recorded(0, append.stream_id, version, event, meta), state
+
+
+def _runs(writes: Iterable[Write]) -> Iterable[tuple[Sql, list[tuple[object, ...]]]]:
+    statement: Sql | None = None
+    rows: list[tuple[object, ...]] = []
+    for write in writes:
+        if write.statement is not statement:
+            if statement is not None:
+                yield statement, rows
+            statement, rows = write.statement, []
+        rows.append(write.row)
+    if statement is not None:
+        yield statement, rows
+
+
+def _lock_number(key: UUID) -> int:
+    """Answer 64 bits of the id: PostgreSQL's advisory locks are numbered, database-wide."""
+    return int.from_bytes(key.bytes[8:], "big", signed=True)

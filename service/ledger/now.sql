@@ -1,0 +1,2 @@
+-- The database's clock: links expire by it, whichever machine asks.
+select clock_timestamp()

@@ -1,0 +1,129 @@
+"""The messages we send: plain text, no tracking, safe with whatever names partners give."""
+
+import re
+import textwrap
+import unicodedata
+from datetime import UTC, datetime
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import SMTP
+from typing import Final
+
+from service.mail.port import MailRefused
+
+NAME_CHARACTERS_MAX: Final = 120
+"""Of a name as it is shown; longer ones are cut with an ellipsis."""
+
+_LINE_COLUMNS: Final = 76
+_TOKEN_CHARACTERS_MAX: Final = 900  # RFC 5322 2.1.1: a line has at most 998 bytes
+
+# Controls, line and paragraph separators, lone surrogates, and the marks that reorder text
+# (U+202A to U+202E, U+2066 to U+2069), with which a name could rewrite the words around it.
+_HARMFUL: Final = frozenset({"Cc", "Zl", "Zp", "Cs"})
+_REORDERING: Final = frozenset(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A))))
+
+_LINK: Final = re.compile(r"https?://[!-~]+")
+# RFC 5322 3.2.3 dot-atom, RFC 6531 3.3 beyond ASCII. Quoted local parts are not taken.
+_LOCAL_PART: Final = re.compile(r"[\w!#$%&'*+/=?^`{|}~.-]+")
+_DOMAIN: Final = re.compile(r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*")
+_MESSAGE_ID: Final = re.compile(r"[!-;=?A-~]+@[!-;=?A-~]+")  # ASCII without white space, < @ >
+
+_TEXT: Final = """\
+Hello{greeting},
+
+{partner} has referred {company} to us. To finish setting up {company}, open this link:
+
+{link}
+
+The link works once, until {until}. Opening it does not use it up: nothing happens before you confirm on the page.
+
+If you did not expect this message, you need not do anything; please do not pass the link on.
+
+This message was sent automatically. Replies are not read.
+"""  # noqa: E501 - paragraphs, wrapped once the names are in them
+
+
+def magic_link_mail(
+    *,
+    to: str,
+    user_name: str | None,
+    company_name: str,
+    partner_name: str,
+    link: str,
+    expires_at: datetime,
+    sender: str,
+    message_id: str,
+    date: datetime,
+) -> EmailMessage:
+    """Make the mail that asks a referred business to finish its onboarding.
+
+    `expires_at` and `date` are aware; `message_id` is `local@domain`, the same for the same
+    onboarding, since the mail may be sent more than once.
+
+    Raises:
+        MailRefused: `to` can be no e-mail address; it is never mended, for a mended address may
+            be somebody else's.
+        ValueError: `link`, `sender` or `message_id` is malformed, a fault of ours.
+
+    """
+    company, partner, name = (
+        _shown(text or "") for text in (company_name, partner_name, user_name)
+    )
+    message = EmailMessage(policy=SMTP)
+    message["From"] = sender  # the policy refuses line ends in it
+    message["To"] = _recipient(to, name)
+    message["Subject"] = f"Finish setting up {company}"
+    message["Date"] = date.astimezone(UTC)
+    message["Message-ID"] = f"<{_checked(message_id, _MESSAGE_ID)}>"
+    message["Auto-Submitted"] = "auto-generated"  # RFC 3834: out-of-office robots keep still
+    text = _text(name, company, partner, _checked(link, _LINK), expires_at)
+    # Left unencoded: quoted-printable would break the link where people look into .eml files.
+    message.set_content(text, cte="7bit" if text.isascii() else "8bit")
+    return message
+
+
+def _text(name: str, company: str, partner: str, link: str, expires_at: datetime) -> str:
+    until = expires_at.astimezone(UTC)
+    filled = _TEXT.format(
+        greeting=f" {name}" if name else "",
+        company=company,
+        partner=partner,
+        link=link,
+        until=f"{until.day} {until:%B %Y, %H:%M} UTC",
+    )
+    paragraphs = filled.split("\n\n")
+    return "\n\n".join(part if part == link else _wrapped(part) for part in paragraphs) + "\n"
+
+
+def _wrapped(paragraph: str) -> str:
+    return textwrap.fill(paragraph, _LINE_COLUMNS, break_on_hyphens=False)
+
+
+def _shown(text: str) -> str:
+    kept = (
+        " " if unicodedata.category(mark) in _HARMFUL or mark in _REORDERING else mark
+        for mark in text
+    )
+    line = " ".join("".join(kept).split())
+    if len(line) <= NAME_CHARACTERS_MAX:
+        return line
+    return line[: NAME_CHARACTERS_MAX - 1] + "…"
+
+
+def _recipient(to: str, name: str) -> Address:
+    local_part, _, domain = to.rpartition("@")
+    try:
+        # The domain travels in its ASCII form; a local part beyond ASCII needs SMTPUTF8.
+        ascii_domain = domain.encode("idna").decode("ascii")
+        if _LOCAL_PART.fullmatch(local_part) and _DOMAIN.fullmatch(ascii_domain):
+            return Address(display_name=name, username=local_part, domain=ascii_domain)
+    except UnicodeError:
+        pass
+    # Outside the except block: a chained error would quote the address.
+    raise MailRefused("the recipient's e-mail address is malformed")
+
+
+def _checked(text: str, shape: re.Pattern[str]) -> str:
+    if not shape.fullmatch(text) or len(text) > _TOKEN_CHARACTERS_MAX:
+        raise ValueError(f"expected {shape.pattern}, at most {_TOKEN_CHARACTERS_MAX} characters")
+    return text

@@ -1,0 +1,29 @@
+"""Every way to send mail, behind one door: the port, its errors, its two transports."""
+
+from pathlib import Path
+
+from service.mail.address import parse_mail_url
+from service.mail.directory import DirectoryTransport
+from service.mail.port import MailError, MailRefused, MailTransport, MailUnavailable
+from service.mail.smtp import SmtpTransport
+
+__all__ = [
+    "DirectoryTransport",
+    "MailError",
+    "MailRefused",
+    "MailTransport",
+    "MailUnavailable",
+    "SmtpTransport",
+    "mail_transport",
+]
+
+
+def mail_transport(url: str) -> MailTransport:
+    """Answer the transport of a `smtp://`, `smtps://` or `file:///directory` URL.
+
+    Raises:
+        ValueError: another URL; the text does not quote it.
+
+    """
+    address = parse_mail_url(url)
+    return DirectoryTransport(address) if isinstance(address, Path) else SmtpTransport(url)

@@ -1,0 +1,35 @@
+"""What may happen to an onboarding. Pure: state in, answer or events out."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from service.errors import Refusal
+from service.ledger.events import Recorded
+from service.onboardings.events import OnboardingCompleted, OnboardingStarted
+
+
+class Onboarding(NamedTuple):
+    """An onboarding's state, folded from its stream."""
+
+    version: int
+    started: OnboardingStarted
+    completed: bool
+
+
+def fold(stream: Sequence[Recorded]) -> Onboarding | None:
+    """Answer the state that the stream amounts to; None for an empty one."""
+    if not stream:
+        return None
+    started = stream[0].event
+    if not isinstance(started, OnboardingStarted):
+        raise TypeError(f"{type(started).__name__} does not begin an onboarding")
+    completed = any(isinstance(one.event, OnboardingCompleted) for one in stream)
+    return Onboarding(len(stream), started, completed)
+
+
+def check_link(onboarding: Onboarding, *, expired: bool) -> None:
+    """Refuse a magic link that was used or has expired."""
+    if onboarding.completed:
+        raise Refusal("magic_link_already_used")
+    if expired:
+        raise Refusal("magic_link_expired")

@@ -1,0 +1,46 @@
+"""The ASGI application: routers behind the gate, and around everything the observer."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+
+from litestar import Litestar, Router
+from litestar.datastructures import State
+
+from service.clock import Clock
+from service.ids import NewId
+from service.web.answers import EXCEPTION_HANDLERS
+from service.web.gate import PartnerGate
+from service.web.metrics import Metrics
+from service.web.observe import Observer
+
+API_PATH = "/v1"
+"""The interface version is part of the base address (contract section 9)."""
+
+Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
+
+
+def make_app(
+    *,
+    partner_routers: Sequence[Router],
+    open_routers: Sequence[Router],
+    gate: PartnerGate,
+    metrics: Metrics,
+    public_url: str,
+    clock: Clock,
+    new_id: NewId,
+    lifespan: Lifespan,
+) -> Observer:
+    """Put the application together. `partner_routers` are reached through the gate alone."""
+    app = Litestar(
+        route_handlers=[
+            Router(API_PATH, route_handlers=list(partner_routers), middleware=[gate]),
+            *open_routers,
+        ],
+        exception_handlers=EXCEPTION_HANDLERS,
+        lifespan=[lifespan],
+        openapi_config=None,
+        request_max_body_size=None,  # service/web/body.py bounds, drains and times bodies
+        state=State({"docs_url": f"{public_url}/docs"}),
+        logging_config=None,
+    )
+    return Observer(app, metrics, clock, new_id)

@@ -1,0 +1,40 @@
+"""What operators ask: is it alive, is it ready, how is it doing."""
+
+import asyncio
+
+from litestar import MediaType, Response, Router, get
+
+from service.clock import Clock
+from service.ledger.ledger import Ledger
+from service.ledger.sequencer import Sequencer
+from service.web.answers import json_answer
+from service.web.metrics import Metrics
+
+
+def operations_router(ledgers: list[Ledger], metrics: Metrics, clock: Clock) -> Router:
+    """Answer the router of `/health/live`, `/health/ready` and `/metrics`."""
+    sequencers = [Sequencer(ledger.database) for ledger in ledgers]
+
+    @get("/health/live", opt={"summary": "The process runs."})
+    async def live() -> Response[bytes]:
+        return json_answer({"status": "ok"})
+
+    @get("/health/ready", opt={"summary": "Every ledger can be reached."})
+    async def ready() -> Response[bytes]:
+        await asyncio.gather(*(sequencer.lag() for sequencer in sequencers))
+        return json_answer({"status": "ok"})
+
+    @get("/metrics", opt={"summary": "Prometheus metrics."})
+    async def scrape() -> Response[bytes]:
+        for ledger in ledgers:
+            metrics.pool(ledger.name, *ledger.database.connections)
+        lags = await asyncio.gather(
+            *(sequencer.lag() for sequencer in sequencers), return_exceptions=True
+        )
+        for ledger, lag in zip(ledgers, lags, strict=True):
+            if not isinstance(lag, BaseException):
+                age = (clock() - lag.oldest_at).total_seconds() if lag.oldest_at else 0.0
+                metrics.lag(ledger.name, lag.waiting, max(0.0, age), lag.size)
+        return Response(metrics.exposition(), media_type=MediaType.TEXT)
+
+    return Router("/", route_handlers=[live, ready, scrape])

@@ -1,0 +1,154 @@
+"""What the magic-link mail says, and that nobody's name can add to its headers."""
+
+import email
+import email.policy
+from datetime import UTC, datetime, timedelta, timezone
+from email.message import EmailMessage
+
+import pytest
+
+from service.mail.messages import NAME_CHARACTERS_MAX
+from service.mail.port import MailRefused
+from tests.mail.mail_server import LINK, mail
+
+HEADERS = {
+    "From",
+    "To",
+    "Subject",
+    "Date",
+    "Message-ID",
+    "Auto-Submitted",
+    "MIME-Version",
+    "Content-Type",
+    "Content-Transfer-Encoding",
+}
+BREAKS = ["\r\n", "\n", "\r", "\0", "\x0b", "\x0c", "\x85", "\u2028", "\u2029", "\ud800", "\u202e"]
+
+
+def received(message: EmailMessage) -> EmailMessage:
+    """Answer the message as it is read after its way through the post."""
+    parsed = email.message_from_bytes(message.as_bytes(), policy=email.policy.default)
+    assert isinstance(parsed, EmailMessage)
+    return parsed
+
+
+def content(message: EmailMessage) -> str:
+    """Answer the text with plain line ends."""
+    return message.get_content().replace("\r\n", "\n")
+
+
+def test_text() -> None:
+    """It says who referred whom, what the link does, that it works once, and until when."""
+    message = received(mail())
+    words = " ".join(content(message).split())
+    for part in (
+        "Hello Zoë Müller,",
+        "Books & Co has referred Łódź Paints Ltd to us.",
+        f"open this link: {LINK} The link works once",
+        "works once, until 8 March 2026, 14:30 UTC",
+        "Opening it does not use it up",
+    ):
+        assert part in words
+    assert message["Subject"] == "Finish setting up Łódź Paints Ltd"
+    assert message["Auto-Submitted"] == "auto-generated"
+    assert message["Message-ID"] == "<onb_01-magic-link@example.com>"
+    assert message["Date"].datetime == datetime(2026, 3, 1, 14, 30, tzinfo=UTC)
+
+
+def test_nothing_to_track() -> None:
+    """Plain text, the one link, no header beyond those that are needed."""
+    message = received(mail())
+    assert message.get_content_type() == "text/plain"
+    assert content(message).count("://") == 1
+    assert set(message.keys()) == HEADERS
+
+
+def test_without_a_name() -> None:
+    """Nobody is greeted by the name None."""
+    message = received(mail(user_name=None))
+    assert content(message).startswith("Hello,\n")
+    assert str(message["To"]) == "owner@example.com"
+
+
+def test_other_zones() -> None:
+    """Moments are told in UTC, whatever their zone."""
+    zone = timezone(timedelta(hours=2))
+    message = mail(expires_at=datetime(2026, 3, 9, 1, 0, tzinfo=zone))
+    assert "8 March 2026, 23:00 UTC" in content(message)
+
+
+@pytest.mark.parametrize("field", ["user_name", "company_name", "partner_name"])
+@pytest.mark.parametrize("line_break", BREAKS)
+def test_names_cannot_inject(field: str, line_break: str) -> None:
+    """A line break in a name becomes a space: no header, no paragraph, no reordering."""
+    evil = f"Evil{line_break}Bcc: victim@example.com{line_break}{line_break}https://evil.example"
+    message = received(mail(**{field: evil}))
+    assert set(message.keys()) == HEADERS
+    assert [address.addr_spec for address in message["To"].addresses] == ["owner@example.com"]
+    paragraphs = content(message).split("\n\n")
+    assert len(paragraphs) == 6
+    assert paragraphs[2] == LINK
+    assert line_break == "\n" or line_break not in content(message)
+    assert line_break not in str(message["Subject"])
+
+
+@pytest.mark.parametrize("name", ['"', "\\", "a, b <x@example.net>", "=?utf-8?q?Bcc?=", "{link}"])
+@pytest.mark.parametrize("field", ["user_name", "company_name", "partner_name"])
+def test_names_with_marks_of_headers(field: str, name: str) -> None:
+    """Marks that mean something in headers or templates are only characters."""
+    message = received(mail(**{field: name}))
+    assert [address.addr_spec for address in message["To"].addresses] == ["owner@example.com"]
+    assert name in content(message)
+
+
+def test_long_names() -> None:
+    """A name is cut, and no line is longer than the post takes (998 bytes)."""
+    message = mail(**dict.fromkeys(["user_name", "company_name", "partner_name"], "語" * 5000))
+    assert "語" * (NAME_CHARACTERS_MAX - 1) + "…" in message["Subject"]
+    assert max(map(len, message.as_bytes().split(b"\r\n"))) <= 998
+
+
+@pytest.mark.parametrize(
+    "to",
+    [
+        "",
+        "nobody",
+        "@example.com",
+        "owner@",
+        "a@b@example.com",
+        "owner@example.com, other@example.com",
+        "owner <other@example.com>",
+        "owner@exa mple.com",
+        *(f"owner@example.com{mark}Bcc: victim@example.com" for mark in BREAKS),
+        *(f"own{mark}er@example.com" for mark in BREAKS[:-1]),
+    ],
+)
+def test_recipient_is_not_mended(to: str) -> None:
+    """A malformed address is refused for good: mended it might be somebody else's."""
+    with pytest.raises(MailRefused) as caught:
+        mail(to=to)
+    assert caught.value.__context__ is None
+    assert "victim" not in str(caught.value)
+
+
+def test_international_domain() -> None:
+    """A domain beyond ASCII travels in its ASCII form, which every server takes."""
+    assert mail(to="owner@münchen.example")["To"].addresses[0].domain == "xn--mnchen-3ya.example"
+
+
+@pytest.mark.parametrize("field", ["link", "sender", "message_id"])
+@pytest.mark.parametrize("line_break", ["\r\n", "\n", "\r"])
+def test_our_own_values(field: str, line_break: str) -> None:
+    """A line break in what we make ourselves is a fault, not a mail."""
+    good = {"link": LINK, "sender": "no-reply@example.com", "message_id": "x@example.com"}[field]
+    with pytest.raises(ValueError):  # noqa: PT011 - the standard library's words in part
+        mail(**{field: f"{good}{line_break}Bcc: victim@example.com"})
+
+
+@pytest.mark.parametrize(
+    "link", ["javascript:alert(1)", "https://", "https://example.com/" + "x" * 900]
+)
+def test_links(link: str) -> None:
+    """A link is an http(s) URL that fits a line."""
+    with pytest.raises(ValueError, match="http"):
+        mail(link=link)

@@ -1,0 +1,341 @@
+"""One contract for every way of sending mail; then each one's own faults."""
+
+import asyncio
+import email
+import email.policy
+import socket
+import stat
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from email.message import EmailMessage
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from service.mail.address import SmtpAddress, parse_mail_url
+from service.mail.transport import (
+    DirectoryTransport,
+    MailRefused,
+    MailTransport,
+    MailUnavailable,
+    SmtpTransport,
+    mail_transport,
+)
+from tests.mail.mail_server import (
+    LINK,
+    PASSWORD,
+    USER,
+    MailServer,
+    Silent,
+    check_password,
+    mail,
+    tls_contexts,
+)
+
+
+@dataclass
+class Post:
+    """A transport and what arrived through it."""
+
+    transport: MailTransport
+    arrived: Callable[[], list[bytes]]
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[MailServer]:
+    """A mail server, not yet started."""
+    server = MailServer()
+    yield server
+    await server.stop()
+
+
+@pytest.fixture(params=["directory", "smtp", "smtp without 8BITMIME"])
+async def post(
+    request: pytest.FixtureRequest, tmp_path: Path, server: MailServer
+) -> AsyncIterator[Post]:
+    """Every transport there is."""
+    if request.param == "directory":
+        mails = tmp_path / "mails"
+        transport = mail_transport(f"file://{mails}")
+        post = Post(transport, lambda: [path.read_bytes() for path in mails.glob("*")])
+    else:
+        port = await server.start(decode_data=False, enable_SMTPUTF8=request.param == "smtp")
+        post = Post(mail_transport(f"smtp://127.0.0.1:{port}"), lambda: server.received)
+    yield post
+    await post.transport.close()
+
+
+def parsed(raw: bytes) -> EmailMessage:
+    """Read a message as its receiver does."""
+    message = email.message_from_bytes(raw, policy=email.policy.default)
+    assert isinstance(message, EmailMessage)
+    return message
+
+
+def files(directory: Path) -> list[Path]:
+    """Answer all that is in a directory, half-written files too."""
+    return list(directory.iterdir())
+
+
+async def test_round_trip(post: Post) -> None:
+    """Headers and body arrive as they were made, names beyond ASCII too."""
+    sent = mail()
+    await post.transport.send(sent)
+    (raw,) = post.arrived()
+    arrived = parsed(raw)
+    for name in ("From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted"):
+        assert str(arrived[name]) == str(sent[name])
+    assert arrived["To"].addresses[0].display_name == "Zoë Müller"
+    assert arrived.get_content().replace("\r\n", "\n") == sent.get_content()
+    assert arrived.defects == []
+
+
+async def test_link_stays_whole(post: Post) -> None:
+    """The link stands in the bytes themselves when names are ASCII, on a line of its own."""
+    await post.transport.send(mail(user_name="Ann", company_name="Paints", partner_name="Books"))
+    (raw,) = post.arrived()
+    assert LINK.encode() in raw.splitlines()
+
+
+async def test_lines_that_look_like_the_end(post: Post) -> None:
+    """A line with a single dot ends nothing (RFC 5321 4.5.2)."""
+    message = mail()
+    message.set_content("before\n.\n..\nafter\n")
+    await post.transport.send(message)
+    (raw,) = post.arrived()
+    assert parsed(raw).get_content().replace("\r\n", "\n") == "before\n.\n..\nafter\n"
+
+
+async def test_two_messages(post: Post) -> None:
+    """Messages with other ids are other messages."""
+    await post.transport.send(mail(message_id="one@example.com"))
+    await post.transport.send(mail(message_id="two@example.com"))
+    assert {parsed(raw)["Message-ID"] for raw in post.arrived()} == {
+        "<one@example.com>",
+        "<two@example.com>",
+    }
+
+
+async def test_directory_again(tmp_path: Path) -> None:
+    """Sending again replaces the same file; nobody else can read it or the directory."""
+    mails = tmp_path / "made" / "here"
+    transport = DirectoryTransport(mails)
+    await asyncio.gather(*(transport.send(mail()) for _ in range(8)))
+    await transport.send(mail(company_name="Corrected"))
+    (path,) = files(mails)
+    assert path.name == "onb_01-magic-link.eml"
+    assert "Corrected" in parsed(path.read_bytes())["Subject"]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(mails.stat().st_mode) == 0o700
+
+
+async def test_directory_is_not_left(tmp_path: Path) -> None:
+    """A Message-ID with path separators writes inside the directory, the same file each time."""
+    mails = tmp_path / "mails"
+    for _ in range(2):
+        await DirectoryTransport(mails).send(mail(message_id="../../up@example.com"))
+    (path,) = files(mails)
+    assert path.suffix == ".eml"
+    assert files(tmp_path) == [mails]
+
+
+async def test_directory_cannot_be_written(tmp_path: Path) -> None:
+    """A file in the directory's place is a passing fault."""
+    (tmp_path / "mails").write_text("")
+    with pytest.raises(MailUnavailable):
+        await DirectoryTransport(tmp_path / "mails").send(mail())
+
+
+async def test_directory_leaves_nothing_half_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk leaves no file behind."""
+
+    def full(_number: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(MailUnavailable):
+        await DirectoryTransport(tmp_path).send(mail())
+    assert files(tmp_path) == []
+
+
+async def test_smtp_address_beyond_ascii(server: MailServer) -> None:
+    """A server without SMTPUTF8 can never take such an address; one with it does."""
+    port = await server.start()
+    with pytest.raises(MailRefused):
+        await SmtpTransport(f"smtp://127.0.0.1:{port}").send(mail(to="jörg@example.com"))
+    await server.stop()
+    port = await server.start(enable_SMTPUTF8=True)
+    await SmtpTransport(f"smtp://127.0.0.1:{port}").send(mail(to="jörg@example.com"))
+    assert "jörg@example.com".encode() in server.received[0]
+
+
+@pytest.mark.parametrize("kind", ["smtp", "smtps"])
+async def test_smtp_encrypts_and_signs_in(kind: str, server: MailServer, tmp_path: Path) -> None:
+    """STARTTLS or TLS from the start, and a password with marks of URLs in it."""
+    theirs, ours = tls_contexts(tmp_path)
+    tls = {"tls_context": theirs} if kind == "smtp" else {"implicit_tls": theirs}
+    port = await server.start(
+        authenticator=check_password,
+        auth_required=True,
+        auth_require_tls=kind == "smtp",  # aiosmtpd knows of STARTTLS alone
+        **tls,
+    )
+    url = f"{kind}://{USER}:{quote(PASSWORD, safe='')}@127.0.0.1:{port}"
+    await SmtpTransport(url, tls_context=ours).send(mail())
+    assert len(server.received) == 1
+    assert server.encrypted == [kind == "smtp"]
+
+
+async def test_smtp_takes_encryption_when_offered(server: MailServer, tmp_path: Path) -> None:
+    """Without a password STARTTLS is taken when offered, and its certificate is verified."""
+    theirs, ours = tls_contexts(tmp_path)
+    url = f"smtp://127.0.0.1:{await server.start(tls_context=theirs)}"
+    await SmtpTransport(url, tls_context=ours).send(mail())
+    assert server.encrypted == [True]
+    with pytest.raises(MailUnavailable):
+        await SmtpTransport(url).send(mail())
+
+
+@pytest.mark.parametrize("credentials", ["", f"{USER}:secret@"])
+async def test_smtp_refuses_to_go_without(credentials: str, server: MailServer) -> None:
+    """A stripped STARTTLS gets neither the password nor the mail."""
+    port = await server.start(authenticator=check_password, auth_require_tls=False)
+    option = "" if credentials else "?starttls=require"
+    with pytest.raises(MailUnavailable):
+        await SmtpTransport(f"smtp://{credentials}127.0.0.1:{port}{option}").send(mail())
+    assert server.received == []
+
+
+async def test_smtp_bad_password_is_ours(server: MailServer) -> None:
+    """535 is a fault of our settings: the mail is not given up."""
+    port = await server.start(authenticator=check_password, auth_require_tls=False)
+    url = f"smtp://{USER}:wrong@127.0.0.1:{port}?starttls=offered"
+    with pytest.raises(MailUnavailable, match="535") as caught:
+        await SmtpTransport(url).send(mail())
+    assert "wrong" not in str(caught.value)
+
+
+@pytest.mark.parametrize("where", ["on_rcpt", "on_data"])
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        ("550 5.1.1 <owner@example.com> unknown", MailRefused),
+        ("552 5.2.2 mailbox full", MailRefused),
+        ("554 5.7.1 spam", MailRefused),
+        ("530 5.7.0 sign in first", MailUnavailable),
+        ("450 4.2.0 <owner@example.com> greylisted", MailUnavailable),
+        ("421 4.3.2 shutting down", MailUnavailable),
+        ("452 4.3.1 full", MailUnavailable),
+    ],
+)
+async def test_smtp_answers(
+    where: str, answer: str, error: type[Exception], server: MailServer
+) -> None:
+    """5xx for the recipient or the message is final, 4xx passes; no word of it gets out."""
+    setattr(server, where, answer)
+    port = await server.start()
+    with pytest.raises(error) as caught:
+        await SmtpTransport(f"smtp://127.0.0.1:{port}").send(mail())
+    assert type(caught.value) is error
+    assert "owner" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+async def test_smtp_dropped_in_data(server: MailServer) -> None:
+    """A connection that is cut before the answer is a passing fault."""
+    server.drop_on_data = True
+    port = await server.start()
+    with pytest.raises(MailUnavailable):
+        await SmtpTransport(f"smtp://127.0.0.1:{port}").send(mail())
+
+
+async def test_smtp_dropped_after_the_answer(server: MailServer) -> None:
+    """A cut during the farewell is none: the message was taken."""
+    server.drop_on_quit = True
+    port = await server.start()
+    await SmtpTransport(f"smtp://127.0.0.1:{port}").send(mail())
+    assert len(server.received) == 1
+
+
+async def test_smtp_refused_port() -> None:
+    """Nobody listens: a passing fault."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with pytest.raises(MailUnavailable):
+        await SmtpTransport(f"smtp://127.0.0.1:{port}").send(mail())
+
+
+async def test_smtp_hangs(server: MailServer) -> None:
+    """A silent server costs the deadline and no more."""
+    port = await server.start(Silent)
+    started = time.monotonic()
+    transport = SmtpTransport(f"smtp://127.0.0.1:{port}", deadline_seconds=0.2)
+    with pytest.raises(MailUnavailable):
+        await transport.send(mail())
+    assert 0.15 <= time.monotonic() - started <= 1.0
+
+
+async def test_smtp_cancelled(server: MailServer) -> None:
+    """A cancelled sending stays cancelled: a worker that stops is not kept."""
+    port = await server.start(Silent)
+    task = asyncio.create_task(SmtpTransport(f"smtp://127.0.0.1:{port}").send(mail()))
+    await asyncio.sleep(0.05)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "port", "implicit_tls", "starttls"),
+    [
+        ("smtp://mail.example.com", "mail.example.com", 587, False, False),
+        ("smtp://mail.example.com:25?starttls=require", "mail.example.com", 25, False, True),
+        ("smtp://u:p@mail.example.com", "mail.example.com", 587, False, True),
+        ("smtp://u:p@mail.example.com?starttls=offered", "mail.example.com", 587, False, False),
+        ("smtps://[::1]/", "::1", 465, True, False),
+    ],
+)
+def test_address(url: str, host: str, port: int, implicit_tls: bool, starttls: bool) -> None:
+    """What a URL means when it leaves something out."""
+    address = parse_mail_url(url)
+    assert isinstance(address, SmtpAddress)
+    assert (address.host, address.port) == (host, port)
+    assert (address.implicit_tls, address.starttls) == (implicit_tls, starttls)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "mail.example.com",
+        "http://mail.example.com",
+        "smtp://",
+        "smtp://u:canary@mail.example.com:99999",
+        "smtp://u:canary#@mail.example.com",
+        "smtp://u:canary@mail.example.com/path",
+        "smtp://u:canary@mail.example.com?starttls=never",
+        "smtp://u:canary@mail.example.com?tls=1",
+        "smtp://u:canary@[mail.example.com",
+        "file://relative",
+        "file:relative",
+        "file:///mails?x=1",
+    ],
+)
+def test_address_refused(url: str) -> None:
+    """What cannot be read is refused without quoting the password."""
+    with pytest.raises(ValueError, match=r"expected|percent-encode") as caught:
+        parse_mail_url(url)
+    assert "canary" not in str(caught.value)
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def test_only_servers() -> None:
+    """An SMTP transport is not made of a directory's URL; a password is not shown."""
+    with pytest.raises(ValueError, match="smtp"):
+        SmtpTransport("file:///mails")
+    assert "canary" not in repr(parse_mail_url("smtp://u:canary@mail.example.com"))

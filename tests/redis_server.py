@@ -1,0 +1,81 @@
+"""A real redis-server of a test's own, which can be killed, frozen and started again."""
+
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+START_SECONDS_MAX = 5.0
+
+
+class RedisServer:
+    """One redis-server on a free loopback port, without persistence."""
+
+    def __init__(self, directory: Path) -> None:
+        """Choose the port; `directory` is the server's working directory."""
+        self.binary = shutil.which("redis-server")
+        self._directory = directory
+        self._process: subprocess.Popen[bytes] | None = None
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            self.port: int = listener.getsockname()[1]
+
+    @property
+    def url(self) -> str:
+        """The address as clients are given it."""
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def start(self) -> None:
+        """Start (again, on the same port) and wait until it answers."""
+        assert self.binary is not None, "redis-server is not installed"
+        assert self._process is None, "already started"
+        options = {"port": self.port, "bind": "127.0.0.1", "save": "", "appendonly": "no"}
+        words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
+        self._process = subprocess.Popen(
+            [self.binary, *words, "--dir", str(self._directory)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while self.command("PING") != b"+PONG\r\n":
+            assert self._process.poll() is None, "redis-server ended while starting"
+            assert time.monotonic() < deadline, "redis-server does not answer"
+            time.sleep(0.01)
+
+    def command(self, *words: str) -> bytes:
+        """Answer the first bytes of the reply to one command; empty when nobody answers."""
+        line = "".join(f"${len(word.encode())}\r\n{word}\r\n" for word in words)
+        with (
+            suppress(OSError),
+            socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection,
+        ):
+            connection.sendall(f"*{len(words)}\r\n{line}".encode())
+            return connection.recv(65536)
+        return b""
+
+    def stop(self) -> None:
+        """End it in good order; nothing happens when it is not running."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it with SIGKILL: connections are cut, later ones refused."""
+        self._end(signal.SIGKILL)
+
+    def pause(self) -> None:
+        """Freeze it: connections open, nothing is answered."""
+        assert self._process is not None, "not running"
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it run on after `pause`."""
+        assert self._process is not None, "not running"
+        self._process.send_signal(signal.SIGCONT)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
+            self._process.send_signal(signal.SIGCONT)
+            self._process.wait(timeout=5)
+            self._process = None
