@@ -103,25 +103,29 @@ class Outbox:
         partners = await self._partners.partners(started.partner_id)
         secrets = await self._secrets.get()
         token = secrets.link_token(PURPOSE, started.onboarding_id)
-        details = onboarding.started.details or {}
+        details = onboarding.started.details
         assert started.expires_at is not None  # noqa: S101 - set on every live onboarding
-        message = magic_link_mail(
-            to=details["user_email"],
-            user_name=details.get("user_name"),
-            company_name=details["company_name"],
-            partner_name=partners[0]["name"],
-            link=f"{self._public_url}/onboarding/{token}",
-            expires_at=started.expires_at,
-            sender=self._sender,
-            message_id=f"<{row['message_id']}@{self._sender.rpartition('@')[2]}>",
-            date=row["noted_at"],
-        )
         try:
+            message = magic_link_mail(
+                to=details["user_email"],
+                user_name=details.get("user_name"),
+                company_name=details["company_name"],
+                partner_name=partners[0]["name"],
+                link=f"{self._public_url}/onboarding/{token}",
+                expires_at=started.expires_at,
+                sender=self._sender,
+                message_id=f"{row['message_id']}@{self._sender.rpartition('@')[2]}",
+                date=row["noted_at"],
+            )
             await self._transport.send(message)
-        except MailRefused as error:
-            log.warning("mail refused", message_id=row["message_id"], error_type=str(type(error)))
+        except MailRefused:
+            log.warning("mail refused", message_id=row["message_id"])
             return "failed"
-        except MailUnavailable as error:
-            log.warning("mail waits", message_id=row["message_id"], error_type=str(type(error)))
+        except MailUnavailable:
+            log.warning("mail waits", message_id=row["message_id"])
+            return "waiting"
+        except Exception:
+            # A fault of ours in one mail must not hold up the others: it waits like a busy server.
+            log.exception("mail faulty", message_id=row["message_id"])
             return "waiting"
         return "sent"

@@ -2,7 +2,8 @@
 
 import json
 from contextlib import suppress
-from typing import Any
+from datetime import datetime
+from typing import Annotated, Any
 
 import jsonschema_rs
 import msgspec
@@ -456,3 +457,42 @@ def test_values_from_elsewhere_are_checked_by_the_same_rules() -> None:
         "partner_user_id": ["must not be empty"],
         "label": ["must be valid Unicode"],
     }
+
+
+class Upload(msgspec.Struct):
+    """A type with a bounded number and with a kind that the walk does not know."""
+
+    max_bytes: Annotated[int, msgspec.Meta(ge=1, le=9)] = 1
+    moment: datetime | None = None
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (0, "must be at least 1"),
+        (10, "must be at most 9"),
+        (2**70, "must be at most 9"),
+        (True, "expected a whole number"),
+        (1.0, "expected a whole number"),
+        ("1", "expected a whole number"),
+        (None, "must not be null"),
+    ],
+)
+def test_whole_numbers_are_bounded(value: object, message: str) -> None:
+    """Contract 2.4, `max_bytes`."""
+    error = refusal(json.dumps({"max_bytes": value}).encode(), type_=Upload)
+
+    assert error.field_errors == {"max_bytes": [message]}
+
+
+def test_what_the_walk_does_not_know_is_answered_in_the_words_of_msgspec() -> None:
+    """Never a 500, whatever a later wire type is made of."""
+    error = refusal(b'{"moment": "yesterday"}', type_=Upload)
+
+    assert error.form_errors == ["Invalid RFC3339 encoded datetime - at `$.moment`"]
+
+
+def test_only_structs_are_decoded() -> None:
+    """A mistake of ours, found by the first request with a fault."""
+    with pytest.raises(TypeError, match="dict is not a Struct"):
+        decode(b'{"a": "\\u0000"}', JSON, dict)

@@ -1,0 +1,79 @@
+"""PostgreSQL for the tests: one server a test process, one database a test."""
+
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from migrations import migrate
+from service.embedded import EmbeddedPostgres, debian_bin_dir
+from tests.world import World, settings_for, world_on
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let `--postgres` choose the server that the tests run on."""
+    parser.addoption(
+        "--postgres",
+        choices=["18", "15", "docker"],
+        default="18",
+        help="18: the wheel's; 15: Debian's; docker: a container, by testcontainers",
+    )
+
+
+@pytest.fixture(scope="session")
+def postgres_url(request, tmp_path_factory) -> Iterator[str]:
+    """Answer the owner's URL of a PostgreSQL server of this test process's own."""
+    chosen = request.config.getoption("--postgres")
+    if chosen == "docker":
+        from testcontainers.postgres import PostgresContainer  # noqa: PLC0415 - needs Docker
+
+        with PostgresContainer(
+            "postgres:18", username="claim_ledger", dbname="claim_ledger"
+        ) as one:
+            yield one.get_connection_url(driver=None)
+        return
+    bin_dir = debian_bin_dir() if chosen == "15" else None
+    assert chosen == "18" or bin_dir is not None, "Debian's PostgreSQL is not installed"
+    # Commits are not flushed, but they are in PostgreSQL's hands when they are answered: a test
+    # that kills a backend loses nothing.
+    data_dir = tmp_path_factory.mktemp("postgres")
+    with EmbeddedPostgres(data_dir, bin_dir=bin_dir, durable=False) as server:
+        yield server.url
+
+
+@pytest.fixture(scope="session")
+def template(postgres_url) -> str:
+    """Answer the name of a migrated database to clone."""
+    name = "template_of_tests"
+    _run(postgres_url, f"create database {name}")
+    migrate(_on(postgres_url, name))
+    return name
+
+
+@pytest.fixture
+def database_url(postgres_url, template) -> Iterator[str]:
+    """Answer the owner's URL of a migrated database of this test's own."""
+    name = f"test_{uuid4().hex}"
+    _run(postgres_url, f"create database {name} template {template}")
+    yield _on(postgres_url, name)
+    _run(postgres_url, f"drop database {name} with (force)")
+
+
+@pytest.fixture
+async def world(database_url, tmp_path) -> AsyncGenerator[World, None]:
+    """Answer a running service of this test's own."""
+    mail_dir = tmp_path / "mail"
+    async with world_on(settings_for(database_url, mail_dir), mail_dir) as one:
+        yield one
+
+
+def _on(url: str, database: str) -> str:
+    return url.rpartition("/")[0] + f"/{database}"
+
+
+def _run(url: str, statement: str) -> None:
+    with psycopg.connect(make_conninfo(url), autocommit=True) as connection:
+        connection.execute(statement)

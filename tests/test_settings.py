@@ -1,0 +1,286 @@
+"""Settings: every fault at once, no secret in sight, one table for parser and documentation."""
+
+import base64
+import dataclasses
+import os
+import traceback
+from ipaddress import ip_network
+
+import pytest
+
+from service.settings import (
+    MIGRATE,
+    PREFIX,
+    SERVE,
+    SETTINGS,
+    TEAM,
+    Settings,
+    SettingsError,
+    settings_table,
+)
+
+KEYS = [bytes([n]) * 32 for n in (251, 252)]
+RING = ",".join(base64.b64encode(key).decode() for key in KEYS)
+GOOD = {
+    "DATABASE_URL": "postgresql://app:canary-p@db.example.com:5432/ledger",
+    "MASTER_KEYS": RING,
+    "PUBLIC_URL": "https://api.example.com",
+    "SMTP_URL": "smtp://mailer:canary-s@mail.example.com:587",
+    "REDIS_URL": "redis://:canary-r@cache.example.com:6379/0",
+}
+
+
+def environ(**changes: str | None) -> dict[str, str]:
+    """Answer a whole environment, with some settings changed or (None) taken away."""
+    values = GOOD | changes
+    return {f"{PREFIX}{name}": text for name, text in values.items() if text is not None}
+
+
+def settings(**changes: str | None) -> Settings:
+    """Parse for `serve`."""
+    return Settings.from_environment(environ(**changes), require=SERVE)
+
+
+def faults(**changes: str | None) -> list[str]:
+    """Answer the faults, without the prefix."""
+    with pytest.raises(SettingsError) as caught:
+        settings(**changes)
+    return [fault.removeprefix(PREFIX) for fault in caught.value.faults]
+
+
+def test_defaults() -> None:
+    """What is not set has the table's default."""
+    parsed = settings(REDIS_URL=None)
+    assert parsed.database_url == GOOD["DATABASE_URL"]
+    assert parsed.master_keys == tuple(KEYS)
+    assert parsed.public_url == "https://api.example.com"
+    assert parsed.mail_from == "no-reply@api.example.com"
+    assert (parsed.host, parsed.port, parsed.workers) == ("127.0.0.1", 8000, 1)
+    assert (parsed.pool_size, parsed.rate_limit_per_minute) == (4, 120)
+    assert (parsed.trusted_proxies, parsed.log_level, parsed.background) == ((), "info", True)
+    assert parsed.redis_url is None
+    assert parsed.accounts_database_url is None
+
+
+def test_all_faults_at_once() -> None:
+    """An operator corrects everything in one go; each line names variable, fault and expectation."""
+    found = faults(
+        DATABASE_URL=None,
+        MASTER_KEYS="c2hvcnQ=",
+        PUBLIC_URL="api.example.com",
+        SMTP_URL="http://mail.example.com",
+        WORKERS="none",
+        PORT="70000",
+        WROKERS="4",
+    )
+    assert [fault.partition(":")[0] for fault in found] == [
+        "WROKERS",
+        "MASTER_KEYS",
+        "PUBLIC_URL",
+        "SMTP_URL",
+        "PORT",
+        "WORKERS",
+        "DATABASE_URL",
+    ]
+    assert "did you mean CLAIM_LEDGER_WORKERS?" in found[0]
+    assert "key 1 of 1 has 5 bytes; expected base64 of 32 bytes" in found[1]
+    assert "from 1 to 65535, not '70000'" in found[4]
+    assert "is not set; expected: PostgreSQL" in found[6]
+
+
+def test_other_variables() -> None:
+    """Only our own prefix is looked at; without a near name none is suggested."""
+    assert Settings.from_environment(environ() | {"WORKERS": "x"}, require=SERVE).workers == 1
+    assert faults(XYZZY="1") == ["XYZZY: is no setting of ours"]
+
+
+@pytest.mark.parametrize(
+    ("require", "absent"),
+    [(MIGRATE, set()), (TEAM, {"PUBLIC_URL"}), (SERVE, {"PUBLIC_URL", "SMTP_URL", "MAIL_FROM"})],
+)
+def test_required_by_command(require: frozenset[str], absent: set[str]) -> None:
+    """A command asks for what it uses; what it did not ask for cannot be used by accident."""
+    few = environ(PUBLIC_URL=None, SMTP_URL=None, REDIS_URL=None)
+    if absent:
+        with pytest.raises(SettingsError) as caught:
+            Settings.from_environment(few, require=require)
+        found = {fault.partition(":")[0].removeprefix(PREFIX) for fault in caught.value.faults}
+        assert found == absent
+    else:
+        parsed = Settings.from_environment(few, require=require)
+        for name in ("public_url", "smtp_url", "mail_from"):
+            with pytest.raises(SettingsError, match=name.upper()):
+                getattr(parsed, name)
+
+
+def test_set_to_nothing() -> None:
+    """An empty variable counts as not set, and white space around a value as none."""
+    parsed = settings(REDIS_URL="", WORKERS=" ", PORT=" 9000\n")
+    assert (parsed.redis_url, parsed.workers, parsed.port) == (None, 1, 9000)
+
+
+def test_process_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a mapping the process's own environment is read."""
+    for name in [name for name in os.environ if name.startswith(PREFIX)]:
+        monkeypatch.delenv(name)
+    for name, value in environ(PORT="8123").items():
+        monkeypatch.setenv(name, value)
+    assert Settings.from_environment(require=SERVE).port == 8123
+
+
+@pytest.mark.parametrize("name", [row.name for row in SETTINGS if row.secret])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "canary",
+        "postgresql://u:canary@h:99999999/d",
+        "postgresql://u:ca/nary@h/d",
+        "redis://u:canary#@h",
+        "smtp://u:canary@[h",
+        "redis://u:p@h:canary",
+        "http://u:canary@h",
+        "Y2FuYXJ5,canary!",
+        "redis://u:canary@\u2100/0",
+    ],
+)
+def test_faults_quote_no_secret(name: str, text: str) -> None:
+    """A malformed secret is not printed either, nor chained to an error that prints it."""
+    with pytest.raises(SettingsError) as caught:
+        settings(**{name: text})
+    printed = "".join(traceback.format_exception(caught.value))
+    assert f"{PREFIX}{name}: " in str(caught.value)
+    assert "nary" not in str(caught.value) + printed.split("SettingsError: ")[-1]
+
+
+def test_secrets_are_masked() -> None:
+    """Neither repr nor str nor a format shows a password or a key."""
+    parsed = settings(
+        LIVE_DATABASE_URL="postgres:///ledger?host=/run/pg&user=x&password=canary-q&sslmode=off",
+        TEST_DATABASE_URL="postgres://x:canary@at@db.example.com/ledger",
+    )
+    for shown in (repr(parsed), str(parsed), f"{parsed}"):
+        assert "canary" not in shown
+        assert RING[:20] not in shown
+        assert repr(KEYS[0])[2:20] not in shown
+        assert "postgresql://app:***@db.example.com:5432/ledger" in shown
+        assert "password=***&sslmode=off" in shown
+        assert "mailer:***@mail.example.com" in shown
+
+
+def test_a_secret_in_the_wrong_place() -> None:
+    """A URL with a password is masked in the fault of a setting that is no secret."""
+    (fault,) = faults(PUBLIC_URL="https://user:canary@api.example.com")
+    assert "canary" not in fault
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("DATABASE_URL", "postgres://u@h1:5432,h2:5433/d", "postgres://u@h1:5432,h2:5433/d"),
+        ("DATABASE_URL", "postgresql://u:p,w@[::1]:5432/d", "postgresql://u:p,w@[::1]:5432/d"),
+        ("DATABASE_URL", "postgresql:///d?host=/run/pg", "postgresql:///d?host=/run/pg"),
+        ("TEST_DATABASE_URL", "postgresql://u@h/d", "postgresql://u@h/d"),
+        ("REDIS_URL", "rediss://h:6380/1", "rediss://h:6380/1"),
+        ("REDIS_URL", "unix:///run/redis.sock?db=1", "unix:///run/redis.sock?db=1"),
+        ("PUBLIC_URL", "https://API.example.com:443/", "https://api.example.com"),
+        ("PUBLIC_URL", "http://127.0.0.1:8000", "http://127.0.0.1:8000"),
+        ("PUBLIC_URL", "HTTP://[::1]:80", "http://[::1]"),
+        ("SMTP_URL", "file:///var/mail%20s", "file:///var/mail%20s"),
+        ("SMTP_URL", "smtps://h", "smtps://h"),
+        ("MAIL_FROM", "Claim Ledger <a@example.com>", "Claim Ledger <a@example.com>"),
+        ("MASTER_KEYS", base64.urlsafe_b64encode(KEYS[0]).decode().rstrip("="), (KEYS[0],)),
+        ("MASTER_KEYS", RING.replace(",", " , "), tuple(KEYS)),
+        ("WORKERS", "64", 64),
+        ("RATE_LIMIT_PER_MINUTE", "1000000", 1_000_000),
+        ("POOL_SIZE", "100", 100),
+        ("HOST", "::", "::"),
+        ("TRUSTED_PROXIES", "10.0.0.0/8, ::1", (ip_network("10.0.0.0/8"), ip_network("::1"))),
+        ("LOG_LEVEL", "DEBUG", "debug"),
+        ("BACKGROUND", "off", False),
+    ],
+)
+def test_taken(name: str, text: str, value: object) -> None:
+    """What each setting takes, and what it becomes."""
+    changes = {"MAIL_FROM": "a@example.com"} | {name: text}
+    assert getattr(settings(**changes), name.lower()) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("DATABASE_URL", "mysql://u@h/d", "expected postgresql://"),
+        ("DATABASE_URL", "postgresql://u:p@h:port/d", "expected postgresql://"),
+        ("DATABASE_URL", "postgresql://u:p@h/d#x", "percent-encoded"),
+        ("REDIS_URL", "redis://", "names no server"),
+        ("REDIS_URL", "unix://", "names no server"),
+        ("REDIS_URL", "memcached://h", "expected redis://"),
+        ("REDIS_URL", "redis://h#x", "percent-encode"),
+        ("PUBLIC_URL", "https://example.com/api", "expected an origin"),
+        ("PUBLIC_URL", "https://example.com?x", "expected an origin"),
+        ("PUBLIC_URL", "https://example.com//", "expected an origin"),
+        ("PUBLIC_URL", "https://", "expected an origin"),
+        ("PUBLIC_URL", "https://münchen.example", "expected an origin"),
+        ("PUBLIC_URL", "ftp://example.com", "expected an origin"),
+        ("PUBLIC_URL", "https://example.com:99999", "expected an origin"),
+        ("SMTP_URL", "file:relative", "absolute"),
+        ("MAIL_FROM", "nobody", "expected an address"),
+        ("MAIL_FROM", "a@example.com\r\nBcc: b@example.com", "expected an address"),
+        ("MASTER_KEYS", f"{RING},{RING}", "the same key twice"),
+        ("MASTER_KEYS", f"{RING},", "key 3 of 3 is not base64"),
+        ("MASTER_KEYS", "a" * 41, "key 1 of 1 is cut short"),
+        ("MASTER_KEYS", "a=" * 22, "is not base64"),
+        ("MASTER_KEYS", base64.b64encode(bytes(33)).decode(), "has 33 bytes"),
+        ("WORKERS", "0", "from 1 to 64"),
+        ("WORKERS", "65", "from 1 to 64"),
+        ("WORKERS", "٣", "from 1 to 64"),
+        ("RATE_LIMIT_PER_MINUTE", "1000001", "from 1 to 1000000"),
+        ("POOL_SIZE", "-1", "from 1 to 100"),
+        ("PORT", "1e3", "from 1 to 65535"),
+        ("HOST", "a b", "expected an address"),
+        ("TRUSTED_PROXIES", "10.0.0.1/8", "such as 10.0.0.0/8"),
+        ("TRUSTED_PROXIES", "10.0.0.0/8,", "not ''"),
+        ("LOG_LEVEL", "loud", "one of debug, info"),
+        ("BACKGROUND", "yes", "one of on, off"),
+    ],
+)
+def test_refused(name: str, text: str, said: str) -> None:
+    """What each setting refuses, in words that help."""
+    (fault,) = faults(**{"MAIL_FROM": "a@example.com"} | {name: text})
+    assert fault.startswith(f"{name}: ")
+    assert said in fault
+
+
+def test_workers_need_a_redis() -> None:
+    """Several processes cannot keep one limit in their memories (decision 11)."""
+    (fault,) = faults(WORKERS="2", REDIS_URL=None)
+    assert fault.startswith("WORKERS: more than 1 without CLAIM_LEDGER_REDIS_URL")
+    assert settings(WORKERS="2").workers == 2
+
+
+@pytest.mark.parametrize("url", ["http://localhost:8000", "http://127.0.0.1", "http://[::1]"])
+def test_no_sender_without_a_domain(url: str) -> None:
+    """No mail can come from such a host: its sender has to be named."""
+    (fault,) = faults(PUBLIC_URL=url)
+    assert fault.startswith("MAIL_FROM: is not set")
+    assert settings(PUBLIC_URL=url, MAIL_FROM="a@example.com").mail_from == "a@example.com"
+
+
+def test_frozen() -> None:
+    """Settings do not change after they were parsed."""
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        settings().port = 1  # type: ignore[misc]
+
+
+def test_table_and_fields_agree() -> None:
+    """Every row has its field, every field its row, and the document lists them all."""
+    assert {row.field for row in SETTINGS} == {field.name for field in dataclasses.fields(Settings)}
+    table = settings_table()
+    for row in SETTINGS:
+        assert f"| `{row.variable}` |" in table
+    assert len(table.splitlines()) == len(SETTINGS) + 2
+    assert all(line.count(" | ") == 2 for line in table.splitlines()[2:])
+
+
+def test_required_names_exist() -> None:
+    """What commands ask for is in the table."""
+    assert {row.name for row in SETTINGS} >= SERVE > TEAM > MIGRATE

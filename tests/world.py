@@ -1,0 +1,127 @@
+"""A service of a test's own, and the people around it: partners, their keys, their customers."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from service.bootstrap import Service
+from service.ledger.events import Cause
+from service.mail.transport import mail_transport
+from service.settings import SERVE, Settings
+from service.web.metrics import Metrics
+
+MASTER_KEY = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+PUBLIC_URL = "https://api.example.com"
+STAFF = Cause("staff:test", "req_test")
+
+_numbers = count(1)
+
+
+def settings_for(database_url: str, mail_dir: Path, **given: str) -> Settings:
+    """Answer settings for a test's database; `given` are more of them, without their prefix."""
+    values = {
+        "DATABASE_URL": database_url,
+        "MASTER_KEYS": MASTER_KEY,
+        "PUBLIC_URL": PUBLIC_URL,
+        "SMTP_URL": mail_dir.as_uri(),
+        "RATE_LIMIT_PER_MINUTE": "100000",
+    } | given
+    environment = {f"CLAIM_LEDGER_{name}": value for name, value in values.items()}
+    return Settings.from_environment(environment, require=SERVE)
+
+
+def claim_body(entity_id: str, partner_claim_id: str = "case-1", **more: Any) -> dict[str, Any]:
+    """Answer a small valid claim."""
+    return {
+        "entity_id": entity_id,
+        "partner_claim_id": partner_claim_id,
+        "defendant": {"name": "Debtor"},
+        "invoices": [{"number": "INV-1", "total_amount_for_invoice": "10.00"}],
+    } | more
+
+
+@dataclass
+class Partner:
+    """An approved partner with a key in each mode, calling through one client."""
+
+    world: "World"
+    partner_id: str
+    keys: dict[str, str] = field(default_factory=dict)
+
+    async def call(
+        self, method: str, path: str, *, mode: str = "live", **more: Any
+    ) -> httpx.Response:
+        """Send a request with this partner's key."""
+        headers = {"Authorization": f"Bearer {self.keys[mode]}"} | more.pop("headers", {})
+        return await self.world.client.request(method, f"/v1{path}", headers=headers, **more)
+
+    async def claim(self, entity_id: str, reference: str = "case-1", **more: Any) -> httpx.Response:
+        """Create a small claim."""
+        mode = more.pop("mode", "live")
+        body = claim_body(entity_id, reference, **more)
+        return await self.call("POST", "/claims", mode=mode, json=body)
+
+    async def connected_entity(self) -> str:
+        """Answer a live entity that has approved this partner's link."""
+        entity_id = await self.world.entity()
+        await self.connect(entity_id)
+        return entity_id
+
+    async def connect(self, entity_id: str) -> None:
+        """Ask for a link and have it approved."""
+        answer = await self.call("POST", "/connect-requests", json={"partner_user_id": "u"})
+        token = answer.json()["connect_url"].rpartition("/")[2]
+        await self.world.service.modes["live"].connections.approve(token, entity_id, STAFF)
+
+    async def disconnect(self, entity_id: str) -> None:
+        """End the connection, as the customer would."""
+        live = self.world.service.modes["live"].connections
+        await live.disconnect(entity_id, self.partner_id, STAFF)
+
+
+@dataclass
+class World:
+    """A service in this process, on a database of its own, and a client that calls it."""
+
+    service: Service
+    client: httpx.AsyncClient
+    mail_dir: Path
+
+    async def partner(self) -> Partner:
+        """Answer a new approved partner."""
+        number = next(_numbers)
+        commands = self.service.partners
+        partner_id = await commands.add(f"Partner {number}", f"p{number}@example.com", STAFF)
+        await commands.approve(partner_id, STAFF)
+        live = await commands.issue_key(partner_id, "live", STAFF)
+        test = await commands.issue_key(partner_id, "test", STAFF)
+        await self.service.sandbox.ensure(partner_id)
+        return Partner(self, partner_id, {"live": live.token, "test": test.token})
+
+    async def entity(self) -> str:
+        """Answer a new live entity that uses the service already."""
+        number = next(_numbers)
+        live = self.service.modes["live"].entities
+        return await live.add(f"Business {number}", f"b{number}@example.com", None, STAFF)
+
+
+@asynccontextmanager
+async def world_on(settings: Settings, mail_dir: Path) -> AsyncGenerator[World, None]:
+    """Run the whole application in this process, sequencer and subscribers included."""
+    service = Service(settings)
+    transport = mail_transport(settings.smtp_url)
+    background = service.background(transport)
+    app = service.app(Metrics(), None)
+    async with service.opened():
+        background.start()
+        # raise_app_exceptions: what escapes the application is a fault of it, not an answer.
+        asgi = httpx.ASGITransport(app, raise_app_exceptions=True)
+        async with httpx.AsyncClient(transport=asgi, base_url=PUBLIC_URL) as client:
+            yield World(service, client, mail_dir)
+        await background.stop()
+        await transport.close()
