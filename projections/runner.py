@@ -38,7 +38,7 @@ class Subscriber(Protocol):
 
     name: str
 
-    async def handle(self, transaction: Transaction, events: Sequence[Recorded]) -> None:
+    async def handle(self, transaction: Transaction, events: Sequence[Recorded], /) -> None:
         """Write what follows from the events, in the transaction that moves the checkpoint."""
         ...
 

@@ -1,6 +1,6 @@
 """The one place that names concrete parts: settings → parts → application (design, layout)."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -193,7 +193,7 @@ class Service:
             onboarding_list=onboarding_list,
         )
 
-    def _ledger(self, name: str, events: Catalogue, projectors: list[Projector]) -> Ledger:
+    def _ledger(self, name: str, events: Catalogue, projectors: Sequence[Projector]) -> Ledger:
         own_url = _ledger_url(self.settings, name)
         database = Database(
             own_url or self.settings.database_url,

@@ -46,7 +46,7 @@ TRACE_LINES_MAX: Final = 100
 # These write what they are doing, with values only after a mark of _VALUES_AFTER; what others
 # write is not known, and only the place where they wrote it is kept.
 _KNOWN_LIBRARIES: Final = frozenset({"_granian", "granian", "asyncio", "asyncpg", "alembic"})
-_UNKNOWN: Final = "a library's message"
+_UNKNOWN: Final = "a line of a library"  # without any of the marks below
 _VALUES_AFTER: Final = "(<[{:='\"%\n"
 
 GRANIAN_LOGGING: Final[dict[str, object]] = {
@@ -133,14 +133,12 @@ class _Handler(logging.Handler):
         self._output = output
 
     def emit(self, record: logging.LogRecord) -> None:
-        # The lock of logging.Handler is held here; a fault may not reach whoever logged.
-        try:
+        # A fault may not reach whoever logged; handleError would print the record's values.
+        with suppress(Exception):
             line = keep_allowed(self._output, record.levelname.lower(), _given(record))
             line["logger"] = record.name[:TEXT_CHARACTERS_MAX]
             line["place"] = _place(record.pathname, record.lineno, record.funcName)
             self._output.msg(render(self._output, "", line))
-        except Exception:  # noqa: BLE001 - as the standard handlers do
-            self.handleError(record)
 
 
 def _given(record: logging.LogRecord) -> EventDict:

@@ -49,7 +49,7 @@ class Setting(NamedTuple):
     @property
     def field(self) -> str:
         """The field of Settings that holds the value."""
-        later = self.name in SERVE - MIGRATE
+        later = self.name in _NOT_ALWAYS
         return f"given_{self.name.lower()}" if later else self.name.lower()
 
     def read(self, environ: Mapping[str, str]) -> object:
@@ -62,6 +62,7 @@ _LEDGER_URL: Final = (
     "database of the ledger `{}` under a login role of its own, for a transaction pooler that "
     "cannot pass a role on; default: `DATABASE_URL` and the ledger's role"
 )
+_NOT_ALWAYS: Final = frozenset({"PUBLIC_URL", "SMTP_URL", "MAIL_FROM"})
 _ON_OFF: Final = {"on": True, "off": False}
 _LEVELS: Final = {name: name for name in ("debug", "info", "warning", "error", "critical")}
 
@@ -110,7 +111,8 @@ SETTINGS: Final = (
         "MAIL_FROM",
         values.sender,
         None,
-        "sender of mails; default: `no-reply@` the host of `PUBLIC_URL`, or `localhost` when that is no domain",
+        "sender of mails; default: `no-reply@` the host of `PUBLIC_URL`, or `localhost` when "
+        "that is no domain",
     ),
     Setting(
         "REDIS_URL",
@@ -161,7 +163,7 @@ MIGRATE: Final = frozenset({"DATABASE_URL", "MASTER_KEYS"})
 TEAM: Final = MIGRATE | {"PUBLIC_URL"}
 """What the commands of the service's team cannot do without."""
 
-SERVE: Final = TEAM | {"SMTP_URL", "MAIL_FROM"}
+SERVE: Final = TEAM | {"SMTP_URL"}
 """What `serve` and `worker` cannot do without."""
 
 

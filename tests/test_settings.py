@@ -16,6 +16,7 @@ from service.settings import (
     TEAM,
     Settings,
     SettingsError,
+    given,
     settings_table,
 )
 
@@ -63,7 +64,7 @@ def test_defaults() -> None:
 
 
 def test_all_faults_at_once() -> None:
-    """An operator corrects everything in one go; each line names variable, fault and expectation."""
+    """All is corrected in one go: each line names variable, fault and expectation."""
     found = faults(
         DATABASE_URL=None,
         MASTER_KEYS="c2hvcnQ=",
@@ -96,7 +97,7 @@ def test_other_variables() -> None:
 
 @pytest.mark.parametrize(
     ("require", "absent"),
-    [(MIGRATE, set()), (TEAM, {"PUBLIC_URL"}), (SERVE, {"PUBLIC_URL", "SMTP_URL", "MAIL_FROM"})],
+    [(MIGRATE, set()), (TEAM, {"PUBLIC_URL"}), (SERVE, {"PUBLIC_URL", "SMTP_URL"})],
 )
 def test_required_by_command(require: frozenset[str], absent: set[str]) -> None:
     """A command asks for what it uses; what it did not ask for cannot be used by accident."""
@@ -258,11 +259,18 @@ def test_workers_need_a_redis() -> None:
 
 
 @pytest.mark.parametrize("url", ["http://localhost:8000", "http://127.0.0.1", "http://[::1]"])
-def test_no_sender_without_a_domain(url: str) -> None:
-    """No mail can come from such a host: its sender has to be named."""
-    (fault,) = faults(PUBLIC_URL=url)
-    assert fault.startswith("MAIL_FROM: is not set")
+def test_sender_without_a_domain(url: str) -> None:
+    """A host that is no domain is no place for mail to come from: localhost stands in."""
+    assert settings(PUBLIC_URL=url).mail_from == "no-reply@localhost"
     assert settings(PUBLIC_URL=url, MAIL_FROM="a@example.com").mail_from == "a@example.com"
+
+
+def test_given() -> None:
+    """Some settings can be asked for as they stand in the process's environment."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(f"{PREFIX}PORT", "1")
+        patch.delenv(f"{PREFIX}WORKERS", raising=False)
+        assert given("PORT", "WORKERS") == {f"{PREFIX}PORT": "1"}
 
 
 def test_frozen() -> None:

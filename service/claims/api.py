@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 import msgspec
-from litestar import Request, Response, Router, get, post
+from litestar import Response, Router, get, post
 
 from projections.claim_list.reader import ClaimListReader, ClaimPage
 from service.caller import Mode
@@ -17,10 +17,10 @@ from service.claims.wire import (
 )
 from service.clock import timestamp
 from service.web.answers import json_answer, replay_headers
-from service.web.body import read_body
+from service.web.body import AnyRequest, caller_of, read_body
 from service.web.decoding import decode, decode_query
+from service.web.scalars import given
 
-LIMIT_DEFAULT = 100
 LIMIT_MAX = 200
 
 
@@ -30,8 +30,8 @@ def claims_router(
     """Answer the router of `/claims`; each mode has commands and a reader of its own ledger."""
 
     @post("/claims", opt={"endpoint": "create_claim"})
-    async def create_claim(request: Request) -> Response[bytes]:
-        caller = request.scope["state"]["caller"]
+    async def create_claim(request: AnyRequest) -> Response[bytes]:
+        caller = caller_of(request)
         body = await read_body(request)
         claim = decode(body, request.headers.get("content-type"), ClaimRequest)
         outcome = await commands[caller.mode].create(caller, claim)
@@ -47,16 +47,15 @@ def claims_router(
         )
 
     @get("/claims", opt={"endpoint": "list_claims"})
-    async def list_claims(request: Request) -> Response[bytes]:
-        caller = request.scope["state"]["caller"]
+    async def list_claims(request: AnyRequest) -> Response[bytes]:
+        caller = caller_of(request)
         query = decode_query(request.scope["query_string"], ClaimListQuery)
-        limit = LIMIT_DEFAULT if query.limit is msgspec.UNSET else query.limit
         page = await readers[caller.mode].page(
             caller.partner_id,
             query.entity_id,
-            limit=max(1, min(limit, LIMIT_MAX)),
-            page_token=query.page_token or None,
-            partner_user_id=query.partner_user_id or None,
+            limit=max(1, min(query.limit, LIMIT_MAX)),
+            page_token=given(query.page_token),
+            partner_user_id=given(query.partner_user_id),
         )
         return json_answer(_page(query.entity_id, page))
 

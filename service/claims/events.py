@@ -24,7 +24,7 @@ STAGES: Final = (
 """The stages a claim can be in, `triage` first (readings: a documented list in one place)."""
 
 
-class ClaimCreated(Event):
+class ClaimCreated(Event, frozen=True):
     """A partner created a claim for an entity.
 
     `details` holds what is personal of the request (contract 2.5): defendant, invoices,
@@ -42,7 +42,7 @@ class ClaimCreated(Event):
     details: dict[str, Any] | None = None
 
 
-class FirstMessagePosted(Event):
+class FirstMessagePosted(Event, frozen=True):
     """The claim's first message, which starts automated processing (contract section 1)."""
 
     personal: ClassVar = ("text",)
@@ -53,14 +53,14 @@ class FirstMessagePosted(Event):
     text: str | None = None
 
 
-class ClaimStageChanged(Event):
+class ClaimStageChanged(Event, frozen=True):
     """The service's team moved a claim to another stage."""
 
     claim_id: str
     stage: str
 
 
-class ClaimReplayMismatched(Event):
+class ClaimReplayMismatched(Event, frozen=True):
     """A replay came with another body. It changed nothing; once for each such body."""
 
     claim_id: str

@@ -2,27 +2,28 @@
 
 from collections.abc import Mapping
 
-import msgspec
-from litestar import Request, Response, Router, post
+from litestar import Response, Router, post
 
 from service.caller import Mode
 from service.connections.commands import ConnectionCommands
 from service.connections.wire import ConnectRequest, ConnectResponse
 from service.web.answers import json_answer
-from service.web.body import read_body
+from service.web.body import AnyRequest, caller_of, read_body
 from service.web.decoding import decode
+from service.web.scalars import given
 
 
 def connections_router(commands: Mapping[Mode, ConnectionCommands]) -> Router:
     """Answer the router of `/connect-requests`."""
 
     @post("/connect-requests", opt={"endpoint": "request_connection"})
-    async def request_connection(request: Request) -> Response[bytes]:
-        caller = request.scope["state"]["caller"]
+    async def request_connection(request: AnyRequest) -> Response[bytes]:
+        caller = caller_of(request)
         body = await read_body(request)
         asked = decode(body, request.headers.get("content-type"), ConnectRequest)
-        label = None if asked.label is msgspec.UNSET else asked.label
-        link = await commands[caller.mode].issue_link(caller, asked.partner_user_id, label or None)
+        link = await commands[caller.mode].issue_link(
+            caller, asked.partner_user_id, given(asked.label) or None
+        )
         answer = ConnectResponse(connect_url=link.connect_url, expires_at=link.expires_at)
         return json_answer(answer, 201, {"Cache-Control": "no-store"})
 

@@ -8,7 +8,7 @@ from service.ids import stream_id
 from service.ledger.events import Event
 
 
-class EntityConnected(Event):
+class EntityConnected(Event, frozen=True):
     """An entity lets a partner act for it.
 
     `via` is `onboarding`, `connect_link`, `fixture` or `staff`.
@@ -19,14 +19,14 @@ class EntityConnected(Event):
     via: str
 
 
-class EntityDisconnected(Event):
+class EntityDisconnected(Event, frozen=True):
     """An entity ended it. No claim follows in the ledger until it connects again."""
 
     partner_id: str
     entity_id: str
 
 
-class ConnectLinkIssued(Event):
+class ConnectLinkIssued(Event, frozen=True):
     """A partner asked for a link. Only the token's SHA-256 is kept (decision 15).
 
     `expires_at` is None in test mode, where the link cannot be redeemed.
@@ -41,7 +41,7 @@ class ConnectLinkIssued(Event):
     label: str | None = None
 
 
-class ConnectLinkRedeemed(Event):
+class ConnectLinkRedeemed(Event, frozen=True):
     """A customer approved a link for one of their entities."""
 
     link_id: str
@@ -49,7 +49,7 @@ class ConnectLinkRedeemed(Event):
     entity_id: str
 
 
-class ConnectLinkDeclined(Event):
+class ConnectLinkDeclined(Event, frozen=True):
     """A customer declined a link."""
 
     link_id: str

@@ -7,7 +7,7 @@ from service.ids import stream_id
 from service.ledger.events import Event
 
 
-class EntityRegistered(Event):
+class EntityRegistered(Event, frozen=True):
     """A business became known. `established`: it uses the service already (or finished with us).
 
     The hashes are keyed look-ups of the folded e-mail address and company number (decision 5).

@@ -80,7 +80,9 @@ class Database:
                 finally:
                     await self.pool.release(connection)
         except asyncpg.UniqueViolationError as error:
-            raise AlreadyExists(error.constraint_name or "") from error
+            # A field of the server's answer, which the driver sets and does not declare.
+            constraint: str = getattr(error, "constraint_name", None) or ""
+            raise AlreadyExists(constraint) from error
         except _AWAY as error:
             raise LedgerUnavailable(type(error).__name__) from error
 

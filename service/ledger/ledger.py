@@ -142,7 +142,9 @@ class Transaction:
 
     async def now(self) -> datetime:
         """Answer the database's clock, whole milliseconds."""
-        return to_milliseconds(await self.connection.fetchval(_NOW.on(self._schema)))
+        now: datetime | None = await self.connection.fetchval(_NOW.on(self._schema))
+        assert now is not None  # noqa: S101 - the statement always has a row
+        return to_milliseconds(now)
 
     async def fetch(self, sql: Sql, *args: object) -> list[Row]:
         """Answer the rows of one statement, seen by this transaction."""
@@ -159,7 +161,7 @@ class Transaction:
 
     async def exists(self, stream_id: UUID) -> bool:
         """Tell whether a stream has begun."""
-        return await self.connection.fetchval(_EXISTS.on(self._schema), stream_id)
+        return bool(await self.connection.fetchval(_EXISTS.on(self._schema), stream_id))
 
     async def decode(self, rows: Sequence[tuple[int, UUID, int, str, bytes]]) -> list[Recorded]:
         """Decode rows of (append_id, stream, version, topic, state), fetching their keys."""

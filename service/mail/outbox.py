@@ -6,6 +6,7 @@ events; the address and the link are read and made again when the mail is sent (
 
 from collections.abc import Sequence
 from datetime import timedelta
+from email.utils import parseaddr
 from typing import Final
 
 import structlog
@@ -74,6 +75,7 @@ class Outbox:
         self._transport = transport
         self._public_url = public_url
         self._sender = sender
+        self._domain = parseaddr(sender)[1].rpartition("@")[2]
         self._clock = clock
 
     async def step(self) -> int:
@@ -114,7 +116,7 @@ class Outbox:
                 link=f"{self._public_url}/onboarding/{token}",
                 expires_at=started.expires_at,
                 sender=self._sender,
-                message_id=f"{row['message_id']}@{self._sender.rpartition('@')[2]}",
+                message_id=f"{row['message_id']}@{self._domain}",
                 date=row["noted_at"],
             )
             await self._transport.send(message)

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 
 import msgspec
-from litestar import Request, Response, Router, post
+from litestar import Response, Router, post
 
 from service.caller import Mode
 from service.onboardings.commands import OnboardingCommands
 from service.onboardings.wire import OnboardingRequest, OnboardingResponse
 from service.web.answers import json_answer, replay_headers
-from service.web.body import read_body
+from service.web.body import AnyRequest, caller_of, read_body
 from service.web.decoding import decode
 
 
@@ -17,8 +17,8 @@ def onboardings_router(commands: Mapping[Mode, OnboardingCommands]) -> Router:
     """Answer the router of `/onboardings`."""
 
     @post("/onboardings", opt={"endpoint": "start_onboarding"})
-    async def start_onboarding(request: Request) -> Response[bytes]:
-        caller = request.scope["state"]["caller"]
+    async def start_onboarding(request: AnyRequest) -> Response[bytes]:
+        caller = caller_of(request)
         body = await read_body(request)
         onboarding = decode(body, request.headers.get("content-type"), OnboardingRequest)
         outcome = await commands[caller.mode].start(caller, onboarding)

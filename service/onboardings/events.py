@@ -8,7 +8,7 @@ from service.ids import stream_id
 from service.ledger.events import Event
 
 
-class OnboardingStarted(Event):
+class OnboardingStarted(Event, frozen=True):
     """A partner referred a business. Its entity is registered with it.
 
     `details` is the request as it was sent (contract 2.1); `fingerprint` a keyed hash of it.
@@ -27,7 +27,7 @@ class OnboardingStarted(Event):
     details: dict[str, Any] | None = None
 
 
-class OnboardingCompleted(Event):
+class OnboardingCompleted(Event, frozen=True):
     """The person finished; the entity counts as using the service from now on."""
 
     onboarding_id: str
@@ -35,7 +35,7 @@ class OnboardingCompleted(Event):
     partner_id: str
 
 
-class OnboardingReplayMismatched(Event):
+class OnboardingReplayMismatched(Event, frozen=True):
     """A replay came with another body. It changed nothing; once for each such body."""
 
     onboarding_id: str

@@ -10,7 +10,7 @@ from service.ids import stream_id
 from service.ledger.events import Event
 
 
-class PartnerApplied(Event):
+class PartnerApplied(Event, frozen=True):
     """A partner asked for an account."""
 
     personal: ClassVar = ("name", "email")
@@ -19,25 +19,25 @@ class PartnerApplied(Event):
     email: str | None = None
 
 
-class PartnerApproved(Event):
+class PartnerApproved(Event, frozen=True):
     """The service's team approved a partner."""
 
     partner_id: str
 
 
-class PartnerDeclined(Event):
+class PartnerDeclined(Event, frozen=True):
     """The service's team declined a partner."""
 
     partner_id: str
 
 
-class PartnerRevoked(Event):
+class PartnerRevoked(Event, frozen=True):
     """The service's team ended a partner's access, and that of all its keys."""
 
     partner_id: str
 
 
-class PartnerSettingsChanged(Event):
+class PartnerSettingsChanged(Event, frozen=True):
     """A partner's settings (contract 2.2) as they are from now on."""
 
     partner_id: str
@@ -45,7 +45,7 @@ class PartnerSettingsChanged(Event):
     suppress_email: bool
 
 
-class ApiKeyIssued(Event):
+class ApiKeyIssued(Event, frozen=True):
     """A key was issued; only a keyed hash of its secret is kept."""
 
     partner_id: str
@@ -54,7 +54,7 @@ class ApiKeyIssued(Event):
     secret_hash: bytes
 
 
-class ApiKeyRevoked(Event):
+class ApiKeyRevoked(Event, frozen=True):
     """A key was revoked."""
 
     partner_id: str

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 
 import msgspec
 import structlog
-from litestar import MediaType, Request, Response
+from litestar import MediaType, Response
 from litestar.exceptions import HTTPException
 
 from service.errors import Refusal
 from service.ledger.database import LedgerUnavailable
+from service.web.body import AnyRequest
 
 log = structlog.get_logger()
 
@@ -30,7 +31,7 @@ def json_answer(
     )
 
 
-def refusal_answer(request: Request, refusal: Refusal) -> Response[bytes]:
+def refusal_answer(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
     """Answer a refusal: envelope, and the headers that go with its code."""
     request.scope["state"]["code"] = refusal.code
     docs = request.app.state.get("docs_url", "/docs")
@@ -45,7 +46,7 @@ def refusal_answer(request: Request, refusal: Refusal) -> Response[bytes]:
     return json_answer(refusal.envelope(), refusal.row.status, headers)
 
 
-def on_http_exception(request: Request, error: HTTPException) -> Response[bytes]:
+def on_http_exception(request: AnyRequest, error: HTTPException) -> Response[bytes]:
     """Answer what the framework refused: unknown paths, wrong methods, malformed requests."""
     code = _BY_STATUS.get(error.status_code, "validation_failed")
     if error.status_code >= 500:  # noqa: PLR2004 - the framework's own failures
@@ -57,13 +58,13 @@ def on_http_exception(request: Request, error: HTTPException) -> Response[bytes]
     return answer
 
 
-def on_ledger_unavailable(request: Request, error: LedgerUnavailable) -> Response[bytes]:
+def on_ledger_unavailable(request: AnyRequest, error: LedgerUnavailable) -> Response[bytes]:
     """Answer that PostgreSQL is away; the identical request will tell what became of it."""
     log.warning("ledger unavailable", error_type=str(error))
     return refusal_answer(request, Refusal("service_unavailable"))
 
 
-def on_unexpected(request: Request, error: Exception) -> Response[bytes]:
+def on_unexpected(request: AnyRequest, error: Exception) -> Response[bytes]:
     """Answer a fault of ours, and say nothing about it but in the log."""
     log.error("unexpected error", request_id=request.scope["state"]["request_id"], exc_info=error)
     return refusal_answer(request, Refusal("internal_error"))

@@ -1,11 +1,14 @@
 """Reading a request's body: bounded in size and in time."""
 
 import asyncio
-from typing import Final
+from typing import Any, Final
 
 from litestar import Request
 
+from service.caller import Caller
 from service.errors import Refusal
+
+AnyRequest = Request[Any, Any, Any]
 
 BODY_BYTES_MAX: Final = 1024 * 1024
 """1 MiB; a larger body is refused with `payload_too_large`."""
@@ -16,7 +19,12 @@ BODY_SECONDS_MAX: Final = 10.0
 """A body that takes longer is refused with `request_timeout`."""
 
 
-async def read_body(request: Request) -> bytes:
+def caller_of(request: AnyRequest) -> Caller:
+    """Answer who is calling, as the gate found out."""
+    return request.scope["state"]["caller"]
+
+
+async def read_body(request: AnyRequest) -> bytes:
     """Answer the whole body; refuses with `payload_too_large` or `request_timeout`."""
     try:
         async with asyncio.timeout(BODY_SECONDS_MAX):
@@ -25,7 +33,7 @@ async def read_body(request: Request) -> bytes:
         raise Refusal("request_timeout") from error
 
 
-async def _read(request: Request) -> bytes:
+async def _read(request: AnyRequest) -> bytes:
     chunks: list[bytes] = []
     size = 0
     while True:

@@ -141,7 +141,7 @@ class RedisWindows:
         if self._away:
             return
         self._away = True
-        _log.warning("rate_limit_degraded", error=type(fault).__name__, reason=str(fault))
+        _log.warning("rate_limit_degraded", error_type=type(fault).__name__)
         self._on_degraded(True)
         self._prober = asyncio.create_task(self._probe())
 

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Final
 import msgspec
 import msgspec.inspect as mi
 from email_validator import SPECIAL_USE_DOMAIN_NAMES, EmailNotValidError, validate_email
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 LIMITS: Final[Mapping[str, int]] = {
     "text": 255,
@@ -204,3 +204,8 @@ def check_of(kind: mi.Type) -> Check | None:
             return kind.extra["check"]
         kind = kind.type
     return None
+
+
+def given(value: str | UnsetType) -> str | None:
+    """Answer an optional value, None where it was not sent."""
+    return None if value is UNSET else value

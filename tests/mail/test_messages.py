@@ -119,6 +119,7 @@ def test_long_names() -> None:
         "owner@example.com, other@example.com",
         "owner <other@example.com>",
         "owner@exa mple.com",
+        f"owner@{'ü' * 70}.example",
         *(f"owner@example.com{mark}Bcc: victim@example.com" for mark in BREAKS),
         *(f"own{mark}er@example.com" for mark in BREAKS[:-1]),
     ],

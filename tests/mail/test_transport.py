@@ -317,6 +317,7 @@ def test_address(url: str, host: str, port: int, implicit_tls: bool, starttls: b
         "smtp://",
         "smtp://u:canary@mail.example.com:99999",
         "smtp://u:canary#@mail.example.com",
+        "smtp://u:canary@mail.example.com#x",
         "smtp://u:canary@mail.example.com/path",
         "smtp://u:canary@mail.example.com?starttls=never",
         "smtp://u:canary@mail.example.com?tls=1",

@@ -1,0 +1,32 @@
+# Checks, then tests.
+default: check test
+
+# Lint, formatting, types and the import contracts.
+check:
+    uv run ruff check .
+    uv run ruff format --check .
+    uv run basedpyright
+    uv run lint-imports --no-logo
+
+# Mend what ruff can.
+fix:
+    uv run ruff check --fix .
+    uv run ruff format .
+
+# All tests, on PostgreSQL 18 of the wheel, two processes.
+test *arguments:
+    uv run pytest -n 2 --dist loadgroup {{ arguments }}
+
+# All tests, on Debian's PostgreSQL.
+test-15 *arguments:
+    uv run pytest -n 2 --dist loadgroup --postgres 15 {{ arguments }}
+
+# Branch coverage of everything; the domain has to be at 100 %.
+coverage:
+    uv run coverage run -m pytest -q
+    uv run coverage report --skip-covered
+    uv run coverage report --fail-under=100 --include='service/*/decisions.py,service/*/events.py,service/errors.py,service/ids.py,service/clock.py'
+
+# Run everything embedded.
+dev *arguments:
+    uv run claim-ledger dev {{ arguments }}
