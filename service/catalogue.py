@@ -16,3 +16,24 @@ PARTNER_LEDGER: Final[Catalogue] = {
     event.__name__: event for event in (*ENTITIES, *CONNECTIONS, *ONBOARDINGS, *CLAIMS)
 }
 """What the ledgers live and test hold."""
+
+
+def catalogue_document() -> str:
+    """Answer the documentation's catalogue: each event, its ledger, version, fields and meaning."""
+    lines: list[str] = []
+    for ledger, events in (("accounts", ACCOUNTS), ("live, test", PARTNER_LEDGER)):
+        for topic, event in events.items():
+            meaning = (event.__doc__ or "").partition("\n")[0]
+            fields = [
+                f"`{name}`" + (" (sealed)" if name in event.personal else "")
+                for name in event.__struct_fields__
+            ]
+            lines += [
+                f"### {topic}",
+                "",
+                f"{meaning} Ledger: {ledger}. Version {event.class_version}.",
+                "",
+                f"Fields: {', '.join(fields)}.",
+                "",
+            ]
+    return "\n".join(lines)

@@ -10,6 +10,7 @@ from psycopg.conninfo import make_conninfo
 
 from migrations import migrate
 from service.embedded import EmbeddedPostgres, debian_bin_dir
+from tests.redis_server import RedisServer
 from tests.world import World, settings_for, world_on
 
 
@@ -56,10 +57,13 @@ def template(postgres_url) -> str:
 @pytest.fixture
 def database_url(postgres_url, template) -> Iterator[str]:
     """Answer the owner's URL of a migrated database of this test's own."""
-    name = f"test_{uuid4().hex}"
-    _run(postgres_url, f"create database {name} template {template}")
-    yield _on(postgres_url, name)
-    _run(postgres_url, f"drop database {name} with (force)")
+    yield from _clone(postgres_url, template)
+
+
+@pytest.fixture(scope="module")
+def module_database_url(postgres_url, template) -> Iterator[str]:
+    """Answer the owner's URL of a migrated database that the tests of one module share."""
+    yield from _clone(postgres_url, template)
 
 
 @pytest.fixture
@@ -68,6 +72,24 @@ async def world(database_url, tmp_path) -> AsyncGenerator[World, None]:
     mail_dir = tmp_path / "mail"
     async with world_on(settings_for(database_url, mail_dir), mail_dir) as one:
         yield one
+
+
+@pytest.fixture
+def redis_server(tmp_path) -> Iterator[RedisServer]:
+    """Answer a running redis-server that the test may break."""
+    server = RedisServer(tmp_path)
+    if server.binary is None:
+        pytest.skip("redis-server is not installed")
+    server.start()
+    yield server
+    server.stop()
+
+
+def _clone(postgres_url: str, template: str) -> Iterator[str]:
+    name = f"test_{uuid4().hex}"
+    _run(postgres_url, f"create database {name} template {template}")
+    yield _on(postgres_url, name)
+    _run(postgres_url, f"drop database {name} with (force)")
 
 
 def _on(url: str, database: str) -> str:

@@ -14,6 +14,7 @@ from service.ledger.events import Cause
 from service.mail.transport import mail_transport
 from service.settings import SERVE, Settings
 from service.web.metrics import Metrics
+from service.web.observe import Observer
 
 MASTER_KEY = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 PUBLIC_URL = "https://api.example.com"
@@ -91,6 +92,12 @@ class World:
     service: Service
     client: httpx.AsyncClient
     mail_dir: Path
+    app: Observer
+
+    def calling_from(self, address: str) -> httpx.AsyncClient:
+        """Answer a client at another network address; failed authentications count by address."""
+        asgi = httpx.ASGITransport(self.app, raise_app_exceptions=True, client=(address, 4711))
+        return httpx.AsyncClient(transport=asgi, base_url=PUBLIC_URL)
 
     async def partner(self) -> Partner:
         """Answer a new approved partner."""
@@ -111,9 +118,14 @@ class World:
 
 
 @asynccontextmanager
-async def world_on(settings: Settings, mail_dir: Path) -> AsyncGenerator[World, None]:
-    """Run the whole application in this process, sequencer and subscribers included."""
-    service = Service(settings)
+async def world_on(
+    settings: Settings, mail_dir: Path, **parts: Any
+) -> AsyncGenerator[World, None]:
+    """Run the whole application in this process, sequencer and subscribers included.
+
+    `parts` are the service's own: clock, new_id, deadline_seconds.
+    """
+    service = Service(settings, **parts)
     transport = mail_transport(settings.smtp_url)
     background = service.background(transport)
     app = service.app(Metrics(), None)
@@ -122,6 +134,6 @@ async def world_on(settings: Settings, mail_dir: Path) -> AsyncGenerator[World, 
         # raise_app_exceptions: what escapes the application is a fault of it, not an answer.
         asgi = httpx.ASGITransport(app, raise_app_exceptions=True)
         async with httpx.AsyncClient(transport=asgi, base_url=PUBLIC_URL) as client:
-            yield World(service, client, mail_dir)
+            yield World(service, client, mail_dir, app)
         await background.stop()
         await transport.close()

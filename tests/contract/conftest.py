@@ -1,0 +1,15 @@
+"""What the tests of the contract share: one service a module, for tables of many rows."""
+
+from collections.abc import AsyncGenerator
+
+import pytest_asyncio
+
+from tests.world import World, settings_for, world_on
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(module_database_url, tmp_path_factory) -> AsyncGenerator[World, None]:
+    """Answer a running service that the tests of one module share."""
+    mail_dir = tmp_path_factory.mktemp("shared") / "mail"
+    async with world_on(settings_for(module_database_url, mail_dir), mail_dir) as one:
+        yield one

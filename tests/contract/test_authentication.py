@@ -1,0 +1,109 @@
+"""Who is let in, and what everybody else is told: partner states × credentials × endpoints."""
+
+import hmac
+from collections.abc import AsyncGenerator
+from itertools import count
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from service.errors import ERRORS
+from service.partners import keys as partner_keys
+from service.web import auth
+from service.web.app import API_PATH
+from tests.contract.auth_cases import CREDENTIALS, STATES, Keys, expected, header_of, keys_of
+from tests.endpoints import ENDPOINTS, routed
+from tests.world import STAFF, World
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+OPEN_PATHS = {f"{API_PATH}/openapi.json"}
+"""Under the base address, and read without a key."""
+
+_addresses = (f"2001:db8::{number:x}" for number in count(1))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def partners(shared: World) -> AsyncGenerator[dict[str, Keys], None]:
+    """Answer a partner in each state."""
+    yield {state: await keys_of(shared, state) for state in STATES}
+
+
+async def ask(world: World, endpoint: str, header: str | bytes | None) -> httpx.Response:
+    """Call an endpoint with an Authorization header, from an address of its own."""
+    one = ENDPOINTS[endpoint]
+    headers = {} if header is None else {"Authorization": header}
+    async with world.calling_from(next(_addresses)) as client:
+        return await client.request(one.method, one.url, headers=headers, **one.sent())
+
+
+async def test_every_endpoint_is_in_the_table(shared):
+    """A new endpoint of the partner API fails here until it is tested below."""
+    found = {name: (method, path) for name, method, path in routed(shared) if name}
+
+    assert found == {name: (one.method, one.url) for name, one in ENDPOINTS.items()}
+
+
+async def test_nothing_under_the_base_address_goes_around_the_gate(shared):
+    """Every other path under it is known to be open."""
+    bare = {path for name, _, path in routed(shared) if not name and path.startswith(API_PATH)}
+
+    assert bare <= OPEN_PATHS
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+@pytest.mark.parametrize("credential", CREDENTIALS)
+@pytest.mark.parametrize("state", STATES)
+async def test_each_credential_gets_its_code(shared, partners, state, credential, endpoint):
+    """Contract 5.5 and the readings: code and status of every combination."""
+    answer = await ask(shared, endpoint, header_of(credential, partners[state]))
+
+    code = expected(state, credential)
+    if code is None:
+        assert answer.status_code not in {401, 403}
+        assert "X-RateLimit-Remaining" in answer.headers
+        return
+    assert (answer.status_code, answer.json()["code"]) == (ERRORS[code].status, code)
+    assert answer.json()["error"] == ERRORS[code].label
+    challenge = "Bearer" if answer.status_code == 401 else None
+    assert answer.headers.get("WWW-Authenticate") == challenge
+    assert "X-RateLimit-Remaining" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    "credential",
+    ["live key", "wrong secret", "wrong key id", "key of another partner", "revoked key"],
+)
+async def test_a_miss_does_the_work_of_a_hit(shared, partners, credential, monkeypatch):
+    """One keyed hash and one comparison, whether the key exists or not: time tells nothing."""
+    work: list[str] = []
+
+    def hashed(pepper: bytes, secret: str) -> bytes:
+        work.append("hash")
+        return partner_keys.hash_secret(pepper, secret)
+
+    real = hmac.compare_digest
+
+    def compared(one: bytes, other: bytes) -> bool:
+        work.append(f"compare {len(one)} with {len(other)}")
+        return real(one, other)
+
+    monkeypatch.setattr(auth, "hash_secret", hashed)
+    monkeypatch.setattr(auth.hmac, "compare_digest", compared)
+    await ask(shared, "list_claims", header_of(credential, partners["approved"]))
+
+    assert work == ["hash", "compare 32 with 32"]
+
+
+async def test_a_revocation_holds_from_the_next_request_on(shared):
+    """No cached key outlives it: contract 5.3, keys are revocable."""
+    keys = await keys_of(shared, "approved")
+    commands = shared.service.partners
+    before = await ask(shared, "list_claims", f"Bearer {keys.live}")
+    await commands.revoke_key(keys.partner_id, keys.key_id, STAFF)
+    after = await ask(shared, "list_claims", f"Bearer {keys.live}")
+    other = await ask(shared, "list_claims", f"Bearer {keys.test}")
+
+    assert (before.json()["code"], after.json()["code"]) == ("entity_not_found", "auth_revoked")
+    assert other.json()["code"] == "entity_not_found"
