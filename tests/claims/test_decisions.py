@@ -1,0 +1,196 @@
+from datetime import UTC, datetime
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from service.caller import Caller
+from service.claims import decisions
+from service.claims.events import (
+    STAGES,
+    ClaimCreated,
+    ClaimReplayMismatched,
+    ClaimStageChanged,
+    FirstMessagePosted,
+    fold,
+)
+from service.claims.wire import ClaimRequest
+from service.connections.access import Access
+from service.errors import Refusal
+from service.ledger.events import Event
+from service.ledger.sealing import DataKey
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+CALLER = Caller("ptn_1", "A partner", "key_1", "live", 7, False, False, "req_1")
+CONNECTED = Access("ent_1", "A business", True, 1, NOW, None)
+KEY = DataKey(UUID(int=1), b"k" * 32, b"", "")
+CREATED = ClaimCreated(
+    claim_id="clm_1",
+    partner_id="ptn_1",
+    entity_id="ent_1",
+    partner_claim_id="case",
+    fingerprint="",
+)
+
+
+def request(**more):
+    """Answer a small valid request."""
+    body = {
+        "entity_id": "ent_1",
+        "partner_claim_id": "case",
+        "defendant": {"name": "Debtor"},
+        "invoices": [{"due_date": "2026-01-31"}],
+    }
+    return msgspec.convert(body | more, ClaimRequest)
+
+
+def create(**more):
+    """Decide on a request for a claim that does not exist."""
+    command = decisions.create_claim(CALLER, request(**more))
+    return decisions.create(command, CONNECTED, KEY, "clm_1", "msg_1")
+
+
+def test_a_claim_is_created_with_what_is_personal_apart():
+    """The natural key and references are in the clear; who owes what is not."""
+    events, outcome = create(partner_invoice_ids=["a", "b"], partner_user_id="u")
+    (created,) = events
+    assert isinstance(created, ClaimCreated)
+    assert (created.partner_user_id, created.partner_invoice_ids) == ("u", ["a", "b"])
+    assert created.details == {
+        "defendant": {"name": "Debtor"},
+        "invoices": [{"due_date": "2026-01-31"}],
+    }
+    assert outcome == decisions.Created("clm_1", None, [], False, None)
+
+
+def test_a_message_becomes_the_first_message():
+    """A message makes a second event, and its id is answered."""
+    events, outcome = create(message="unpaid")
+    assert isinstance(events[1], FirstMessagePosted)
+    assert events[1].text == "unpaid"
+    assert outcome.message_id == "msg_1"
+
+
+def test_documents_alone_make_a_first_message():
+    """The first message exists for documents too (contract section 1)."""
+    reference = {"storage_path": "p", "mime_type": "application/pdf", "filename": "f"}
+    events, outcome = create(document_refs=[reference])
+    assert [type(event).__name__ for event in events] == ["ClaimCreated", "FirstMessagePosted"]
+    assert outcome.message_id == "msg_1"
+
+
+def test_an_empty_message_is_none():
+    """An empty message and no documents: no first message, `message_id` null (contract 2.6)."""
+    events, outcome = create(message="")
+    assert (len(events), outcome.message_id) == (1, None)
+
+
+@pytest.mark.parametrize(
+    ("access", "code"),
+    [
+        (CONNECTED._replace(connected_at=None), "entity_not_owned"),
+        (CONNECTED._replace(disconnected_at=NOW), "partner_disconnected"),
+    ],
+)
+def test_only_a_connected_partner_writes(access, code):
+    """Creating and replaying are both writes (readings)."""
+    command = decisions.create_claim(CALLER, request())
+    with pytest.raises(Refusal) as refused:
+        decisions.create(command, access, KEY, "clm_1", "msg_1")
+    assert refused.value.code == code
+    with pytest.raises(Refusal) as refused:
+        decisions.replay(command, access, CREATED, KEY)
+    assert refused.value.code == code
+
+
+def test_a_replay_with_the_same_body_matches():
+    """Field order and white space are not part of a body; its values are."""
+    (made,), _ = create()
+    assert isinstance(made, ClaimCreated)
+    command = decisions.create_claim(CALLER, request())
+    mismatch, outcome = decisions.replay(command, CONNECTED, made, KEY)
+    assert (mismatch, outcome) == (None, decisions.Created("clm_1", None, [], True, True))
+
+
+def test_a_replay_with_another_body_is_named():
+    """It answers as the first call did, and says what was different by its fingerprint alone."""
+    (made,), _ = create()
+    assert isinstance(made, ClaimCreated)
+    command = decisions.create_claim(CALLER, request(message="another"))
+    mismatch, outcome = decisions.replay(command, CONNECTED, made, KEY)
+    assert isinstance(mismatch, ClaimReplayMismatched)
+    assert mismatch.fingerprint not in {"", made.fingerprint}
+    assert (outcome.claim_id, outcome.matches) == ("clm_1", False)
+    assert decisions.mismatch_stream("live", mismatch) != decisions.mismatch_stream(
+        "test", mismatch
+    )
+
+
+def test_nothing_is_compared_after_an_erasure():
+    """Without the data key a replay still answers, and claims no comparison."""
+    command = decisions.create_claim(CALLER, request())
+    mismatch, outcome = decisions.replay(command, CONNECTED, CREATED, None)
+    assert (mismatch, outcome.already_existed, outcome.matches) == (None, True, None)
+
+
+def test_the_stream_is_the_natural_key():
+    """Partner, entity and reference, byte for byte, decide; the body does not."""
+    one = decisions.create_claim(CALLER, request())
+    same = decisions.create_claim(CALLER, request(message="x"))
+    others = [
+        decisions.create_claim(CALLER, request(partner_claim_id="Case")),
+        decisions.create_claim(CALLER, request(entity_id="ent_2")),
+        decisions.create_claim(CALLER._replace(partner_id="ptn_2"), request()),
+        decisions.create_claim(CALLER._replace(mode="test"), request()),
+    ]
+    assert one.key == same.key
+    assert len({one.key, *(other.key for other in others)}) == 5
+
+
+def test_a_sandbox_epoch_starts_over():
+    """A reset sandbox knows no old reference; live mode has no epochs."""
+    test = CALLER._replace(mode="test")
+    epochs = [test._replace(sandbox_epoch=number) for number in (0, 1)]
+    keys = {decisions.create_claim(caller, request()).key for caller in epochs}
+    assert len(keys) == 2
+    assert CALLER.epoch == 0
+
+
+def test_stages_move():
+    """A claim moves to any stage of the list; to its own: nothing happens."""
+    claim = fold([CREATED])
+    assert decisions.move(claim, "settled") == [
+        ClaimStageChanged(claim_id="clm_1", stage="settled")
+    ]
+    assert decisions.move(claim, STAGES[0]) == []
+    moved = fold([CREATED, ClaimStageChanged(claim_id="clm_1", stage="settled")])
+    assert (moved.stage, moved.version) == ("settled", 2)
+
+
+def test_a_first_message_is_folded():
+    """The claim knows its first message."""
+    posted = FirstMessagePosted(
+        claim_id="clm_1", message_id="msg_1", partner_id="ptn_1", entity_id="ent_1", text="t"
+    )
+    assert fold([CREATED, posted]).message == posted
+
+
+@pytest.mark.parametrize(
+    ("facts", "stage", "code"),
+    [([CREATED], "no such stage", "validation_failed"), ([], "settled", "claim_not_found")],
+)
+def test_impossible_moves_are_refused(facts, stage, code):
+    """A stage outside the list, and a claim that does not exist."""
+    with pytest.raises(Refusal) as refused:
+        decisions.move(fold(facts), stage)
+    assert refused.value.code == code
+
+
+def test_a_foreign_fact_is_refused():
+    """A stream that holds another noun's event is not read as if nothing were wrong."""
+
+    class Foreign(Event, frozen=True):
+        """Of another noun."""
+
+    with pytest.raises(TypeError):
+        fold([Foreign()])

@@ -1,0 +1,77 @@
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+
+from service.connections import decisions
+from service.connections.access import Access
+from service.connections.events import (
+    ConnectLinkDeclined,
+    ConnectLinkRedeemed,
+    EntityConnected,
+    EntityDisconnected,
+)
+from service.errors import Refusal
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+ROW = {
+    "link_id": "lnk_1",
+    "stream_id": UUID(int=1),
+    "partner_id": "ptn_1",
+    "state": "issued",
+    "expired": False,
+}
+LINK = decisions.Link("lnk_1", UUID(int=1), "ptn_1")
+NEVER = Access("ent_1", "A business", True, 0, None, None)
+CONNECTED = Access("ent_1", "A business", True, 1, NOW, None)
+DISCONNECTED = Access("ent_1", "A business", True, 2, NOW, NOW)
+
+
+def test_an_issued_link_is_usable():
+    """Before its hour is over, a link that nobody used can be approved or declined."""
+    assert decisions.usable(ROW) == LINK
+    assert decisions.decline(LINK) == ConnectLinkDeclined(link_id="lnk_1", partner_id="ptn_1")
+
+
+@pytest.mark.parametrize(
+    ("row", "code"),
+    [
+        (None, "connect_token_invalid"),
+        (ROW | {"state": "declined"}, "connect_token_invalid"),
+        (ROW | {"state": "declined", "expired": True}, "connect_token_invalid"),
+        (ROW | {"expired": True}, "connect_token_expired"),
+        (ROW | {"state": "redeemed"}, "connect_token_already_redeemed"),
+        (ROW | {"state": "redeemed", "expired": True}, "connect_token_already_redeemed"),
+    ],
+)
+def test_what_became_of_a_link_is_its_refusal(row, code):
+    """Contract section 3: redeemed stays redeemed, also after the hour."""
+    with pytest.raises(Refusal) as refused:
+        decisions.usable(row)
+    assert refused.value.code == code
+
+
+@pytest.mark.parametrize("access", [NEVER, DISCONNECTED], ids=["never", "disconnected"])
+def test_approving_connects(access):
+    """For the first time, and again after a disconnection (readings)."""
+    assert decisions.approve(LINK, access) == (
+        ConnectLinkRedeemed(link_id="lnk_1", partner_id="ptn_1", entity_id="ent_1"),
+        EntityConnected(partner_id="ptn_1", entity_id="ent_1", via="connect_link"),
+    )
+
+
+def test_a_linked_entity_is_not_linked_again():
+    """An entity that is connected refuses a second link."""
+    with pytest.raises(Refusal) as refused:
+        decisions.approve(LINK, CONNECTED)
+    assert refused.value.code == "entity_already_linked"
+
+
+def test_disconnecting():
+    """A connection ends once; where there was none, there is nothing to end."""
+    gone = EntityDisconnected(partner_id="ptn_1", entity_id="ent_1")
+    assert decisions.disconnect(CONNECTED, "ptn_1") == [gone]
+    assert decisions.disconnect(DISCONNECTED, "ptn_1") == []
+    with pytest.raises(Refusal) as refused:
+        decisions.disconnect(NEVER, "ptn_1")
+    assert refused.value.code == "entity_not_owned"

@@ -1,0 +1,68 @@
+import re
+
+import pytest
+
+from service.errors import Refusal
+from service.partners.keys import Token, has_checksum, hash_secret, new_secret, parse_authorization
+
+
+def test_a_secret_has_256_bits_and_a_checksum():
+    """Secrets are 49 base62 characters, never alike, and end in the checksum of the rest."""
+    drawn = {new_secret() for _ in range(200)}
+    assert len(drawn) == 200
+    assert all(re.fullmatch("[0-9A-Za-z]{49}", secret) for secret in drawn)
+    assert all(has_checksum(secret) for secret in drawn)
+
+
+def test_a_mistyped_secret_fails_its_checksum():
+    """A secret scanner can tell a key from chance."""
+    secret = new_secret()
+    mistyped = ("b" if secret[0] == "a" else "a") + secret[1:]
+    assert not has_checksum(mistyped)
+
+
+def test_the_stored_hash_depends_on_the_pepper():
+    """A stolen table of hashes is of no use without the pepper."""
+    assert hash_secret(b"pepper", "secret") != hash_secret(b"other", "secret")
+    assert len(hash_secret(b"pepper", "secret")) == 32
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
+def test_a_token_is_taken_apart(scheme):
+    """The scheme's case does not matter (RFC 9110, 11.1); everything after it does."""
+    token = parse_authorization(f"{scheme} pk_test_ptn_1.key_1.Secret")
+    assert token == Token("test", "ptn_1", "key_1", "Secret")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "",
+        "Bearer",
+        "Bearer ",
+        "Basic pk_live_p.k.s",
+        "Bearer p.k.s",
+        "Bearer pk_prod_p.k.s",
+        "Bearer pk_live_",
+        "Bearer pk_live_p.k",
+        "Bearer pk_live_p.k.s.t",
+        "Bearer pk_live_.k.s",
+        "Bearer pk_live_p..s",
+        "Bearer pk_live_p.k.",
+        "Bearer pk_live_p.k.s\x7f",
+        "Bearer pk_live_p.k.é",
+        "Bearer pk_live_p.k." + "s" * 600,
+    ],
+)
+def test_a_malformed_token_is_refused(header):
+    """Anything else is `auth_invalid_format`, whatever it is."""
+    with pytest.raises(Refusal) as refused:
+        parse_authorization(header)
+    assert refused.value.code == "auth_invalid_format"
+
+
+def test_no_header_is_missing():
+    """Only the header's absence is `auth_missing`."""
+    with pytest.raises(Refusal) as refused:
+        parse_authorization(None)
+    assert refused.value.code == "auth_missing"
