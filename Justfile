@@ -30,3 +30,7 @@ coverage:
 # Run everything embedded.
 dev *arguments:
     uv run claim-ledger dev {{ arguments }}
+
+# Figures and ratios of one run as JSON; `just bench --help` tells how to run less, or longer.
+bench *arguments:
+    uv run --group bench python -m tests.bench {{ arguments }}

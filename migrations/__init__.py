@@ -6,13 +6,55 @@ release still uses is removed one release later.
 
 from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
+CONNECT_SECONDS_MAX = 10
+_HERE = Path(__file__).parent
+
+
+class MigrationFailed(Exception):
+    """The database could not be migrated; nothing was changed. `str()` is one line."""
 
 
 def migrate(database_url: str) -> None:
-    """Bring the database to the newest revision; safe to run from several places at once."""
+    """Bring the database to the newest revision; safe to run from several places at once.
+
+    Raises MigrationFailed when PostgreSQL is away, refuses the log-in or lacks a right.
+    """
+    # Slow to import, and most commands have no use for them.
+    from alembic import command  # noqa: PLC0415
+    from alembic.config import Config  # noqa: PLC0415
+    from sqlalchemy.exc import DBAPIError  # noqa: PLC0415
+
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent))
+    config.set_main_option("script_location", str(_HERE).replace("%", "%%"))
     config.attributes["database_url"] = database_url
-    command.upgrade(config, "head")
+    try:
+        command.upgrade(config, "head")
+    except DBAPIError as error:
+        raise MigrationFailed(_one_line(error.orig)) from error
+
+
+def is_newest(database_url: str) -> bool:
+    """Tell whether a database needs no migration, ten times faster than Alembic does.
+
+    Raises MigrationFailed when it cannot be asked.
+    """
+    import psycopg  # noqa: PLC0415 - as above
+
+    try:
+        with psycopg.connect(database_url, connect_timeout=CONNECT_SECONDS_MAX) as connection:
+            rows = connection.execute("select version_num from public.alembic_version").fetchall()
+    except psycopg.errors.UndefinedTable:
+        return False
+    except psycopg.Error as error:
+        raise MigrationFailed(_one_line(error)) from error
+    return rows == [(newest_revision(),)]
+
+
+def newest_revision() -> str:
+    """Answer the last revision: the files in `versions/` begin with theirs, in order."""
+    return max(path.name.partition("_")[0] for path in (_HERE / "versions").glob("*_*.py"))
+
+
+def _one_line(error: BaseException | None) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -1,8 +1,10 @@
 """Alembic's entry point: one transaction, one migrator at a time, bounded waits."""
 
+import psycopg
 from alembic import context
 from sqlalchemy import create_engine, pool
-from sqlalchemy.engine import make_url
+
+from migrations import CONNECT_SECONDS_MAX
 
 MIGRATION_LOCK = 7_236_801_172_605_581
 """An arbitrary constant: the advisory lock that keeps two migrators from running at once."""
@@ -10,8 +12,13 @@ MIGRATION_LOCK = 7_236_801_172_605_581
 
 def upgrade() -> None:
     """Connect as the owner and apply what is missing."""
-    url = make_url(context.config.attributes["database_url"]).set(drivername="postgresql+psycopg")
-    engine = create_engine(url, poolclass=pool.NullPool)
+    url = context.config.attributes["database_url"]
+    engine = create_engine(
+        "postgresql+psycopg://",
+        # The driver reads what SQLAlchemy cannot: several hosts, a socket in `?host=`.
+        creator=lambda: psycopg.connect(url, connect_timeout=CONNECT_SECONDS_MAX),
+        poolclass=pool.NullPool,
+    )
     with engine.connect() as connection, connection.begin():
         connection.exec_driver_sql(f"select pg_advisory_xact_lock({MIGRATION_LOCK})")
         connection.exec_driver_sql("set local lock_timeout = '5s'")

@@ -23,6 +23,8 @@ IDLE_SECONDS_MAX = 0.5
 EVENTS_MAX = 500
 """Events handled in one transaction."""
 HANDLE_SECONDS_MAX = 30.0
+STOP_SECONDS = 0.5
+"""After this a follower that has not stopped is told again."""
 
 _BEHIND = Sql("projections", "subscription_behind")
 _HOLD = Sql("projections", "subscription_hold")
@@ -102,8 +104,10 @@ class Follower:
                 self._after()
                 continue
             idle = min(idle * 2, IDLE_SECONDS_MAX)
+            # Not wait_for: on Python 3.11 it swallows a cancel that meets the wake-up.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), idle)
+                async with asyncio.timeout(idle):
+                    await self._woken.wait()
 
 
 class Background:
@@ -131,10 +135,15 @@ class Background:
         self._tasks = [asyncio.create_task(one.run(), name=one.name) for one in self._followers]
 
     async def stop(self) -> None:
-        """Stop; what was under way is rolled back and comes again."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        """Stop; what was under way is rolled back and comes again.
+
+        A library may swallow a cancel that meets its own timeout or answer: asked until it ends.
+        """
+        running = {task for task in self._tasks if not task.done()}
+        while running:
+            for task in running:
+                task.cancel()
+            _, running = await asyncio.wait(running, timeout=STOP_SECONDS)
 
 
 def _wake(followers: Sequence[Follower]) -> Callable[[], None]:

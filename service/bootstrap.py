@@ -3,8 +3,7 @@
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-
-from litestar import Litestar
+from typing import TYPE_CHECKING
 
 from projections.claim_list.projector import ClaimListProjector
 from projections.claim_list.reader import ClaimListReader
@@ -18,11 +17,9 @@ from projections.partners.reader import PartnersReader
 from projections.runner import Background, Follower
 from service import catalogue
 from service.caller import Mode
-from service.claims.api import claims_router
 from service.claims.commands import ClaimCommands
 from service.claims.processing import LogProcessing, Processing, ProcessingSubscriber
 from service.clock import Clock, system_clock
-from service.connections.api import connections_router
 from service.connections.commands import ConnectionCommands
 from service.entities.commands import EntityCommands
 from service.ids import NewId, new_id
@@ -32,19 +29,15 @@ from service.ledger.ledger import Ledger, Projector
 from service.ledger.sealing import MasterKeys
 from service.mail.outbox import MailSubscriber, Outbox
 from service.mail.transport import MailTransport
-from service.onboardings.api import onboardings_router
 from service.onboardings.commands import OnboardingCommands
 from service.partners.commands import PartnerCommands
 from service.sandbox import SandboxFixtures
 from service.secrets import SecretsStore
 from service.settings import Settings
-from service.web.app import make_app
-from service.web.auth import Authenticator
-from service.web.gate import PartnerGate
-from service.web.metrics import Metrics
-from service.web.observe import Observer
-from service.web.operations import operations_router
-from service.web.rate_limit import RateLimiter
+
+if TYPE_CHECKING:
+    from service.web.metrics import Metrics
+    from service.web.observe import Observer
 
 MODES: tuple[Mode, ...] = ("live", "test")
 
@@ -129,45 +122,12 @@ class Service:
             [Follower("live.outbox", outbox.step, _nobody)],
         )
 
-    def app(self, metrics: Metrics, background: Background | None) -> Observer:
+    def app(self, metrics: "Metrics", background: Background | None) -> "Observer":
         """Answer the web application; with `background` it follows the log in-process too."""
-        limiter = RateLimiter(
-            redis_url=self.settings.redis_url,
-            per_minute=self.settings.rate_limit_per_minute,
-            on_degraded=metrics.rate_limit_degraded,
-            clock=self.clock,
-        )
+        # Here, because the web framework takes most of the time that a team's command may take.
+        from service.bootstrap_web import web_app  # noqa: PLC0415 - as said above
 
-        @asynccontextmanager
-        async def lifespan(_app: Litestar) -> AsyncGenerator[None, None]:
-            async with self.opened():
-                if background is not None:
-                    background.start()
-                try:
-                    yield
-                finally:
-                    if background is not None:
-                        await background.stop()
-                    await limiter.close()
-
-        modes = self.modes
-        return make_app(
-            partner_routers=[
-                onboardings_router({mode: modes[mode].onboardings for mode in MODES}),
-                connections_router({mode: modes[mode].connections for mode in MODES}),
-                claims_router(
-                    {mode: modes[mode].claims for mode in MODES},
-                    {mode: modes[mode].claim_list for mode in MODES},
-                ),
-            ],
-            open_routers=[operations_router(self.ledgers, metrics, self.clock)],
-            gate=PartnerGate(Authenticator(self.partner_list, self.secrets), limiter),
-            metrics=metrics,
-            public_url=self.settings.public_url,
-            clock=self.clock,
-            new_id=self.new_id,
-            lifespan=lifespan,
-        )
+        return web_app(self, metrics, background)
 
     def _mode(self, mode: Mode) -> PartnerLedger:
         projectors = [

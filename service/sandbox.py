@@ -1,38 +1,43 @@
 """The sandbox: fixture entities in every state, and triggers for errors (decision 14)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Final, NamedTuple
 
 from service.connections.events import EntityConnected, EntityDisconnected, connection_stream
 from service.entities.commands import register
 from service.entities.events import entity_stream
-from service.errors import Refusal
+from service.errors import ERRORS, Refusal
 from service.ids import derived_id
 from service.ledger.events import Cause, Event, Recorded
 from service.ledger.ledger import Append, Ledger, Transaction
 from service.partners.events import PartnerApproved
 from service.secrets import SecretsStore
 
-TRIGGERS: Final = {
-    f"trigger_{code}": code
-    for code in (
+TRIGGERS: Final[Mapping[str, Sequence[str]]] = {
+    "start_onboarding": ("onboarding_unavailable", "internal_error", "service_unavailable"),
+    "create_claim": (
         "claim_conflict",
-        "onboarding_unavailable",
         "internal_error",
         "service_unavailable",
         "document_verification_failed",
-    )
+    ),
 }
-"""In test mode, a write under one of these references is refused with its code."""
+"""In test mode, a first write of an endpoint under the reference `trigger_<code>` is refused with
+that code: only codes that the endpoint can give in earnest."""
 
+PREFIX: Final = "trigger_"
 RETRY_AFTER_SECONDS: Final = 1
 
 
-def refuse_trigger(mode: str, reference: str) -> None:
+def refuse_trigger(mode: str, endpoint: str, reference: str) -> None:
     """Refuse with the error that a partner's reference asks for, in test mode alone."""
-    code = TRIGGERS.get(reference)
-    if mode == "test" and code is not None:
-        raise Refusal(code, retry_after_seconds=RETRY_AFTER_SECONDS)
+    code = reference.removeprefix(PREFIX)
+    if mode == "test" and code != reference and code in TRIGGERS[endpoint]:
+        after = (
+            RETRY_AFTER_SECONDS if ERRORS[code].status == HTTPStatus.SERVICE_UNAVAILABLE else None
+        )
+        raise Refusal(code, retry_after_seconds=after)
 
 
 class Fixtures(NamedTuple):

@@ -1,6 +1,6 @@
 """A service of a test's own, and the people around it: partners, their keys, their customers."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -15,10 +15,14 @@ from service.mail.transport import mail_transport
 from service.settings import SERVE, Settings
 from service.web.metrics import Metrics
 from service.web.observe import Observer
+from tests.conformance import conforms
 
 MASTER_KEY = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 PUBLIC_URL = "https://api.example.com"
 STAFF = Cause("staff:test", "req_test")
+
+EVERY_ANSWER: dict[str, list[Callable[..., Any]]] = {"response": [conforms]}
+"""Hooks of the clients: each answer is held against the OpenAPI document."""
 
 _numbers = count(1)
 
@@ -97,7 +101,7 @@ class World:
     def calling_from(self, address: str) -> httpx.AsyncClient:
         """Answer a client at another network address; failed authentications count by address."""
         asgi = httpx.ASGITransport(self.app, raise_app_exceptions=True, client=(address, 4711))
-        return httpx.AsyncClient(transport=asgi, base_url=PUBLIC_URL)
+        return httpx.AsyncClient(transport=asgi, base_url=PUBLIC_URL, event_hooks=EVERY_ANSWER)
 
     async def partner(self) -> Partner:
         """Answer a new approved partner."""
@@ -119,21 +123,24 @@ class World:
 
 @asynccontextmanager
 async def world_on(
-    settings: Settings, mail_dir: Path, **parts: Any
+    settings: Settings, mail_dir: Path, *, follow: bool = True, **parts: Any
 ) -> AsyncGenerator[World, None]:
     """Run the whole application in this process, sequencer and subscribers included.
 
-    `parts` are the service's own: clock, new_id, deadline_seconds.
+    `follow` False leaves those out. `parts` are the service's own: clock, new_id, deadline_seconds.
     """
     service = Service(settings, **parts)
     transport = mail_transport(settings.smtp_url)
     background = service.background(transport)
     app = service.app(Metrics(), None)
     async with service.opened():
-        background.start()
+        if follow:
+            background.start()
         # raise_app_exceptions: what escapes the application is a fault of it, not an answer.
         asgi = httpx.ASGITransport(app, raise_app_exceptions=True)
-        async with httpx.AsyncClient(transport=asgi, base_url=PUBLIC_URL) as client:
+        async with httpx.AsyncClient(
+            transport=asgi, base_url=PUBLIC_URL, event_hooks=EVERY_ANSWER
+        ) as client:
             yield World(service, client, mail_dir, app)
         await background.stop()
         await transport.close()

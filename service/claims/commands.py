@@ -123,7 +123,7 @@ class ClaimCommands:
     def _create(self, command: CreateClaim, row: Row) -> Step:
         access = access_from(row)
         access.check_write()
-        refuse_trigger(command.caller.mode, command.request.partner_claim_id)
+        refuse_trigger(command.caller.mode, "create_claim", command.request.partner_claim_id)
         if command.request.document_refs:
             # No upload path is ever minted yet, so none of these can be under a minted prefix.
             raise Refusal("document_path_invalid")

@@ -36,7 +36,7 @@ for command in (
 def main() -> None:
     """Run the command line; with `--json`, wrong usage is an object too, and ends with 2."""
     try:
-        cli.main(standalone_mode=False)
+        code: object = cli.main(standalone_mode=False)
     except click.ClickException as error:
         if "--json" in sys.argv:
             message = error.format_message()
@@ -47,3 +47,4 @@ def main() -> None:
     except click.Abort:
         click.echo("Aborted.", err=True)
         sys.exit(130)
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,14 +1,16 @@
 """`claim-ledger claims`."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from service.caller import Mode
-from service.claims.commands import ClaimCommands
-from service.claims.events import Claim
 from service.cli.target import Target, team_command
 from service.errors import Refusal
+
+if TYPE_CHECKING:
+    from service.caller import Mode
+    from service.claims.commands import ClaimCommands
+    from service.claims.events import Claim
 
 
 @click.group()
@@ -35,14 +37,14 @@ async def move(target: Target, claim_id: str, stage: str) -> dict[str, Any]:
     return _answer(mode, await commands.move(claim_id, stage, target.cause))
 
 
-async def _find(target: Target, claim_id: str) -> tuple[Mode, ClaimCommands]:
+async def _find(target: Target, claim_id: str) -> "tuple[Mode, ClaimCommands]":
     for mode, ledger in target.service.modes.items():
         if await ledger.claim_list.by_id(claim_id) is not None:
             return mode, ledger.claims
     raise Refusal("claim_not_found")
 
 
-def _answer(mode: Mode, claim: Claim) -> dict[str, Any]:
+def _answer(mode: "Mode", claim: "Claim") -> dict[str, Any]:
     created = claim.created
     if created is None:
         raise Refusal("claim_not_found")

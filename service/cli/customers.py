@@ -1,18 +1,18 @@
 """`claim-ledger entities`, `connect` and `onboardings`: what customers do."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
 
-from service.bootstrap import PartnerLedger
-from service.caller import Mode
 from service.cli.target import Target, team_command
 from service.clock import timestamp
-from service.connections.access import Access
-from service.entities.wire import NewEntity
 from service.errors import Refusal
-from service.web.decoding import check
+
+if TYPE_CHECKING:
+    from service.bootstrap import PartnerLedger
+    from service.caller import Mode
+    from service.connections.access import Access
 
 
 @click.group()
@@ -27,6 +27,9 @@ def entities() -> None:
 @team_command
 async def add(target: Target, name: str, email: str, company_number: str | None) -> dict[str, Any]:
     """Register a business that already uses the service."""
+    from service.entities.wire import NewEntity  # noqa: PLC0415 - slow to import
+    from service.web.decoding import check  # noqa: PLC0415 - as above
+
     given = {"name": name, "email": email}
     if company_number is not None:
         given["company_number"] = company_number
@@ -100,17 +103,22 @@ async def complete(target: Target, magic_link_url: str) -> dict[str, Any]:
 @click.argument("onboarding_id")
 @click.option("--mode", type=click.Choice(["live", "test"]), default="live", show_default=True)
 @team_command
-async def show_onboarding(target: Target, onboarding_id: str, mode: Mode) -> dict[str, Any]:
+async def show_onboarding(target: Target, onboarding_id: str, mode: "Mode") -> dict[str, Any]:
     """Show an onboarding, its entity and its state."""
     return await _onboarding(target, onboarding_id, mode)
 
 
 def _token(link: str) -> str:
-    """Answer the token at the end of a link; a bare token is one too."""
-    return urlsplit(link).path.rpartition("/")[2]
+    """Answer the token at the end of a link; a bare token is one too, and of garbage there is none.
+
+    """
+    try:
+        return urlsplit(link).path.rpartition("/")[2]
+    except ValueError:
+        return ""
 
 
-async def _onboarding(target: Target, onboarding_id: str, mode: Mode) -> dict[str, Any]:
+async def _onboarding(target: Target, onboarding_id: str, mode: "Mode") -> dict[str, Any]:
     row = await target.service.modes[mode].onboarding_list.by_id(onboarding_id)
     if row is None:
         raise Refusal("onboarding_not_found")
@@ -125,7 +133,7 @@ async def _onboarding(target: Target, onboarding_id: str, mode: Mode) -> dict[st
 
 async def _find(
     target: Target, entity_id: str, partner_id: str = ""
-) -> tuple[Mode, PartnerLedger, Access]:
+) -> "tuple[Mode, PartnerLedger, Access]":
     """Look for an entity in both modes; an id is in one of them at the most."""
     for mode, ledger in target.service.modes.items():
         try:

@@ -1,13 +1,11 @@
-"""What the command line prints: a table for people, one JSON object for programs."""
+"""What the command line prints: aligned text for people, one JSON object for programs."""
 
 import json
 import sys
-from collections.abc import Mapping
-from typing import Any, NoReturn
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn, TypeGuard
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from service.errors import Refusal
 
@@ -17,18 +15,12 @@ def show(answer: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(answer))
         return
-    console = Console(soft_wrap=True, highlight=False)
-    facts = Table(show_header=False, box=None, pad_edge=False)
-    tables: list[tuple[str, list[dict[str, Any]]]] = []
+    facts = {name: value for name, value in answer.items() if not _is_table(value)}
+    lines = _aligned([[name, _text(value)] for name, value in facts.items()])
     for name, value in answer.items():
-        if isinstance(value, list) and all(isinstance(row, dict) for row in value):
-            tables.append((name, value))
-        else:
-            facts.add_row(f"[bold]{name}[/]", _text(value))
-    if facts.row_count:
-        console.print(facts)
-    for name, rows in tables:
-        console.print(_table(name, rows) if rows else f"[bold]{name}[/] none")
+        if _is_table(value):
+            lines += ["", name, *_table(value)]
+    click.echo("\n".join(lines).lstrip("\n"))
 
 
 def refuse(refusal: Refusal) -> NoReturn:
@@ -37,16 +29,30 @@ def refuse(refusal: Refusal) -> NoReturn:
     sys.exit(1)
 
 
-def _table(name: str, rows: list[dict[str, Any]]) -> Table:
-    table = Table(title=name, title_justify="left", box=None, pad_edge=False)
-    for column in rows[0]:
-        table.add_column(column)
-    for row in rows:
-        table.add_row(*(_text(value) for value in row.values()))
-    return table
+def _is_table(value: object) -> TypeGuard[list[dict[str, Any]]]:
+    return isinstance(value, list) and all(isinstance(row, dict) for row in value)
+
+
+def _table(rows: list[dict[str, Any]]) -> list[str]:
+    if not rows:
+        return ["  none"]
+    heads = list(rows[0])
+    return [f"  {line}" for line in _aligned([heads, *([_text(row.get(h)) for h in heads] for row in rows)])]
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
 
 
 def _text(value: Any) -> str:  # noqa: ANN401 - any JSON value
+    """Answer a value on one line. What a partner sent cannot steer the reader's terminal."""
     if value is None:
         return "-"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str) and value.isprintable():
+        return value
+    text = json.dumps(value, ensure_ascii=False)
+    return text if text.isprintable() else json.dumps(value)

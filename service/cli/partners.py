@@ -1,16 +1,16 @@
 """`claim-ledger partners` and `claim-ledger keys`."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from service.caller import Mode
 from service.cli.target import Target, team_command
 from service.clock import timestamp
 from service.errors import Refusal
-from service.ledger.database import Row
-from service.partners.wire import PartnerApplication
-from service.web.decoding import check
+
+if TYPE_CHECKING:
+    from service.caller import Mode
+    from service.ledger.database import Row
 
 
 @click.group()
@@ -24,6 +24,9 @@ def partners() -> None:
 @team_command
 async def add(target: Target, name: str, email: str) -> dict[str, Any]:
     """Record that a partner applied; it is pending until it is approved."""
+    from service.partners.wire import PartnerApplication  # noqa: PLC0415 - slow to import
+    from service.web.decoding import check  # noqa: PLC0415 - as above
+
     check(PartnerApplication, name=name, email=email)
     partner_id = await target.service.partners.add(name, email, target.cause)
     return await _partner(target, partner_id)
@@ -104,7 +107,7 @@ def keys() -> None:
 @click.argument("partner_id")
 @click.option("--mode", type=click.Choice(["live", "test"]), required=True)
 @team_command
-async def issue(target: Target, partner_id: str, mode: Mode) -> dict[str, Any]:
+async def issue(target: Target, partner_id: str, mode: "Mode") -> dict[str, Any]:
     """Issue a key; its token is shown this once. Despite its `pk_` it is a secret."""
     key = await target.service.partners.issue_key(partner_id, mode, target.cause)
     answer: dict[str, Any] = {**key._asdict(), "partner_id": partner_id}
@@ -144,12 +147,12 @@ async def _partner(target: Target, partner_id: str) -> dict[str, Any]:
     return _row(rows[0])
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: "Row") -> dict[str, Any]:
     names = ("partner_id", "status", "name", "email", "return_link", "suppress_email")
     return {name: row[name] for name in names} | {"applied_at": timestamp(row["applied_at"])}
 
 
-def _key(row: Row) -> dict[str, Any]:
+def _key(row: "Row") -> dict[str, Any]:
     revoked_at = None if row["revoked_at"] is None else timestamp(row["revoked_at"])
     return {
         "key_id": row["key_id"],

@@ -1,34 +1,43 @@
 """Which installation a command works on, and running the command against it."""
 
-import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from service import logs
-from service.bootstrap import Service
 from service.cli.output import refuse, show
-from service.dev.state import DevState
-from service.errors import Refusal
-from service.ledger.database import LedgerUnavailable
-from service.ledger.events import Cause
-from service.ledger.sealing import KeyUnknown
-from service.settings import TEAM, Settings, SettingsError
+from service.errors import Refusal, invalid
+from service.settings import TEAM, Settings, SettingsError, given
+
+if TYPE_CHECKING:
+    from service.bootstrap import Service
+    from service.ledger.events import Cause
 
 ACTOR = "staff:cli"
 DEADLINE_SECONDS = 10.0
 """A person waits longer than a partner's server does."""
+DEV_DIRECTORY = Path(".claim-ledger")
+
+_WHY = {
+    "InvalidPasswordError": "PostgreSQL refuses the password of CLAIM_LEDGER_DATABASE_URL.",
+    "InvalidAuthorizationSpecificationError": "PostgreSQL refuses the user of the database URL.",
+    "InvalidCatalogNameError": "PostgreSQL has no such database.",
+    "InvalidParameterValueError": "The database is not migrated: run `claim-ledger migrate`.",
+    "InvalidSchemaNameError": "The database is not migrated: run `claim-ledger migrate`.",
+    "UndefinedTableError": "The database is not migrated: run `claim-ledger migrate`.",
+    "InsufficientPrivilegeError": "The database's user lacks a right that the service needs.",
+}
+"""What an operator can mend, by the class of PostgreSQL's error."""
 
 
 class Target(NamedTuple):
     """The parts, and the cause that this command's events will name."""
 
-    service: Service
-    cause: Cause
+    service: "Service"
+    cause: "Cause"
 
 
 Command = Callable[..., Awaitable[Mapping[str, Any]]]
@@ -40,31 +49,61 @@ def team_command(command: Command) -> Callable[..., None]:
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
     @click.option(
         "--data-dir",
-        type=click.Path(path_type=Path, file_okay=False),
+        type=click.Path(path_type=Path),
         help="Work on the running `claim-ledger dev` of this directory.",
     )
     @wraps(command)
     def run(*args: object, as_json: bool, data_dir: Path | None, **options: object) -> None:
-        logs.configure("warning", sys.stderr.buffer)
         try:
-            settings = _settings(data_dir)
-        except SettingsError as error:
-            raise click.ClickException(str(error)) from error
-        try:
-            show(asyncio.run(_run(command, settings, args, options)), as_json=as_json)
+            answer = _answer(command, data_dir, args, options)
         except Refusal as refusal:
             refuse(refusal)
-        except LedgerUnavailable:
-            refuse(Refusal("service_unavailable", "PostgreSQL does not answer."))
-        except KeyUnknown as error:
-            raise click.ClickException(f"CLAIM_LEDGER_MASTER_KEYS: {error}") from error
+        show(answer, as_json=as_json)
 
     return run
+
+
+def _answer(
+    command: Command, data_dir: Path | None, args: tuple[object, ...], options: dict[str, object]
+) -> Mapping[str, Any]:
+    """Answer what the command does; every fault becomes a Refusal or a ClickException."""
+    for name, value in options.items():
+        if isinstance(value, str) and not _is_text(value):
+            raise invalid(name, "not text in UTF-8")
+    try:
+        settings = _settings(data_dir)
+    except SettingsError as error:
+        raise click.ClickException(str(error)) from error
+    # Slow to import: after what is refused without them.
+    import asyncio  # noqa: PLC0415
+
+    import structlog  # noqa: PLC0415
+    from asyncpg import PostgresError  # noqa: PLC0415
+
+    from service import logs  # noqa: PLC0415
+    from service.ledger.database import LedgerError  # noqa: PLC0415
+    from service.ledger.sealing import KeyUnknown  # noqa: PLC0415
+
+    logs.configure("warning", sys.stderr.buffer)
+    try:
+        return asyncio.run(_run(command, settings, args, options))
+    except Refusal:
+        raise
+    except KeyUnknown as error:
+        raise click.ClickException(f"CLAIM_LEDGER_MASTER_KEYS: {error}") from error
+    except (LedgerError, PostgresError) as error:
+        raise Refusal("service_unavailable", _why(error, data_dir)) from error
+    except Exception as error:
+        structlog.get_logger().exception("command failed")
+        raise Refusal("internal_error") from error
 
 
 async def _run(
     command: Command, settings: Settings, args: tuple[object, ...], options: dict[str, object]
 ) -> Mapping[str, Any]:
+    from service.bootstrap import Service  # noqa: PLC0415 - slow to import
+    from service.ledger.events import Cause  # noqa: PLC0415 - as above
+
     service = Service(settings, deadline_seconds=DEADLINE_SECONDS)
     cause = Cause(ACTOR, service.new_id("req", service.clock()))
     async with service.opened():
@@ -73,11 +112,43 @@ async def _run(
 
 def _settings(data_dir: Path | None) -> Settings:
     """Answer the settings of a running dev, or those of the environment."""
-    if data_dir is None:
-        return Settings.from_environment(require=TEAM)
-    try:
-        return DevState.of_running(data_dir).settings()
-    except FileNotFoundError as error:
+    from service.dev.state import FACTS, DevState  # noqa: PLC0415 - seldom needed
+
+    if data_dir is not None:
+        try:
+            return DevState.of_running(data_dir).settings()
+        except FileNotFoundError as error:
+            message = f"no `claim-ledger dev` is running on {data_dir}: it has no {FACTS}"
+            raise click.ClickException(message) from error
+        except (OSError, ValueError, KeyError) as error:
+            message = f"{data_dir}/{FACTS} cannot be read ({type(error).__name__})"
+            raise click.ClickException(message) from error
+    if not given("DATABASE_URL"):
+        nearby = (DEV_DIRECTORY / FACTS).exists()
+        hint = f"--data-dir {DEV_DIRECTORY}, which runs here," if nearby else "--data-dir DIRECTORY"
         raise click.ClickException(
-            f"no `claim-ledger dev` is running on {data_dir}: {error.filename} is missing"
-        ) from error
+            f"which installation? Give {hint} for a running `claim-ledger dev`, or set "
+            "CLAIM_LEDGER_DATABASE_URL, CLAIM_LEDGER_MASTER_KEYS and CLAIM_LEDGER_PUBLIC_URL"
+        )
+    return Settings.from_environment(require=TEAM)
+
+
+def _is_text(value: str) -> bool:
+    """Tell whether an argument came as UTF-8; other bytes become lone surrogates in argv."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in value
+
+
+def _why(error: Exception, data_dir: Path | None) -> str:
+    """Answer for a person why the database did not do what it was asked."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if type(cause).__name__ in _WHY:
+            return _WHY[type(cause).__name__]
+        cause = cause.__cause__
+    if data_dir is not None:
+        return f"The `claim-ledger dev` of {data_dir} does not answer; is it running?"
+    return "PostgreSQL does not answer."

@@ -90,6 +90,8 @@ class ConnectionCommands:
             connection = connection_stream(self._ledger.name, link.partner_id, entity_id)
             await transaction.lock(connection)
             known = await access(transaction, link.partner_id, entity_id)
+            if known.connected:  # perhaps by this very link, while we waited for the lock
+                decisions.usable(await link_by_token(transaction, token_hash(token)))
             redeemed, connected = decisions.approve(link, known)
             await transaction.append(
                 Append(link.stream_id, 1, [redeemed], cause),

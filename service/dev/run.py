@@ -1,119 +1,95 @@
 """Starting and stopping everything of `claim-ledger dev` in one process, PostgreSQL its child."""
 
-import asyncio
-import signal
 import socket
 from collections.abc import Callable, Mapping
+from contextlib import closing
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import BinaryIO, Final
 
-from granian.constants import Interfaces
-from granian.server.embed import Server
-
-from migrations import migrate
-from service.bootstrap import Service
-from service.dev.seed import seed
-from service.dev.state import FACTS, SECRETS, DevState, kept_secrets, write_private
+from service.dev.directory import hold, open_log
+from service.dev.faults import PortTaken
+from service.dev.signals import StopSignals
+from service.dev.state import FACTS, DevState, Facts, kept_secrets
 from service.embedded import EmbeddedPostgres
-from service.mail.transport import mail_transport
-from service.web.app import API_PATH
-from service.web.metrics import Metrics
 
 HOST = "127.0.0.1"
-
-Facts = dict[str, Any]
-
-
-class PortTaken(Exception):
-    """Something else listens on the port."""
+_SLOW: Final = ("service.dev.serving",)
+_SLOW_AT_FIRST: Final = ("alembic.command", "sqlalchemy.dialects.postgresql.psycopg")
 
 
 def run(
     data_dir: Path, port: int, environment: Mapping[str, str], announce: Callable[[Facts], None]
 ) -> None:
-    """Run until SIGINT or SIGTERM.
+    """Run until SIGINT, SIGTERM or SIGHUP; `announce` hears the facts once the service answers.
 
     Raises:
-        PortTaken, EmbeddedPostgresError: one clear line each.
+        DevFault, EmbeddedPostgresError, MigrationFailed, SettingsError: one clear line each.
 
     """
-    port = _free(port)
-    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with StopSignals().heard() as signals:
+        try:
+            with closing(hold(data_dir, signals)):
+                _run(data_dir, port, environment, announce, signals)
+        except Exception:
+            if not signals.asked:  # else it is what our own hurrying led to
+                raise
+
+
+def _run(
+    data_dir: Path,
+    port: int,
+    environment: Mapping[str, str],
+    announce: Callable[[Facts], None],
+    signals: StopSignals,
+) -> None:
+    facts = data_dir / FACTS
+    facts.unlink(missing_ok=True)  # of a dev that was killed
+    port = free_port(port)
+    with open_log(data_dir) as log:
+        try:
+            _run_on_postgres(data_dir, port, environment, announce, signals, log)
+        finally:
+            facts.unlink(missing_ok=True)
+
+
+def _run_on_postgres(
+    data_dir: Path,
+    port: int,
+    environment: Mapping[str, str],
+    announce: Callable[[Facts], None],
+    signals: StopSignals,
+    log: BinaryIO,
+) -> None:
+    # While PostgreSQL starts, which is another process's work, this one would only wait.
+    first = not (data_dir / "postgres" / "cluster").exists()
+    imports = Thread(target=_import, args=[_SLOW if not first else _SLOW + _SLOW_AT_FIRST])
+    imports.start()
     with EmbeddedPostgres(data_dir / "postgres") as postgres:
-        (data_dir / FACTS).unlink(missing_ok=True)
-        migrate(postgres.url)
+        imports.join()
+        from service import logs  # noqa: PLC0415 - see above
+        from service.dev.serving import serve  # noqa: PLC0415
+
+        signals.check()
         kept = kept_secrets(data_dir)
         state = DevState(data_dir, kept["master_keys"], postgres.url, f"http://{HOST}:{port}")
-        try:
-            asyncio.run(_serve(state, port, dict(environment), kept, announce))
-        finally:
-            (data_dir / FACTS).unlink(missing_ok=True)
+        logs.configure("info", log)
+        serve(state, port, environment, announce, signals)
 
 
-async def _serve(
-    state: DevState,
-    port: int,
-    environment: dict[str, str],
-    kept: dict[str, Any],
-    announce: Callable[[Facts], None],
-) -> None:
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopping.set)
-    settings = state.settings(environment)
-    service = Service(settings)
-    transport = mail_transport(settings.smtp_url)
-    if "seeded" not in kept:
-        async with service.opened():
-            kept["seeded"] = await seed(service)
-        write_private(state.data_dir / SECRETS, kept)
-    app = service.app(Metrics(), service.background(transport))
-    server = Server(app, address=HOST, port=port, interface=Interfaces.ASGI, log_enabled=False)
-    serving = asyncio.create_task(server.serve())
-    try:
-        await _answers(port, serving)
-        facts = {
-            "base_url": state.public_url + API_PATH,
-            "public_url": state.public_url,
-            **kept["seeded"],
-            "mail_dir": str(state.data_dir.resolve() / "mail"),
-            "database_url": state.database_url,
-        }
-        write_private(state.data_dir / FACTS, facts)
-        announce(facts)
-        await asyncio.wait(
-            [serving, asyncio.ensure_future(stopping.wait())],
-            return_when=asyncio.FIRST_COMPLETED,
-        )
-    finally:
-        server.stop()
-        await serving
-        await transport.close()
+def _import(modules: tuple[str, ...]) -> None:
+    for module in modules:
+        import_module(module)
 
 
-async def _answers(port: int, serving: "asyncio.Task[None]") -> None:
-    """Wait until the service answers."""
-    while not serving.done():
-        try:
-            reader, writer = await asyncio.open_connection(HOST, port)
-        except OSError:
-            await asyncio.sleep(0.01)
-            continue
-        writer.write(b"GET /health/ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        status = await reader.readline()
-        writer.close()
-        if b" 200 " in status:
-            return
-        await asyncio.sleep(0.05)
-
-
-def _free(port: int) -> int:
+def free_port(port: int) -> int:
     """Answer the port, or a free one for 0; raises PortTaken."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
         except OSError as error:
-            raise PortTaken(f"port {port} is taken: choose another with --port") from error
+            fault = "is taken" if port else "cannot be had"
+            raise PortTaken(f"port {port} {fault}: choose another with --port") from error
         return probe.getsockname()[1]

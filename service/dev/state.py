@@ -12,6 +12,9 @@ from service.settings import SERVE, Settings
 SECRETS = "secrets.json"
 FACTS = "dev.json"
 
+Facts = dict[str, Any]
+"""What dev.json holds: the addresses, ids and keys of a running dev."""
+
 
 class DevState(NamedTuple):
     """The directory's secrets, and where its database is while it runs."""

@@ -1,7 +1,7 @@
 """Concurrent commands of one process share a transaction (design, speed to reach).
 
 Each command stays all or nothing and decides for itself; only the round trips and the commit are
-shared. A batch that conflicts is taken apart and each of its commands is tried alone.
+shared. A batch that conflicts or fails is taken apart and each of its commands is tried alone.
 """
 
 import asyncio
@@ -9,7 +9,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Generic, Protocol, TypeVar
 
-from service.ledger.ledger import ATTEMPTS_MAX, AppendConflict, PublicIdTaken
+from service.ledger.database import DEADLINE_SECONDS, LedgerUnavailable
+from service.ledger.ledger import ATTEMPTS_MAX, AppendConflict
 
 
 class Keyed(Protocol):
@@ -33,16 +34,33 @@ class Batcher(Generic[CommandT, OutcomeT]):
     An idle batcher runs a command at once, so batching costs no latency where there is no load.
     """
 
-    def __init__(self, run: Run[CommandT, OutcomeT], *, batch_max: int, concurrency: int) -> None:
-        """`batch_max` commands a transaction, `concurrency` transactions at once."""
+    def __init__(
+        self,
+        run: Run[CommandT, OutcomeT],
+        *,
+        batch_max: int,
+        concurrency: int,
+        deadline: float = DEADLINE_SECONDS,
+    ) -> None:
+        """`batch_max` commands a transaction, `concurrency` transactions at once.
+
+        `deadline` (seconds) is a command's own, waiting behind other batches included.
+        """
         self._run = run
         self._batch_max = batch_max
+        self._deadline = deadline
         self._idle = concurrency
         self._queue: deque[tuple[CommandT, asyncio.Future[OutcomeT]]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def submit(self, command: CommandT) -> OutcomeT:
-        """Run a command, in company or alone; raises what its run raised."""
+        """Run a command, in company or alone; raises what its run raised.
+
+        Raises:
+            LedgerUnavailable: its turn did not come, or its run did not end, in time. It may
+                still be written when a batch holds it already; the same command again will tell.
+
+        """
         future: asyncio.Future[OutcomeT] = asyncio.get_running_loop().create_future()
         self._queue.append((command, future))
         if self._idle:
@@ -50,12 +68,17 @@ class Batcher(Generic[CommandT, OutcomeT]):
             task = asyncio.create_task(self._work())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        return await future
+        try:
+            async with asyncio.timeout(self._deadline):
+                return await future
+        except TimeoutError as error:
+            raise LedgerUnavailable("no answer to a batch in time") from error
 
     async def _work(self) -> None:
         try:
             while self._queue:
-                await self._run_batch(self._take())
+                if entries := self._take():
+                    await self._run_batch(entries)
         finally:
             self._idle += 1
 
@@ -79,27 +102,24 @@ class Batcher(Generic[CommandT, OutcomeT]):
     ) -> None:
         try:
             outcomes = await self._run([command for command, _ in entries])
-        except (AppendConflict, PublicIdTaken) as error:
-            if len(entries) > 1:
-                for entry in entries:
-                    await self._run_alone(*entry)
-                return
-            await self._run_alone(*entries[0], failed=error)
-            return
-        except Exception as error:  # noqa: BLE001 - every waiting request gets it
+        except LedgerUnavailable as error:  # alone, each would wait for the same PostgreSQL
             outcomes = [error] * len(entries)
+        except Exception as error:  # noqa: BLE001 - a conflict, or a fault of one of them
+            failed = error if len(entries) == 1 else None
+            for entry in entries:
+                await self._run_alone(*entry, failed)
+            return
         for (_, future), outcome in zip(entries, outcomes, strict=True):
             _settle(future, outcome)
 
     async def _run_alone(
-        self,
-        command: CommandT,
-        future: asyncio.Future[OutcomeT],
-        failed: AppendConflict | PublicIdTaken | None = None,
+        self, command: CommandT, future: asyncio.Future[OutcomeT], failed: Exception | None
     ) -> None:
         """Decide again on a conflict. A taken public id is the caller's to retry (contract 7)."""
         outcome: OutcomeT | Exception | None = failed
         for _ in range(ATTEMPTS_MAX):
+            if future.done():  # its request has gone
+                return
             if outcome is not None and not isinstance(outcome, AppendConflict):
                 break
             try:

@@ -42,7 +42,11 @@ class Database:
     def __init__(
         self, url: str, schema: str, *, role: str | None, pool_size: int, deadline: float
     ) -> None:
-        """`role` None: the URL's own login role is the ledger's (behind a transaction pooler)."""
+        """`role` None: the URL's own login role is the ledger's (behind a transaction pooler).
+
+        A pooler may run each statement on another connection, so nothing is prepared ahead then.
+        PgBouncer before 1.21 has no other way; it costs a round trip a statement.
+        """
         self.schema = schema
         self._url = url
         self._role = role
@@ -61,6 +65,7 @@ class Database:
             # No session state is ever set, so there is none to reset: a round trip saved each time.
             reset=_nothing_to_reset,
             server_settings=self._session(),
+            statement_cache_size=0 if self._role is None else 100,
         )
 
     @asynccontextmanager
@@ -85,6 +90,16 @@ class Database:
             raise AlreadyExists(constraint) from error
         except _AWAY as error:
             raise LedgerUnavailable(type(error).__name__) from error
+
+    @asynccontextmanager
+    async def transaction(self, deadline: float | None = None) -> AsyncGenerator[Connection, None]:
+        """Lend a connection for one transaction: committed at the end, rolled back on an error."""
+        async with self.connection(deadline) as connection, transaction_on(connection):
+            if deadline is not None:
+                # Longer than a session's own limit, as long as a mail server may take.
+                limit = f"set local idle_in_transaction_session_timeout = '{deadline + 1:.0f}s'"
+                await connection.execute(limit)
+            yield connection
 
     @property
     def pool(self) -> asyncpg.Pool:
@@ -121,11 +136,27 @@ class Database:
         return self._pool.get_size(), self._pool.get_idle_size()
 
     def _session(self) -> dict[str, str]:
-        settings = {
-            "application_name": f"claim-ledger {self.schema}",
-            "idle_in_transaction_session_timeout": "10s",
-        }
-        return settings if self._role is None else settings | {"role": self._role}
+        name = {"application_name": f"claim-ledger {self.schema}"}
+        if self._role is None:  # PgBouncer refuses other parameters: `alter role … set` has them
+            return name
+        return name | {"role": self._role, "idle_in_transaction_session_timeout": "10s"}
+
+
+@asynccontextmanager
+async def transaction_on(connection: Connection) -> AsyncGenerator[None, None]:
+    """Commit at the end, roll back on an error; when cancelled, do neither.
+
+    The driver's own context would wait for a PostgreSQL that hangs to acknowledge the cancelled
+    statement before its ROLLBACK, past every deadline. The connection is discarded instead.
+    """
+    transaction = connection.transaction()
+    await transaction.start()
+    try:
+        yield
+    except Exception:
+        await transaction.rollback()
+        raise
+    await transaction.commit()
 
 
 async def _nothing_to_reset(_connection: Connection) -> None:
@@ -134,12 +165,14 @@ async def _nothing_to_reset(_connection: Connection) -> None:
 
 _AWAY = (
     OSError,  # refused, reset, no route; TimeoutError is one of them
-    asyncpg.InterfaceError,  # the connection or the pool is closed
+    asyncpg.InterfaceError,  # the connection or the pool is closed; see also ValueError above
     asyncpg.InternalClientError,  # the answer to COMMIT was lost
     asyncpg.PostgresConnectionError,
     asyncpg.OperatorInterventionError,  # shutting down, starting up, cancelled
     asyncpg.InsufficientResourcesError,  # disk full, too many connections, out of memory
+    asyncpg.PostgresSystemError,  # an I/O error of its disk
     asyncpg.ReadOnlySQLTransactionError,  # a standby, during a failover
+    asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.DeadlockDetectedError,
     asyncpg.SerializationError,
     asyncpg.LockNotAvailableError,

@@ -102,7 +102,7 @@ class Ledger:
 
         """
         try:
-            async with self.database.connection(deadline) as connection, connection.transaction():
+            async with self.database.transaction(deadline) as connection:
                 transaction = Transaction(self, connection)
                 yield transaction
         except AlreadyExists as error:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from service.ledger.codec import State
-from service.ledger.database import Database
+from service.ledger.database import Database, transaction_on
 from service.ledger.sql import Sql
 
 BATCH_MAX = 2000
@@ -47,7 +47,7 @@ class Sequencer:
         async with self._database.connection() as connection:
             if not await connection.fetchval(_PROBE.on(schema)):
                 return 0
-            async with connection.transaction():
+            async with transaction_on(connection):
                 size = await connection.fetchval(_HOLD.on(schema))
                 if size is None:
                     return 0

@@ -30,7 +30,8 @@ def onboardings_router(commands: Mapping[Mode, OnboardingCommands]) -> Router:
                 magic_link_url=link,
             ),
             200 if outcome.already_existed else 201,
-            replay_headers(outcome.already_existed, outcome.matches),
+            replay_headers(outcome.already_existed, outcome.matches)
+            | {"Cache-Control": "no-store"},  # the answer may hold a credential
         )
 
     return Router("/", route_handlers=[start_onboarding])

@@ -76,7 +76,7 @@ class OnboardingCommands:
             existing = decisions.fold(await transaction.read(stream))
             if existing is not None:
                 return await self._replay(transaction, caller, existing.started, body)
-            refuse_trigger(caller.mode, request.partner_user_id)
+            refuse_trigger(caller.mode, "start_onboarding", request.partner_user_id)
             return await self._start(transaction, caller, request, body, secrets)
 
         return await self._ledger.decide(attempt)

@@ -10,6 +10,7 @@ from litestar.exceptions import HTTPException
 from service.errors import Refusal
 from service.ledger.database import LedgerUnavailable
 from service.web.body import AnyRequest
+from service.web.methods import allowed
 
 log = structlog.get_logger()
 
@@ -54,7 +55,8 @@ def on_http_exception(request: AnyRequest, error: HTTPException) -> Response[byt
     form_errors = [error.detail] if code == "validation_failed" else []
     answer = refusal_answer(request, Refusal(code, form_errors=form_errors))
     for name, value in (error.headers or {}).items():
-        answer.set_header(name.title(), value)
+        shown = allowed(set(value.split(", "))) if name.lower() == "allow" else value
+        answer.set_header(name.title(), shown)
     return answer
 
 

@@ -10,6 +10,7 @@ from service.clock import Clock
 from service.ids import NewId
 from service.web.answers import EXCEPTION_HANDLERS
 from service.web.gate import PartnerGate
+from service.web.methods import OptionsRefused
 from service.web.metrics import Metrics
 from service.web.observe import Observer
 
@@ -36,6 +37,7 @@ def make_app(
             Router(API_PATH, route_handlers=list(partner_routers), middleware=[gate]),
             *open_routers,
         ],
+        middleware=[OptionsRefused()],
         exception_handlers=EXCEPTION_HANDLERS,
         lifespan=[lifespan],
         openapi_config=None,

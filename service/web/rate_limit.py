@@ -9,11 +9,13 @@ place is free.
 import hashlib
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from service.clock import Clock, system_clock
-from service.web.rate_redis import RedisWindows
 from service.web.rate_windows import Allowance, LocalWindows
+
+if TYPE_CHECKING:
+    from service.web.rate_redis import RedisWindows
 
 __all__ = ["Allowance", "RateLimiter"]
 
@@ -53,16 +55,17 @@ class RateLimiter:
             )
             for limit in (per_minute, failures_per_minute)
         )
-        self._redis = (
-            RedisWindows(
+        self._redis: RedisWindows | None = None
+        if redis_url:
+            # Slow to import, and `claim-ledger dev` has no Redis.
+            from service.web.rate_redis import RedisWindows  # noqa: PLC0415
+
+            self._redis = RedisWindows(
                 redis_url,
                 window_seconds=window_seconds,
                 on_degraded=on_degraded,
                 probe_seconds=probe_seconds,
             )
-            if redis_url
-            else None
-        )
 
     async def charge(self, partner_id: str) -> Allowance:
         """Charge one authenticated request to its partner, over all keys and modes."""

@@ -66,13 +66,14 @@ class RedisWindows:
     ) -> None:
         """Prepare a client; nothing is sent before the first charge.
 
-        `url` is `redis://`, `rediss://` or `redis+unix://`. `on_degraded` hears True when Redis
+        `url` is `redis://`, `rediss://` or `unix://`. `on_degraded` hears True when Redis
         is found away and False when it is back; a probe looks every `probe_seconds`.
         """
         # redis-py would repeat thrice with pauses of up to 10 s. One repeat, of cut connections
         # alone, makes a restarted Redis go unnoticed; at worst a charge counts twice.
         storage = RedisStorage(
-            f"async+{url}",
+            # `limits` takes a bare unix:// for another server's.
+            f"async+redis+{url}" if url.startswith("unix:") else f"async+{url}",
             implementation="redispy",
             socket_connect_timeout=TIMEOUT_SECONDS,
             socket_timeout=TIMEOUT_SECONDS,

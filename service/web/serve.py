@@ -1,6 +1,7 @@
 """`claim-ledger serve`: the application in worker processes of Granian."""
 
 import os
+import socket
 import tempfile
 
 from granian.constants import Interfaces, Loops
@@ -11,8 +12,14 @@ from service import logs
 from service.settings import SERVE, Settings
 
 
+class ServeFault(Exception):
+    """The service cannot be served; `str()` is one line for a person."""
+
+
 def serve_forever(settings: Settings) -> None:
-    """Serve until SIGINT or SIGTERM."""
+    """Serve until SIGINT or SIGTERM; raises ServeFault when the address cannot be had."""
+    _check_address(settings.host, settings.port)
+    logs.configure(settings.log_level)
     with tempfile.TemporaryDirectory(prefix="claim-ledger-metrics-") as directory:
         if settings.workers > 1:
             # prometheus-client shares metrics between processes through files, and reads where
@@ -34,7 +41,7 @@ def serve_forever(settings: Settings) -> None:
 
 
 def application() -> object:
-    """Make one worker's application from the environment."""
+    """Make one worker's application from the environment, which the parent has passed on."""
     from service.bootstrap import Service  # noqa: PLC0415 - workers only
     from service.mail.transport import mail_transport  # noqa: PLC0415 - as above
     from service.web.metrics import Metrics  # noqa: PLC0415 - after the environment is set
@@ -51,3 +58,16 @@ def application() -> object:
             app, trusted_hosts=[str(network) for network in settings.trusted_proxies]
         )
     return app
+
+
+def _check_address(host: str, port: int) -> None:
+    """Bind once, as Granian sets SO_REUSEPORT, with which two servers can share a port unseen."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        raise ServeFault(f"cannot listen on {host}, port {port}: {error.strerror}") from error

@@ -1,0 +1,69 @@
+"""The web part of the bootstrap, apart from it: the team's commands do without a web framework."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from litestar import Litestar
+
+from projections.runner import Background
+from service.claims.api import claims_router
+from service.connections.api import connections_router
+from service.onboardings.api import onboardings_router
+from service.web.app import API_PATH, make_app
+from service.web.auth import Authenticator
+from service.web.gate import PartnerGate
+from service.web.metrics import Metrics
+from service.web.observe import Observer
+from service.web.operations import operations_router
+from service.web.rate_limit import RateLimiter
+from service.web.reference import reference_router
+
+if TYPE_CHECKING:
+    from service.bootstrap import Service
+
+
+def web_app(service: "Service", metrics: Metrics, background: Background | None) -> Observer:
+    """Answer the web application; with `background` it follows the log in-process too."""
+    limiter = RateLimiter(
+        redis_url=service.settings.redis_url,
+        per_minute=service.settings.rate_limit_per_minute,
+        on_degraded=metrics.rate_limit_degraded,
+        clock=service.clock,
+    )
+
+    @asynccontextmanager
+    async def lifespan(_app: Litestar) -> AsyncGenerator[None, None]:
+        async with service.opened():
+            if background is not None:
+                background.start()
+            try:
+                yield
+            finally:
+                if background is not None:
+                    await background.stop()
+                await limiter.close()
+
+    modes = service.modes
+    return make_app(
+        partner_routers=[
+            onboardings_router({mode: ledger.onboardings for mode, ledger in modes.items()}),
+            connections_router({mode: ledger.connections for mode, ledger in modes.items()}),
+            claims_router(
+                {mode: ledger.claims for mode, ledger in modes.items()},
+                {mode: ledger.claim_list for mode, ledger in modes.items()},
+            ),
+        ],
+        open_routers=[
+            operations_router(service.ledgers, metrics, service.clock),
+            reference_router(
+                service.settings.public_url, API_PATH, service.settings.rate_limit_per_minute
+            ),
+        ],
+        gate=PartnerGate(Authenticator(service.partner_list, service.secrets), limiter),
+        metrics=metrics,
+        public_url=service.settings.public_url,
+        clock=service.clock,
+        new_id=service.new_id,
+        lifespan=lifespan,
+    )

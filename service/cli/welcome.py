@@ -1,0 +1,80 @@
+"""What `claim-ledger dev` prints for a person once it answers."""
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from service.clock import system_clock
+
+_WELCOME = """\
+claim-ledger is running (Ctrl-C stops it).
+
+  API          {base_url}
+  reference    {public_url}/docs
+  live key     {live_key}
+  test key     {test_key}
+  partner      {partner_id}
+  entity       {entity_id} (live, connected)
+  sandbox      {sandbox[connected_entity_id]} (connected)
+               {sandbox[disconnected_entity_id]} (disconnected)
+               {sandbox[unconnected_entity_id]} (never connected)
+  mail         {mail_dir}
+
+Create a claim (201):
+
+{create}
+
+Repeat it (200, the same claim):
+
+{create}
+
+List the entity's claims:
+
+{list}
+"""
+
+
+def announce(facts: Mapping[str, Any]) -> None:
+    """Print where everything is. Whoever started us may have stopped reading: that is no fault."""
+    text = _WELCOME.format(**facts, create=_create(facts), list=_list(facts))
+    try:
+        click.echo(text)
+    except OSError:
+        # What is left in the buffer would fail once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _create(facts: Mapping[str, Any]) -> str:
+    body = {
+        "entity_id": facts["entity_id"],
+        # Of its own at each start, so that the first of the printed commands does create.
+        "partner_claim_id": f"case-{system_clock():%Y%m%d-%H%M%S}",
+        "defendant": {"name": "Debtor Ltd"},
+        "invoices": [
+            {
+                "number": "INV-1",
+                "total_amount_for_invoice": "1250.00",
+                "due_date": "2026-01-31",
+            }
+        ],
+        "message": "The invoice is unpaid.",
+    }
+    return (
+        f"{_curl(facts)} {facts['base_url']}/claims"
+        f" -H 'Content-Type: application/json' -d {shlex.quote(json.dumps(body))}"
+    )
+
+
+def _list(facts: Mapping[str, Any]) -> str:
+    address = f"{facts['base_url']}/claims?entity_id={facts['entity_id']}"
+    return f"{_curl(facts)} {shlex.quote(address)}"
+
+
+def _curl(facts: Mapping[str, Any]) -> str:
+    header = f"Authorization: Bearer {facts['live_key']}"
+    return f"curl -sS -w '\\n' -H {shlex.quote(header)}"

@@ -1,0 +1,67 @@
+"""What partners read beside the endpoints: Markdown, filled in from the tables that the code obeys.
+
+It is the description in the OpenAPI document, and the first half of the reference page.
+"""
+
+from typing import Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
+from service.claims.api import LIMIT_MAX
+from service.claims.events import STAGES
+from service.errors import ERRORS
+from service.sandbox import PREFIX, TRIGGERS
+from service.web.body import BODY_BYTES_MAX, BODY_SECONDS_MAX
+from service.web.endpoints import BY_ID
+from service.web.scalars import LIMITS
+
+TEMPLATES: Final = Environment(
+    loader=PackageLoader("service.web"),
+    autoescape=select_autoescape(),
+    undefined=StrictUndefined,
+    trim_blocks=False,
+)
+
+_CHARACTERS: Final = {
+    "text": "a string, unless said otherwise",
+    "message": "`message`",
+    "summary": "an invoice's `summary`",
+    "storage_path": "`storage_path`",
+    "email": "an e-mail address",
+    "moment": "`contract_date`",
+    "amount": "`total_amount_for_invoice`",
+}
+_ENTRIES: Final = ("invoices", "partner_invoice_ids", "document_refs")
+_REFERENCES: Final = {"start_onboarding": "partner_user_id", "create_claim": "partner_claim_id"}
+
+
+def guide(rate_limit_per_minute: int) -> str:
+    """Answer the guide as Markdown, sections under `##`."""
+    return TEMPLATES.get_template("guide.md.j2").render(
+        stages=", ".join(f"`{stage}`" for stage in STAGES),
+        first_stage=STAGES[0],
+        limits=_limits(rate_limit_per_minute),
+        triggers=[
+            (
+                f"{BY_ID[endpoint].method.upper()} {BY_ID[endpoint].path}",
+                _REFERENCES[endpoint],
+                PREFIX + code,
+                ERRORS[code].status,
+                code,
+            )
+            for endpoint, codes in TRIGGERS.items()
+            for code in codes
+        ],
+    )
+
+
+def _limits(rate_limit_per_minute: int) -> list[tuple[str, str]]:
+    return [
+        ("requests of a partner, over all its keys", f"{rate_limit_per_minute:,} a minute"),
+        ("a request's body", f"{BODY_BYTES_MAX:,} bytes"),
+        ("time to send a body", f"{BODY_SECONDS_MAX:.0f} seconds"),
+        *((what, f"{LIMITS[name]:,} characters") for name, what in _CHARACTERS.items()),
+        *((f"`{name}`", f"{LIMITS[name]:,} entries") for name in _ENTRIES),
+        ("claims of a page", f"{LIMIT_MAX}; 100 unless you say"),
+        ("life of a connect link", "1 hour from issue"),
+    ]

@@ -1,0 +1,92 @@
+"""The yardstick: pgbench running the statements of `POST /claims`, from the service's own files."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import psycopg
+
+from service.embedded.binaries import wheel_bin_dir
+from service.ledger.sql import Sql
+
+_STREAM = "(lpad(to_hex(:a::bigint), 16, '0') || lpad(to_hex(:b::bigint), 16, '0'))::uuid"
+_NUMBERED = "('{}_' || lpad(:p::text, 26, '0'))"
+_PARTNER, _KEY, _ENTITY = (_NUMBERED.format(prefix) for prefix in ("ptn", "key", "ent"))
+# Ordered by time as the service's ids are, so that indexes grow at their right edge.
+_CLAIM_ID = "('clm_' || left(replace(uuidv7()::text, '-', ''), 26))"
+
+
+def script() -> str:
+    """Answer pgbench's script: authentication's read, then the write transaction."""
+    return "\n".join([
+        r"\set p random(1, :partners)",
+        r"\set a random(0, 9223372036854775806)",
+        r"\set b random(0, 9223372036854775806)",
+        _sql("projections.partners", "authenticate", "accounts", [_PARTNER, _KEY]) + ";",
+        "begin;",
+        _sql("service.ledger", "lock_shared", "live", ["array[hashtextextended(:p::text, 0)]"])
+        + ";",
+        _sql("service.claims", "context", "live", [
+            f"array[{_PARTNER}]", f"array[{_ENTITY}]", f"array[{_STREAM}]",
+        ]) + ";",
+        _sql("service.ledger", "append", "live", [
+            f"array[{_STREAM}, {_STREAM}]",
+            "array[1, 2]",
+            "array['ClaimCreated', 'FirstMessagePosted']",
+            "array[convert_to(:created, 'UTF8'), convert_to(:posted, 'UTF8')]",
+            f"array[{_CLAIM_ID}]",
+            f"array[{_STREAM}]",
+            r"array[decode(:wrapped, 'hex')]",
+            "array['0123456789abcdef']",
+        ]) + r" \aset",
+        _sql("projections.claim_list", "insert", "live", [
+            f"array[{_CLAIM_ID}]", "array[:append_id::bigint - 1]", f"array[{_STREAM}]",
+            f"array[{_PARTNER}]", f"array[{_ENTITY}]",
+            f"array[({_STREAM})::text]", "array['user-17']", """array['["inv-1"]']""",
+            "array['triage']", "array[now()]",
+        ]) + ";",
+        "commit;",
+    ]) + "\n"  # fmt: skip
+
+
+def _sql(package: str, name: str, schema: str, values: list[str]) -> str:
+    """Answer a statement of the service with pgbench's expressions in place of parameters."""
+    text = re.sub(r"^\s*--.*$", "", Sql(package, name).on(schema), flags=re.MULTILINE).strip()
+    return re.sub(r"\$(\d+)", lambda found: values[int(found[1]) - 1], text)
+
+
+def payload(url: str) -> dict[str, str]:
+    """Answer what the service stored for one claim, for pgbench to store as much."""
+    with psycopg.connect(url) as connection:
+        rows = connection.execute(
+            "select convert_from(a.state, 'UTF8'), convert_from(b.state, 'UTF8'),"
+            " encode(k.wrapped, 'hex')"
+            " from live.events a join live.events b using (originator_id)"
+            " join live.data_keys k on k.key_id = a.originator_id"
+            " where a.topic = 'ClaimCreated' and b.topic = 'FirstMessagePosted' limit 1"
+        ).fetchall()
+    return dict(zip(("created", "posted", "wrapped"), rows[0], strict=True))
+
+
+def run_pgbench(
+    url: str, path: Path, given: dict[str, str], clients: int, seconds: int
+) -> tuple[float, float]:
+    """Answer transactions a second, and their mean latency in milliseconds."""
+    variables = [word for name, value in given.items() for word in ("-D", f"{name}={value}")]
+    said = subprocess.run(
+        [
+            *(str(wheel_bin_dir() / "pgbench"), "--no-vacuum", "--protocol=prepared"),
+            *(f"--client={clients}", f"--jobs={min(clients, 2)}", f"--time={seconds}"),
+            *("--file", str(path), *variables, url),
+        ],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=seconds + 30,
+    )
+    tps = re.search(r"^tps = ([\d.]+)", said.stdout, re.MULTILINE)
+    latency = re.search(r"^latency average = ([\d.]+)", said.stdout, re.MULTILINE)
+    failed = re.search(r"^number of failed transactions: 0 ", said.stdout, re.MULTILINE)
+    if said.returncode or not tps or not latency or not failed:
+        raise RuntimeError(f"pgbench: {said.stderr[-2000:]}{said.stdout[-2000:]}")
+    return float(tps[1]), float(latency[1])

@@ -1,0 +1,185 @@
+"""What a run stands on: PostgreSQL with fsync on, Redis, seeded partners, and the service itself."""
+
+import asyncio
+import base64
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import psycopg
+
+from migrations import migrate
+from service.bootstrap import Service
+from service.caller import Caller
+from service.embedded import EmbeddedPostgres
+from service.ledger.events import Cause
+from service.settings import SERVE, Settings
+from tests.redis_server import RedisServer
+
+START_SECONDS_MAX = 20.0
+CAUSE = Cause("staff:bench", "req_bench")
+POSTGRES = {
+    "max_connections": "200",  # pgbench's 64 beside the service's and the peer's pools
+    "track_commit_timestamp": "on",  # tells how long numbering lags behind a commit
+}
+
+
+class Customer(NamedTuple):
+    """A partner's key, and an entity that it is connected to."""
+
+    token: str
+    entity_id: str
+
+
+class Served(NamedTuple):
+    """A running server: its port, and the process that the others are children of."""
+
+    port: int
+    process: subprocess.Popen[bytes]
+
+    def worker_pids(self) -> list[int]:
+        """Answer the processes that answer requests: the children, or the one there is."""
+        path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        return [int(pid) for pid in path.read_text().split()] or [self.process.pid]
+
+
+class Stack:
+    """The servers of a run; each `database` is a clone of one seeded installation."""
+
+    def __init__(self, directory: Path, owner_url: str, redis: RedisServer) -> None:
+        self.directory = directory
+        self.url = owner_url
+        self.redis = redis
+        self.master_key = base64.b64encode(secrets.token_bytes(32)).decode()
+        self.customers: list[Customer] = []
+
+    def url_of(self, database: str) -> str:
+        """Answer the owner's URL of a database of the cluster."""
+        return f"{self.url.rpartition('/')[0]}/{database}"
+
+    def seed(self, customers: int) -> None:
+        """Migrate, and make partners by the team's commands; partner n is `ptn_…n`."""
+        migrate(self.url)
+        self.customers = asyncio.run(_seed(Settings.from_environment(
+            self.environment(self.url), require=SERVE), customers))
+
+    def clone(self, database: str) -> str:
+        """Clone the seeded database, which nobody may be connected to; answer the clone's URL."""
+        self.execute(self.url_of("postgres"), f"create database {database} template claim_ledger")
+        return self.url_of(database)
+
+    def execute(self, url: str, *statements: str) -> list[tuple[object, ...]]:
+        """Run statements as the owner; answer the rows of the last."""
+        with psycopg.connect(url, autocommit=True) as connection:
+            for statement in statements:
+                cursor = connection.execute(statement.encode())
+            return cursor.fetchall() if cursor.description else []
+
+    def environment(self, url: str, **more: str) -> dict[str, str]:
+        """Answer the service's settings on one database."""
+        values = {
+            "DATABASE_URL": url,
+            "REDIS_URL": self.redis.url,
+            "MASTER_KEYS": self.master_key,
+            "PUBLIC_URL": "http://127.0.0.1",
+            "SMTP_URL": (self.directory / "mail").as_uri(),
+            "RATE_LIMIT_PER_MINUTE": "1000000",
+        }
+        return {f"CLAIM_LEDGER_{name}": value for name, value in (values | more).items()}
+
+    @contextmanager
+    def service(self, database: str, workers: int) -> Iterator[Served]:
+        """Run `claim-ledger serve`, sequencer and subscribers included, its log into a file."""
+        port = free_port()
+        given = self.environment(self.url_of(database), PORT=str(port), WORKERS=str(workers))
+        command = [str(Path(sys.executable).parent / "claim-ledger"), "serve"]
+        with self.server(command, given, port, "/health/ready") as served:
+            yield served
+
+    @contextmanager
+    def server(
+        self, command: list[str], environment: dict[str, str], port: int, path: str
+    ) -> Iterator[Served]:
+        """Run a server until the block ends, once it answers 200 at `path`."""
+        log = self.directory / f"server-{port}.log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                command, env=os.environ | environment, stdout=output, stderr=output
+            )
+            try:
+                wait_for_answer(f"http://127.0.0.1:{port}{path}", process, log)
+                yield Served(port, process)
+            finally:
+                process.terminate()
+                process.wait(20)
+
+
+@contextmanager
+def running_stack(customers: int) -> Iterator[Stack]:
+    """Start PostgreSQL and Redis in a directory of their own, seed, and end both."""
+    with ExitStack() as ending:
+        directory = Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
+        directory.chmod(0o755)
+        redis = RedisServer(directory)
+        redis.start()
+        ending.callback(redis.stop)
+        postgres = EmbeddedPostgres(directory / "postgres", settings=POSTGRES, durable=True)
+        stack = Stack(directory, ending.enter_context(postgres).url, redis)
+        stack.seed(customers)
+        yield stack
+
+
+def free_port() -> int:
+    """Answer a port of the loopback that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+def wait_for_answer(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Wait until a server answers 200."""
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while True:
+        try:
+            with urllib.request.urlopen(url, timeout=2):
+                return
+        except OSError:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"{url} does not answer: {log.read_text()[-2000:]}") from None
+            time.sleep(0.01)
+
+
+async def _seed(settings: Settings, customers: int) -> list[Customer]:
+    drawn: Counter[str] = Counter()
+
+    def numbered(prefix: str, _moment: datetime) -> str:
+        # In order, so that pgbench can name partners, keys and entities by a random number.
+        drawn[prefix] += 1
+        return f"{prefix}_{drawn[prefix]:026}"
+
+    service = Service(settings, new_id=numbered)
+    async with service.opened():
+        return [await _customer(service, number) for number in range(customers)]
+
+
+async def _customer(service: Service, number: int) -> Customer:
+    live = service.modes["live"]
+    partner_id = await service.partners.add(f"Partner {number}", "p@example.com", CAUSE)
+    await service.partners.approve(partner_id, CAUSE)
+    key = await service.partners.issue_key(partner_id, "live", CAUSE)
+    entity_id = await live.entities.add(f"Business {number}", f"b{number}@example.com", None, CAUSE)
+    caller = Caller(partner_id, "", key.key_id, "live", 0, False, False, CAUSE.request_id)
+    link = await live.connections.issue_link(caller, "user", None)
+    token = link.connect_url.rpartition("/")[2]
+    await live.connections.approve(token, entity_id, CAUSE)
+    return Customer(key.token, entity_id)

@@ -1,0 +1,134 @@
+"""Every answer that a test gets is held against the OpenAPI document.
+
+The document lets answers grow; here they may not: a member that it does not name is a fault.
+"""
+
+import json
+from functools import cache
+from typing import Any
+
+import httpx
+import jsonschema_rs
+
+from service.web.app import API_PATH
+from service.web.openapi import document
+
+JSON = "application/json"
+METHODS = {"get", "post"}
+
+Json = dict[str, Any]
+
+
+@cache
+def described() -> Json:
+    """Answer the document, made once a process."""
+    return document(f"https://api.example.com{API_PATH}", "")
+
+
+async def conforms(response: httpx.Response) -> None:
+    """Raise AssertionError unless the document has this answer (an event hook of httpx)."""
+    await response.aread()
+    check(response)
+
+
+def check(response: httpx.Response) -> None:
+    """Raise AssertionError unless the document has this answer; its body has been read."""
+    path, method = response.request.url.path, response.request.method.lower()
+    where = f"{method.upper()} {path} -> {response.status_code}"
+    assert "x-request-id" in response.headers, f"{where}: no X-Request-Id"
+    local = path.removeprefix(API_PATH).rstrip("/")
+    operations = described()["paths"].get(local, {}) if path.startswith(API_PATH) else {}
+    if method in operations:
+        status = str(response.status_code)
+        assert status in operations[method]["responses"], f"{where}: not documented"
+        _check_documented(response, local, method, where)
+    elif response.is_error:
+        _check_envelope(response, where)
+        if operations and method != "head":
+            assert response.status_code == 405, f"{where}: expected 405"
+            expected = ", ".join(sorted(one.upper() for one in operations))
+            assert response.headers["allow"] == expected, f"{where}: Allow"
+
+
+def _check_documented(response: httpx.Response, path: str, method: str, where: str) -> None:
+    status = str(response.status_code)
+    for name, schema, required in _headers(path, method, status):
+        assert name in response.headers or not required, f"{where}: no {name}"
+        if name in response.headers:
+            _check_header(response.headers[name], schema, f"{where}: {name}")
+    for name in response.headers:
+        known = {one for one, _, _ in _headers(path, method, status)} | _TRANSPORT
+        assert name.lower() in known, f"{where}: {name} is not documented"
+    assert response.headers["content-type"] == JSON, f"{where}: content type"
+    _check_body(_validator(path, method, status), response, where)
+
+
+_TRANSPORT = {"content-type", "content-length", "date", "server", "connection"}
+"""Headers of HTTP itself."""
+
+
+def _check_envelope(response: httpx.Response, where: str) -> None:
+    assert response.headers["content-type"] == JSON, f"{where}: content type"
+    assert "#error-" in response.headers["link"], f"{where}: no Link"
+    if response.request.method != "HEAD":
+        _check_body(_error_validator(), response, where)
+
+
+def _check_body(
+    validator: jsonschema_rs.Draft202012Validator, response: httpx.Response, where: str
+) -> None:
+    errors = [
+        f"{error.instance_path}: {error.message}"
+        for error in validator.iter_errors(response.json())
+    ]
+    assert errors == [], f"{where}: {errors} in {response.text[:2000]}"
+
+
+def _check_header(text: str, schema: Json, where: str) -> None:
+    value = json.loads(text) if schema.get("type") == "integer" else text
+    assert jsonschema_rs.is_valid(schema, value), f"{where}: {text}"
+
+
+@cache
+def _headers(path: str, method: str, status: str) -> list[tuple[str, Json, bool]]:
+    components = described()["components"]["headers"]
+    found: list[tuple[str, Json, bool]] = []
+    headers = described()["paths"][path][method]["responses"][status]["headers"]
+    for name, one in headers.items():
+        full = components[one["$ref"].rpartition("/")[2]] if "$ref" in one else one
+        found.append((name.lower(), full["schema"], one.get("required", False)))
+    return found
+
+
+@cache
+def _validator(path: str, method: str, status: str) -> jsonschema_rs.Draft202012Validator:
+    response = described()["paths"][path][method]["responses"][status]
+    return _compile(response["content"][JSON]["schema"])
+
+
+@cache
+def _error_validator() -> jsonschema_rs.Draft202012Validator:
+    return _compile({"$ref": "#/components/schemas/Error"})
+
+
+def _compile(schema: Json) -> jsonschema_rs.Draft202012Validator:
+    components = {"schemas": _closed(described()["components"]["schemas"])}
+    return jsonschema_rs.Draft202012Validator(
+        schema | {"components": components}, validate_formats=True
+    )
+
+
+def _closed(schemas: Json) -> Json:
+    """Answer the schemas with every object closed to members that it does not name."""
+    return {name: _close(schema) for name, schema in schemas.items()}
+
+
+def _close(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_close(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    closed = {name: _close(one) for name, one in value.items()}
+    if value.get("type") == "object" and "properties" in value:
+        closed.setdefault("additionalProperties", False)
+    return closed

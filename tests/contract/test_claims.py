@@ -1,0 +1,249 @@
+"""`POST /claims`: contract 2.5, 2.6 and 4.4, and the readings about it."""
+
+import asyncio
+
+import pytest
+
+from service.claims.events import ClaimReplayMismatched
+from service.ids import new_id
+from service.sandbox import fixture_ids
+from tests.contract.events import events_of
+from tests.contract.refusals import refused
+from tests.world import claim_body, settings_for, world_on
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+DOCUMENT = {"storage_path": "entities/e/x", "mime_type": "image/png", "filename": "a.png"}
+
+
+async def test_a_new_claim_is_201_with_the_fields_of_the_contract(shared):
+    """Contract 2.6, in its order; no replay headers."""
+    partner = await shared.partner()
+    answer = await partner.claim(await partner.connected_entity(), message="unpaid")
+    body = answer.json()
+
+    assert answer.status_code == 201
+    assert list(body) == ["claim_id", "message_id", "document_ids", "already_existed"]
+    assert body["claim_id"].startswith("clm_")
+    assert body["message_id"].startswith("msg_")
+    assert (body["document_ids"], body["already_existed"]) == ([], False)
+    assert not [name for name in answer.headers if name.startswith("idempotent")]
+
+
+@pytest.mark.parametrize("more", [{}, {"message": ""}, {"document_refs": []}], ids=str)
+async def test_no_first_message_without_text_or_documents(shared, more):
+    """Contract 2.6: message_id is null."""
+    partner = await shared.partner()
+    answer = await partner.claim(await partner.connected_entity(), **more)
+
+    assert (answer.status_code, answer.json()["message_id"]) == (201, None)
+
+
+@pytest.mark.parametrize("text", [" ", "\n", "0", "😀"], ids=repr)
+async def test_any_text_is_a_message(shared, text):
+    """Only the empty string is as none: nothing is trimmed."""
+    partner = await shared.partner()
+    answer = await partner.claim(await partner.connected_entity(), message=text)
+
+    assert answer.json()["message_id"] is not None
+
+
+async def test_a_replay_is_200_and_has_nothing_new(shared):
+    """Contract 4.4: the same id, null message, no documents; the headers say replayed."""
+    partner = await shared.partner()
+    entity = await partner.connected_entity()
+    first = await partner.claim(entity, message="unpaid")
+    again = await partner.claim(entity, message="unpaid")
+
+    assert again.status_code == 200
+    assert again.json() == {
+        "claim_id": first.json()["claim_id"],
+        "message_id": None,
+        "document_ids": [],
+        "already_existed": True,
+    }
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert again.headers["Idempotent-Payload-Match"] == "true"
+
+
+async def test_the_same_body_is_what_decodes_alike(shared):
+    """Readings: order of members, white space, escapes and unknown fields do not differ."""
+    partner = await shared.partner()
+    entity = await partner.connected_entity()
+    body = claim_body(entity, "cäse")
+    await partner.call("POST", "/claims", json=body)
+    respelled = dict(reversed(body.items())) | {"unknown": 1}
+    again = await partner.call("POST", "/claims", json=respelled)
+
+    assert again.headers["Idempotent-Payload-Match"] == "true"
+
+
+async def test_another_body_is_recorded_once_and_changes_nothing(shared):
+    """Issue: 200, Payload-Match false; an event for each distinct body; state as it was."""
+    partner = await shared.partner()
+    entity = await partner.connected_entity()
+    claim_id = (await partner.claim(entity, message="one")).json()["claim_id"]
+    claims = shared.service.modes["live"].claims
+    before = await claims.show(claim_id)
+    for text in ("two", "three", "two", "three", "two"):
+        again = await partner.claim(entity, message=text)
+        assert (again.status_code, again.json()["claim_id"]) == (200, claim_id)
+        assert again.headers["Idempotent-Payload-Match"] == "false"
+    same = await partner.claim(entity, message="one")
+
+    assert same.headers["Idempotent-Payload-Match"] == "true"
+    assert before == await claims.show(claim_id)
+    found = [
+        event
+        for event in await events_of(shared, "live", ClaimReplayMismatched)
+        if event.claim_id == claim_id
+    ]
+    assert len({event.fingerprint for event in found}) == len(found) == 2
+
+
+async def test_mismatches_at_once_are_recorded_once(shared):
+    """Sixteen replays with the same other body at once: sixteen 200, one event."""
+    partner = await shared.partner()
+    entity = await partner.connected_entity()
+    claim_id = (await partner.claim(entity)).json()["claim_id"]
+    answers = await asyncio.gather(*(partner.claim(entity, message="x") for _ in range(16)))
+
+    assert {answer.status_code for answer in answers} == {200}
+    found = await events_of(shared, "live", ClaimReplayMismatched)
+    assert len([event for event in found if event.claim_id == claim_id]) == 1
+
+
+SPELLINGS = ("café", "cafe\u0301", "Café", "café ", " café", "café\u200b", "cafe", "c\u0430fé")
+
+
+async def test_references_are_byte_exact(shared):
+    """Readings: NFC, NFD, case, white space and look-alikes are different claims."""
+    partner = await shared.partner()
+    entity = await partner.connected_entity()
+    answers = [await partner.claim(entity, reference) for reference in SPELLINGS]
+    listed = await partner.call("GET", "/claims", params={"entity_id": entity})
+
+    assert {answer.status_code for answer in answers} == {201}
+    assert len({answer.json()["claim_id"] for answer in answers}) == len(SPELLINGS)
+    kept = [one["partner_claim_id"] for one in listed.json()["claims"]]
+    assert list(reversed(SPELLINGS)) == kept
+
+
+async def test_the_key_is_per_entity_and_partner(shared):
+    """Contract 4.4: the same reference for another entity, or of another partner."""
+    one, two = await shared.partner(), await shared.partner()
+    first, second = await one.connected_entity(), await one.connected_entity()
+    await two.connect(first)
+    answers = [await one.claim(first), await one.claim(second), await two.claim(first)]
+
+    assert [answer.status_code for answer in answers] == [201, 201, 201]
+    assert len({answer.json()["claim_id"] for answer in answers}) == 3
+
+
+async def test_identical_requests_at_once_make_one_claim(shared):
+    """Issue: 64 at once give one 201 and sixty-three 200."""
+    partner = await shared.partner()
+    entity = await partner.connected_entity()
+    answers = await asyncio.gather(*(partner.claim(entity, message="x") for _ in range(64)))
+
+    statuses = sorted(answer.status_code for answer in answers)
+    assert statuses == [200] * 63 + [201]
+    assert len({answer.json()["claim_id"] for answer in answers}) == 1
+    assert len([one for one in answers if one.json()["message_id"]]) == 1
+
+
+async def test_access_is_refused_in_the_order_of_the_design(shared):
+    """Decision 10: entity exists, connected, not disconnected, replay, documents."""
+    partner = await shared.partner()
+    unconnected, entity = await shared.entity(), await partner.connected_entity()
+    await partner.claim(entity)
+    refs = {"document_refs": [DOCUMENT]}
+
+    refused(await partner.claim("ent_none", **refs), "entity_not_found")
+    refused(await partner.claim(unconnected, **refs), "entity_not_owned")
+    assert (await partner.claim(entity, **refs)).status_code == 200, "a replay precedes documents"
+    refused(await partner.claim(entity, "case-2", **refs), "document_path_invalid")
+    await partner.disconnect(entity)
+    refused(await partner.claim(entity, "case-2", **refs), "partner_disconnected")
+    refused(await partner.claim(entity), "partner_disconnected")
+    refused(await partner.claim("", **refs), "validation_failed")
+    await partner.connect(entity)
+    assert (await partner.claim(entity)).status_code == 200
+
+
+async def test_validation_comes_before_the_entity(shared):
+    """Decision 10: every fault of the body is named though the entity is unknown."""
+    partner = await shared.partner()
+    answer = await partner.call("POST", "/claims", json={"entity_id": "ent_none", "invoices": []})
+
+    refused(answer, "validation_failed")
+    assert answer.json()["details"] == {
+        "formErrors": [],
+        "fieldErrors": {
+            "partner_claim_id": ["required"],
+            "defendant": ["required"],
+            "invoices": ["must not be empty"],
+        },
+    }
+
+
+async def test_a_taken_claim_id_is_a_conflict_that_a_retry_resolves(database_url, tmp_path):
+    """Contract 7, claim_conflict: nothing is recorded; the identical request draws another id."""
+    forced: list[str] = []
+
+    def draw(prefix, moment):
+        return forced.pop() if prefix == "clm" and forced else new_id(prefix, moment)
+
+    settings = settings_for(database_url, tmp_path)
+    async with world_on(settings, tmp_path, new_id=draw) as world:
+        partner = await world.partner()
+        entity = await partner.connected_entity()
+        taken = (await partner.claim(entity)).json()["claim_id"]
+        forced.append(taken)
+        refused(await partner.claim(entity, "case-2", message="x"), "claim_conflict")
+        retried = await partner.claim(entity, "case-2", message="x")
+
+        assert retried.status_code == 201
+        assert retried.json()["claim_id"] != taken
+        assert retried.json()["message_id"] is not None
+
+
+async def test_a_taken_claim_id_spoils_no_other_claim_of_its_batch(database_url, tmp_path):
+    """Commands that share a transaction answer for themselves alone."""
+    forced: list[str] = []
+
+    def draw(prefix, moment):
+        return forced.pop() if prefix == "clm" and forced else new_id(prefix, moment)
+
+    settings = settings_for(database_url, tmp_path)
+    async with world_on(settings, tmp_path, new_id=draw) as world:
+        partner = await world.partner()
+        entity = await partner.connected_entity()
+        forced.append((await partner.claim(entity)).json()["claim_id"])
+        answers = await asyncio.gather(*(partner.claim(entity, f"n{i}") for i in range(40)))
+
+        assert {answer.status_code for answer in answers} <= {201, 409}
+        again = await asyncio.gather(*(partner.claim(entity, f"n{i}") for i in range(40)))
+        assert len({answer.json()["claim_id"] for answer in again}) == 40
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("claim_conflict", 409),
+        ("internal_error", 500),
+        ("service_unavailable", 503),
+        ("document_verification_failed", 503),
+    ],
+)
+async def test_the_sandbox_reaches_the_errors_that_nothing_else_does(shared, code, status):
+    """Decision 14: a trigger reference in test mode; in live it is a reference like any other."""
+    partner = await shared.partner()
+    entity = fixture_ids(partner.partner_id).connected_entity_id
+    answer = await partner.claim(entity, f"trigger_{code}", mode="test")
+    live = await partner.claim(await partner.connected_entity(), f"trigger_{code}")
+
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
+    assert ("Retry-After" in answer.headers) is (status == 503)
+    assert answer.json()["message"] == "Internal error" or status != 500
+    assert live.status_code == 201

@@ -1,0 +1,29 @@
+"""A wired service without its background tasks: tests number and follow the log by hand."""
+
+from collections.abc import AsyncGenerator
+
+import psycopg
+import pytest
+
+from service.bootstrap import Service
+from tests.world import settings_for
+
+
+@pytest.fixture
+async def service(database_url, tmp_path) -> AsyncGenerator[Service, None]:
+    """Answer the parts, on a database of the test's own."""
+    async with Service(settings_for(database_url, tmp_path)).opened() as one:
+        yield one
+
+
+@pytest.fixture
+def accounts(service):
+    """Answer the ledger of accounts: its events need no entity."""
+    return service.accounts
+
+
+@pytest.fixture
+def owner(database_url):
+    """Answer a connection of the database's owner, each statement its own transaction."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        yield connection

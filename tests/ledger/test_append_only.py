@@ -1,0 +1,115 @@
+"""The database itself refuses to change the log, whoever asks."""
+
+import psycopg
+import pytest
+from psycopg.errors import InsufficientPrivilege
+
+from migrations import migrate
+from service.embedded import EmbeddedPostgres, debian_bin_dir
+from tests.ledger.samples import CAUSE
+
+LEDGERS = ("accounts", "live", "test")
+TABLES = ("events", "log", "public_ids")
+KEYS = {"events": "topic", "log": "position", "public_ids": "public_id"}
+CHANGES = {
+    "update": "update {table} set {key} = {key}",
+    "update of no row": "update {table} set {key} = {key} where false",
+    "delete": "delete from {table}",
+    "truncate": "truncate {table} cascade",
+    "merge update": (
+        "merge into {table} as t using (select 1) as s on true"
+        " when matched then update set {key} = t.{key}"
+    ),
+    "merge delete": (
+        "merge into {table} as t using (select 1) as s on true when matched then delete"
+    ),
+}
+
+
+@pytest.fixture
+async def filled(service):
+    """Leave a row in each of the tables of the ledger of accounts."""
+    await service.partners.add("Partner", "p@example.com", CAUSE)
+
+
+@pytest.mark.parametrize("ledger", LEDGERS)
+@pytest.mark.parametrize("table", TABLES)
+def test_the_owner_cannot_change_the_log(module_owner, ledger, table):
+    """UPDATE, DELETE, TRUNCATE and MERGE are refused, also where they would match no row."""
+    refuse_every_change(module_owner, ledger, table)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_replication_does_not_switch_the_refusal_off(replica_owner, table):
+    """With session_replication_role at replica, ordinary triggers are silent; these are not."""
+    assert replica_owner.execute("show session_replication_role").fetchone() == ("replica",)
+    refuse_every_change(replica_owner, "live", table)
+
+
+@pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_the_application_cannot_change_the_log(owner, change):
+    """The application's own role is refused too, and the rows are still there."""
+    owner.execute("set role claim_ledger_accounts")
+    for table in ("events", "public_ids"):
+        with pytest.raises(InsufficientPrivilege):
+            owner.execute(change.format(table=f"accounts.{table}", key=KEYS[table]))
+    counts = [owner.execute(f"select count(*) from accounts.{t}").fetchone() for t in TABLES]
+    assert counts == [(1,), (0,), (1,)]
+
+
+def test_an_upsert_that_would_update_is_refused(module_owner):
+    """ON CONFLICT DO UPDATE is an update."""
+    with pytest.raises(InsufficientPrivilege, match="append-only"):
+        module_owner.execute(
+            "insert into live.public_ids values ('x') on conflict (public_id)"
+            " do update set public_id = 'y'"
+        )
+
+
+@pytest.mark.parametrize("own", LEDGERS)
+@pytest.mark.parametrize("other", LEDGERS)
+def test_a_role_reaches_its_own_ledger_alone(module_owner, own, other):
+    """A ledger's role reads nothing of another ledger, and nothing of its keys."""
+    module_owner.execute(f"set role claim_ledger_{own}")
+    for table in (*TABLES, "pending", "head", "data_keys", "stored_events"):
+        query = f"select count(*) from {other}.{table}"
+        if own == other:
+            assert module_owner.execute(query).rowcount == 1
+        else:
+            with pytest.raises(InsufficientPrivilege):
+                module_owner.execute(query)
+
+
+def refuse_every_change(owner, ledger, table):
+    """Try each change as the owner; the table's own trigger refuses it."""
+    for change in CHANGES.values():
+        with pytest.raises(InsufficientPrivilege, match="append-only"):
+            owner.execute(change.format(table=f"{ledger}.{table}", key=KEYS[table]))
+
+
+@pytest.fixture(scope="module")
+def replica_owner(request, tmp_path_factory):
+    """Answer a connection of the owner to a server whose every session acts as a replica's.
+
+    The parameter is a superuser's to set, and nobody can sign in as one: the server starts with it.
+    """
+    chosen = request.config.getoption("--postgres")
+    if chosen == "docker":
+        pytest.skip("needs a server of its own: --postgres 18 or 15")
+    with EmbeddedPostgres(
+        tmp_path_factory.mktemp("replica"),
+        bin_dir=debian_bin_dir() if chosen == "15" else None,
+        settings={"session_replication_role": "replica"},
+        durable=False,
+    ) as server:
+        migrate(server.url)
+        with psycopg.connect(server.url, autocommit=True) as connection:
+            yield connection
+
+
+@pytest.fixture
+def module_owner(module_database_url):
+    """Answer a connection of the owner to a database that holds nothing."""
+    with psycopg.connect(module_database_url, autocommit=True) as connection:
+        yield connection

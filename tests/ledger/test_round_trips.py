@@ -1,0 +1,101 @@
+"""How often an endpoint goes to the database, counted on the wire (design, speed to reach).
+
+The budget: `POST /claims` is one read to authenticate and one write transaction of six round trips
+(BEGIN, lock, context, append, projection, COMMIT); `GET /claims` one read beside authentication.
+Statements are prepared once a connection; a warm connection sends nothing else.
+"""
+
+import pytest
+
+from tests.database_proxy import proxied
+from tests.world import settings_for, world_on
+
+AUTHENTICATE = "-- What authentication decides on"
+LOCK = "-- Shared advisory locks"
+CONTEXT = "-- What creating claims decides on"
+APPEND = "-- Appends a batch"
+CLAIM_LIST = "-- A partner created a claim."
+PAGE = "-- A page of one partner's claims"
+PAGE_OF_USER = "-- The same as page.sql"
+TRANSACTION = ("BEGIN", LOCK, CONTEXT, APPEND, CLAIM_LIST, "COMMIT")
+
+
+@pytest.fixture
+async def wire(database_url, tmp_path):
+    """Answer a service whose round trips are counted, and the proxy that counts them.
+
+    Nothing follows the log meanwhile, and each pool has one connection: warm after one use.
+    """
+    async with proxied(database_url) as (proxy, url):
+        settings = settings_for(url, tmp_path, POOL_SIZE="1")
+        async with world_on(settings, tmp_path, follow=False) as world:
+            yield world, proxy
+
+
+async def round_trips(proxy, *calls):
+    """Answer the statements of the last call; those before it warm the connections up."""
+    for call in calls:
+        proxy.statements.clear()
+        answer = await call()
+        assert answer.status_code in {200, 201}
+    return list(proxy.statements)
+
+
+def begins(statements, *expected):
+    """Tell whether there are exactly these statements, each known by its beginning."""
+    return [
+        want if got.startswith(want) else got
+        for got, want in zip(statements, (*expected, *[""] * len(statements)), strict=False)
+    ]
+
+
+@pytest.mark.parametrize("message", ["", "unpaid"])
+async def test_creating_a_claim_is_one_read_and_one_write_transaction(wire, message):
+    """Seven round trips, with a first message or without."""
+    world, proxy = wire
+    partner = await world.partner()
+    entity_id = await partner.connected_entity()
+    statements = await round_trips(
+        proxy,
+        *(lambda n=n: partner.claim(entity_id, f"case-{n}", message=message) for n in range(3)),
+    )
+    expected = [AUTHENTICATE, *TRANSACTION]
+    assert begins(statements, *expected) == expected
+
+
+async def test_replaying_a_claim_writes_nothing(wire):
+    """A replay looks and leaves: five round trips."""
+    world, proxy = wire
+    partner = await world.partner()
+    entity_id = await partner.connected_entity()
+    statements = await round_trips(proxy, *[lambda: partner.claim(entity_id)] * 3)
+    expected = [AUTHENTICATE, "BEGIN", LOCK, CONTEXT, "COMMIT"]
+    assert begins(statements, *expected) == expected
+
+
+@pytest.mark.parametrize(
+    ("more", "page"), [({}, PAGE), ({"partner_user_id": "u"}, PAGE_OF_USER)], ids=["all", "user's"]
+)
+async def test_listing_claims_is_one_read_beside_authentication(wire, more, page):
+    """A page takes two round trips: who is calling, and the page."""
+    world, proxy = wire
+    partner = await world.partner()
+    entity_id = await partner.connected_entity()
+    query = {"entity_id": entity_id} | more
+    statements = await round_trips(
+        proxy, *[lambda: partner.call("GET", "/claims", params=query)] * 2
+    )
+    assert begins(statements, AUTHENTICATE, page) == [AUTHENTICATE, page]
+
+
+async def test_a_request_that_is_refused_early_costs_little(wire):
+    """A bad key costs the authenticating read alone, a malformed one nothing."""
+    world, proxy = wire
+    partner = await world.partner()
+    await partner.claim(await partner.connected_entity())
+    proxy.statements.clear()
+    bad = partner.keys["live"][:-1] + "x"
+    first = await world.client.get("/v1/claims", headers={"Authorization": f"Bearer {bad}"})
+    assert (first.status_code, len(proxy.statements)) == (401, 1)
+    second = await world.client.get("/v1/claims", headers={"Authorization": "Bearer x"})
+    assert (second.status_code, len(proxy.statements)) == (401, 1)
