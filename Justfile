@@ -27,6 +27,10 @@ coverage:
     uv run coverage report --skip-covered
     uv run coverage report --fail-under=100 --include='service/*/decisions.py,service/*/events.py,service/errors.py,service/ids.py,service/clock.py'
 
+# Write the documents that are made from code.
+docs:
+    uv run python -m service.cli.reference
+
 # Run everything embedded.
 dev *arguments:
     uv run claim-ledger dev {{ arguments }}

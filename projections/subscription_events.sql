@@ -1,7 +1,9 @@
--- The next events after a position, in the order of the log.
-select l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state
-from ledger.log as l
-join ledger.events as e using (append_id)
-where l.position > $1
-order by l.position
-limit $2
+-- The next positions after one, in the log's order, with the events of the topics asked for: the
+-- checkpoint passes over the others unread.
+with batch as (
+    select position, append_id from ledger.log where position > $1 order by position limit $2
+)
+select b.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state
+from batch as b
+left join ledger.events as e on e.append_id = b.append_id and e.topic = any($3::text[])
+order by b.position

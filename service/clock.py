@@ -19,5 +19,5 @@ def to_milliseconds(moment: datetime) -> datetime:
 
 def timestamp(moment: datetime) -> str:
     """Answer ISO 8601 in UTC with exactly three digits and `Z` (contract section 2)."""
-    utc = moment.astimezone(UTC)
-    return f"{utc:%Y-%m-%dT%H:%M:%S}.{utc.microsecond // 1000:03d}Z"
+    # Every log line has one: strftime took 1 in 30 of a worker's time.
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"

@@ -60,6 +60,7 @@ class SandboxFixtures:
     """Subscriber of the ledger of accounts: an approved partner gets its fixtures."""
 
     name = "sandbox"
+    topics = (PartnerApproved,)
 
     def __init__(self, test: Ledger, secrets: SecretsStore) -> None:
         """`test` is the ledger of test mode."""

@@ -33,8 +33,11 @@ async def conforms(response: httpx.Response) -> None:
 
 def check(response: httpx.Response) -> None:
     """Raise AssertionError unless the document has this answer; its body has been read."""
-    path, method = response.request.url.path, response.request.method.lower()
-    where = f"{method.upper()} {path} -> {response.status_code}"
+    # As sent: `%2F` is no slash here, and `get` is not GET.
+    path = response.request.url.raw_path.partition(b"?")[0].decode()
+    given = response.request.method
+    method = given.lower() if given.isupper() else given
+    where = f"{given} {path} -> {response.status_code}"
     assert "x-request-id" in response.headers, f"{where}: no X-Request-Id"
     local = path.removeprefix(API_PATH).rstrip("/")
     operations = described()["paths"].get(local, {}) if path.startswith(API_PATH) else {}

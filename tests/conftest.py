@@ -1,7 +1,6 @@
 """PostgreSQL for the tests: one server a test process, one database a test."""
 
 from collections.abc import AsyncGenerator, Iterator
-from pathlib import Path
 from uuid import uuid4
 
 import psycopg

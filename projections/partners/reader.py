@@ -1,5 +1,8 @@
 """Who may call, as authentication and the team's commands ask."""
 
+from collections.abc import Sequence
+
+from service.ledger.batching import Batcher
 from service.ledger.database import Database, Row
 from service.ledger.sql import Sql
 
@@ -9,16 +12,40 @@ _LIST_KEYS = Sql("projections.partners", "list_keys")
 _FIND_KEY = Sql("projections.partners", "find_key")
 
 
+ASKS_MAX = 256
+"""Requests whose callers are read in one statement."""
+
+
+class _Ask:
+    """Who a request says it is. Each is a key of its own: no two asks exclude each other."""
+
+    def __init__(self, partner_id: str, key_id: str) -> None:
+        self.partner_id = partner_id
+        self.key_id = key_id
+        self.key = id(self)
+
+
 class PartnersReader:
     """Reads `partners` and `api_keys` of the ledger of accounts."""
 
     def __init__(self, database: Database) -> None:
         """`database` is that of the ledger of accounts."""
         self._database = database
+        self._asks = Batcher[_Ask, Row](self._read_all, batch_max=ASKS_MAX, concurrency=1)
 
     async def authenticate(self, partner_id: str, key_id: str) -> Row | None:
-        """Answer partner and key in one row; None without such a partner, key columns may be."""
-        return await self._database.fetchrow(_AUTHENTICATE, partner_id, key_id)
+        """Answer partner and key in one row; None without such a partner, key columns may be.
+
+        Requests that come while a read is under way share the next one, which begins after each of
+        them came: a revoked key is refused from the next request on.
+        """
+        row = await self._asks.submit(_Ask(partner_id, key_id))
+        return None if row["status"] is None else row
+
+    async def _read_all(self, asks: Sequence[_Ask]) -> list[Row]:
+        return await self._database.fetch(
+            _AUTHENTICATE, [ask.partner_id for ask in asks], [ask.key_id for ask in asks]
+        )
 
     async def partners(self, partner_id: str | None = None) -> list[Row]:
         """Answer all partners, or the one asked for."""

@@ -48,6 +48,7 @@ class ProcessingSubscriber:
     """Subscriber of the live ledger: hands over each first message in the log's order."""
 
     name = "processing"
+    topics = (FirstMessagePosted,)
 
     def __init__(self, processing: Processing) -> None:
         """`processing` is the pipeline."""

@@ -109,9 +109,7 @@ async def show_onboarding(target: Target, onboarding_id: str, mode: "Mode") -> d
 
 
 def _token(link: str) -> str:
-    """Answer the token at the end of a link; a bare token is one too, and of garbage there is none.
-
-    """
+    """Answer the token at the end of a link; a bare token is one too, garbage has none."""
     try:
         return urlsplit(link).path.rpartition("/")[2]
     except ValueError:

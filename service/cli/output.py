@@ -37,7 +37,10 @@ def _table(rows: list[dict[str, Any]]) -> list[str]:
     if not rows:
         return ["  none"]
     heads = list(rows[0])
-    return [f"  {line}" for line in _aligned([heads, *([_text(row.get(h)) for h in heads] for row in rows)])]
+    return [
+        f"  {line}"
+        for line in _aligned([heads, *([_text(row.get(h)) for h in heads] for row in rows)])
+    ]
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -110,11 +110,9 @@ def keys() -> None:
 async def issue(target: Target, partner_id: str, mode: "Mode") -> dict[str, Any]:
     """Issue a key; its token is shown this once. Despite its `pk_` it is a secret."""
     key = await target.service.partners.issue_key(partner_id, mode, target.cause)
-    answer: dict[str, Any] = {**key._asdict(), "partner_id": partner_id}
     if mode == "test":
-        fixtures = await target.service.sandbox.ensure(partner_id)
-        answer["sandbox"] = fixtures._asdict()
-    return answer
+        await target.service.sandbox.ensure(partner_id)
+    return {**key._asdict(), "partner_id": partner_id} | _sandbox(partner_id, mode)
 
 
 @keys.command(name="list")
@@ -160,4 +158,11 @@ def _key(row: "Row") -> dict[str, Any]:
         "mode": row["mode"],
         "issued_at": timestamp(row["issued_at"]),
         "revoked_at": revoked_at,
-    }
+    } | _sandbox(row["partner_id"], row["mode"])
+
+
+def _sandbox(partner_id: str, mode: str) -> dict[str, Any]:
+    """Answer the entities that a test key can be tried on."""
+    from service.sandbox import fixture_ids  # noqa: PLC0415 - slow to import
+
+    return {"sandbox": fixture_ids(partner_id)._asdict()} if mode == "test" else {}

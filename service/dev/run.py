@@ -2,7 +2,7 @@
 
 import socket
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
@@ -15,6 +15,9 @@ from service.dev.state import FACTS, DevState, Facts, kept_secrets
 from service.embedded import EmbeddedPostgres
 
 HOST = "127.0.0.1"
+# Their hooks around fork() fail when they are registered in the middle of one, as it would happen
+# if the thread were the first to import them while this one starts PostgreSQL's programs.
+_HOOKED: Final = ("logging", "concurrent.futures.thread", "random")
 _SLOW: Final = ("service.dev.serving",)
 _SLOW_AT_FIRST: Final = ("alembic.command", "sqlalchemy.dialects.postgresql.psycopg")
 
@@ -63,10 +66,13 @@ def _run_on_postgres(
     log: BinaryIO,
 ) -> None:
     # While PostgreSQL starts, which is another process's work, this one would only wait.
+    _import(_HOOKED)
     first = not (data_dir / "postgres" / "cluster").exists()
-    imports = Thread(target=_import, args=[_SLOW if not first else _SLOW + _SLOW_AT_FIRST])
-    imports.start()
-    with EmbeddedPostgres(data_dir / "postgres") as postgres:
+    imports = Thread(target=_import, args=[_SLOW + _SLOW_AT_FIRST if first else _SLOW])
+    with ExitStack() as stack:
+        stack.callback(imports.join)  # an import that the process's end overtakes would complain
+        imports.start()
+        postgres = stack.enter_context(EmbeddedPostgres(data_dir / "postgres"))
         imports.join()
         from service import logs  # noqa: PLC0415 - see above
         from service.dev.serving import serve  # noqa: PLC0415

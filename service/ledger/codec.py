@@ -71,7 +71,12 @@ class Codec:
         self, stream_id: UUID, version: int, topic: str, state: bytes, key: DataKey | None = None
     ) -> tuple[Event, Meta]:
         """Answer the event and its meta; without the key, personal fields are None."""
-        stored = _state_decoder.decode(state)
+        return self.decode_stored(stream_id, version, topic, stored_form(state), key)
+
+    def decode_stored(
+        self, stream_id: UUID, version: int, topic: str, stored: State, key: DataKey | None
+    ) -> tuple[Event, Meta]:
+        """Do the same for a state whose form is known already, as it is to ask for its key."""
         cls = self._catalogue[topic]
         if (stored.sealed is None or key is None) and stored.class_version == cls.class_version:
             return msgspec.json.decode(stored.data, type=cls), stored.meta
@@ -91,7 +96,12 @@ class Codec:
         )
 
 
+def stored_form(state: bytes) -> State:
+    """Answer a stored event, its data not decoded yet."""
+    return _state_decoder.decode(state)
+
+
 def sealed_under(state: bytes) -> UUID | None:
     """Answer the id of the data key that an event's box needs, if it has a box."""
-    sealed = _state_decoder.decode(state).sealed
+    sealed = stored_form(state).sealed
     return None if sealed is None else sealed.key

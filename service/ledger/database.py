@@ -165,7 +165,7 @@ async def _nothing_to_reset(_connection: Connection) -> None:
 
 _AWAY = (
     OSError,  # refused, reset, no route; TimeoutError is one of them
-    asyncpg.InterfaceError,  # the connection or the pool is closed; see also ValueError above
+    asyncpg.InterfaceError,  # the connection or the pool is closed
     asyncpg.InternalClientError,  # the answer to COMMIT was lost
     asyncpg.PostgresConnectionError,
     asyncpg.OperatorInterventionError,  # shutting down, starting up, cancelled

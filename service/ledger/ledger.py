@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from service.clock import Clock, to_milliseconds
-from service.ledger.codec import Codec, sealed_under
+from service.ledger.codec import Codec, stored_form
 from service.ledger.database import AlreadyExists, Connection, Database, LedgerError, Row
 from service.ledger.events import Catalogue, Cause, Event, Meta, Recorded
 from service.ledger.sealing import DataKey, MasterKeys
@@ -165,13 +165,21 @@ class Transaction:
 
     async def decode(self, rows: Sequence[tuple[int, UUID, int, str, bytes]]) -> list[Recorded]:
         """Decode rows of (append_id, stream, version, topic, state), fetching their keys."""
-        needed = [sealed_under(state) for *_, state in rows]
+        stored = [stored_form(state) for *_, state in rows]
+        needed = [one.sealed.key if one.sealed else None for one in stored]
         keys = await self.data_keys({key_id for key_id in needed if key_id is not None})
         codec = self._ledger.codec
         return [
-            Recorded(append_id, stream, version, *codec.decode(stream, version, topic, state, key))
-            for (append_id, stream, version, topic, state), key in zip(
-                rows, (keys.get(key_id) if key_id else None for key_id in needed), strict=True
+            Recorded(
+                append_id,
+                stream,
+                version,
+                *codec.decode_stored(
+                    stream, version, topic, one, keys.get(key_id) if key_id else None
+                ),
+            )
+            for (append_id, stream, version, topic, _), one, key_id in zip(
+                rows, stored, needed, strict=True
             )
         ]
 

@@ -16,6 +16,8 @@ from service.ledger.sql import Sql
 
 BATCH_MAX = 2000
 """Events numbered in one transaction."""
+BATCH_SECONDS_MAX = 30.0
+"""Longer than a request may wait: a slow disk must still get a batch done."""
 
 _PROBE = Sql("service.ledger", "sequencer_probe")
 _HOLD = Sql("service.ledger", "sequencer_hold")
@@ -44,7 +46,7 @@ class Sequencer:
         An idle step is one read: polling with a lock would draw a transaction id each time.
         """
         schema = self._database.schema
-        async with self._database.connection() as connection:
+        async with self._database.connection(BATCH_SECONDS_MAX) as connection:
             if not await connection.fetchval(_PROBE.on(schema)):
                 return 0
             async with transaction_on(connection):

@@ -41,6 +41,7 @@ class MailSubscriber:
     """Subscriber of the live ledger: puts the mail of each onboarding into the outbox."""
 
     name = "mail"
+    topics = (OnboardingStarted,)
 
     async def handle(self, transaction: Transaction, events: Sequence[Recorded]) -> None:
         """Note what to send, in the transaction that moves the checkpoint."""

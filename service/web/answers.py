@@ -8,7 +8,7 @@ from litestar import MediaType, Response
 from litestar.exceptions import HTTPException
 
 from service.errors import Refusal
-from service.ledger.database import LedgerUnavailable
+from service.ledger.database import LedgerError
 from service.web.body import AnyRequest
 from service.web.methods import allowed
 
@@ -60,9 +60,12 @@ def on_http_exception(request: AnyRequest, error: HTTPException) -> Response[byt
     return answer
 
 
-def on_ledger_unavailable(request: AnyRequest, error: LedgerUnavailable) -> Response[bytes]:
-    """Answer that PostgreSQL is away; the identical request will tell what became of it."""
-    log.warning("ledger unavailable", error_type=str(error))
+def on_ledger_error(request: AnyRequest, error: LedgerError) -> Response[bytes]:
+    """Answer that PostgreSQL is away, or that others always came first.
+
+    Whether it was written is unknown; the same request again will tell.
+    """
+    log.warning("ledger unavailable", error_type=type(error.__cause__ or error).__name__)
     return refusal_answer(request, Refusal("service_unavailable"))
 
 
@@ -75,7 +78,7 @@ def on_unexpected(request: AnyRequest, error: Exception) -> Response[bytes]:
 EXCEPTION_HANDLERS = {
     Refusal: refusal_answer,
     HTTPException: on_http_exception,
-    LedgerUnavailable: on_ledger_unavailable,
+    LedgerError: on_ledger_error,
     Exception: on_unexpected,
 }
 

@@ -9,7 +9,7 @@ HEADERS: Final[dict[str, tuple[str, dict[str, object], object]]] = {
     "X-Request-Id": (
         "Id of this request. Quote it when you ask us about it.",
         {"type": "string", "pattern": "^req_[0-9a-z]{26}$"},
-        "req_01jexample00000000000000000",
+        "req_01jexample0000000000000000",
     ),
     "X-RateLimit-Limit": ("Requests that your account may make in a minute.", _SECONDS, 120),
     "X-RateLimit-Remaining": ("Requests left in the window.", _INTEGER, 119),

@@ -1,5 +1,7 @@
 """What Prometheus scrapes. Each metric is made here and nowhere else."""
 
+from functools import cache
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
@@ -26,6 +28,7 @@ class Metrics:
             buckets=SECONDS,
             registry=self._registry,
         )
+        self._of = cache(self._children)  # bounded by the routes and the table of codes
         self._degraded = self._gauge(
             "claim_ledger_rate_limit_degraded", "1 while Redis is away and limits are per process."
         )
@@ -43,8 +46,9 @@ class Metrics:
     def request(self, route: str, method: str, status: int, code: str, seconds: float) -> None:
         """Count one answer."""
         method = method if method in {"GET", "POST", "HEAD", "OPTIONS"} else "other"
-        self._requests.labels(route, method, str(status), code).inc()
-        self._seconds.labels(route, method).observe(seconds)
+        requests, durations = self._of(route, method, status, code)
+        requests.inc()
+        durations.observe(seconds)
 
     def rate_limit_degraded(self, degraded: bool) -> None:
         """Note whether Redis is away."""
@@ -68,6 +72,15 @@ class Metrics:
         registry = CollectorRegistry()
         MultiProcessCollector(registry)
         return generate_latest(registry)
+
+    def _children(
+        self, route: str, method: str, status: int, code: str
+    ) -> tuple[Counter, Histogram]:
+        """Answer the counters of one kind of answer; kept: looking them up costs more."""
+        return (
+            self._requests.labels(route, method, str(status), code),
+            self._seconds.labels(route, method),
+        )
 
     def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
         return Gauge(name, text, labels, registry=self._registry, multiprocess_mode="mostrecent")

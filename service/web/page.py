@@ -90,7 +90,10 @@ def _operation(endpoint: Endpoint, document: Json) -> Json:
             }
             for one in endpoint.successes
         ],
-        "errors": [row for row in ERRORS.values() if row.code in endpoint.errors],
+        "errors": sorted(
+            (row for row in ERRORS.values() if row.code in endpoint.errors),
+            key=lambda row: row.status,
+        ),
     }
 
 

@@ -55,17 +55,11 @@ class RateLimiter:
             )
             for limit in (per_minute, failures_per_minute)
         )
-        self._redis: RedisWindows | None = None
-        if redis_url:
-            # Slow to import, and `claim-ledger dev` has no Redis.
-            from service.web.rate_redis import RedisWindows  # noqa: PLC0415
-
-            self._redis = RedisWindows(
-                redis_url,
-                window_seconds=window_seconds,
-                on_degraded=on_degraded,
-                probe_seconds=probe_seconds,
-            )
+        self._redis = (
+            _redis_windows(redis_url, window_seconds, on_degraded, probe_seconds)
+            if redis_url
+            else None
+        )
 
     async def charge(self, partner_id: str) -> Allowance:
         """Charge one authenticated request to its partner, over all keys and modes."""
@@ -104,3 +98,14 @@ class RateLimiter:
             return mine
         local.learn(name, ours, asked_at=asked_at)
         return ours
+
+
+def _redis_windows(
+    url: str, window_seconds: float, on_degraded: Callable[[bool], None], probe_seconds: float
+) -> "RedisWindows":
+    # Slow to import, and `claim-ledger dev` has no Redis.
+    from service.web.rate_redis import RedisWindows  # noqa: PLC0415 - as said above
+
+    return RedisWindows(
+        url, window_seconds=window_seconds, on_degraded=on_degraded, probe_seconds=probe_seconds
+    )

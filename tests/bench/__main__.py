@@ -5,36 +5,70 @@ import json
 import os
 import platform
 import sys
+from typing import Any
 
+from service import logs
+from tests.bench.dev_start import dev_start
+from tests.bench.get_claims import get_claims
 from tests.bench.load import generator
 from tests.bench.post_claims import Options, post_claims
-from tests.bench.stack import running_stack
+from tests.bench.round_trips import round_trips
+from tests.bench.stack import RATE_LIMIT, Stack, running_stack
+from tests.bench.under_load import under_load
 
-SECTIONS = ("post_claims",)
+SECTIONS = ("post_claims", "get_claims", "round_trips", "under_load", "dev_start")
 
 
 def main() -> None:
     """Run the sections asked for."""
     given = _arguments()
-    options = Options(given.clients, given.seconds, given.rounds, given.workers)
-    report: dict[str, object] = {
+    logs.configure("error", sys.stderr.buffer)  # of the parts that run in this process
+    sections = given.sections or SECTIONS
+    report: dict[str, Any] = {
         "machine": {"cores": os.cpu_count(), "python": platform.python_version()},
-        "load": {"generator": generator(), **options._asdict()},
+        "load": {
+            "generator": generator(),
+            "partners": given.partners,
+            "rate_limit_per_minute": RATE_LIMIT,
+        },
     }
-    with running_stack(given.partners) as stack:
-        report["post_claims"] = post_claims(stack, options, _say)
+    if set(sections) != {"dev_start"}:
+        with running_stack(given.partners) as stack:
+            report |= {name: _run(name, stack, given) for name in sections if name != "dev_start"}
+    if "dev_start" in sections:
+        report["dev_start"] = dev_start(_say)
     print(json.dumps(report, indent=2))  # noqa: T201 - the report is the answer
+
+
+def _run(name: str, stack: Stack, given: argparse.Namespace) -> dict[str, Any]:
+    seconds, rounds, workers = given.seconds, given.rounds, given.workers
+    match name:
+        case "post_claims":
+            return post_claims(stack, Options(given.clients, seconds, rounds, workers), _say)
+        case "get_claims":
+            return get_claims(stack, given.claims, seconds, rounds, _say)
+        case "round_trips":
+            return round_trips(stack, _say)
+        case _:
+            return under_load(stack, seconds, workers, _say)
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="just bench", description=__doc__)
-    parser.add_argument("sections", nargs="*", metavar="section", help=", ".join(SECTIONS))
+    parser.add_argument(
+        "sections", nargs="*", metavar="section", help=f"default: all of {', '.join(SECTIONS)}"
+    )
     parser.add_argument("--seconds", type=int, default=4, help="of each measurement")
-    parser.add_argument("--rounds", type=int, default=3, help="medians are taken over these")
+    parser.add_argument("--rounds", type=int, default=3, help="figures are medians over these")
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 16, 64])
     parser.add_argument("--workers", type=int, default=1, help="of the service and of the peer")
-    parser.add_argument("--partners", type=int, default=200)
-    return parser.parse_args()
+    parser.add_argument("--claims", type=int, default=1_000_000, help="of get_claims")
+    parser.add_argument("--partners", type=int, default=200, help="that send the load")
+    given = parser.parse_args()
+    unknown = set(given.sections).difference(SECTIONS)
+    if unknown:
+        parser.error(f"no such section: {', '.join(sorted(unknown))}")
+    return given
 
 
 def _say(line: str) -> None:

@@ -22,7 +22,9 @@ def script() -> str:
         r"\set p random(1, :partners)",
         r"\set a random(0, 9223372036854775806)",
         r"\set b random(0, 9223372036854775806)",
-        _sql("projections.partners", "authenticate", "accounts", [_PARTNER, _KEY]) + ";",
+        _sql("projections.partners", "authenticate", "accounts", [
+            f"array[{_PARTNER}]", f"array[{_KEY}]",
+        ]) + ";",
         "begin;",
         _sql("service.ledger", "lock_shared", "live", ["array[hashtextextended(:p::text, 0)]"])
         + ";",

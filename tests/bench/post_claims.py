@@ -125,8 +125,7 @@ def post_claims(stack: Stack, options: Options, say: Callable[[str], None]) -> d
                     "of_peer": ours.per_second / theirs.per_second,
                 })  # fmt: skip
             table[str(clients)] = {
-                name: round(statistics.median(one[name] for one in rounds), 3)
-                for name in rounds[0]
+                name: round(statistics.median(one[name] for one in rounds), 3) for name in rounds[0]
             }
     return {
         "goals": GOALS,

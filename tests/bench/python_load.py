@@ -81,25 +81,28 @@ class Run:
         self.refused += not good
 
 
-async def main(port: str, path: str, prefix: str, connections: str, seconds: str) -> None:
+async def main(run: Run, port: str, connections: str, seconds: str) -> None:
     """Run, and print the figures as one line of JSON."""
-    run = Run(Path(path).read_bytes().split(b"\x1e")[:-1], prefix.encode())
     loop, started = asyncio.get_running_loop(), time.perf_counter()
     for _ in range(int(connections)):
         await loop.create_connection(lambda: Sender(run), "127.0.0.1", int(port))
     await asyncio.sleep(int(seconds))
     elapsed, ordered, run.over = time.perf_counter() - started, sorted(run.latencies), True
     print(  # noqa: T201 - the figures are this process's answer
-        json.dumps({
-            "requests": len(ordered),
-            "seconds": elapsed,
-            "refused": run.refused,
-            "broken": run.broken,
-            "p50_ms": ordered[len(ordered) // 2] * 1000,
-            "p99_ms": ordered[len(ordered) * 99 // 100] * 1000,
-        })
+        json.dumps(
+            {
+                "requests": len(ordered),
+                "seconds": elapsed,
+                "refused": run.refused,
+                "broken": run.broken,
+                "p50_ms": ordered[len(ordered) // 2] * 1000,
+                "p99_ms": ordered[len(ordered) * 99 // 100] * 1000,
+            }
+        )
     )
 
 
 if __name__ == "__main__":
-    uvloop.run(main(*sys.argv[1:]))
+    port, path, prefix, connections, seconds = sys.argv[1:]
+    run = Run(Path(path).read_bytes().split(b"\x1e")[:-1], prefix.encode())
+    uvloop.run(main(run, port, connections, seconds))

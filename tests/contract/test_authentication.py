@@ -1,4 +1,4 @@
-"""Who is let in, and what everybody else is told: partner states × credentials × endpoints."""
+"""Who is let in, and what everybody else is told: partner states, credentials, endpoints."""
 
 import hmac
 from collections.abc import AsyncGenerator

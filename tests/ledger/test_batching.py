@@ -27,6 +27,7 @@ class Runs:
     at_once_max: int = 0
 
     async def __call__(self, commands):
+        """Run a batch when the gate is open."""
         self.batches.append(list(commands))
         self.at_once += 1
         self.at_once_max = max(self.at_once_max, self.at_once)
@@ -40,6 +41,7 @@ class Runs:
 
     @property
     def sizes(self):
+        """Answer how large the batches were."""
         return [len(batch) for batch in self.batches]
 
 

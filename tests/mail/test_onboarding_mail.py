@@ -5,7 +5,7 @@ from email import message_from_bytes, policy
 async def until(condition, seconds=5.0):
     """Wait until a condition holds."""
     async with asyncio.timeout(seconds):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - a file appears, which wakes nobody
             await asyncio.sleep(0.01)
 
 

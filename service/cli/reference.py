@@ -1,0 +1,84 @@
+"""The documents that are made from code: the command line's and the settings'.
+
+`python -m service.cli.reference` writes them; a test compares them.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import click
+
+from service.cli import cli
+from service.settings import settings_table
+
+_COMMANDS: Final = """\
+# The command line
+
+Made from the commands by `just docs`; a test compares the two.
+
+`dev`, `serve`, `worker` and `migrate` run the service. All others are the team's: they take
+`--json` (print one JSON object, refusals and wrong usage included) and `--data-dir` (work on the
+running `claim-ledger dev` of this directory). Without `--data-dir` they work on the installation
+that `CLAIM_LEDGER_DATABASE_URL`, `CLAIM_LEDGER_MASTER_KEYS` and `CLAIM_LEDGER_PUBLIC_URL` name
+([settings](settings.md)). A refusal prints the error envelope on stdout and ends with 1; wrong
+usage ends with 2.
+
+| command | what it does |
+|---|---|
+"""
+_SETTINGS: Final = """\
+# Settings
+
+Made from `service/settings.py` by `just docs`; a test compares the two.
+
+They are read from the environment once, at the start. Every fault is reported at once, a name of
+ours that is unknown too; secrets are never printed. `migrate` needs `DATABASE_URL` and
+`MASTER_KEYS`, the team's commands `PUBLIC_URL` besides, `serve` and `worker` `SMTP_URL` besides.
+`dev` makes its own, and takes over `RATE_LIMIT_PER_MINUTE` and `REDIS_URL`.
+
+"""
+
+
+def documents() -> dict[Path, str]:
+    """Answer the text of each document by its path."""
+    docs = Path("docs")
+    rows = "".join(f"{_row(path, command)}\n" for path, command in commands(cli))
+    return {docs / "cli.md": _COMMANDS + rows, docs / "settings.md": _SETTINGS + settings_table()}
+
+
+def commands(group: click.Group, path: str = "claim-ledger") -> Iterator[tuple[str, click.Command]]:
+    """Yield each command that does something, under its full name."""
+    for name, command in group.commands.items():
+        below = f"{path} {name}"
+        if isinstance(command, click.Group):
+            yield from commands(command, below)
+        else:
+            yield below, command
+
+
+def _row(path: str, command: click.Command) -> str:
+    context = click.Context(command)
+    words = [path]
+    notes = [command.help or ""]
+    team = any(one.name == "as_json" for one in command.params)
+    for one in command.params:
+        if isinstance(one, click.Argument):
+            words.append(one.make_metavar(context))
+        elif isinstance(one, click.Option) and not (team and one.name in {"as_json", "data_dir"}):
+            word = _usage(one, context)
+            words.append(word if one.required else f"[{word}]")
+            default = f" (default `{one.default}`)" if one.show_default else ""
+            notes += [f"`{one.opts[0]}`: {one.help}{default}"] if one.help else []
+    usage = " ".join(words).replace("|", "\\|")  # in a table a bar ends the cell, in code too
+    return f"| `{usage}` | {'<br>'.join(notes)} |"
+
+
+def _usage(option: click.Option, context: click.Context) -> str:
+    names = "/".join([*option.opts, *option.secondary_opts])
+    return names if option.is_flag else f"{names} {option.make_metavar(context)}"
+
+
+if __name__ == "__main__":
+    for document, text in documents().items():
+        document.write_text(text)

@@ -1,0 +1,70 @@
+"""`claim-ledger migrate` and what it says when it cannot."""
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from migrations import is_newest, newest_revision
+from tests.dev_process import environment, run
+from tests.world import MASTER_KEY
+
+
+@pytest.fixture
+def empty_url(postgres_url):
+    """Answer the owner's URL of an empty database of this test's own."""
+    name = f"empty_{uuid4().hex}"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"create database {name}")
+        yield postgres_url.rpartition("/")[0] + f"/{name}"
+        connection.execute(f"drop database {name} with (force)")
+
+
+def migrate(url: str):
+    """Run the command on a database."""
+    return run("migrate", env=environment(DATABASE_URL=url, MASTER_KEYS=MASTER_KEY))
+
+
+def test_two_at_once_and_once_more(empty_url):
+    """Two migrators at once both succeed, and a third finds nothing to do."""
+    before = is_newest(empty_url)
+    with ThreadPoolExecutor(2) as pool:
+        both = list(pool.map(migrate, [empty_url, empty_url]))
+    again = migrate(empty_url)
+    with psycopg.connect(empty_url) as connection:
+        versions = connection.execute("select version_num from alembic_version").fetchall()
+    assert [(one.returncode, one.stderr) for one in (*both, again)] == [(0, "")] * 3
+    assert versions == [(newest_revision(),)]
+    assert (before, is_newest(empty_url)) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda url: re.sub(r":\d+/", ":1/", url), "port"),
+        (lambda url: url.replace("://claim_ledger:", "://claim_ledger:x"), "password"),
+        (lambda url: url + "x", "does not exist"),
+    ],
+    ids=["away", "password", "database"],
+)
+def test_a_database_that_cannot_be_used_is_one_line(empty_url, change, said):
+    """What is wrong is said in one line without the password; the exit code is 1."""
+    url = change(empty_url)
+    done = migrate(url)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert said in done.stderr
+    assert url.split(":")[2].partition("@")[0] not in done.stderr
+
+
+def test_insufficient_rights_are_one_line(postgres_url, empty_url):
+    """A user that may not make schemas is told so."""
+    name = f"guest_{uuid4().hex}"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"create role {name} login password 'guest'")
+        host = empty_url.partition("@")[2]
+        done = migrate(f"postgresql://{name}:guest@{host}")
+        connection.execute(f"drop role {name}")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert "permission denied" in done.stderr

@@ -1,0 +1,50 @@
+"""The documents of the command line and the settings are those of the code."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from service.cli import cli
+from service.cli.reference import commands, documents
+from service.settings import SETTINGS
+
+
+@pytest.mark.parametrize("path", documents(), ids=str)
+def test_documents_are_made_from_the_code(path):
+    """`just docs` would change nothing."""
+    assert path.read_text() == documents()[path]
+
+
+@pytest.mark.parametrize(("name", "command"), list(commands(cli)), ids=str)
+def test_every_command_is_documented_once(name, command):
+    """A command has one row, which names each of its own options, and says what it does."""
+    lines = Path("docs/cli.md").read_text().splitlines()
+    rows = [line for line in lines if re.match(rf"\| `{name}[ `]", line)]
+    options = [
+        option
+        for one in command.params
+        if one.name not in {"as_json", "data_dir"}
+        for option in (*one.opts, *one.secondary_opts)
+        if option.startswith("--")
+    ]
+    assert len(rows) == 1
+    assert command.help
+    assert [option for option in options if option not in rows[0]] == []
+
+
+def test_every_team_command_takes_json_and_data_dir():
+    """What the document says of all of the team's commands is so."""
+    lacking = [
+        name
+        for name, command in commands(cli)
+        if name.count(" ") > 1 and {"as_json", "data_dir"} - {one.name for one in command.params}
+    ]
+    assert lacking == []
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda one: one.name)
+def test_every_setting_is_documented_once(setting):
+    """A setting has one row."""
+    text = Path("docs/settings.md").read_text()
+    assert text.count(f"| `{setting.variable}` |") == 1

@@ -1,0 +1,205 @@
+"""`claim-ledger serve` and `worker` as an operator runs them: processes, signals, settings."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from migrations import migrate
+from service.embedded import EmbeddedPostgres
+from tests.dev_process import PROGRAM, environment, no_orphans, run, until
+from tests.mail.mail_server import MailServer
+from tests.world import MASTER_KEY, PUBLIC_URL, claim_body
+
+
+@contextmanager
+def running(command: str, env: Mapping[str, str], log: Path) -> Generator[subprocess.Popen[bytes]]:
+    """Run `serve` or `worker`; it has to end with 0 and within three seconds of SIGTERM."""
+    with log.open("wb") as output:
+        process = subprocess.Popen([PROGRAM, command], env=env, stdout=output, stderr=output)
+        try:
+            yield process
+        finally:
+            began = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            code = process.wait(timeout=30)
+        assert (code, time.monotonic() - began < 3) == (0, True)
+
+
+def address_of(env: Mapping[str, str]) -> str:
+    """Answer where this `serve` listens."""
+    return f"http://127.0.0.1:{env['CLAIM_LEDGER_PORT']}"
+
+
+def up(env: Mapping[str, str]) -> None:
+    """Wait until `serve` answers."""
+
+    def answers() -> bool:
+        try:
+            return httpx.get(f"{address_of(env)}/health/live").status_code == 200
+        except httpx.TransportError:
+            return False
+
+    until(answers)
+
+
+def settings(database_url: str, tmp_path: Path, **more: str) -> dict[str, str]:
+    """Answer the environment of a `serve` on a free port."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = str(probe.getsockname()[1])
+    given = {
+        "DATABASE_URL": database_url,
+        "MASTER_KEYS": MASTER_KEY,
+        "PUBLIC_URL": PUBLIC_URL,
+        "SMTP_URL": (tmp_path / "mail").as_uri(),
+        "PORT": port,
+    }
+    return environment(**given | more)
+
+
+def team(env: Mapping[str, str], *arguments: str) -> dict[str, str]:
+    """Run a command of the team on the installation."""
+    return json.loads(run(*arguments, "--json", env=env).stdout)
+
+
+def live_key(env: Mapping[str, str]) -> str:
+    """Answer the token of a new approved partner."""
+    added = team(env, "partners", "add", "P", "--email", "p@example.com")
+    team(env, "partners", "approve", added["partner_id"])
+    return team(env, "keys", "issue", added["partner_id"], "--mode", "live")["token"]
+
+
+def workers_of(process: subprocess.Popen[bytes]) -> list[int]:
+    """Answer the pids of the parent's workers."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+    return [int(pid) for pid in children.split()]
+
+
+async def test_four_workers(database_url, tmp_path, redis_server):
+    """Four workers share one limit and one scrape, and one that crashes is started again."""
+    env = settings(database_url, tmp_path, WORKERS="4", REDIS_URL=redis_server.url)
+    headers = {"Authorization": f"Bearer {live_key(env)}"}
+    log = tmp_path / "serve.log"
+    with no_orphans(), running("serve", env, log) as process:
+        up(env)
+        async with httpx.AsyncClient(base_url=address_of(env), timeout=30) as client:
+
+            async def ask() -> int:
+                answer = await client.get("/v1/claims", headers=headers, params={"entity_id": "x"})
+                return answer.status_code
+
+            codes = await asyncio.gather(*(ask() for _ in range(300)))
+            first = workers_of(process)
+            os.kill(first[0], signal.SIGKILL)
+            until(lambda: len(workers_of(process)) == 4 and first[0] not in workers_of(process))
+            # The SIGTERM that follows meets a worker that has just been started.
+            scraped = (await client.get("/metrics")).text
+    counted = re.findall(
+        r'^claim_ledger_requests_total\{[^}]*status="(404|429)"[^}]*\} (\S+)$',
+        scraped,
+        re.MULTILINE,
+    )
+    totals = {status: sum(float(n) for s, n in counted if s == status) for status in ("404", "429")}
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert (codes.count(404), codes.count(429)) == (120, 180)
+    assert totals == {"404": 120, "429": 180}
+    assert [line for line in lines if not {"at", "level", "event"} <= set(line)] == []
+
+
+@asynccontextmanager
+async def mail_server() -> AsyncGenerator[tuple[MailServer, str]]:
+    """Answer a mail server and its URL."""
+    server = MailServer()
+    port = await server.start()
+    yield server, f"smtp://127.0.0.1:{port}"
+    await server.stop()
+
+
+async def test_workers_beside_serve(database_url, tmp_path):
+    """Two workers number events and mail each link once for a serve that does neither."""
+    async with mail_server() as (server, url):
+        env = settings(database_url, tmp_path, SMTP_URL=url, BACKGROUND="off")
+        token = await asyncio.to_thread(live_key, env)
+        headers = {"Authorization": f"Bearer {token}"}
+        with (
+            running("worker", env, tmp_path / "one.log"),
+            running("worker", env, tmp_path / "two.log"),
+            running("serve", env, tmp_path / "serve.log"),
+        ):
+            await asyncio.to_thread(up, env)
+            async with httpx.AsyncClient(base_url=address_of(env), timeout=30) as client:
+                for number in range(10):
+                    body = {
+                        "partner_user_id": f"u{number}",
+                        "company_name": "C",
+                        "user_email": f"u{number}@example.com",
+                    }
+                    answer = await client.post("/v1/onboardings", json=body, headers=headers)
+                    assert answer.status_code == 201
+            await asyncio.to_thread(until, lambda: len(server.received) >= 10)
+            await asyncio.sleep(1)  # for a mail too many
+    ids = [re.findall(rb"(?im)^message-id: (\S+)", mail)[0] for mail in server.received]
+    assert (len(ids), len(set(ids))) == (10, 10)
+
+
+def test_postgresql_comes_later(tmp_path):
+    """Without PostgreSQL serve starts and answers 503 in two seconds; with it, it works."""
+    with EmbeddedPostgres(tmp_path / "postgres", durable=False) as server:
+        migrate(server.url)
+        env = settings(server.url, tmp_path)
+        headers = {"Authorization": f"Bearer {live_key(env)}"}
+        entity_id = team(env, "entities", "add", "E", "--email", "e@example.com")["entity_id"]
+        server.stop()
+        with running("serve", env, tmp_path / "serve.log"):
+            up(env)
+            began = time.monotonic()
+            ready = httpx.get(f"{address_of(env)}/health/ready")
+            refused = httpx.post(
+                f"{address_of(env)}/v1/claims", json=claim_body(entity_id), headers=headers
+            )
+            seconds = time.monotonic() - began
+            server.start()
+            until(lambda: httpx.get(f"{address_of(env)}/health/ready").status_code == 200, 10)
+            answer = httpx.post(
+                f"{address_of(env)}/v1/claims", json=claim_body(entity_id), headers=headers
+            )
+    assert (ready.status_code, refused.status_code) == (503, 503)
+    assert refused.json()["code"] == "service_unavailable"
+    assert int(refused.headers["Retry-After"]) >= 1
+    assert seconds < 4  # two requests
+    assert answer.json()["code"] == "entity_not_owned"
+
+
+@pytest.mark.parametrize("command", ["serve", "worker", "migrate"])
+def test_all_faults_of_the_settings_at_once(command):
+    """Every faulty setting is named on stderr with what is expected, and no secret is shown."""
+    given = environment(
+        DATABASE_URL="mysql://user:hunter2@host/db", MASTER_KEYS="hunter2", WORKERS="0"
+    )
+    done = run(command, env=given)
+    faults = ("DATABASE_URL", "MASTER_KEYS", "WORKERS")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert [name for name in faults if f"CLAIM_LEDGER_{name}: " not in done.stderr] == []
+    assert "hunter2" not in done.stderr
+
+
+def test_a_taken_port_is_one_line(database_url, tmp_path):
+    """A port that somebody listens on is refused: two servers would share it unseen."""
+    env = settings(database_url, tmp_path)
+    with socket.create_server(("127.0.0.1", int(env["CLAIM_LEDGER_PORT"]))):
+        done = run("serve", env=env)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"Error: cannot listen on 127.0.0.1, port {env['CLAIM_LEDGER_PORT']}: "
+        "Address already in use\n"
+    )

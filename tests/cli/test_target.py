@@ -1,0 +1,110 @@
+"""Which installation the team's commands work on, and what they say when there is none."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from service.embedded.directory import lock
+from tests.dev_process import environment, run
+from tests.world import MASTER_KEY, PUBLIC_URL
+
+
+@pytest.fixture
+def installed(database_url) -> dict[str, str]:
+    """Answer the environment of an installation on a database of this test's own."""
+    return environment(DATABASE_URL=database_url, MASTER_KEYS=MASTER_KEY, PUBLIC_URL=PUBLIC_URL)
+
+
+def test_commands_work_on_the_environment(installed):
+    """Without a dev the environment names the installation; its first command needs no other."""
+    added = run("partners", "add", "P", "--email", "p@example.com", "--json", env=installed)
+    listed = run("partners", "list", "--json", env=installed)
+    assert [one["name"] for one in json.loads(listed.stdout)["partners"]] == ["P"]
+    assert json.loads(added.stdout)["status"] == "pending"
+
+
+def test_no_installation_is_one_line(tmp_path):
+    """Without either a command says in one line what to give, and names a dev that runs here."""
+    bare = run("partners", "list", cwd=tmp_path)
+    (tmp_path / ".claim-ledger").mkdir()
+    (tmp_path / ".claim-ledger" / "dev.json").write_text("{}")
+    nearby = run("partners", "list", cwd=tmp_path)
+    assert (bare.returncode, bare.stdout, bare.stderr.count("\n")) == (1, "", 1)
+    assert "--data-dir DIRECTORY" in bare.stderr
+    assert "--data-dir .claim-ledger, which runs here" in nearby.stderr
+
+
+def test_a_dev_that_does_not_run_is_one_line(tmp_path):
+    """A directory without dev.json, or with a broken one, is named."""
+    without = run("partners", "list", "--data-dir", tmp_path)
+    (tmp_path / "dev.json").write_text("{")
+    broken = run("partners", "list", "--data-dir", tmp_path, "--json")
+    assert without.stderr == (
+        f"Error: no `claim-ledger dev` is running on {tmp_path}: it has no dev.json\n"
+    )
+    assert json.loads(broken.stdout)["code"] == "validation_failed"
+    assert broken.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda url: re.sub(r":\d+/", ":1/", url), "PostgreSQL does not answer."),
+        (lambda url: url.replace("://claim_ledger:", "://claim_ledger:x"), "refuses the password"),
+        (lambda url: url + "x", "no such database"),
+        (lambda url: url.rpartition("/")[0] + "/postgres", "claim-ledger migrate"),
+    ],
+    ids=["away", "password", "database", "schema"],
+)
+def test_a_database_that_cannot_be_used(database_url, change, said):
+    """The envelope says what is wrong with the database, and no password."""
+    url = change(database_url)
+    password = url.split(":")[2].partition("@")[0]
+    env = environment(DATABASE_URL=url, MASTER_KEYS=MASTER_KEY, PUBLIC_URL=PUBLIC_URL)
+    done = run("partners", "list", "--json", env=env)
+    answer = json.loads(done.stdout)
+    assert (done.returncode, answer["code"]) == (1, "service_unavailable")
+    assert said in answer["message"]
+    assert password not in done.stdout + done.stderr
+
+
+def test_faulty_settings_are_named_at_once(installed):
+    """Every fault of the environment is named, and no secret is shown."""
+    secret = "c2VjcmV0"
+    broken = installed | {
+        "CLAIM_LEDGER_MASTER_KEYS": secret,
+        "CLAIM_LEDGER_PUBLIC_URL": "nowhere",
+        "CLAIM_LEDGER_PORTS": "1",
+    }
+    done = run("partners", "list", env=broken)
+    faults = ("CLAIM_LEDGER_MASTER_KEYS", "CLAIM_LEDGER_PUBLIC_URL", "CLAIM_LEDGER_PORTS")
+    assert done.returncode == 1
+    assert [name for name in faults if f"{name}: " not in done.stderr] == []
+    assert secret not in done.stderr
+
+
+def test_another_ring_of_master_keys(installed):
+    """Keys that nothing was wrapped by are named as what is wrong, on one line."""
+    run("entities", "add", "E", "--email", "e@example.com", env=installed)
+    other = installed | {"CLAIM_LEDGER_MASTER_KEYS": "B" * 43 + "="}
+    done = run("entities", "add", "F", "--email", "f@example.com", env=other)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("Error: CLAIM_LEDGER_MASTER_KEYS: ")
+
+
+def test_a_starting_dev_is_not_yet_a_target(tmp_path):
+    """While a dev starts there is no dev.json, and a command says that none is running."""
+    with lock(tmp_path):
+        done = run("partners", "list", "--data-dir", tmp_path)
+    assert "is running" in done.stderr
+
+
+def test_a_command_does_without_the_web_framework():
+    """What makes the service slow to start is not loaded for the team's commands."""
+    slow = "{'litestar', 'redis', 'limits', 'granian', 'alembic', 'prometheus_client'}"
+    code = f"import sys, service.cli, service.bootstrap; print(sorted({slow} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,250 @@
+"""The commands of the service's team, as processes on a running dev, with their JSON answers."""
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.cli.conftest import mailbox
+from tests.dev_process import until
+from tests.world import claim_body
+
+UNKNOWN_PARTNER = "ptn_00000000000000000000000000"
+
+
+def test_a_partner_from_application_to_revocation(team):
+    """Each step answers id and status, appends an event, and is repeated without another."""
+    before = team.events()
+    added = team.do("partners", "add", "Umlaut Ä GmbH", "--email", mailbox())
+    partner_id = added["partner_id"]
+    pending_key = team.refused("keys", "issue", partner_id, "--mode", "live")
+    statuses = [
+        team.do("partners", verb, partner_id)["status"]
+        for verb in ("decline", "decline", "approve", "approve", "show", "revoke", "revoke")
+    ]
+    listed = {one["partner_id"]: one for one in team.do("partners", "list")["partners"]}
+    assert (added["status"], pending_key) == ("pending", "auth_partner_not_approved")
+    assert statuses == ["declined"] * 2 + ["approved"] * 3 + ["revoked"] * 2
+    assert listed[partner_id]["name"] == "Umlaut Ä GmbH"
+    assert listed[partner_id]["status"] == "revoked"
+    assert team.refused("partners", "approve", partner_id) == "partner_state"
+    # applied, declined, approved, revoked; three fixture entities and their three connection facts
+    assert team.events() - before == 4 + 6
+
+
+def test_settings(team):
+    """Settings are off at first, change alone, and what is not named stays."""
+    partner_id = team.do("partners", "add", "P", "--email", mailbox())["partner_id"]
+    shown = [
+        team.do("partners", "set", partner_id, *options)
+        for options in ((), ("--return-link",), ("--suppress-email",), ("--no-return-link",))
+    ]
+    assert [(one["return_link"], one["suppress_email"]) for one in shown] == [
+        (False, False),
+        (True, False),
+        (True, True),
+        (False, True),
+    ]
+
+
+def test_keys(team):
+    """A key's token is told once and works until it is revoked; a test key names its sandbox."""
+    partner_id, _, _ = team.partner()
+    before = team.events()
+    live, test = (team.do("keys", "issue", partner_id, "--mode", mode) for mode in ("live", "test"))
+    works = team.call(
+        test["token"],
+        "GET",
+        "/claims",
+        params={"entity_id": test["sandbox"]["connected_entity_id"]},
+    )
+    listed = team.do("keys", "list", partner_id)["keys"]
+    revoked = team.do("keys", "revoke", live["key_id"])
+    rejected = team.call(live["token"], "GET", "/claims", params={"entity_id": "x"})
+    assert (live["mode"], "sandbox" in live, test["mode"]) == ("live", False, "test")
+    assert works.status_code == 200
+    assert {live["key_id"], test["key_id"]} <= {one["key_id"] for one in listed}
+    assert [one for one in listed if "token" in one] == []
+    assert next(one for one in listed if one["mode"] == "test")["sandbox"] == test["sandbox"]
+    assert (revoked["key_id"], revoked["mode"]) == (live["key_id"], "live")
+    assert rejected.json()["code"] == "auth_revoked"
+    assert team.events() - before == 3
+
+
+def test_a_customer_connects_and_disconnects(team):
+    """The printed link connects an entity once; after a disconnection claims are refused."""
+    partner_id, live, _ = team.partner()
+    entity = team.do("entities", "add", "A business", "--email", mailbox())
+    entity_id = entity["entity_id"]
+    link = team.link(live)
+    before = team.events()
+    approved = team.do("connect", "approve", link, "--entity", entity_id)
+    created = team.call(live, "POST", "/claims", json=claim_body(entity_id))
+    gone = team.do("entities", "disconnect", entity_id, "--partner", partner_id)
+    again = team.do("entities", "disconnect", entity_id, "--partner", partner_id)
+    refused = team.call(live, "POST", "/claims", json=claim_body(entity_id, "case-2"))
+    assert approved == {"entity_id": entity_id, "partner_id": partner_id}
+    assert created.status_code == 201
+    assert gone["connections"][0]["partner_id"] == partner_id
+    assert gone["connections"][0]["disconnected_at"] is not None
+    assert gone == again == team.do("entities", "show", entity_id)
+    assert refused.json()["code"] == "partner_disconnected"
+    assert team.events() - before == 4  # redeemed, connected, claim created, disconnected
+
+
+def test_links_that_do_not_connect(team, demo):
+    """A used, declined, expired, test or garbage link is refused with the contract's code."""
+    partner_id, live, test = team.partner()
+    entity_id = demo["entity_id"]
+    used, declined, expired, mine = (team.link(live) for _ in range(4))
+    team.do("connect", "approve", used, "--entity", entity_id)
+    assert team.do("connect", "decline", declined)["state"] == "declined"
+    with psycopg.connect(demo["database_url"]) as connection:
+        connection.execute(
+            "update live.connect_links set expires_at = now() - interval '1 second'"
+            " where token_hash = sha256(%s)",
+            [expired.rpartition("/")[2].encode()],
+        )
+    approvals = [used, declined, expired, mine, team.link(test), "http://[", "", "x/y?z"]
+    with ThreadPoolExecutor(4) as pool:
+        codes = list(
+            pool.map(
+                lambda link: team.refused("connect", "approve", link, "--entity", entity_id),
+                approvals,
+            )
+        )
+    assert codes == [
+        "connect_token_already_redeemed",
+        "connect_token_invalid",
+        "connect_token_expired",
+        "entity_already_linked",
+        *["connect_token_invalid"] * 4,
+    ]
+    assert team.refused("connect", "approve", mine, "--entity", "ent_x") == "entity_not_found"
+    assert team.refused("connect", "decline", used) == "connect_token_already_redeemed"
+    assert partner_id in str(team.do("entities", "show", entity_id))
+
+
+def test_an_onboarding_is_completed_by_the_mailed_link(team, demo):
+    """The link of the mail works once; the entity is connected then, and nothing is sent twice."""
+    partner_id, live, test = team.partner()
+    body = {"partner_user_id": "u-1", "company_name": "C", "user_email": mailbox()}
+    started = team.call(live, "POST", "/onboardings", json=body).json()["onboarding_id"]
+    sandboxed = team.call(test, "POST", "/onboardings", json=body).json()["onboarding_id"]
+    before = team.do("onboardings", "show", started)
+    link = _mailed_link(Path(demo["mail_dir"]), body["user_email"])
+    completed = team.do("onboardings", "complete", link)
+    in_test = team.do("onboardings", "show", sandboxed, "--mode", "test")
+    assert (before["state"], before["partner_id"]) == ("started", partner_id)
+    assert (completed["onboarding_id"], completed["state"]) == (started, "completed")
+    assert completed["entity_id"] == before["entity_id"]
+    assert in_test["entity_id"] not in {None, before["entity_id"]}
+    assert team.refused("onboardings", "complete", link) == "magic_link_already_used"
+    assert team.refused("onboardings", "complete", "http://x/y") == "magic_link_invalid"
+    assert team.refused("onboardings", "show", sandboxed) == "onboarding_not_found"
+    created = team.call(live, "POST", "/claims", json=claim_body(completed["entity_id"]))
+    assert created.status_code == 201
+
+
+def test_a_claim_moves_through_stages(team, demo):
+    """A claim is shown as its events tell it, moves, and stays where an unknown stage is named."""
+    body = claim_body(demo["entity_id"], "to-move", message="esc \x1b[31m")
+    claim_id = team.call(demo["live_key"], "POST", "/claims", json=body).json()["claim_id"]
+    before = team.events()
+    shown = team.do("claims", "show", claim_id)
+    code, refusal = team.answer("claims", "move", claim_id, "limbo")
+    stages = re.findall(r"[a-z_]+", str(refusal["details"]["fieldErrors"]["stage"]))
+    moved = team.do("claims", "move", claim_id, stages[-1])
+    assert (shown["claim_id"], shown["stage"]) == (claim_id, "triage")
+    assert (code, refusal["code"]) == (1, "validation_failed")
+    assert (moved["stage"], team.events() - before) == (stages[-1], 1)
+    assert team.do("claims", "show", claim_id) == moved
+    # For people: what a partner wrote may not steer the terminal.
+    assert "\x1b" not in team.raw("claims", "show", claim_id).stdout
+
+
+def test_the_running_dev_numbers_what_commands_append(team, demo):
+    """Commands have no sequencer of their own: dev's gives every event its position, no gap."""
+    team.do("partners", "add", "P", "--email", mailbox())
+    counts = """
+        select (select count(*) from {0}.pending), (select count(*) from {0}.events),
+               (select count(*) from {0}.log), (select max(position) from {0}.log)
+    """
+    with psycopg.connect(demo["database_url"], autocommit=True) as connection:
+        for ledger in ("accounts", "live", "test"):
+            statement = counts.format(ledger)
+            until(lambda statement=statement: connection.execute(statement).fetchall()[0][0] == 0)
+            ((_, events, numbered, last),) = connection.execute(statement).fetchall()
+            assert events == numbered == last
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["partners", "show", UNKNOWN_PARTNER], "partner_not_found"),
+        (["partners", "approve", "x"], "partner_not_found"),
+        (["partners", "set", "x", "--return-link"], "partner_not_found"),
+        (["keys", "issue", "x", "--mode", "test"], "partner_not_found"),
+        (["keys", "list", "x"], "partner_not_found"),
+        (["keys", "revoke", "x"], "key_not_found"),
+        (["entities", "show", "x"], "entity_not_found"),
+        (["entities", "disconnect", "x", "--partner", "y"], "entity_not_found"),
+        (["onboardings", "show", "x", "--mode", "test"], "onboarding_not_found"),
+        (["claims", "show", "x"], "claim_not_found"),
+        (["claims", "move", "x", "triage"], "claim_not_found"),
+        (["partners", "add", "", "--email", "a@example.com"], "validation_failed"),
+        (["partners", "add", "P", "--email", "no address"], "validation_failed"),
+        (["entities", "add", "", "--email", ""], "validation_failed"),
+        (["entities", "add", "x" * 300, "--email", "a@example.com"], "validation_failed"),
+        (["partners", "show", b"\xff\xfe"], "validation_failed"),
+        (["partners", "add", b"\xed\xa0\x80", "--email", "a@example.com"], "validation_failed"),
+    ],
+)
+def test_bad_input_is_refused(team, arguments, code):
+    """Unknown ids, empty names, bad addresses and bytes that are no text get an envelope."""
+    assert team.refused(*arguments) == code
+
+
+def test_all_faults_are_named(team):
+    """Every faulty argument is in `details`, by its name."""
+    _, answer = team.answer("entities", "add", "", "--email", "nobody")
+    assert set(answer["details"]["fieldErrors"]) == {"name", "email"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["partners", "add"],
+        ["partners", "add", "P"],
+        ["keys", "issue", "x", "--mode", "both"],
+        ["claims", "fly", "x"],
+        ["onboardings", "complete"],
+    ],
+)
+def test_wrong_usage_is_an_object_too(team, arguments):
+    """With `--json` wrong usage is an envelope on stdout, and the exit code is 2."""
+    code, answer = team.answer(*arguments)
+    assert (code, answer["code"]) == (2, "validation_failed")
+
+
+def test_people_get_text(team, demo):
+    """Without `--json` an answer is aligned text in full; a refusal is the envelope too."""
+    listed = team.raw("partners", "list")
+    key = team.raw("keys", "issue", demo["partner_id"], "--mode", "test")
+    refused = team.raw("partners", "show", "x")
+    assert demo["partner_id"] in listed.stdout
+    assert re.search(r"^token +pk_test_\S{100,}$", key.stdout, re.MULTILINE)
+    assert (refused.returncode, refused.stderr) == (1, "")
+    assert '"code": "partner_not_found"' in refused.stdout
+
+
+def _mailed_link(mail_dir: Path, address: str) -> str:
+    def mine() -> list[str]:
+        return [text for mail in mail_dir.glob("*.eml") if address in (text := mail.read_text())]
+
+    until(lambda: mine() != [])
+    found = re.search(r"http://\S+/onboarding/\S+", mine()[0].replace("=\n", ""))
+    assert found
+    return found[0]

@@ -1,0 +1,86 @@
+"""The contract's table of errors (section 7), one row each, and what we added to it."""
+
+import pytest
+
+from service.errors import ERRORS, Refusal
+
+CONTRACT = [
+    (400, "validation_failed"),
+    (400, "invalid_json"),
+    (400, "body_required"),
+    (400, "document_path_invalid"),
+    (400, "document_not_uploaded"),
+    (400, "connect_token_invalid"),
+    (400, "connect_token_expired"),
+    (401, "auth_missing"),
+    (401, "auth_invalid_format"),
+    (401, "auth_unknown_partner"),
+    (401, "auth_revoked"),
+    (401, "auth_bad_secret"),
+    (403, "auth_partner_not_approved"),
+    (403, "entity_not_owned"),
+    (403, "partner_disconnected"),
+    (404, "entity_not_found"),
+    (409, "claim_conflict"),
+    (409, "connect_token_already_redeemed"),
+    (409, "entity_already_linked"),
+    (422, "onboarding_unavailable"),
+    (429, "rate_limited"),
+    (500, "internal_error"),
+    (503, "service_unavailable"),
+    (503, "document_verification_failed"),
+]
+
+LABELS = {
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    408: "Request Timeout",
+    409: "Conflict",
+    413: "Request Entity Too Large",
+    422: "Unprocessable Entity",
+    429: "Too Many Requests",
+    500: "Internal Server Error",
+    503: "Service Unavailable",
+}
+
+RETRIED = {"rate_limited", "internal_error", "service_unavailable", "claim_conflict"} | {
+    "document_verification_failed",
+    "request_timeout",
+}
+"""The contract's rules for retries, and our 408, which says nothing was read to its end."""
+
+
+@pytest.mark.parametrize(("status", "code"), CONTRACT)
+def test_a_row_of_the_contract(status: int, code: str):
+    """Each code of the contract has its status, and is not said to be ours."""
+    assert (status, False) == (ERRORS[code].status, ERRORS[code].ours)
+
+
+def test_what_is_not_of_the_contract_is_flagged_as_ours():
+    """The contract's codes are a subset of the table, and the rest says so."""
+    ours = {code for code, row in ERRORS.items() if row.ours}
+    assert ours == ERRORS.keys() - {code for _, code in CONTRACT}
+
+
+@pytest.mark.parametrize("code", ERRORS)
+def test_an_envelope(code: str):
+    """`error` is the reason phrase, and `details` goes with `validation_failed` alone."""
+    envelope = Refusal(code).envelope()
+    assert envelope["error"] == LABELS[ERRORS[code].status]
+    assert envelope["message"] != ""
+    extra = {"details"} if code == "validation_failed" else set()
+    assert envelope.keys() == {"error", "code", "message"} | extra
+
+
+@pytest.mark.parametrize("code", ERRORS)
+def test_retry_advice(code: str):
+    """What the contract says to retry is advised to be retried, and nothing else."""
+    assert (code in RETRIED) == ERRORS[code].retry.startswith("Retry")
+
+
+def test_an_internal_error_says_nothing():
+    """Its message is always the generic one."""
+    assert ERRORS["internal_error"].message == "Internal error"

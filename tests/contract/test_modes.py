@@ -1,0 +1,57 @@
+"""Live and test mode: the same shapes, and nothing crosses (contract section 1)."""
+
+import pytest
+
+from service.claims.events import ClaimCreated
+from service.sandbox import fixture_ids
+from tests.contract.events import events_of
+from tests.contract.refusals import refused
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def in_both(shared):
+    """Answer a partner with a live and a test entity."""
+    partner = await shared.partner()
+    live = await partner.connected_entity()
+    return partner, live, fixture_ids(partner.partner_id).connected_entity_id
+
+
+async def test_the_other_modes_entity_does_not_exist(shared):
+    """Readings: 404 entity_not_found, for writes and lists alike."""
+    partner, live, test = await in_both(shared)
+    for mode, entity in (("live", test), ("test", live)):
+        refused(await partner.claim(entity, mode=mode), "entity_not_found")
+        listed = await partner.call("GET", "/claims", mode=mode, params={"entity_id": entity})
+        refused(listed, "entity_not_found")
+
+
+async def test_the_same_references_in_both_modes_are_apart(shared):
+    """Each mode has its own claim, and lists its own alone."""
+    partner, live, test = await in_both(shared)
+    answers = [
+        await partner.claim(live, "same", partner_user_id="u"),
+        await partner.claim(test, "same", partner_user_id="u", mode="test"),
+    ]
+    ids = [answer.json()["claim_id"] for answer in answers]
+
+    assert [answer.status_code for answer in answers] == [201, 201]
+    assert [list(answer.json()) for answer in answers] == [list(answers[0].json())] * 2
+    for mode, entity, claim_id in (("live", live, ids[0]), ("test", test, ids[1])):
+        query = {"entity_id": entity, "partner_user_id": "u"}
+        listed = await partner.call("GET", "/claims", mode=mode, params=query)
+        assert [one["claim_id"] for one in listed.json()["claims"]] == [claim_id]
+        kept = {event.claim_id for event in await events_of(shared, mode, ClaimCreated)}
+        assert kept.intersection(ids) == {claim_id}
+
+
+async def test_onboardings_of_both_modes_are_apart(shared):
+    """The same partner_user_id starts one in each mode."""
+    partner = await shared.partner()
+    body = {"partner_user_id": "u", "company_name": "New", "user_email": "m@example.com"}
+    answers = [
+        await partner.call("POST", "/onboardings", mode=m, json=body) for m in ("live", "test")
+    ]
+
+    assert [answer.status_code for answer in answers] == [201, 201]
+    assert len({answer.json()["onboarding_id"] for answer in answers}) == 2

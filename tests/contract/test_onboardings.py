@@ -1,0 +1,269 @@
+"""`POST /onboardings` and finishing one: contract 2.1, 2.2, 4.1 and the readings."""
+
+import asyncio
+import socket
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import pytest
+
+from service.errors import Refusal
+from service.onboardings.events import OnboardingReplayMismatched, OnboardingStarted
+from service.sandbox import fixture_ids
+from tests.contract.events import events_of, execute
+from tests.contract.refusals import refused
+from tests.world import STAFF
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+def body(reference="u1", email="owner@example.com", **more):
+    """Answer a small valid onboarding."""
+    return {"partner_user_id": reference, "company_name": "New", "user_email": email} | more
+
+
+async def start(partner, *args, mode="live", **more):
+    """Start an onboarding."""
+    return await partner.call("POST", "/onboardings", mode=mode, json=body(*args, **more))
+
+
+async def with_link(world, **settings):
+    """Answer a partner whose answers have the link."""
+    partner = await world.partner()
+    await world.service.partners.change_settings(
+        partner.partner_id, STAFF, return_link=True, **settings
+    )
+    return partner
+
+
+async def finish(world, answer):
+    """Finish as the person would; answer (onboarding, entity, partner) ids."""
+    token = answer.json()["magic_link_url"].rpartition("/")[2]
+    return await world.service.modes["live"].onboardings.complete(token, "req_test")
+
+
+async def refusal_of(awaitable):
+    """Answer the code that a command is refused with."""
+    with pytest.raises(Refusal) as refusal:
+        await awaitable
+    return refusal.value.code
+
+
+async def test_new_is_201_and_a_replay_200(shared):
+    """Contract 4.1: the original id, already_existed, and no link by default."""
+    partner = await shared.partner()
+    first = await start(partner, "u1", "first@example.com")
+    again = await start(partner, "u1", "first@example.com")
+    other = await start(partner, "U1", "first@example.com")
+
+    assert (first.status_code, again.status_code, other.status_code) == (201, 200, 201)
+    assert list(first.json()) == ["onboarding_id", "already_existed"]
+    assert again.json() == first.json() | {"already_existed": True}
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert again.headers["Idempotent-Payload-Match"] == "true"
+    assert "Idempotent-Replayed" not in first.headers
+
+
+async def test_the_link_is_returned_once_where_the_settings_ask(shared):
+    """Contract 2.2: present, then null on a replay; omitted again when switched off."""
+    partner = await with_link(shared)
+    first = await start(partner, "u1", "once@example.com")
+    again = await start(partner, "u1", "once@example.com")
+    await shared.service.partners.change_settings(partner.partner_id, STAFF, return_link=False)
+    off = await start(partner, "u1", "once@example.com")
+
+    assert list(first.json()) == ["onboarding_id", "already_existed", "magic_link_url"]
+    assert first.json()["magic_link_url"].startswith("https://api.example.com/onboarding/")
+    assert again.json()["magic_link_url"] is None
+    assert "magic_link_url" not in off.json()
+    assert first.headers["Cache-Control"] == "no-store"
+
+
+async def test_another_body_is_recorded_once_and_changes_nothing(shared):
+    """Issue: as for claims."""
+    partner = await shared.partner()
+    first = await start(partner, "u1", "one@example.com")
+    for name in ("x", "y", "x"):
+        again = await start(partner, "u1", "one@example.com", user_name=name)
+        assert again.headers["Idempotent-Payload-Match"] == "false"
+    same = await start(partner, "u1", "one@example.com")
+
+    assert same.headers["Idempotent-Payload-Match"] == "true"
+    found = await events_of(shared, "live", OnboardingReplayMismatched)
+    mine = [one for one in found if one.onboarding_id == first.json()["onboarding_id"]]
+    assert len(mine) == 2
+
+
+async def test_identical_requests_at_once_start_one(shared):
+    """Sixteen at once: one 201, and one id."""
+    partner = await shared.partner()
+    answers = await asyncio.gather(*(start(partner, "u", "many@example.com") for _ in range(16)))
+
+    assert sorted(answer.status_code for answer in answers) == [200] * 15 + [201]
+    assert len({answer.json()["onboarding_id"] for answer in answers}) == 1
+
+
+@pytest.mark.parametrize(
+    ("email", "number", "taken"),
+    [
+        ("Known.{}@Example.COM", None, True),
+        ("other.{}@example.com", "ab {}", True),
+        ("other.{}@example.com", " A B {} ", True),
+        ("other.{}@example.com", "AC{}", False),
+        ("known.{}@other.example.com", "", False),
+    ],
+)
+async def test_an_established_business_is_422(shared, email, number, taken):
+    """Readings: by e-mail address (folded) or company number (spaces and case ignored)."""
+    unique = uuid4().hex
+    entities = shared.service.modes["live"].entities
+    await entities.add("Known", f"known.{unique}@example.com", f"AB{unique}", STAFF)
+    partner = await shared.partner()
+    more = {} if number is None else {"company_number": number.format(unique.upper())}
+    answer = await start(partner, "u1", email.format(unique), **more)
+
+    if taken:
+        refused(answer, "onboarding_unavailable")
+        started = await events_of(shared, "live", OnboardingStarted)
+        assert partner.partner_id not in {event.partner_id for event in started}
+    else:
+        assert answer.status_code == 201
+
+
+async def test_unfinished_ones_do_not_block_and_the_second_to_finish_is_refused(shared):
+    """Readings: two for one business may start; the first to finish has it."""
+    one, two = await with_link(shared), await with_link(shared)
+    first = await start(one, "u1", "same@example.com", company_number="S 1")
+    second = await start(two, "u2", "SAME@example.com")
+    third = await start(two, "u3", "third@example.com", company_number="s1")
+    assert [answer.status_code for answer in (first, second, third)] == [201, 201, 201]
+    await finish(shared, first)
+
+    assert await refusal_of(finish(shared, second)) == "onboarding_unavailable"
+    assert await refusal_of(finish(shared, third)) == "onboarding_unavailable"
+    refused(await start(two, "u4", "same@example.com"), "onboarding_unavailable")
+
+
+async def test_two_finishers_of_one_business_at_once_have_one_winner(shared):
+    """Issue: completing is decided under a lock on the business."""
+    partners = [await with_link(shared) for _ in range(8)]
+    starts = [await start(one, "u", "race@example.com") for one in partners]
+    outcomes = await asyncio.gather(
+        *(finish(shared, answer) for answer in starts), return_exceptions=True
+    )
+
+    codes = [one.code for one in outcomes if isinstance(one, Refusal)]
+    assert codes == ["onboarding_unavailable"] * 7
+
+
+async def test_finishing_connects_and_is_done_once(shared):
+    """Issue: single use; from then on the partner creates claims, and a replay is still 200."""
+    partner = await with_link(shared)
+    started = await start(partner, "u1", "done@example.com")
+    onboarding_id, entity, partner_id = await finish(shared, started)
+    again = await start(partner, "u1", "done@example.com")
+
+    assert (onboarding_id, partner_id) == (started.json()["onboarding_id"], partner.partner_id)
+    assert await refusal_of(finish(shared, started)) == "magic_link_already_used"
+    assert (again.status_code, again.json()["magic_link_url"]) == (200, None)
+    assert (await partner.claim(entity)).status_code == 201
+    await partner.disconnect(entity)
+    refused(await start(partner, "u1", "done@example.com"), "partner_disconnected")
+
+
+async def test_an_entity_is_not_connected_before_its_person_finished(shared):
+    """Contract section 1: claims can be created only for a connected entity."""
+    partner = await with_link(shared)
+    await start(partner, "u1", "early@example.com")
+    started = (await events_of(shared, "live", OnboardingStarted))[-1]
+
+    refused(await partner.claim(started.entity_id), "entity_not_owned")
+
+
+async def test_a_magic_link_lives_seven_days_by_the_databases_clock(shared):
+    """Issue: 7 days; afterwards it is refused, and an unknown one is invalid."""
+    partner = await with_link(shared)
+    answer = await start(partner, "u1", "late@example.com")
+    row = await shared.service.modes["live"].ledger.database.pool.fetchrow(
+        "select extract(epoch from expires_at - clock_timestamp()) as seconds "
+        "from live.onboardings where onboarding_id = $1",
+        answer.json()["onboarding_id"],
+    )
+    assert 0 <= 7 * 86400 - row["seconds"] < 60
+    await execute(
+        shared,
+        "live",
+        "update live.onboardings set expires_at = clock_timestamp() where onboarding_id = $1",
+        answer.json()["onboarding_id"],
+    )
+
+    assert await refusal_of(finish(shared, answer)) == "magic_link_expired"
+    complete = shared.service.modes["live"].onboardings.complete
+    assert await refusal_of(complete("x" * 43, "req_test")) == "magic_link_invalid"
+
+
+async def test_test_mode_connects_at_once_and_its_link_leads_nowhere(shared):
+    """Contract 2.2 and the readings: a placeholder host; connected, but not finished."""
+    partner = await with_link(shared)
+    answer = await start(partner, "u1", "sandbox@example.com", mode="test")
+    twin = await start(partner, "u2", "sandbox@example.com", mode="test")
+    again = await start(partner, "u1", "sandbox@example.com", mode="test")
+    started = (await events_of(shared, "test", OnboardingStarted))[0]
+    host = urlsplit(answer.json()["magic_link_url"]).hostname
+
+    assert (answer.status_code, twin.status_code, again.status_code) == (201, 201, 200)
+    assert again.json()["magic_link_url"] is None
+    assert (await partner.claim(started.entity_id, mode="test")).status_code == 201
+    assert host.endswith(".invalid")
+    with pytest.raises(socket.gaierror):
+        socket.getaddrinfo(host, 443)
+    assert (await start(partner, "u1", "sandbox@example.com")).status_code == 201
+
+
+@pytest.mark.parametrize(
+    "code", ["onboarding_unavailable", "internal_error", "service_unavailable"]
+)
+async def test_triggers_of_the_sandbox(shared, code):
+    """Decision 14: reached in test mode only."""
+    partner = await shared.partner()
+    refused(await start(partner, f"trigger_{code}", "t@example.com", mode="test"), code)
+
+    assert (await start(partner, f"trigger_{code}", "t@example.com")).status_code == 201
+
+
+async def test_mail_goes_out_unless_suppressed_or_a_test_or_a_replay(shared):
+    """Contract 4.1: one mail for the one live start that wants it."""
+    loud, quiet = await shared.partner(), await shared.partner()
+    await shared.service.partners.change_settings(quiet.partner_id, STAFF, suppress_email=True)
+    await start(quiet, "u1", "quiet@mail.example.com")
+    await start(loud, "u1", "test@mail.example.com", mode="test")
+    for _ in range(3):
+        await start(loud, "u1", "loud@mail.example.com")
+
+    def mailed():
+        texts = (path.read_text() for path in shared.mail_dir.glob("*.eml"))
+        return [text for text in texts if "@mail.example.com" in text]
+
+    async with asyncio.timeout(10):
+        while not mailed():  # noqa: ASYNC110 - a file that appears sets no event
+            await asyncio.sleep(0.02)
+    await asyncio.sleep(0.6)
+
+    (mail,) = mailed()
+    assert "loud@mail.example.com" in mail
+
+
+async def test_the_fixtures_of_the_sandbox(shared):
+    """Decision 14: an entity in every state, of this partner alone."""
+    partner, other = await shared.partner(), await shared.partner()
+    ids = fixture_ids(partner.partner_id)
+    connected = await partner.claim(ids.connected_entity_id, mode="test")
+
+    assert connected.status_code == 201
+    refused(await partner.claim(ids.disconnected_entity_id, mode="test"), "partner_disconnected")
+    refused(await partner.claim(ids.unconnected_entity_id, mode="test"), "entity_not_owned")
+    refused(await other.claim(ids.connected_entity_id, mode="test"), "entity_not_owned")
+    listed = await partner.call(
+        "GET", "/claims", mode="test", params={"entity_id": ids.disconnected_entity_id}
+    )
+    assert listed.json()["entity_disconnected"] is True

@@ -1,0 +1,128 @@
+"""The rate limit as partners meet it: contract section 8 and the readings."""
+
+import asyncio
+
+import pytest
+
+from tests.contract.refusals import refused
+from tests.endpoints import ENDPOINTS
+from tests.serving import served
+from tests.world import settings_for, world_on
+
+LIMIT = "X-RateLimit-Limit"
+REMAINING = "X-RateLimit-Remaining"
+RESET = "X-RateLimit-Reset"
+
+
+@pytest.fixture
+async def limited(database_url, tmp_path):
+    """Answer a service with the contract's limit."""
+    settings = settings_for(database_url, tmp_path, RATE_LIMIT_PER_MINUTE="120")
+    async with world_on(settings, tmp_path) as one:
+        yield one
+
+
+def call(partner, name, mode="live", **more):
+    """Call an endpoint of the table."""
+    one = ENDPOINTS[name]
+    return partner.call(one.method, one.path, mode=mode, **(one.sent() | more))
+
+
+async def test_every_authenticated_answer_has_the_headers(limited):
+    """Also a refusal; the remaining count down, the reset is epoch milliseconds."""
+    partner = await limited.partner()
+    now_ms = limited.service.clock().timestamp() * 1000
+    answers = [await call(partner, name) for name in ENDPOINTS]
+    answers.append(await partner.call("POST", "/claims", content=b"{"))
+    answers.append(await partner.call("GET", "/claims"))
+
+    assert {answer.headers[LIMIT] for answer in answers} == {"120"}
+    counts = [int(answer.headers[REMAINING]) for answer in answers]
+    assert counts == list(range(119, 119 - len(answers), -1))
+    for answer in answers:
+        assert 50_000 < int(answer.headers[RESET]) - now_ms < 70_000
+        assert "Retry-After" not in answer.headers
+
+
+async def test_the_121st_is_refused(limited):
+    """Contract 8: over all endpoints, keys and modes; validation failures count too."""
+    partner = await limited.partner()
+    names = list(ENDPOINTS)
+    for nr in range(120):
+        mode = ("live", "test")[nr % 2]
+        answer = await call(partner, names[nr % len(names)], mode=mode)
+        assert answer.status_code != 429
+    for mode in ("live", "test"):
+        for name in names:
+            answer = await call(partner, name, mode=mode)
+            refused(answer, "rate_limited")
+            assert 1 <= int(answer.headers["Retry-After"]) <= 60
+            assert (answer.headers[LIMIT], answer.headers[REMAINING]) == ("120", "0")
+            assert RESET in answer.headers
+    other = await limited.partner()
+    assert (await call(other, names[0])).status_code != 429
+
+
+async def test_a_refused_write_writes_nothing(limited):
+    """The limit comes before the body is read."""
+    partner = await limited.partner()
+    entity = await partner.connected_entity()
+    await asyncio.gather(*(call(partner, "list_claims") for _ in range(119)))
+    refused(await partner.claim(entity), "rate_limited")
+    refused(await partner.call("POST", "/claims", content=b"{"), "rate_limited")
+
+    access = limited.service.modes["live"].claim_list
+    page = await access.page(
+        partner.partner_id, entity, limit=1, page_token=None, partner_user_id=None
+    )
+    assert page.claims == []
+
+
+async def test_failed_authentications_charge_nobody_and_are_throttled_by_address(limited):
+    """Readings: 300 a minute from an address, then 429; the partner still has its 120."""
+    partner = await limited.partner()
+    bad = {"Authorization": f"Bearer {partner.keys['live'][:-1]}!"}
+    async with limited.calling_from("192.0.2.1") as attacker:
+        for _ in range(300):
+            answer = await attacker.get("/v1/claims", headers=bad)
+            refused(answer, "auth_bad_secret")
+        answer = await attacker.get("/v1/claims", headers=bad)
+        refused(answer, "rate_limited")
+        assert 1 <= int(answer.headers["Retry-After"]) <= 60
+    answers = await asyncio.gather(*(call(partner, "list_claims") for _ in range(121)))
+
+    assert sorted(answer.status_code for answer in answers) == [404] * 120 + [429]
+
+
+async def test_a_missing_header_throttles_nobody(limited):
+    """auth_missing and auth_partner_not_approved are no guesses."""
+    for _ in range(310):
+        answer = await limited.client.get("/v1/claims")
+    refused(answer, "auth_missing")
+
+
+async def test_of_1000_requests_at_once_through_four_workers_120_pass(
+    world, database_url, tmp_path, redis_server
+):
+    """Issue: one bucket a partner over all workers, keys and modes, on a real Redis."""
+    partner = await world.partner()
+    settings = {"WORKERS": "4", "REDIS_URL": redis_server.url}
+    with served(database_url, tmp_path, **settings) as server:
+        keys = [partner.keys[("live", "test")[nr % 2]] for nr in range(1000)]
+        answers = await asyncio.gather(*(ask(server.port, key) for key in keys))
+
+    statuses = [head.split()[1] for head in answers]
+    assert (statuses.count(b"404"), statuses.count(b"429")) == (120, 880)
+    for head, status in zip(answers, statuses, strict=True):
+        assert (b"retry-after:" in head.lower()) is (status == b"429")
+
+
+async def ask(port, key):
+    """Answer the head of the answer, on a connection of its own: no client's pool slows it."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    lines = ("GET /v1/claims?entity_id=ent_none HTTP/1.1", "Host: localhost", "Connection: close")
+    writer.write("\r\n".join((*lines, f"Authorization: Bearer {key}", "", "")).encode())
+    answer = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    return answer.partition(b"\r\n\r\n")[0]

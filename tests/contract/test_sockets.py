@@ -1,0 +1,178 @@
+"""What only a real socket shows: the bytes that clients send, and those that they get to read."""
+
+import json
+import socket
+import time
+from contextlib import suppress
+
+import pytest
+import pytest_asyncio
+
+from tests.serving import served
+
+CLOSE = "Connection: close"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(shared, module_database_url, tmp_path_factory):
+    """Answer a server, and a partner's key there as a header line."""
+    key = (await shared.partner()).keys["live"]
+    with served(module_database_url, tmp_path_factory.mktemp("served")) as one:
+        yield one.port, f"Authorization: Bearer {key}"
+
+
+def exchange(port, *pieces, seconds=10.0):
+    """Send pieces, a moment apart; answer all that comes until the server closes."""
+    with socket.create_connection(("127.0.0.1", port), timeout=seconds) as connection:
+        for nr, piece in enumerate(pieces):
+            if nr:
+                time.sleep(0.05)
+            connection.sendall(piece)
+        received = b""
+        with suppress(TimeoutError):
+            while chunk := connection.recv(65536):
+                received += chunk
+        return received
+
+
+def head(line, *headers):
+    """Answer the bytes of a request's head."""
+    return "\r\n".join([line, "Host: localhost", *headers, "", ""]).encode()
+
+
+def post(path, auth, *headers, length):
+    """Answer the head of a POST with a length."""
+    kind = "Content-Type: application/json"
+    return head(f"POST {path} HTTP/1.1", auth, kind, f"Content-Length: {length}", CLOSE, *headers)
+
+
+def read(answer):
+    """Answer (status, decoded body) of the last answer in some bytes."""
+    start, _, body = answer.rpartition(b"\r\n\r\n")
+    status = start.rpartition(b"HTTP/1.1 ")[2][:3]
+    return int(status), json.loads(body)
+
+
+def code(answer):
+    """Answer (status, code)."""
+    status, body = read(answer)
+    return status, body["code"]
+
+
+BODY = b'{"partner_user_id": "u"}'
+TARGET = "/v1/connect-requests"
+
+
+@pytest.mark.parametrize("megabytes", [2, 10])
+def test_a_client_that_sends_too_much_gets_to_read_so(server, megabytes):
+    """413 in the envelope, not a reset connection: the rest is drained."""
+    port, auth = server
+    size = megabytes * 2**20
+    answer = exchange(port, post(TARGET, auth, length=size), b" " * size)
+
+    assert code(answer) == (413, "payload_too_large")
+
+
+def test_an_endless_body_is_cut_off(server):
+    """64 MiB announced: at the latest after 16 MiB the client is answered or cut off."""
+    port, auth = server
+    with suppress(ConnectionError):
+        exchange(port, post(TARGET, auth, length=2**26), *[b" " * 2**22] * 16)
+
+    assert b" 201 " in exchange(port, post(TARGET, auth, length=len(BODY)), BODY)
+
+
+def test_a_body_in_chunks_is_read(server):
+    """Transfer-Encoding: chunked, in pieces that come one by one."""
+    port, auth = server
+    headers = ("Content-Type: application/json", "Transfer-Encoding: chunked", CLOSE)
+    start = head(f"POST {TARGET} HTTP/1.1", auth, *headers)
+    chunks = [b"%x\r\n%s\r\n" % (len(part), part) for part in (BODY[:5], BODY[5:])]
+
+    assert read(exchange(port, start, *chunks, b"0\r\n\r\n"))[0] == 201
+
+
+def test_expect_100_continue(server):
+    """The client waits for leave to send, and gets it."""
+    port, auth = server
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        expects = post(TARGET, auth, "Expect: 100-continue", length=len(BODY))
+        connection.sendall(expects)
+        assert connection.recv(100).startswith(b"HTTP/1.1 100")
+        connection.sendall(BODY)
+        received = b""
+        while chunk := connection.recv(65536):
+            received += chunk
+    assert read(received)[0] == 201
+
+
+def test_pipelined_requests_are_answered_in_order(server):
+    """Three in one packet: three answers, in the order asked."""
+    port, auth = server
+    lines = ("GET /v1/claims HTTP/1.1", "GET /none HTTP/1.1")
+    answer = exchange(port, head(lines[0], auth) + head(lines[1]) + head(lines[0], CLOSE))
+
+    statuses = [one[:3] for one in answer.split(b"HTTP/1.1 ")[1:]]
+    assert statuses == [b"400", b"404", b"401"]
+
+
+@pytest.mark.parametrize("line", ["Authorization:", "Authorization: ", "Authorization: Bearer"])
+def test_a_key_without_a_value(server, line):
+    """A header line that is there and empty is a malformed key, not a missing one."""
+    port, _ = server
+    answer = exchange(port, head("GET /v1/claims HTTP/1.1", line, CLOSE))
+
+    assert code(answer) == (401, "auth_invalid_format")
+
+
+@pytest.mark.parametrize("method", ["TRACE", "BREW", "OPTIONS", "PUT"])
+def test_methods_that_nobody_takes(server, method):
+    """405 in the envelope."""
+    port, auth = server
+    answer = exchange(port, head(f"{method} /v1/claims HTTP/1.1", auth, CLOSE))
+
+    assert code(answer) == (405, "method_not_allowed")
+
+
+def test_head_has_no_body(server):
+    """405 and nothing behind the head."""
+    port, auth = server
+    answer = exchange(port, head("HEAD /v1/claims HTTP/1.1", auth, CLOSE))
+
+    assert answer.startswith(b"HTTP/1.1 405 ")
+    assert answer.endswith(b"\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"NOT HTTP AT ALL\r\n\r\n",
+        b"GET /v1/claims HTTP/9.9\r\nHost: x\r\n\r\n",
+        b"GET /v1/claims HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 2_000_000 + b"\r\n\r\n",
+        b"POST /v1/claims HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+        b"POST /v1/claims HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n1",
+        b"POST /v1/claims HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"GET /v1/claims HTTP/1.1\r\nHost: x\r\nno colon\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00",
+        b"\0" * 100,
+    ],
+    ids=range(9),
+)
+def test_what_is_no_http_does_no_harm(server, raw):
+    """Readings: outside the envelope. No 5xx, and the next client is served."""
+    port, auth = server
+    answer = b""
+    with suppress(ConnectionError):
+        answer = exchange(port, raw, seconds=1)
+    assert not answer.startswith(b"HTTP/1.1 5")
+
+    assert b" 201 " in exchange(port, post(TARGET, auth, length=len(BODY)), BODY)
+
+
+def test_a_client_that_leaves_in_mid_body_does_no_harm(server):
+    """Half a body, then nothing: the next client is served."""
+    port, auth = server
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        connection.sendall(post(TARGET, auth, length=1000) + BODY)
+
+    assert b" 201 " in exchange(port, post(TARGET, auth, length=len(BODY)), BODY)

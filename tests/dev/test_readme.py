@@ -1,0 +1,52 @@
+"""The README's promises, run as they stand."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.dev_process import Dev, environment, run
+
+README = Path("README.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    """Answer a folder in which a dev runs on its default data directory."""
+    folder = tmp_path_factory.mktemp("readme")
+    dev = Dev(folder / ".claim-ledger")
+    yield folder
+    dev.end()
+
+
+def test_a_first_claim_in_a_minute(directory):
+    """The README's own commands create a claim and list it."""
+    (block,) = re.findall(r"```sh\n(.*?)```", README, flags=re.DOTALL)
+    done = subprocess.run(
+        ["bash", "-ec", block], capture_output=True, text=True, check=True, cwd=directory
+    )
+    created, listed = re.findall(r"\{.*?\}(?=\{|\s*$)", done.stdout.replace("\n", ""))
+    claim = json.loads(created)
+    assert not claim["already_existed"]
+    assert [one["claim_id"] for one in json.loads(listed)["claims"]] == [claim["claim_id"]]
+
+
+def test_the_teams_command_works_on_a_running_dev(directory):
+    """`partners list` finds the demonstration's partner."""
+    answer = run("partners", "list", "--data-dir", ".claim-ledger", "--json", cwd=directory)
+    (partner,) = json.loads(answer.stdout)["partners"]
+    assert partner["status"] == "approved"
+
+
+@pytest.mark.parametrize("command", re.findall(r"claim-ledger ([a-z]+)", README))
+def test_every_command_of_the_readme_exists(command):
+    """No command is promised that the command line does not have."""
+    assert run(command, "--help", env=environment()).returncode == 0
+
+
+@pytest.mark.parametrize("path", re.findall(r"\]\(([^)#]+)\)", README))
+def test_every_link_of_the_readme_leads_somewhere(path):
+    """A document that is linked is there."""
+    assert path.startswith("http") or Path(path).exists()

@@ -1,0 +1,125 @@
+"""`claim-ledger` as a process of its own, and what it may not leave behind."""
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+PROGRAM = Path(sys.executable).parent / "claim-ledger"
+UP_SECONDS_MAX = 30.0  # a machine that runs other tests too; the figure itself is in the bench
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def environment(**given: str) -> dict[str, str]:
+    """Answer our environment with these settings of the service and no other."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("CLAIM_LEDGER_")}
+    return kept | {f"CLAIM_LEDGER_{name}": value for name, value in given.items()}
+
+
+def run(
+    *arguments: str | bytes | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    return subprocess.run(
+        [PROGRAM, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=env or environment(),
+        cwd=cwd,
+    )
+
+
+class Dev:
+    """A `claim-ledger dev` of a test's own, on a free port."""
+
+    def __init__(self, data_dir: Path, *, wait: bool = True, stdout: int | None = None) -> None:
+        """Start it; with `wait`, return when it answers. Without `stdout` it prints to a file."""
+        self.data_dir = data_dir
+        self._silent = stdout is not None
+        with (data_dir.parent / f"{data_dir.name}.out").open("wb") as printed:
+            self.process = subprocess.Popen(
+                [PROGRAM, "dev", "--port", "0", "--data-dir", data_dir],
+                stdout=stdout or printed,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=environment(RATE_LIMIT_PER_MINUTE="100000"),
+            )
+        if wait:
+            self.wait_until_up()
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What dev.json says."""
+        return json.loads((self.data_dir / "dev.json").read_text())
+
+    @property
+    def printed(self) -> str:
+        """What it printed so far."""
+        return (self.data_dir.parent / f"{self.data_dir.name}.out").read_text()
+
+    def wait_until_up(self) -> None:
+        """Wait for dev.json; fails with what the process said when it ends instead."""
+        until(lambda: (self.data_dir / "dev.json").exists() or self.process.poll() is not None)
+        if self.process.poll() is not None:
+            raise AssertionError(self.process.communicate()[1])
+        # The facts for programs come first, so that who has read the text finds them.
+        until(lambda: self.printed.endswith("'\n\n") or self._silent)
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str, float]:
+        """Signal it; answer its exit code, what it said on stderr, and how long it took."""
+        began = time.monotonic()
+        self.process.send_signal(number)
+        said = self.process.communicate(timeout=30)[1]
+        return self.process.returncode, said, time.monotonic() - began
+
+
+def until(done: Any, seconds_max: float = UP_SECONDS_MAX) -> None:
+    """Wait until something is so."""
+    deadline = time.monotonic() + seconds_max
+    while not done():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.01)
+
+
+@contextmanager
+def no_orphans(seconds_max: float = 3.0) -> Generator[None, None, None]:
+    """Fail when a process that was started in the block is alive a moment after its end.
+
+    Orphans become children of this process, however they have left their session.
+    """
+    prctl = ctypes.CDLL(None).prctl
+    prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    before = _children()
+    try:
+        yield
+        until(lambda: not _alive(_children() - before), seconds_max)
+    finally:
+        prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+        for pid in _children() - before:
+            with suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+
+
+def _children() -> set[int]:
+    tasks = Path("/proc/self/task").iterdir()
+    return {int(pid) for task in tasks for pid in (task / "children").read_text().split()}
+
+
+def _alive(pids: set[int]) -> list[int]:
+    return [pid for pid in pids if _state(pid) not in {"Z", "X", ""}]
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""

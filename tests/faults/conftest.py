@@ -1,0 +1,65 @@
+"""A PostgreSQL that a test may kill and freeze, and a service on it."""
+
+import signal
+from collections.abc import AsyncGenerator, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from migrations import migrate
+from service.embedded import EmbeddedPostgres, debian_bin_dir
+from service.embedded.processes import send, servers_tagged
+from tests.world import Partner, World, settings_for, world_on
+
+
+@dataclass
+class Faulty:
+    """A server, and what can happen to it."""
+
+    server: EmbeddedPostgres
+
+    def freeze(self) -> None:
+        """Stop every process in its tracks: connections stay open, nothing is answered."""
+        send([self.server.postmaster_pid], signal.SIGSTOP)  # first, so that it forks no more
+        send(self._processes(), signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let them run on."""
+        send(self._processes(), signal.SIGCONT)
+
+    def kill(self) -> None:
+        """Pull the plug: connections are reset, later ones refused."""
+        self.server.shutdown_abruptly()
+
+    def revive(self) -> None:
+        """Start it again, on the same port."""
+        self.server.start()
+
+    def _processes(self) -> list[int]:
+        return servers_tagged(self.server._tag)  # noqa: SLF001 - to be frozen with its children
+
+
+@pytest.fixture(scope="package")
+def faulty(request, tmp_path_factory) -> Iterator[Faulty]:
+    """Answer a migrated server that the fault tests share; each test leaves it running."""
+    chosen = request.config.getoption("--postgres")
+    if chosen == "docker":
+        pytest.skip("needs a server of its own to kill and freeze: --postgres 18 or 15")
+    bin_dir = debian_bin_dir() if chosen == "15" else None
+    # Durable, because what was committed before a kill is counted afterwards.
+    with EmbeddedPostgres(tmp_path_factory.mktemp("faulty"), bin_dir=bin_dir) as server:
+        migrate(server.url)
+        yield Faulty(server)
+
+
+@pytest.fixture
+async def faulty_world(faulty, tmp_path) -> AsyncGenerator[World, None]:
+    """Answer a service on the server that will fail."""
+    async with world_on(settings_for(faulty.server.url, tmp_path), tmp_path) as one:
+        yield one
+
+
+@pytest.fixture
+async def partner(faulty_world) -> Partner:
+    """Answer a partner known before anything fails."""
+    return await faulty_world.partner()

@@ -1,0 +1,118 @@
+"""What PostgreSQL says when it cannot work, and what a partner hears of it."""
+
+import asyncpg
+import psycopg
+import pytest
+from psycopg import sql
+
+from service.ledger.database import AlreadyExists, Database, LedgerUnavailable
+
+AWAY = [
+    asyncpg.DiskFullError,
+    asyncpg.OutOfMemoryError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.QueryCanceledError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.SerializationError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.PostgresIOError,
+    asyncpg.ConnectionDoesNotExistError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    ConnectionResetError,
+    TimeoutError,
+]
+POOL_SIZE = 2
+FAULTS_OF_OURS = [asyncpg.UndefinedTableError, asyncpg.CheckViolationError, ZeroDivisionError]
+
+
+@pytest.fixture
+async def database(module_database_url):
+    """Answer the live ledger's adapter, on a database that nobody else uses."""
+    one = Database(
+        module_database_url, "live", role="claim_ledger_live", pool_size=POOL_SIZE, deadline=1.8
+    )
+    await one.open()
+    yield one
+    await one.close()
+
+
+@pytest.mark.parametrize("error", AWAY)
+async def test_what_passes_by_itself_is_unavailable(database, error):
+    """Disk full, a standby, a shutdown, a lost connection: a retry may succeed."""
+    for _ in range(3 * POOL_SIZE):  # each would be missed from the pool
+        with pytest.raises(LedgerUnavailable, match=error.__name__):
+            async with database.connection():
+                raise error("x")
+    async with database.connection() as connection:
+        assert await connection.fetchval("select 1") == 1
+
+
+@pytest.mark.parametrize("error", FAULTS_OF_OURS)
+async def test_a_fault_of_ours_is_not_called_an_outage(database, error):
+    """A wrong statement fails again however often it is retried: 500, not 503."""
+    with pytest.raises(error):
+        async with database.connection():
+            raise error("x")
+
+
+async def test_a_value_that_no_column_can_hold_is_a_fault_of_ours(database):
+    """The driver's refusal of an argument is no outage."""
+    with pytest.raises(asyncpg.DataError, match="invalid input"):
+        async with database.connection() as connection:
+            await connection.fetchval("select $1::bigint", 2**70)
+
+
+async def test_a_row_that_exists_is_told_by_its_constraint(database):
+    """A unique violation names the constraint that refused."""
+    with pytest.raises(AlreadyExists, match="public_ids_pkey"):
+        async with database.connection() as connection:
+            await connection.execute("insert into live.public_ids values ('x'), ('x')")
+
+
+async def test_a_read_only_database_answers_503_to_writes_and_still_reads(world, database_url):
+    """During a failover a standby lists claims and refuses to create them, for the moment."""
+    partner = await world.partner()
+    entity_id = await partner.connected_entity()
+    await _set_read_only(world, database_url, "on")
+    refused = await partner.claim(entity_id)
+    listed = await partner.call("GET", "/claims", params={"entity_id": entity_id})
+    assert (refused.status_code, refused.json()["code"]) == (503, "service_unavailable")
+    assert int(refused.headers["Retry-After"]) >= 1
+    assert listed.status_code == 200
+    await _set_read_only(world, database_url, "off")
+    assert (await partner.claim(entity_id)).status_code == 201
+
+
+async def test_a_full_disk_answers_503(world, monkeypatch):
+    """An append that finds the disk full is answered 503; nothing is left of it."""
+    partner = await world.partner()
+    entity_id = await partner.connected_entity()
+    with monkeypatch.context() as patch:
+
+        async def full(*_args, **_more):
+            raise asyncpg.DiskFullError("could not extend file")
+
+        patch.setattr("service.ledger.ledger.Transaction.append", full)
+        refused = await partner.claim(entity_id)
+    assert (refused.status_code, refused.json()["code"]) == (503, "service_unavailable")
+    assert (await partner.claim(entity_id)).status_code == 201
+
+
+async def _set_read_only(world, database_url, value):
+    """Switch the database, and have the pool connect anew as after a failover."""
+    name = database_url.rpartition("/")[2]
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        owner.execute("set default_transaction_read_only = off")
+        owner.execute(
+            sql.SQL("alter database {} set default_transaction_read_only = {}").format(
+                sql.Identifier(name), sql.Literal(value)
+            )
+        )
+    for ledger in world.service.ledgers:
+        await ledger.database.pool.expire_connections()

@@ -1,0 +1,135 @@
+"""The service behind PgBouncer in transaction mode (design decision 4).
+
+Such a pooler cannot pass `role` on, so each ledger has a login role of its own that is a member of
+the ledger's role, and migrations run on a direct connection. PgBouncer refuses start parameters
+that it does not track, so such a role's `idle_in_transaction_session_timeout` is set by ALTER ROLE.
+
+Statements are not prepared ahead (`statement_cache_size=0`): asyncpg then sends Parse again with
+Bind, so any server connection will do. That works with every PgBouncer; 1.21 and later with
+`max_prepared_statements` above 0 could keep prepared statements, earlier ones cannot.
+"""
+
+import asyncio
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+from tests.world import settings_for, world_on
+
+LEDGERS = ("accounts", "live", "test")
+PGBOUNCER = shutil.which("pgbouncer", path=os.environ.get("PATH", "") + ":/usr/sbin")
+START_SECONDS_MAX = 5.0
+
+
+@pytest.fixture
+def login_roles(database_url):
+    """Answer a password, and for each ledger a login role that is a member of its role."""
+    password, suffix = secrets.token_hex(8), secrets.token_hex(4)
+    roles = {ledger: f"{ledger}_login_{suffix}" for ledger in LEDGERS}
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        for ledger, role in roles.items():
+            owner.execute(f"create role {role} login password '{password}'")
+            owner.execute(f"grant claim_ledger_{ledger} to {role}")
+            owner.execute(f"alter role {role} set idle_in_transaction_session_timeout = '10s'")
+        yield password, roles
+        for role in roles.values():
+            owner.execute(f"drop role {role}")
+
+
+@pytest.fixture
+def folder():
+    """Answer a directory that PgBouncer can read as nobody: it refuses to run as root."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name)
+        path.chmod(0o755)
+        yield path
+
+
+@pytest.fixture
+def pooled(database_url, login_roles, folder):
+    """Answer the URL of each ledger by way of a pooler with two server connections a role."""
+    if PGBOUNCER is None:
+        pytest.skip("pgbouncer is not installed (apt-get install pgbouncer)")
+    password, roles = login_roles
+    parts = urlsplit(database_url)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    users = folder / "users.txt"
+    users.write_text("".join(f'"{role}" "{password}"\n' for role in roles.values()))
+    config = folder / "pgbouncer.ini"
+    config.write_text(
+        f"[databases]\n* = host={parts.hostname} port={parts.port}\n"
+        f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n"
+        f"auth_type = scram-sha-256\nauth_file = {users}\npool_mode = transaction\n"
+        "default_pool_size = 2\n"
+    )
+    with (folder / "pgbouncer.log").open("wb") as log:
+        command = [PGBOUNCER, str(config)]
+        process = subprocess.Popen(
+            command, stdout=log, stderr=log, user=65534 if os.geteuid() == 0 else None
+        )
+    try:
+        _wait_until_it_listens(port, process, folder / "pgbouncer.log")
+        address = f"127.0.0.1:{port}{parts.path}"
+        yield {
+            f"{ledger.upper()}_DATABASE_URL": f"postgresql://{role}:{password}@{address}"
+            for ledger, role in roles.items()
+        }
+    finally:
+        process.terminate()
+        process.wait(5)
+
+
+async def test_the_service_works_behind_a_transaction_pooler(pooled, database_url, tmp_path):
+    """Claims, replays, lists, approvals and the sequencer, many at once on few connections."""
+    settings = settings_for(database_url, tmp_path, **pooled)
+    async with world_on(settings, tmp_path) as world:
+        partner = await world.partner()
+        entity_id = await partner.connected_entity()
+        answers = await asyncio.gather(
+            *(partner.claim(entity_id, f"case-{number % 40}") for number in range(200))
+        )
+        assert Counter(answer.status_code for answer in answers) == {201: 40, 200: 160}
+        query = {"entity_id": entity_id, "limit": 200}
+        pages = await asyncio.gather(
+            *(partner.call("GET", "/claims", params=query) for _ in range(50))
+        )
+        assert {len(page.json()["claims"]) for page in pages} == {40}
+        await partner.disconnect(entity_id)
+        assert (await partner.claim(entity_id, "late")).status_code == 403
+        await partner.connect(entity_id)
+        assert (await partner.claim(entity_id, "again")).status_code == 201
+        await _all_numbered(world)
+
+
+def _wait_until_it_listens(port, process, log):
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while True:
+        assert process.poll() is None, log.read_text()
+        assert time.monotonic() < deadline, log.read_text()
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            time.sleep(0.02)
+        else:
+            return
+
+
+async def _all_numbered(world):
+    database = world.service.modes["live"].ledger.database
+    for _ in range(100):
+        async with database.connection() as connection:
+            if not await connection.fetchval("select count(*) from live.pending"):
+                return
+        await asyncio.sleep(0.05)
+    pytest.fail("events wait for their number")

@@ -1,0 +1,165 @@
+"""With PostgreSQL away every endpoint says so in time, and works again when it is back."""
+
+import asyncio
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from service.ledger.database import LedgerUnavailable
+from tests.endpoints import ENDPOINTS
+from tests.world import STAFF
+
+SECONDS_MAX = 2.0
+
+
+@contextmanager
+def outage(faulty, kind):
+    """Take PostgreSQL away for a while."""
+    if kind == "killed":
+        faulty.kill()
+    else:
+        faulty.freeze()
+    try:
+        yield
+    finally:
+        if kind == "killed":
+            faulty.revive()
+        else:
+            faulty.thaw()
+
+
+async def timed(call):
+    """Answer a response and the seconds that it took."""
+    begun = time.monotonic()
+    return await call, time.monotonic() - begun
+
+
+def check_unavailable(answers):
+    """Each is the contract's 503, with advice when to come again, inside two seconds."""
+    for answer, seconds in answers:
+        assert answer.status_code == 503
+        assert answer.json()["code"] == "service_unavailable"
+        assert int(answer.headers["Retry-After"]) >= 1
+        assert seconds < SECONDS_MAX
+
+
+async def back(partner, entity_id, reference):
+    """Answer the first claim that works again; a few tries, as a partner would."""
+    for _ in range(50):
+        answer = await partner.claim(entity_id, reference)
+        if answer.status_code != 503:
+            return answer
+        await asyncio.sleep(0.1)
+    return answer
+
+
+@pytest.mark.parametrize("kind", ["killed", "frozen"])
+async def test_every_endpoint_answers_503_in_time(faulty, faulty_world, partner, kind):
+    """Warm connections or none: each endpoint and the readiness probe answer 503 inside 2 s."""
+    entity_id = await partner.connected_entity()
+    for number in range(20):
+        await partner.claim(entity_id, f"before-{number}")
+    client = faulty_world.client
+    calls = [
+        lambda one=one, mode=mode: partner.call(one.method, one.path, mode=mode, **one.sent())
+        for one in ENDPOINTS.values()
+        for mode in ("live", "test")
+    ] + [lambda: partner.claim(entity_id, "during"), lambda: client.get("/health/ready")]
+    with outage(faulty, kind):
+        check_unavailable(await asyncio.gather(*(timed(call()) for call in calls)))
+        live, seconds = await timed(client.get("/health/live"))
+        assert (live.status_code, seconds < 0.5) == (200, True)
+        metrics, seconds = await timed(client.get("/metrics"))
+        assert (metrics.status_code, seconds < SECONDS_MAX) == (200, True)
+    assert (await back(partner, entity_id, "during")).status_code in {200, 201}
+    assert (await client.get("/health/ready")).status_code == 200
+
+
+@pytest.mark.parametrize("kind", ["killed", "frozen"])
+async def test_fifty_requests_at_once_are_bounded_too(faulty, faulty_world, partner, kind):
+    """More requests than connections: each is answered inside 2 s, and none is left behind."""
+    entity_id = await partner.connected_entity()
+    with outage(faulty, kind):
+        answers = await asyncio.gather(
+            *(timed(partner.claim(entity_id, f"{kind}-{number}")) for number in range(50))
+        )
+        check_unavailable(answers)
+    assert (await back(partner, entity_id, "after")).status_code == 201
+    answers = await asyncio.gather(
+        *(partner.claim(entity_id, f"{kind}-{number}") for number in range(50))
+    )
+    assert {answer.status_code for answer in answers} <= {200, 201}
+    open_now, _ = faulty_world.service.modes["live"].ledger.database.connections
+    assert open_now <= faulty_world.service.settings.pool_size
+
+
+async def test_an_outage_in_the_middle_of_requests(faulty, partner):
+    """Requests that were under way when PostgreSQL froze are answered; a retry tells the outcome.
+
+    Authentication may have been answered already: what matters is each step's own deadline.
+    """
+    entity_id = await partner.connected_entity()
+    calls = [asyncio.create_task(partner.claim(entity_id, f"mid-{n}")) for n in range(200)]
+    await asyncio.sleep(0.05)
+    with outage(faulty, "frozen"):
+        begun = time.monotonic()
+        answers = await asyncio.gather(*calls)
+        # An authentication that was answered at the last moment is followed by one more deadline.
+        assert time.monotonic() - begun < 2 * SECONDS_MAX
+    codes = {answer.status_code for answer in answers}
+    assert 503 in codes
+    assert codes <= {201, 503}
+    await back(partner, entity_id, "mid-0")
+    again = await asyncio.gather(*(partner.claim(entity_id, f"mid-{n}") for n in range(200)))
+    assert {answer.status_code for answer in again} <= {200, 201}
+    created = [one.json()["claim_id"] for one in answers if one.status_code == 201]
+    assert set(created) <= {answer.json()["claim_id"] for answer in again}
+
+
+async def test_a_transaction_that_freezes_midway_is_given_up_in_time(faulty, faulty_world):
+    """Neither the statement nor a ROLLBACK after it waits for PostgreSQL beyond the deadline."""
+    ledger = faulty_world.service.modes["live"].ledger
+    begun = time.monotonic()
+
+    async def freeze_midway():
+        async with ledger.transaction() as transaction:
+            await transaction.now()
+            faulty.freeze()
+            await transaction.now()
+
+    try:
+        with pytest.raises(LedgerUnavailable):
+            await freeze_midway()
+        assert time.monotonic() - begun < SECONDS_MAX
+    finally:
+        faulty.thaw()
+    await faulty_world.service.modes["live"].entities.add(
+        "After", f"after{time.time_ns()}@example.com", None, STAFF
+    )
+
+
+@pytest.mark.parametrize("kind", ["killed", "frozen"])
+async def test_the_followers_go_on_after_an_outage(faulty, faulty_world, partner, kind):
+    """Sequencer and subscribers catch up without a restart; no event is missed."""
+    with outage(faulty, kind):
+        await asyncio.sleep(0.2)
+    for _ in range(100):
+        ready = await faulty_world.client.get("/health/ready")
+        if ready.status_code == 200:
+            break
+        await asyncio.sleep(0.05)
+    entity_id = await partner.connected_entity()
+    assert (await back(partner, entity_id, "follow")).status_code == 201
+    database = faulty_world.service.modes["live"].ledger.database
+    for _ in range(100):
+        async with database.connection() as connection:
+            left = await connection.fetchval("select count(*) from live.pending")
+            behind = await connection.fetchval(
+                "select count(*) from live.subscriptions where position <"
+                " (select size from live.head)"
+            )
+        if not left and not behind:
+            break
+        await asyncio.sleep(0.05)
+    assert (left, behind) == (0, 0)

@@ -1,0 +1,26 @@
+from tests.world import settings_for, world_on
+
+
+async def test_without_its_redis_the_service_goes_on_and_says_so(
+    database_url, tmp_path, redis_server
+):
+    """Answers continue under a limit of this process's own, and the metric raises the alarm."""
+    settings = settings_for(database_url, tmp_path, REDIS_URL=redis_server.url)
+    async with world_on(settings, tmp_path) as world:
+        partner = await world.partner()
+        entity_id = await partner.connected_entity()
+        assert (await partner.claim(entity_id, "before")).status_code == 201
+        assert await _degraded(world) == 0.0
+        redis_server.kill()
+        answers = [await partner.claim(entity_id, f"during-{number}") for number in range(10)]
+        assert [answer.status_code for answer in answers] == [201] * 10
+        assert all("X-RateLimit-Remaining" in answer.headers for answer in answers)
+        assert await _degraded(world) == 1.0
+
+
+async def _degraded(world):
+    text = (await world.client.get("/metrics")).text
+    (line,) = [
+        one for one in text.splitlines() if one.startswith("claim_ledger_rate_limit_degraded ")
+    ]
+    return float(line.split()[1])

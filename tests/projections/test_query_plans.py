@@ -1,0 +1,72 @@
+"""A page of claims is read off an index, however many claims there are."""
+
+import json
+import re
+from datetime import UTC, datetime
+
+import psycopg
+import pytest
+
+from service.ledger.sql import Sql
+
+ROWS = 100_000
+
+
+@pytest.fixture(scope="module")
+def filled(module_database_url):
+    """Answer an owner's connection to 100,000 claims, half of them one entity's."""
+    with psycopg.connect(module_database_url, autocommit=True, prepare_threshold=None) as owner:
+        now = datetime(2026, 3, 1, tzinfo=UTC)
+        owner.execute(
+            "insert into live.entities select 'ent_' || n, gen_random_uuid(), 'Business', null,"
+            " null, true, %s from generate_series(0, 999) as n",
+            (now,),
+        )
+        owner.execute(
+            "insert into live.connections select 'ptn_1', 'ent_' || n, 1, %s, null"
+            " from generate_series(0, 999) as n",
+            (now,),
+        )
+        owner.execute(
+            "insert into live.claim_list select 'clm_' || n, n, gen_random_uuid(), 'ptn_1',"
+            " 'ent_' || case when n %% 2 = 0 then 0 else n %% 1000 end, 'case-' || n,"
+            " case when n %% 10 = 0 then 'user' end, '[]', 'triage', %s"
+            " from generate_series(1, %s) as n",
+            (now, ROWS),
+        )
+        owner.execute("analyze")
+        yield owner
+
+
+@pytest.mark.parametrize("generic", ["force_generic_plan", "force_custom_plan"])
+@pytest.mark.parametrize("token", ["null", "'clm_50000'"], ids=["first page", "later page"])
+@pytest.mark.parametrize("entity", ["ent_0", "ent_7"], ids=["large", "small"])
+@pytest.mark.parametrize("name", ["page", "page_of_user"])
+def test_a_page_is_read_off_an_index(filled, name, entity, token, generic):
+    """No row beyond the page is read: the index has the order, nothing is scanned or gathered.
+
+    The lateral's ORDER BY comes sorted out of the index; the outer one sorts a page at most.
+    """
+    text = Sql("projections.claim_list", name).on("live")
+    types = "text, text, text, bigint" + (", text" if name == "page_of_user" else "")
+    user = ", 'user'" if name == "page_of_user" else ""
+    filled.execute("deallocate all")
+    filled.execute(f"set plan_cache_mode = {generic}")
+    filled.execute(f"prepare page ({types}) as {text}")
+    explained = filled.execute(
+        f"explain (analyze, format json) execute page ('ptn_1', '{entity}', {token}, 101{user})"
+    ).fetchone()[0]
+    nodes = list(_nodes(explained[0]["Plan"]))
+    scans = [node for node in nodes if node.get("Relation Name") == "claim_list"]
+    assert scans
+    assert {node["Node Type"] for node in scans} <= {"Index Scan", "Index Only Scan"}
+    assert not any(re.search("Bitmap|Seq Scan", node["Node Type"]) for node in scans)
+    assert all(node["Actual Rows"] <= 101 for node in nodes), json.dumps(explained)
+    removed = sum(node.get("Rows Removed by Filter", 0) for node in scans)
+    assert removed <= 1
+
+
+def _nodes(plan):
+    yield plan
+    for inner in plan.get("Plans", []):
+        yield from _nodes(inner)

@@ -1,0 +1,182 @@
+"""A read model is what its projector makes of the log: replayed, it has the same rows."""
+
+import random
+from collections.abc import Callable
+
+import psycopg
+import pytest
+
+from service.bootstrap import Service
+from service.errors import Refusal
+from service.ledger.sequencer import Sequencer
+from service.onboardings.commands import PURPOSE
+from tests.world import STAFF, Partner, World, settings_for
+
+PARTNER_TABLES = ("entities", "connections", "onboardings", "connect_links", "claim_list")
+TABLES = [
+    *(f"accounts.{table}" for table in ("partners", "api_keys")),
+    *(f"{mode}.{table}" for mode in ("live", "test") for table in PARTNER_TABLES),
+]
+EVERYTHING = "select * from {}"
+LOG = (
+    "select l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state"
+    " from {0}.log as l join {0}.events as e using (append_id) order by l.position"
+)
+STAGES = ("negotiation", "proceedings", "judgment", "settled", "triage")
+
+
+class History:
+    """People who do things in a random order, refusals included."""
+
+    def __init__(self, world: World, seed: int) -> None:
+        self.world = world
+        self.draw = random.Random(seed)  # noqa: S311 - a seed, so that a failure comes again
+        self.partners: list[Partner] = []
+        self.entities: list[str] = []
+        self.claims: list[str] = []
+        self.onboardings: list[str] = []
+
+    async def run(self, steps: int) -> None:
+        """Do so many random things."""
+        self.partners = [await self.world.partner() for _ in range(3)]
+        self.entities = [await self.world.entity() for _ in range(3)]
+        acts: list[Callable] = [
+            *(self.claim, self.move, self.move, self.connect, self.disconnect, self.settings),
+            *(self.onboard, self.complete, self.decline, self.revoke_key, self.sandbox_claim),
+        ]
+        for _ in range(steps):
+            try:
+                await self.draw.choice(acts)()
+            except Refusal:
+                continue
+        await self.world.service.partners.revoke(self.partners[0].partner_id, STAFF)
+
+    async def claim(self) -> None:
+        """Create a claim, or replay one."""
+        answer = await self._partner.claim(self._entity, f"case-{self.draw.randrange(30)}")
+        if answer.status_code == 201:
+            self.claims.append(answer.json()["claim_id"])
+
+    async def sandbox_claim(self) -> None:
+        """Create a claim and a link in test mode."""
+        partner = self._partner
+        ids = await self.world.service.sandbox.ensure(partner.partner_id)
+        await partner.claim(ids.connected_entity_id, f"case-{self.draw.random()}", mode="test")
+        body = {"partner_user_id": str(self.draw.random())}
+        await partner.call("POST", "/connect-requests", mode="test", json=body)
+
+    async def move(self) -> None:
+        """Move a claim."""
+        if self.claims:
+            claims = self.world.service.modes["live"].claims
+            await claims.move(self.draw.choice(self.claims), self.draw.choice(STAGES), STAFF)
+
+    async def connect(self) -> None:
+        """Have a link approved."""
+        await self._partner.connect(self._entity)
+
+    async def disconnect(self) -> None:
+        """End a connection."""
+        await self._partner.disconnect(self._entity)
+
+    async def decline(self) -> None:
+        """Have a link declined."""
+        body = {"partner_user_id": "u", "label": "for people"}
+        answer = await self._partner.call("POST", "/connect-requests", json=body)
+        token = answer.json()["connect_url"].rpartition("/")[2]
+        await self.world.service.modes["live"].connections.decline(token, STAFF)
+
+    async def settings(self) -> None:
+        """Change a partner's settings."""
+        await self.world.service.partners.change_settings(
+            self._partner.partner_id, STAFF, return_link=self.draw.random() < 0.5
+        )
+
+    async def onboard(self) -> None:
+        """Start an onboarding, or replay one."""
+        number = self.draw.randrange(20)
+        body = {
+            "partner_user_id": f"u{number}",
+            "company_name": "New",
+            "user_email": f"new{number}@example.com",
+        }
+        mode = self.draw.choice(["live", "test"])
+        answer = await self._partner.call("POST", "/onboardings", mode=mode, json=body)
+        if answer.status_code == 201 and mode == "live":
+            self.onboardings.append(answer.json()["onboarding_id"])
+
+    async def complete(self) -> None:
+        """Finish an onboarding."""
+        if self.onboardings:
+            secrets = await self.world.service.secrets.get()
+            token = secrets.link_token(PURPOSE, self.draw.choice(self.onboardings))
+            await self.world.service.modes["live"].onboardings.complete(token, "req_1")
+
+    async def revoke_key(self) -> None:
+        """Issue a key and revoke it."""
+        partner_id = self._partner.partner_id
+        issued = await self.world.service.partners.issue_key(partner_id, "live", STAFF)
+        await self.world.service.partners.revoke_key(partner_id, issued.key_id, STAFF)
+
+    @property
+    def _partner(self) -> Partner:
+        return self.draw.choice(self.partners)
+
+    @property
+    def _entity(self) -> str:
+        return self.draw.choice(self.entities)
+
+
+@pytest.mark.parametrize("events_at_once", [10**6, 1], ids=["all at once", "one by one"])
+async def test_replaying_the_log_makes_the_same_rows(
+    world, database_url, scratch_url, tmp_path, events_at_once
+):
+    """After a random history, each table made from the log alone equals the live one."""
+    await History(world, seed=20260301).run(250)
+    async with Service(settings_for(scratch_url, tmp_path)).opened() as scratch:
+        for source, target in zip(world.service.ledgers, scratch.ledgers, strict=True):
+            await _number(source)
+            await _replay(source, target, events_at_once)
+    live, replayed = _rows(database_url), _rows(scratch_url)
+    assert all(live[table] for table in TABLES)
+    for table in TABLES:
+        assert replayed[table] == live[table], table
+
+
+@pytest.fixture
+def scratch_url(database_url, template):
+    """Answer the owner's URL of a second database, migrated and empty."""
+    name = database_url.rpartition("/")[2] + "_scratch"
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        owner.execute(f"create database {name} template {template}")
+        yield database_url + "_scratch"
+        owner.execute(f"drop database {name} with (force)")
+
+
+async def _number(ledger):
+    sequencer = Sequencer(ledger.database)
+    while (await sequencer.lag()).waiting:
+        await sequencer.step()
+
+
+async def _replay(source, target, events_at_once):
+    async with source.transaction() as transaction:
+        rows = await transaction.connection.fetch(LOG.format(source.name))
+        assert [row["position"] for row in rows] == list(range(1, len(rows) + 1))
+        events = await transaction.decode([tuple(row)[1:] for row in rows])
+    for start in range(0, len(events), events_at_once):
+        async with target.transaction(deadline=30) as transaction:
+            await transaction.write(
+                write
+                for projector in target.projectors
+                for recorded in events[start : start + events_at_once]
+                for write in projector.project(recorded)
+            )
+
+
+def _rows(url):
+    with psycopg.connect(url) as owner:
+        return {
+            table: sorted(map(str, owner.execute(EVERYTHING.format(table)).fetchall()))
+            for table in TABLES
+        }

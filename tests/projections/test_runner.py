@@ -1,0 +1,161 @@
+import asyncio
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from projections.runner import Background, Follower, Subscription
+from service.bootstrap import Service
+from service.catalogue import ACCOUNTS
+from service.ledger.ledger import Append
+from service.ledger.sequencer import Sequencer
+from service.ledger.sql import Sql
+from tests.ledger.samples import CAUSE, sample
+from tests.world import settings_for
+
+APPROVED = sample(ACCOUNTS["PartnerApproved"])
+REGISTER = Sql("projections", "subscription_register")
+
+
+class Remembering:
+    """A subscriber that writes down what it was given, in the transaction of its checkpoint."""
+
+    topics = (ACCOUNTS["PartnerApproved"],)
+
+    def __init__(self, name="remembering", *, fail_at=()):
+        self.name = name
+        self.fail_at = set(fail_at)
+        self.handed = []
+
+    async def handle(self, transaction, events):
+        """Write a row an event, and fail where it was asked to."""
+        for one in events:
+            row = f"{self.name}-{one.append_id}"
+            await transaction.fetch(REGISTER, row)
+        if self.fail_at and events[0].append_id in self.fail_at:
+            self.fail_at.discard(events[0].append_id)
+            raise ZeroDivisionError
+        self.handed += [one.append_id for one in events]
+
+
+@pytest.fixture
+async def accounts(database_url, tmp_path):
+    """Answer the ledger of accounts of a service that follows nothing by itself."""
+    async with Service(settings_for(database_url, tmp_path)).opened() as service:
+        yield service.accounts
+
+
+@pytest.fixture
+def owner(database_url):
+    """Answer a connection of the database's owner."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        yield connection
+
+
+async def append(ledger, count=1):
+    """Append events, number them, and answer their append_ids."""
+    async with ledger.transaction() as transaction:
+        recorded = await transaction.append(Append(uuid4(), 0, [APPROVED] * count, CAUSE))
+    sequencer = Sequencer(ledger.database)
+    while (await sequencer.lag()).waiting:
+        await sequencer.step()
+    return [one.append_id for one in recorded]
+
+
+def checkpoint(owner, name="remembering"):
+    """Answer where a subscriber stands."""
+    found = owner.execute(
+        "select position from accounts.subscriptions where name = %s", (name,)
+    ).fetchone()
+    return None if found is None else found[0]
+
+
+async def caught_up(*subscriptions):
+    """Step all of them until nobody has work."""
+    while sum(await asyncio.gather(*(one.step() for one in subscriptions))):
+        pass
+
+
+async def test_a_new_subscriber_starts_at_the_beginning(accounts, owner):
+    """It is given every event from the first on, however old the ledger is."""
+    expected = await append(accounts, 3) + await append(accounts, 2)
+    subscriber = Remembering()
+    await caught_up(Subscription(accounts, subscriber))
+    assert subscriber.handed == expected
+    assert checkpoint(owner) == 5
+
+
+async def test_events_of_other_topics_are_passed_over(accounts, owner):
+    """The checkpoint goes past what a subscriber did not ask for; it is not given to it."""
+    await append(accounts, 3)
+    subscriber = Remembering()
+    subscriber.topics = (ACCOUNTS["PartnerRevoked"],)
+    await caught_up(Subscription(accounts, subscriber))
+    assert (subscriber.handed, checkpoint(owner)) == ([], 3)
+
+
+async def test_the_checkpoint_moves_with_the_writes(accounts, owner):
+    """A subscriber that fails leaves neither writes nor progress; the next step brings both."""
+    first, second = await append(accounts, 2)
+    subscription = Subscription(accounts, subscriber := Remembering(fail_at=[first]))
+    assert await subscription.step() == 1  # registered
+    with pytest.raises(ZeroDivisionError):
+        await subscription.step()
+    written = "select count(*) from accounts.subscriptions where name like 'remembering-%'"
+    assert (checkpoint(owner), owner.execute(written).fetchone()) == (0, (0,))
+    assert await subscription.step() == 2
+    assert (checkpoint(owner), owner.execute(written).fetchone()) == (2, (2,))
+    assert subscriber.handed == [first, second]
+    assert await subscription.step() == 0
+
+
+async def test_two_runners_of_one_subscriber_handle_each_event_once(accounts, monkeypatch):
+    """While one holds the checkpoint the other goes on; together they miss and repeat nothing."""
+    monkeypatch.setattr("projections.runner.EVENTS_MAX", 7)
+    expected = [number for _ in range(10) for number in await append(accounts, 10)]
+    subscriber = Remembering()
+    await caught_up(*(Subscription(accounts, subscriber) for _ in range(3)))
+    assert subscriber.handed == expected
+
+
+async def test_subscribers_have_places_of_their_own(accounts, owner):
+    """One that is behind does not hold up another."""
+    await append(accounts, 2)
+    ahead, behind = Remembering("ahead"), Remembering("behind")
+    await caught_up(Subscription(accounts, ahead))
+    await append(accounts)
+    await caught_up(Subscription(accounts, behind))
+    assert (checkpoint(owner, "ahead"), checkpoint(owner, "behind")) == (2, 3)
+
+
+async def test_a_failing_subscriber_is_tried_again_and_misses_nothing(accounts):
+    """In the background a fault is logged and the same events come again, in their order."""
+    appended = [await append(accounts) for _ in range(5)]
+    subscriber = Remembering(fail_at=[appended[0][0]])
+    background = Background([(accounts, [subscriber])], [])
+    background.start()
+    appended.append(await append(accounts))
+    for _ in range(200):
+        if len(subscriber.handed) == 6:
+            break
+        await asyncio.sleep(0.02)
+    await background.stop()
+    assert subscriber.handed == [number for one in appended for number in one]
+
+
+@pytest.mark.parametrize("steps", range(0, 40, 4))
+async def test_followers_stop_when_they_are_told(steps):
+    """A cancel that meets a wake-up is not lost: stopping ends, whatever the followers do."""
+    follower = Follower("restless", _nothing, lambda: None)
+    background = Background([], [follower])
+    background.start()
+    for _ in range(steps):
+        follower.wake()
+        await asyncio.sleep(0)
+    follower.wake()
+    async with asyncio.timeout(2):
+        await background.stop()
+
+
+async def _nothing():
+    return 0

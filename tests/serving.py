@@ -1,0 +1,75 @@
+"""`claim-ledger serve` as a process of its own, on a free port, for what needs a real socket."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+
+from tests.world import MASTER_KEY, PUBLIC_URL
+
+START_SECONDS_MAX = 20.0
+
+
+class Served(NamedTuple):
+    """A server that answers: its port and the file that its output goes to."""
+
+    port: int
+    log: Path
+
+    @property
+    def url(self) -> str:
+        """The origin."""
+        return f"http://127.0.0.1:{self.port}"
+
+
+@contextmanager
+def served(database_url: str, directory: Path, **given: str) -> Iterator[Served]:
+    """Serve until left; `given` are more settings, without their prefix."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    values = {
+        "DATABASE_URL": database_url,
+        "MASTER_KEYS": MASTER_KEY,
+        "PUBLIC_URL": PUBLIC_URL,
+        "SMTP_URL": (directory / "mail").as_uri(),
+        "PORT": str(port),
+        "LOG_LEVEL": "info",
+    } | given
+    environment = os.environ | {f"CLAIM_LEDGER_{name}": text for name, text in values.items()}
+    one = Served(port, directory / "serve.log")
+    command = [sys.executable, "-c", "from service.cli import main; main()", "serve"]
+    with one.log.open("wb") as log:
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+    try:
+        _wait(one, process, workers=int(given.get("WORKERS", "1")))
+        yield one
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(15)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait(one: Served, process: "subprocess.Popen[bytes]", *, workers: int) -> None:
+    """Wait for every worker, not for the first: one that is still starting hears no SIGTERM."""
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while one.log.read_text().count("Started worker-") < workers or not _ready(one):
+        assert process.poll() is None, one.log.read_text()
+        assert time.monotonic() < deadline, one.log.read_text()
+        time.sleep(0.05)
+
+
+def _ready(one: Served) -> bool:
+    with suppress(httpx.TransportError):
+        return httpx.get(f"{one.url}/health/ready", timeout=2).is_success
+    return False
