@@ -43,8 +43,10 @@ class Subscriber(Protocol):
     """Handles events in the order of the log."""
 
     name: str
-    topics: Collection[type[Event]]
-    """The events that it is given."""
+    @property
+    def topics(self) -> Collection[type[Event]]:
+        """The events that it is given."""
+        ...
 
     async def handle(self, transaction: Transaction, events: Sequence[Recorded], /) -> None:
         """Write what follows from the events, in the transaction that moves the checkpoint."""
