@@ -43,6 +43,7 @@ class Subscriber(Protocol):
     """Handles events in the order of the log."""
 
     name: str
+
     @property
     def topics(self) -> Collection[type[Event]]:
         """The events that it is given."""
