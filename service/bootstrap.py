@@ -1,10 +1,12 @@
 """The one place that names concrete parts: settings → parts → application (design, layout)."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from projections.claim_documents.projector import ClaimDocumentsProjector
+from projections.claim_documents.reader import ClaimDocumentsReader
 from projections.claim_list.projector import ClaimListProjector
 from projections.claim_list.reader import ClaimListReader
 from projections.connect_links.projector import ConnectLinksProjector
@@ -21,6 +23,7 @@ from service.claims.commands import ClaimCommands
 from service.claims.processing import LogProcessing, Processing, ProcessingSubscriber
 from service.clock import Clock, system_clock
 from service.connections.commands import ConnectionCommands
+from service.documents.commands import DocumentCommands, StorageFailures
 from service.entities.commands import EntityCommands
 from service.ids import NewId, new_id
 from service.ledger.database import DEADLINE_SECONDS, Database
@@ -34,6 +37,7 @@ from service.partners.commands import PartnerCommands
 from service.sandbox import SandboxFixtures
 from service.secrets import SecretsStore
 from service.settings import Settings
+from service.storage.chosen import Storage, storage_for
 
 if TYPE_CHECKING:
     from service.web.metrics import Metrics
@@ -51,6 +55,9 @@ class PartnerLedger:
     onboardings: OnboardingCommands
     connections: ConnectionCommands
     claims: ClaimCommands
+    documents: DocumentCommands
+    claim_documents: ClaimDocumentsReader
+    storage: Storage
     claim_list: ClaimListReader
     connection_list: ConnectionsReader
     onboarding_list: OnboardingsReader
@@ -66,12 +73,15 @@ class Service:
         clock: Clock = system_clock,
         new_id: NewId = new_id,
         deadline_seconds: float = DEADLINE_SECONDS,
+        storage: Callable[[Mode], Storage] | None = None,
     ) -> None:
         """Choose every part from the settings."""
         self.settings = settings
         self.clock = clock
         self.new_id = new_id
         self._deadline = deadline_seconds
+        self._storage = storage or self._storage_by_settings
+        self.storage_failures = StorageFailures()
         self._master_keys = MasterKeys(settings.master_keys)
         self.accounts = self._ledger("accounts", catalogue.ACCOUNTS, [PartnersProjector()])
         self.secrets = SecretsStore(self.accounts.database, self._master_keys)
@@ -93,6 +103,8 @@ class Service:
         try:
             yield self
         finally:
+            for mode in self.modes.values():
+                mode.storage.close()
             for ledger in self.ledgers:
                 await ledger.database.close()
 
@@ -135,10 +147,22 @@ class Service:
             OnboardingsProjector(),
             ConnectLinksProjector(),
             ClaimListProjector(),
+            ClaimDocumentsProjector(),
         ]
         ledger = self._ledger(mode, catalogue.PARTNER_LEDGER, projectors)
         claim_list = ClaimListReader(ledger.database)
         onboarding_list = OnboardingsReader(ledger.database)
+        connection_list = ConnectionsReader(ledger.database)
+        storage = self._storage(mode)
+        documents = DocumentCommands(
+            ledger.database,
+            connection_list,
+            self.secrets,
+            storage,
+            self.clock,
+            self.new_id,
+            self.storage_failures,
+        )
         clock, draw, url = self.clock, self.new_id, self.settings.public_url
         return PartnerLedger(
             ledger=ledger,
@@ -147,10 +171,19 @@ class Service:
             connections=ConnectionCommands(
                 ledger, self.partner_list, self.secrets, url, clock, draw
             ),
-            claims=ClaimCommands(ledger, claim_list, clock, draw),
+            claims=ClaimCommands(ledger, claim_list, documents, clock, draw),
+            documents=documents,
+            claim_documents=ClaimDocumentsReader(ledger.database),
+            storage=storage,
             claim_list=claim_list,
-            connection_list=ConnectionsReader(ledger.database),
+            connection_list=connection_list,
             onboarding_list=onboarding_list,
+        )
+
+    def _storage_by_settings(self, mode: Mode) -> Storage:
+        settings = self.settings
+        return storage_for(
+            settings, {"live": settings.live_bucket, "test": settings.test_bucket}[mode]
         )
 
     def _ledger(self, name: str, events: Catalogue, projectors: Sequence[Projector]) -> Ledger:

@@ -9,6 +9,7 @@ from litestar import Litestar
 from projections.runner import Background
 from service.claims.api import claims_router
 from service.connections.api import connections_router
+from service.documents.api import documents_router
 from service.onboardings.api import onboardings_router
 from service.web.app import API_PATH, make_app
 from service.web.auth import Authenticator
@@ -44,11 +45,13 @@ def web_app(service: "Service", metrics: Metrics, background: Background | None)
                     await background.stop()
                 await limiter.close()
 
+    service.storage_failures.on_failure = metrics.storage_unavailable
     modes = service.modes
     return make_app(
         partner_routers=[
             onboardings_router({mode: ledger.onboardings for mode, ledger in modes.items()}),
             connections_router({mode: ledger.connections for mode, ledger in modes.items()}),
+            documents_router({mode: ledger.documents for mode, ledger in modes.items()}),
             claims_router(
                 {mode: ledger.claims for mode, ledger in modes.items()},
                 {mode: ledger.claim_list for mode, ledger in modes.items()},

@@ -18,12 +18,12 @@ NewId = Callable[[str, datetime], str]
 def new_id(prefix: str, moment: datetime) -> str:
     """Draw `<prefix>_<26 characters>`: 48 bits of milliseconds, then 80 random bits (a ULID)."""
     milliseconds = int(moment.timestamp() * 1000) & (2**48 - 1)
-    return f"{prefix}_{_base32(milliseconds << 80 | secrets.randbits(80))}"
+    return f"{prefix}_{base32(milliseconds << 80 | secrets.randbits(80))}"
 
 
 def derived_id(prefix: str, *parts: str) -> str:
     """Answer the id that these parts always have: `<prefix>_` and 128 bits of their hash."""
-    return f"{prefix}_{_base32(stream_id(*parts).int)}"
+    return f"{prefix}_{base32(stream_id(*parts).int)}"
 
 
 def stream_id(*parts: str) -> UUID:
@@ -51,5 +51,6 @@ def base62(value: int, characters: int) -> str:
     return "".join(reversed(digits))
 
 
-def _base32(value: int) -> str:
+def base32(value: int) -> str:
+    """Write 128 bits in 26 characters of Crockford's base32, lower case."""
     return "".join(CROCKFORD[value >> shift & 31] for shift in range(125, -1, -5))

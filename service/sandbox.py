@@ -16,6 +16,7 @@ from service.secrets import SecretsStore
 
 TRIGGERS: Final[Mapping[str, Sequence[str]]] = {
     "start_onboarding": ("onboarding_unavailable", "internal_error", "service_unavailable"),
+    "mint_upload_url": ("internal_error", "service_unavailable"),
     "create_claim": (
         "claim_conflict",
         "internal_error",

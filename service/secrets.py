@@ -9,7 +9,7 @@ import hmac
 import secrets
 from typing import NamedTuple
 
-from service.ids import base62
+from service.ids import base32, base62
 from service.ledger.database import Database
 from service.ledger.sealing import KEY_BYTES, MasterKeys
 from service.ledger.sql import Sql
@@ -37,6 +37,14 @@ class Secrets(NamedTuple):
     def lookup_company_number(self, number: str) -> str:
         """Answer the keyed hash by which a company number is found, without spaces and case."""
         return self._lookup("company-number", "".join(number.split()).casefold())
+
+    def claim_key(self, partner_id: str, partner_claim_id: str) -> str:
+        """Answer the part of storage paths that stands for a claim and reveals nothing of it."""
+        parts = b"".join(
+            len(raw).to_bytes(8, "big") + raw
+            for raw in (b"claim-key", partner_id.encode(), partner_claim_id.encode())
+        )
+        return base32(int.from_bytes(hmac.digest(self.lookup, parts, hashlib.sha256)[:16], "big"))
 
     def _lookup(self, kind: str, value: str) -> str:
         mac = hmac.digest(self.lookup, f"{kind}\0{value}".encode(), hashlib.sha256)

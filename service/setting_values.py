@@ -10,6 +10,7 @@ from email.errors import MessageError
 from email.headerregistry import Address
 from email.utils import parseaddr
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from pathlib import Path
 from typing import Final, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
@@ -27,6 +28,7 @@ _POSTGRESQL: Final = re.compile(
 )
 _HOST_PORT: Final = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[^:\[\]]*)(?::[0-9]{1,5})?")
 _ORIGIN: Final = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]+/?", re.IGNORECASE)
+_BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
 _PASSWORD: Final = re.compile(r"(://[^:/@]*):.*@")
 _PASSWORD_OPTION: Final = re.compile(r"([?&][^=&]*password)=[^&]*", re.IGNORECASE)
 
@@ -128,6 +130,23 @@ def choice(options: Mapping[str, _T]) -> Callable[[str], _T]:
         return options[text.lower()]
 
     return parse
+
+
+def bucket(text: str) -> str:
+    """Take a bucket's name."""
+    if not _BUCKET.fullmatch(text):
+        raise ValueError("expected a bucket's name: 3 to 222 of a-z, 0-9, -, _ and .")
+    return text
+
+
+def readable_file(text: str) -> Path:
+    """Take the path of a file that we can read."""
+    path = Path(text)
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise ValueError(f"cannot read the file: {error.strerror}") from error
+    return path
 
 
 def sender_at(public_url: str) -> str:

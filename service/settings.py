@@ -8,6 +8,7 @@ import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, Self
 
 from service import setting_values as values
@@ -115,6 +116,31 @@ SETTINGS: Final = (
         "that is no domain",
     ),
     Setting(
+        "LIVE_BUCKET",
+        values.bucket,
+        None,
+        "bucket of live mode's documents; default: none, and documents are unavailable",
+    ),
+    Setting("TEST_BUCKET", values.bucket, None, "bucket of test mode's documents"),
+    Setting(
+        "STORAGE_KEY_FILE",
+        values.readable_file,
+        None,
+        "service account's key for the buckets; default: workload identity, signing through IAM",
+    ),
+    Setting(
+        "STORAGE_SERVICE_ACCOUNT",
+        str,
+        None,
+        "with workload identity, the account that signs; default: the identity's own",
+    ),
+    Setting(
+        "STORAGE_ENDPOINT",
+        values.origin,
+        None,
+        "the local store's origin, in development; default: the cloud",
+    ),
+    Setting(
         "REDIS_URL",
         values.redis_url,
         None,
@@ -182,6 +208,11 @@ class Settings:
     given_public_url: str | None
     given_smtp_url: str | None
     given_mail_from: str | None
+    live_bucket: str | None
+    test_bucket: str | None
+    storage_key_file: Path | None
+    storage_service_account: str | None
+    storage_endpoint: str | None
     redis_url: str | None
     host: str
     port: int
@@ -287,10 +318,18 @@ def _absent(given: dict[str, Any], required: Collection[str]) -> list[str]:
 
 
 def _at_odds(given: Mapping[str, Any]) -> list[str]:
+    faults: list[str] = []
     if given.get("WORKERS", 1) > 1 and "REDIS_URL" in given and given["REDIS_URL"] is None:
         # Each process would count for itself, and a partner get its limit several times over.
-        return [f"{PREFIX}WORKERS: more than 1 without {PREFIX}REDIS_URL; expected 1, or a Redis"]
-    return []
+        faults.append(
+            f"{PREFIX}WORKERS: more than 1 without {PREFIX}REDIS_URL; expected 1, or a Redis"
+        )
+    live, test = given.get("LIVE_BUCKET"), given.get("TEST_BUCKET")
+    if (live is None) != (test is None) or (live is not None and live == test):
+        faults.append(
+            f"{PREFIX}TEST_BUCKET: expected together with {PREFIX}LIVE_BUCKET, and another one"
+        )
+    return faults
 
 
 def _shown(setting: Setting, value: object) -> str:

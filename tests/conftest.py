@@ -1,6 +1,7 @@
 """PostgreSQL for the tests: one server a test process, one database a test."""
 
 from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
 from uuid import uuid4
 
 import psycopg
@@ -9,6 +10,7 @@ from psycopg.conninfo import make_conninfo
 
 from migrations import migrate
 from service.embedded import EmbeddedPostgres, debian_bin_dir
+from service.storage.local.credentials import local_credentials
 from tests.redis_server import RedisServer
 from tests.world import World, settings_for, world_on
 
@@ -71,6 +73,14 @@ async def world(database_url, tmp_path) -> AsyncGenerator[World, None]:
     mail_dir = tmp_path / "mail"
     async with world_on(settings_for(database_url, mail_dir), mail_dir) as one:
         yield one
+
+
+@pytest.fixture(scope="session")
+def store_credentials(tmp_path_factory) -> Path:
+    """Answer a directory with a local store's credentials, which take a moment to draw."""
+    directory = tmp_path_factory.mktemp("credentials")
+    local_credentials(directory)
+    return directory
 
 
 @pytest.fixture

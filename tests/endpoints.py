@@ -35,6 +35,16 @@ ENDPOINTS = {
         "/onboardings",
         {"partner_user_id": "u", "company_name": "New", "user_email": "owner@example.com"},
     ),
+    "mint_upload_url": Endpoint(
+        "POST",
+        "/documents/upload-url",
+        {
+            "entity_id": "ent_none",
+            "partner_claim_id": "case-1",
+            "filename": "invoice.pdf",
+            "mime_type": "application/pdf",
+        },
+    ),
     "request_connection": Endpoint("POST", "/connect-requests", {"partner_user_id": "u"}),
 }
 """Each endpoint by its name in the application."""

@@ -19,6 +19,7 @@ from tests.conformance import conforms
 
 MASTER_KEY = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 PUBLIC_URL = "https://api.example.com"
+PATIENCE_SECONDS = 20.0
 STAFF = Cause("staff:test", "req_test")
 
 EVERY_ANSWER: dict[str, list[Callable[..., Any]]] = {"response": [conforms]}
@@ -128,7 +129,9 @@ async def world_on(
     """Run the whole application in this process, sequencer and subscribers included.
 
     `follow` False leaves those out. `parts` are the service's own: clock, new_id, deadline_seconds.
+    The deadline is long unless a test is about it: other tests share the machine.
     """
+    parts.setdefault("deadline_seconds", PATIENCE_SECONDS)
     service = Service(settings, **parts)
     transport = mail_transport(settings.smtp_url)
     background = service.background(transport)

@@ -31,7 +31,12 @@ class PartnersReader:
     def __init__(self, database: Database) -> None:
         """`database` is that of the ledger of accounts."""
         self._database = database
-        self._asks = Batcher[_Ask, Row](self._read_all, batch_max=ASKS_MAX, concurrency=1)
+        self._asks = Batcher[_Ask, Row](
+            self._read_all,
+            batch_max=ASKS_MAX,
+            concurrency=1,
+            deadline=database.deadline_seconds,
+        )
 
     async def authenticate(self, partner_id: str, key_id: str) -> Row | None:
         """Answer partner and key in one row; None without such a partner, key columns may be.

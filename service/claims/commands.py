@@ -1,14 +1,14 @@
 """Creating and moving claims: a verb each."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from projections.claim_list.reader import ClaimListReader
 from projections.connections.reader import access_from
 from service.caller import Caller
 from service.claims import decisions
-from service.claims.decisions import CreateClaim, Created
+from service.claims.decisions import CreateClaim, Created, Upload
 from service.claims.events import Claim, ClaimCreated, fold
 from service.claims.wire import ClaimRequest
 from service.clock import Clock
@@ -27,6 +27,7 @@ CONCURRENCY = 2
 """Transactions of one process at once: while one commits, another is filled."""
 
 _CONTEXT = Sql("service.claims", "context")
+_UPLOADS_PRESENT = Sql("service.claims", "uploads_present")
 
 
 class Step(NamedTuple):
@@ -37,19 +38,36 @@ class Step(NamedTuple):
     mismatch: UUID | None = None
 
 
+class DocumentCheck(Protocol):
+    """Finds the uploads that a claim refers to."""
+
+    async def check(self, caller: Caller, request: ClaimRequest) -> Sequence[Upload]:
+        """Answer them as they are in storage, or refuse (contract 4.4)."""
+        ...
+
+
 class ClaimCommands:
     """Writes claims to one ledger."""
 
     def __init__(
-        self, ledger: Ledger, claims: ClaimListReader, clock: Clock, new_id: NewId
+        self,
+        ledger: Ledger,
+        claims: ClaimListReader,
+        documents: DocumentCheck,
+        clock: Clock,
+        new_id: NewId,
     ) -> None:
         """Take the parts that the bootstrap chose."""
         self._ledger = ledger
         self._claims = claims
+        self._documents = documents
         self._clock = clock
         self._new_id = new_id
         self._batcher = Batcher[CreateClaim, Created](
-            self._create_all, batch_max=BATCH_MAX, concurrency=CONCURRENCY
+            self._create_all,
+            batch_max=BATCH_MAX,
+            concurrency=CONCURRENCY,
+            deadline=ledger.database.deadline_seconds,
         )
 
     async def create(self, caller: Caller, request: ClaimRequest) -> Created:
@@ -58,8 +76,9 @@ class ClaimCommands:
         Refuses with `entity_not_found`, `entity_not_owned`, `partner_disconnected`, or
         `claim_conflict` when the drawn claim id was taken.
         """
+        uploads = await self._documents.check(caller, request) if request.document_refs else ()
         try:
-            return await self._batcher.submit(decisions.create_claim(caller, request))
+            return await self._batcher.submit(decisions.create_claim(caller, request, uploads))
         except PublicIdTaken as error:
             raise Refusal("claim_conflict") from error
 
@@ -96,14 +115,21 @@ class ClaimCommands:
         append_id is drawn, so no claim follows its EntityDisconnected in the log (decision 2).
         """
         async with self._ledger.transaction() as transaction:
-            await transaction.lock_shared(command.connection for command in commands)
+            # A claim with documents also keeps out a sweep of its uploads.
+            await transaction.lock_shared(key for one in commands for key in one.locks)
             rows = await transaction.fetch(
                 _CONTEXT,
                 [command.caller.partner_id for command in commands],
                 [command.request.entity_id for command in commands],
                 [command.key for command in commands],
             )
-            steps = [self._step(*pair) for pair in zip(commands, rows, strict=True)]
+            swept = await self._swept(transaction, commands)
+            steps = [
+                Step([], Refusal("document_not_uploaded"))
+                if command.key in swept and row["made"] is None
+                else self._step(command, row)
+                for command, row in zip(commands, rows, strict=True)
+            ]
             appends = [append for step in steps for append in step.appends]
             for step in steps:
                 if step.mismatch is not None and await transaction.exists(step.mismatch):
@@ -111,6 +137,19 @@ class ClaimCommands:
             if appends:
                 await transaction.append(*appends)
         return [step.outcome for step in steps]
+
+    async def _swept(self, transaction: Transaction, commands: Sequence[CreateClaim]) -> set[UUID]:
+        """Answer the streams of commands whose uploads were swept since they were checked."""
+        paths = {
+            upload.document.storage_path: command.key
+            for command in commands
+            for upload in command.uploads
+        }
+        if not paths:
+            return set()
+        rows = await transaction.fetch(_UPLOADS_PRESENT, list(paths))
+        present = {row["storage_path"] for row in rows}
+        return {key for path, key in paths.items() if path not in present}
 
     def _step(self, command: CreateClaim, row: Row) -> Step:
         try:
@@ -124,9 +163,6 @@ class ClaimCommands:
         access = access_from(row)
         access.check_write()
         refuse_trigger(command.caller.mode, "create_claim", command.request.partner_claim_id)
-        if command.request.document_refs:
-            # No upload path is ever minted yet, so none of these can be under a minted prefix.
-            raise Refusal("document_path_invalid")
         now = self._clock()
         claim_id, message_id = self._new_id("clm", now), self._new_id("msg", now)
         key = self._ledger.master_keys.new_data_key(command.key)

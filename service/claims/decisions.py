@@ -1,5 +1,6 @@
 """What may happen to a claim. Pure: state in, events out, or a refusal."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
@@ -12,6 +13,8 @@ from service.claims.events import (
     ClaimCreated,
     ClaimReplayMismatched,
     ClaimStageChanged,
+    Document,
+    DocumentsAttached,
     FirstMessagePosted,
     claim_stream,
 )
@@ -23,8 +26,22 @@ from service.ids import stream_id
 from service.ledger.events import Event
 from service.ledger.sealing import DataKey
 
-CLEAR = {"entity_id", "partner_claim_id", "partner_user_id", "partner_invoice_ids", "message"}
+CLEAR = {
+    "entity_id",
+    "partner_claim_id",
+    "partner_user_id",
+    "partner_invoice_ids",
+    "message",
+    "document_refs",
+}
 """Fields of the request that have a place of their own; the rest is `ClaimCreated.details`."""
+
+
+class Upload(NamedTuple):
+    """An upload that a claim refers to, found in storage, and what the partner calls it."""
+
+    document: Document
+    filename: str
 
 
 class CreateClaim(NamedTuple):
@@ -35,6 +52,12 @@ class CreateClaim(NamedTuple):
     body: bytes
     key: UUID
     connection: UUID
+    uploads: Sequence[Upload] = ()
+
+    @property
+    def locks(self) -> Sequence[UUID]:
+        """What may not change meanwhile: the connection, and the uploads if there are any."""
+        return (self.connection, self.key) if self.uploads else (self.connection,)
 
 
 class Created(NamedTuple):
@@ -47,7 +70,9 @@ class Created(NamedTuple):
     matches: bool | None
 
 
-def create_claim(caller: Caller, request: ClaimRequest) -> CreateClaim:
+def create_claim(
+    caller: Caller, request: ClaimRequest, uploads: Sequence[Upload] = ()
+) -> CreateClaim:
     """Answer the command, its streams derived from the natural key (decision 1)."""
     return CreateClaim(
         caller,
@@ -61,6 +86,7 @@ def create_claim(caller: Caller, request: ClaimRequest) -> CreateClaim:
             request.partner_claim_id,
         ),
         connection_stream(caller.mode, caller.partner_id, request.entity_id),
+        uploads,
     )
 
 
@@ -81,17 +107,27 @@ def create(
         partner_invoice_ids=fields.get("partner_invoice_ids", []),
         details={name: value for name, value in fields.items() if name not in CLEAR},
     )
-    text = fields.get("message")
-    if not text and not fields.get("document_refs"):
-        return [created], Created(claim_id, None, [], False, None)
-    posted = FirstMessagePosted(
-        claim_id=claim_id,
-        message_id=message_id,
-        partner_id=caller.partner_id,
-        entity_id=request.entity_id,
-        text=text or None,
-    )
-    return [created, posted], Created(claim_id, message_id, [], False, None)
+    events: list[Event] = [created]
+    documents = [upload.document for upload in command.uploads]
+    if documents:
+        filenames = [upload.filename for upload in command.uploads]
+        events.append(
+            DocumentsAttached(claim_id=claim_id, documents=documents, filenames=filenames)
+        )
+    text = fields.get("message") or None
+    has_message = bool(text or documents)
+    if has_message:
+        events.append(
+            FirstMessagePosted(
+                claim_id=claim_id,
+                message_id=message_id,
+                partner_id=caller.partner_id,
+                entity_id=request.entity_id,
+                text=text,
+            )
+        )
+    ids = [document.document_id for document in documents]
+    return events, Created(claim_id, message_id if has_message else None, ids, False, None)
 
 
 def replay(

@@ -53,6 +53,29 @@ class FirstMessagePosted(Event, frozen=True):
     text: str | None = None
 
 
+class Document(msgspec.Struct, frozen=True):
+    """An upload as it was in storage when a claim was linked to it."""
+
+    document_id: str
+    storage_path: str
+    mime_type: str
+    size: int
+    generation: int
+    crc32c: str
+
+
+class DocumentsAttached(Event, frozen=True):
+    """Uploads were linked to a new claim, with what tells whether they change afterwards.
+
+    `filenames` are what the partner calls them, in the order of `documents`.
+    """
+
+    personal: ClassVar = ("filenames",)
+    claim_id: str
+    documents: list[Document]
+    filenames: list[str] | None = None
+
+
 class ClaimStageChanged(Event, frozen=True):
     """The service's team moved a claim to another stage."""
 
@@ -67,7 +90,13 @@ class ClaimReplayMismatched(Event, frozen=True):
     fingerprint: str
 
 
-EVENTS = (ClaimCreated, FirstMessagePosted, ClaimStageChanged, ClaimReplayMismatched)
+EVENTS = (
+    ClaimCreated,
+    DocumentsAttached,
+    FirstMessagePosted,
+    ClaimStageChanged,
+    ClaimReplayMismatched,
+)
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -78,6 +107,7 @@ class Claim(msgspec.Struct, frozen=True):
     stage: str = ""
     created: ClaimCreated | None = None
     message: FirstMessagePosted | None = None
+    attached: DocumentsAttached | None = None
 
 
 def claim_stream(
@@ -100,6 +130,8 @@ def _evolve(state: Claim, event: Event) -> Claim:
     match event:
         case ClaimCreated():
             return change(state, claim_id=event.claim_id, stage=STAGES[0], created=event)
+        case DocumentsAttached():
+            return change(state, attached=event)
         case FirstMessagePosted():
             return change(state, message=event)
         case ClaimStageChanged():

@@ -7,6 +7,7 @@ import click
 
 from service.cli.claims import claims
 from service.cli.customers import connect, entities, onboardings
+from service.cli.documents import documents, storage
 from service.cli.partners import keys, partners
 from service.cli.run import dev, migrate, serve, worker
 from service.errors import Refusal
@@ -29,6 +30,8 @@ for command in (
     connect,
     onboardings,
     claims,
+    documents,
+    storage,
 ):
     cli.add_command(command)
 

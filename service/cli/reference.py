@@ -35,7 +35,8 @@ Made from `service/settings.py` by `just docs`; a test compares the two.
 They are read from the environment once, at the start. Every fault is reported at once, a name of
 ours that is unknown too; secrets are never printed. `migrate` needs `DATABASE_URL` and
 `MASTER_KEYS`, the team's commands `PUBLIC_URL` besides, `serve` and `worker` `SMTP_URL` besides.
-`dev` makes its own, and takes over `RATE_LIMIT_PER_MINUTE` and `REDIS_URL`.
+`dev` makes its own, and takes over `RATE_LIMIT_PER_MINUTE` and `REDIS_URL`; it does not start where
+the settings of buckets are in the environment, because it keeps documents in a local store.
 
 """
 

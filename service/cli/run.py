@@ -29,10 +29,12 @@ def dev(port: int, data_dir: Path) -> None:
     from migrations import MigrationFailed  # noqa: PLC0415
     from service.dev.faults import DevFault  # noqa: PLC0415
     from service.dev.run import run  # noqa: PLC0415
+    from service.dev.storage import OF_PRODUCTION  # noqa: PLC0415
     from service.embedded import EmbeddedPostgresError  # noqa: PLC0415
 
     try:
-        run(data_dir, port, given("RATE_LIMIT_PER_MINUTE", "REDIS_URL"), announce)
+        taken_over = given("RATE_LIMIT_PER_MINUTE", "REDIS_URL", *OF_PRODUCTION)
+        run(data_dir, port, taken_over, announce)
     except (DevFault, EmbeddedPostgresError, MigrationFailed, SettingsError) as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:

@@ -14,7 +14,9 @@ from service.settings import TEAM, Settings, SettingsError, given
 
 if TYPE_CHECKING:
     from service.bootstrap import Service
+    from service.caller import Mode
     from service.ledger.events import Cause
+    from service.storage.chosen import Storage
 
 ACTOR = "staff:cli"
 DEADLINE_SECONDS = 10.0
@@ -40,6 +42,10 @@ class Target(NamedTuple):
     cause: "Cause"
 
 
+class Findings(dict[str, Any]):
+    """An answer that tells of something wrong: printed like any other, and the end is 1."""
+
+
 Command = Callable[..., Awaitable[Mapping[str, Any]]]
 
 
@@ -59,6 +65,8 @@ def team_command(command: Command) -> Callable[..., None]:
         except Refusal as refusal:
             refuse(refusal)
         show(answer, as_json=as_json)
+        if isinstance(answer, Findings):
+            sys.exit(1)
 
     return run
 
@@ -83,6 +91,7 @@ def _answer(
     from service import logs  # noqa: PLC0415
     from service.ledger.database import LedgerError  # noqa: PLC0415
     from service.ledger.sealing import KeyUnknown  # noqa: PLC0415
+    from service.storage.port import StorageUnavailable  # noqa: PLC0415
 
     logs.configure("warning", sys.stderr.buffer)
     try:
@@ -91,6 +100,9 @@ def _answer(
         raise
     except KeyUnknown as error:
         raise click.ClickException(f"CLAIM_LEDGER_MASTER_KEYS: {error}") from error
+    except StorageUnavailable as error:
+        message = f"The document store is unavailable ({error}): run `claim-ledger storage check`."
+        raise Refusal("service_unavailable", message) from error
     except (LedgerError, PostgresError) as error:
         raise Refusal("service_unavailable", _why(error, data_dir)) from error
     except Exception as error:
@@ -103,8 +115,13 @@ async def _run(
 ) -> Mapping[str, Any]:
     from service.bootstrap import Service  # noqa: PLC0415 - slow to import
     from service.ledger.events import Cause  # noqa: PLC0415 - as above
+    from service.storage.chosen import deferred, storage_for  # noqa: PLC0415 - as above
 
-    service = Service(settings, deadline_seconds=DEADLINE_SECONDS)
+    def storage(mode: "Mode") -> "Storage":
+        bucket = settings.live_bucket if mode == "live" else settings.test_bucket
+        return deferred(lambda: storage_for(settings, bucket))
+
+    service = Service(settings, deadline_seconds=DEADLINE_SECONDS, storage=storage)
     cause = Cause(ACTOR, service.new_id("req", service.clock()))
     async with service.opened():
         return await command(Target(service, cause), *args, **options)

@@ -24,6 +24,7 @@ claim-ledger is running (Ctrl-C stops it).
                {sandbox[disconnected_entity_id]} (disconnected)
                {sandbox[unconnected_entity_id]} (never connected)
   mail         {mail_dir}
+  documents    {storage_url} (a local store; the README shows an upload)
 
 Create a claim (201):
 
@@ -39,9 +40,11 @@ List the entity's claims:
 """
 
 
-def announce(facts: Mapping[str, Any]) -> None:
+def announce(facts: Mapping[str, Any], storage_url: str) -> None:
     """Print where everything is. Whoever started us may have stopped reading: that is no fault."""
-    text = _WELCOME.format(**facts, create=_create(facts), list=_list(facts))
+    text = _WELCOME.format(
+        **facts, storage_url=storage_url, create=_create(facts), list=_list(facts)
+    )
     try:
         click.echo(text)
     except OSError:

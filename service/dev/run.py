@@ -1,7 +1,7 @@
 """Starting and stopping everything of `claim-ledger dev` in one process, PostgreSQL its child."""
 
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from importlib import import_module
 from pathlib import Path
@@ -11,26 +11,32 @@ from typing import BinaryIO, Final
 from service.dev.directory import hold, open_log
 from service.dev.faults import PortTaken
 from service.dev.signals import StopSignals
-from service.dev.state import FACTS, DevState, Facts, kept_secrets
+from service.dev.state import FACTS, Announce, DevState, kept_secrets
+from service.dev.storage import refuse_production
 from service.embedded import EmbeddedPostgres
 
 HOST = "127.0.0.1"
 # Their hooks around fork() fail when they are registered in the middle of one, as it would happen
 # if the thread were the first to import them while this one starts PostgreSQL's programs.
 _HOOKED: Final = ("logging", "concurrent.futures.thread", "random")
-_SLOW: Final = ("service.dev.serving",)
+_SLOW: Final = (
+    "service.dev.serving",
+    "service.storage.google",
+    "service.storage.signer",
+    "service.storage.local.serving",
+    "google.oauth2.credentials",
+)
 _SLOW_AT_FIRST: Final = ("alembic.command", "sqlalchemy.dialects.postgresql.psycopg")
 
 
-def run(
-    data_dir: Path, port: int, environment: Mapping[str, str], announce: Callable[[Facts], None]
-) -> None:
+def run(data_dir: Path, port: int, environment: Mapping[str, str], announce: Announce) -> None:
     """Run until SIGINT, SIGTERM or SIGHUP; `announce` hears the facts once the service answers.
 
     Raises:
         DevFault, EmbeddedPostgresError, MigrationFailed, SettingsError: one clear line each.
 
     """
+    refuse_production(environment)
     with StopSignals().heard() as signals:
         try:
             with closing(hold(data_dir, signals)):
@@ -44,7 +50,7 @@ def _run(
     data_dir: Path,
     port: int,
     environment: Mapping[str, str],
-    announce: Callable[[Facts], None],
+    announce: Announce,
     signals: StopSignals,
 ) -> None:
     facts = data_dir / FACTS
@@ -61,7 +67,7 @@ def _run_on_postgres(
     data_dir: Path,
     port: int,
     environment: Mapping[str, str],
-    announce: Callable[[Facts], None],
+    announce: Announce,
     signals: StopSignals,
     log: BinaryIO,
 ) -> None:

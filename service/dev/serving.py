@@ -11,13 +11,25 @@ from granian.constants import Interfaces
 from granian.server.embed import Server
 
 from migrations import is_newest, migrate
+from service import logs
 from service.bootstrap import Service
+from service.dev import storage
 from service.dev.faults import ServiceFailed
 from service.dev.seed import seed
 from service.dev.signals import StopSignals
-from service.dev.state import FACTS, SECRETS, DevState, Facts, kept_secrets, write_private
+from service.dev.state import (
+    FACTS,
+    SECRETS,
+    Announce,
+    DevState,
+    Facts,
+    kept_secrets,
+    write_private,
+)
 from service.dev.supervisor import parent_to_watch
 from service.mail.transport import mail_transport
+from service.settings import Settings
+from service.storage.chosen import storage_for
 from service.web.app import API_PATH
 from service.web.metrics import Metrics
 
@@ -32,7 +44,7 @@ def serve(
     state: DevState,
     port: int,
     environment: Mapping[str, str],
-    announce: Callable[[Facts], None],
+    announce: Announce,
     signals: StopSignals,
 ) -> None:
     """Migrate, seed what is missing, and serve until a signal; raises ServiceFailed."""
@@ -47,7 +59,8 @@ def serve(
         parent = parent_to_watch()
         if parent is not None:
             loop.add_reader(parent, task.cancel)
-        await _serve(state, port, environment, announce)
+        async with storage.serving(state.data_dir, port) as storage_url:
+            await _serve(state, port, environment, lambda facts: announce(facts, storage_url))
 
     with suppress(asyncio.CancelledError), asyncio.Runner(loop_factory=uvloop.new_event_loop) as on:
         on.run(main())
@@ -57,11 +70,13 @@ async def _serve(
     state: DevState, port: int, environment: Mapping[str, str], announce: Callable[[Facts], None]
 ) -> None:
     settings = state.settings(dict(environment))
+    seeded = await _seeded(state, settings)
     service = Service(settings)
-    seeded = await _seeded(state, service)
     transport = mail_transport(settings.smtp_url)
     app = service.app(Metrics(), service.background(transport))
-    server = Server(app, address=HOST, port=port, interface=Interfaces.ASGI, log_enabled=False)
+    server = Server(
+        app, address=HOST, port=port, interface=Interfaces.ASGI, log_dictconfig=logs.GRANIAN_LOGGING
+    )
     serving = asyncio.create_task(server.serve())
     try:
         await _answers(port, serving)
@@ -75,11 +90,13 @@ async def _serve(
     raise ServiceFailed(f"the service ended by itself: see {state.data_dir}/service.log")
 
 
-async def _seeded(state: DevState, service: Service) -> Facts:
+async def _seeded(state: DevState, settings: Settings) -> Facts:
     """Answer the ids and keys of the demonstration, which the first start makes."""
     kept = kept_secrets(state.data_dir)
     if "seeded" not in kept:
-        async with service.opened():
+        # Of its own: what is opened lets its storage go at the end, and is not opened again.
+        seeding = Service(settings, storage=lambda _mode: storage_for(settings, None))
+        async with seeding.opened() as service:
             kept["seeded"] = await seed(service)
         write_private(state.data_dir / SECRETS, kept)
     return kept["seeded"]

@@ -4,9 +4,11 @@ import base64
 import json
 import os
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from service.dev import storage
 from service.settings import SERVE, Settings
 
 SECRETS = "secrets.json"
@@ -14,6 +16,9 @@ FACTS = "dev.json"
 
 Facts = dict[str, Any]
 """What dev.json holds: the addresses, ids and keys of a running dev."""
+
+Announce = Callable[[Facts, str], None]
+"""Hears the facts, and the origin of the document store."""
 
 
 class DevState(NamedTuple):
@@ -40,7 +45,8 @@ class DevState(NamedTuple):
                 "CLAIM_LEDGER_MASTER_KEYS": self.master_keys,
                 "CLAIM_LEDGER_PUBLIC_URL": self.public_url,
                 "CLAIM_LEDGER_SMTP_URL": (self.data_dir.resolve() / "mail").as_uri(),
-            },
+            }
+            | storage.settings(self.data_dir),
             require=SERVE,
         )
 

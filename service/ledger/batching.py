@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Generic, Protocol, TypeVar
 
-from service.ledger.database import DEADLINE_SECONDS, LedgerUnavailable
+from service.ledger.database import LedgerUnavailable
 from service.ledger.ledger import ATTEMPTS_MAX, AppendConflict
 
 
@@ -40,7 +40,7 @@ class Batcher(Generic[CommandT, OutcomeT]):
         *,
         batch_max: int,
         concurrency: int,
-        deadline: float = DEADLINE_SECONDS,
+        deadline: float,
     ) -> None:
         """`batch_max` commands a transaction, `concurrency` transactions at once.
 
@@ -61,18 +61,19 @@ class Batcher(Generic[CommandT, OutcomeT]):
                 still be written when a batch holds it already; the same command again will tell.
 
         """
-        future: asyncio.Future[OutcomeT] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[OutcomeT] = loop.create_future()
         self._queue.append((command, future))
         if self._idle:
             self._idle -= 1
             task = asyncio.create_task(self._work())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+        deadline = loop.call_later(self._deadline, _expire, future)  # a third of a timeout's cost
         try:
-            async with asyncio.timeout(self._deadline):
-                return await future
-        except TimeoutError as error:
-            raise LedgerUnavailable("no answer to a batch in time") from error
+            return await future
+        finally:
+            deadline.cancel()
 
     async def _work(self) -> None:
         try:
@@ -128,6 +129,10 @@ class Batcher(Generic[CommandT, OutcomeT]):
                 outcome = error
         if outcome is not None:
             _settle(future, outcome)
+
+
+def _expire(future: "asyncio.Future[OutcomeT]") -> None:
+    _settle(future, LedgerUnavailable("no answer to a batch in time"))
 
 
 def _settle(future: "asyncio.Future[OutcomeT]", outcome: OutcomeT | Exception) -> None:

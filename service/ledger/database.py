@@ -51,7 +51,7 @@ class Database:
         self._url = url
         self._role = role
         self._pool_size = pool_size
-        self._deadline = deadline
+        self.deadline_seconds = deadline
         self._pool: asyncpg.Pool | None = None
 
     async def open(self) -> None:
@@ -61,7 +61,7 @@ class Database:
             min_size=0,
             max_size=self._pool_size,
             max_inactive_connection_lifetime=300,
-            timeout=self._deadline,
+            timeout=self.deadline_seconds,
             # No session state is ever set, so there is none to reset: a round trip saved each time.
             reset=_nothing_to_reset,
             server_settings=self._session(),
@@ -72,7 +72,7 @@ class Database:
     async def connection(self, deadline: float | None = None) -> AsyncGenerator[Connection, None]:
         """Lend a connection, under one deadline for the waiting and the work alike."""
         try:
-            async with asyncio.timeout(deadline or self._deadline):
+            async with asyncio.timeout(deadline or self.deadline_seconds):
                 connection = await self.pool.acquire()
                 try:
                     yield connection

@@ -11,6 +11,7 @@ import msgspec
 
 from service.claims.wire import ClaimList, ClaimListQuery, ClaimRequest, ClaimResponse
 from service.connections.wire import ConnectRequest, ConnectResponse
+from service.documents.wire import UploadRequest, UploadResponse
 from service.onboardings.wire import OnboardingRequest, OnboardingResponse
 
 WireType = type[msgspec.Struct]
@@ -125,6 +126,27 @@ ENDPOINTS: Final = (
         successes=(Success(201, ConnectResponse, "A fresh link.", _NO_STORE),),
     ),
     Endpoint(
+        id="mint_upload_url",
+        method="post",
+        path="/documents/upload-url",
+        summary="Get a URL to upload a document to",
+        description=(
+            "Answers a URL that takes one `PUT` of a file's bytes, straight to object storage, "
+            "within 15 minutes. Send exactly the headers of `required_headers`, and no API key: "
+            "the URL is a credential. Then name `storage_path` in the `document_refs` of "
+            "`POST /claims`, with the same `entity_id` and `partner_claim_id`.\n\n"
+            "Storage answers in XML; read its `<Code>` alone. Opened in a browser the URL answers "
+            "`MalformedSecurityHeader`, as it should. A URL stores a file once: when the answer to "
+            "a `PUT` was lost and the repeat is refused, mint again and upload anew; uploads that "
+            "no claim names are removed in time.\n\n"
+            "Not idempotent: each call mints a fresh path. In test mode documents lie apart from "
+            "those of live mode."
+        ),
+        body=UploadRequest,
+        successes=(Success(201, UploadResponse, "A fresh URL.", _NO_STORE),),
+        own_errors=("entity_not_owned", "partner_disconnected", "entity_not_found"),
+    ),
+    Endpoint(
         id="create_claim",
         method="post",
         path="/claims",
@@ -135,7 +157,14 @@ ENDPOINTS: Final = (
             "Idempotent on `partner_claim_id` within the entity, for ever: a repeat answers 200 "
             "with the original `claim_id`, a null `message_id` and no `document_ids`. Messages and "
             "documents are taken from the first call alone, so send everything in it. A repeat "
-            "with another body changes nothing and says so: `Idempotent-Payload-Match: false`."
+            "with another body changes nothing and says so: `Idempotent-Payload-Match: false`.\n\n"
+            "Upload the files that `document_refs` name before this call, each with a URL of "
+            "`POST /documents/upload-url` that was minted for the same `entity_id` and "
+            "`partner_claim_id`. 400 `document_path_invalid`: a path was not minted so. 400 "
+            "`document_not_uploaded`: nothing is there yet. A `mime_type` that is not the "
+            "upload's, or a path given twice, is `validation_failed`. 503 "
+            "`document_verification_failed`: storage did not answer in time; nothing was recorded, "
+            "so send the identical request again."
         ),
         body=ClaimRequest,
         successes=(

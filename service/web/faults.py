@@ -138,6 +138,15 @@ def _(_kind: mi.BoolType, value: object, path: str) -> Iterator[Fault]:
 
 
 @_walk.register
+def _(kind: mi.LiteralType, value: object, path: str) -> Iterator[Fault]:
+    """Literals of ours are strings."""
+    if fault := _text_fault(value):
+        yield Fault(path, fault)
+    elif value not in kind.values:
+        yield Fault(path, f"expected one of {', '.join(map(str, kind.values))}")
+
+
+@_walk.register
 def _(kind: mi.IntType, value: object, path: str) -> Iterator[Fault]:
     if isinstance(value, bool) or not isinstance(value, int):
         yield Fault(path, "expected a whole number")

@@ -9,6 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 
 from service.claims.api import LIMIT_MAX
 from service.claims.events import STAGES
+from service.documents.paths import BYTES_MAX, EXTENSIONS
 from service.errors import ERRORS
 from service.sandbox import PREFIX, TRIGGERS
 from service.web.body import BODY_BYTES_MAX, BODY_SECONDS_MAX
@@ -32,7 +33,11 @@ _CHARACTERS: Final = {
     "amount": "`total_amount_for_invoice`",
 }
 _ENTRIES: Final = ("invoices", "partner_invoice_ids", "document_refs")
-_REFERENCES: Final = {"start_onboarding": "partner_user_id", "create_claim": "partner_claim_id"}
+_REFERENCES: Final = {
+    "start_onboarding": "partner_user_id",
+    "mint_upload_url": "partner_claim_id",
+    "create_claim": "partner_claim_id",
+}
 
 
 def guide(rate_limit_per_minute: int) -> str:
@@ -40,6 +45,7 @@ def guide(rate_limit_per_minute: int) -> str:
     return TEMPLATES.get_template("guide.md.j2").render(
         stages=", ".join(f"`{stage}`" for stage in STAGES),
         first_stage=STAGES[0],
+        mime_types=", ".join(f"`{mime_type}`" for mime_type in EXTENSIONS),
         limits=_limits(rate_limit_per_minute),
         triggers=[
             (
@@ -62,6 +68,8 @@ def _limits(rate_limit_per_minute: int) -> list[tuple[str, str]]:
         ("time to send a body", f"{BODY_SECONDS_MAX:.0f} seconds"),
         *((what, f"{LIMITS[name]:,} characters") for name, what in _CHARACTERS.items()),
         *((f"`{name}`", f"{LIMITS[name]:,} entries") for name in _ENTRIES),
+        ("an uploaded file", f"{BYTES_MAX:,} bytes; `max_bytes` may lower it"),
+        ("life of an upload URL", "15 minutes"),
         ("claims of a page", f"{LIMIT_MAX}; 100 unless you say"),
         ("life of a connect link", "1 hour from issue"),
     ]

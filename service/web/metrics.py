@@ -29,6 +29,11 @@ class Metrics:
             registry=self._registry,
         )
         self._of = cache(self._children)  # bounded by the routes and the table of codes
+        self._storage = Counter(
+            "claim_ledger_storage_failures",
+            "Times that object storage failed a request.",
+            registry=self._registry,
+        )
         self._degraded = self._gauge(
             "claim_ledger_rate_limit_degraded", "1 while Redis is away and limits are per process."
         )
@@ -49,6 +54,10 @@ class Metrics:
         requests, durations = self._of(route, method, status, code)
         requests.inc()
         durations.observe(seconds)
+
+    def storage_unavailable(self) -> None:
+        """Count a request that storage failed."""
+        self._storage.inc()
 
     def rate_limit_degraded(self, degraded: bool) -> None:
         """Note whether Redis is away."""

@@ -22,6 +22,8 @@ _SCHEMAS: Final = "#/components/schemas/{name}"
 _CHAPTER: Final = re.compile(r" \(contract [^)]*\)")
 """Our docstrings name chapters of a document that partners need not have."""
 
+_TAGS: Final = {"/claims": "Claims", "/documents/upload-url": "Documents"}
+
 API_CODES: Final = tuple(
     code
     for code in ERRORS
@@ -50,6 +52,7 @@ def document(base_url: str, guide: str) -> Json:
         "security": [{"apiKey": []}],
         "tags": [
             {"name": "Businesses", "description": "Onboard them, or have them connect."},
+            {"name": "Documents", "description": "Upload them before the claim that names them."},
             {"name": "Claims", "description": "Create them, list them."},
         ],
         "paths": _paths(schemas),
@@ -87,7 +90,7 @@ def _paths(schemas: Json) -> Json:
 def _operation(endpoint: Endpoint, schemas: Json) -> Json:
     operation: Json = {
         "operationId": endpoint.id,
-        "tags": ["Claims" if endpoint.path == "/claims" else "Businesses"],
+        "tags": [_TAGS.get(endpoint.path, "Businesses")],
         "summary": endpoint.summary,
         "description": endpoint.description,
     }

@@ -13,7 +13,10 @@ _STREAM = "(lpad(to_hex(:a::bigint), 16, '0') || lpad(to_hex(:b::bigint), 16, '0
 _NUMBERED = "('{}_' || lpad(:p::text, 26, '0'))"
 _PARTNER, _KEY, _ENTITY = (_NUMBERED.format(prefix) for prefix in ("ptn", "key", "ent"))
 # Ordered by time as the service's ids are, so that indexes grow at their right edge.
-_CLAIM_ID = "('clm_' || left(replace(uuidv7()::text, '-', ''), 26))"
+_CLAIM_ID = (
+    "('clm_' || lpad(to_hex((extract(epoch from clock_timestamp()) * 1000)::bigint), 12, '0')"
+    " || left(replace(gen_random_uuid()::text, '-', ''), 14))"
+)
 
 
 def script() -> str:

@@ -6,11 +6,14 @@ import pytest
 
 from service.caller import Caller
 from service.claims import decisions
+from service.claims.decisions import Upload
 from service.claims.events import (
     STAGES,
     ClaimCreated,
     ClaimReplayMismatched,
     ClaimStageChanged,
+    Document,
+    DocumentsAttached,
     FirstMessagePosted,
     fold,
 )
@@ -71,12 +74,41 @@ def test_a_message_becomes_the_first_message():
     assert outcome.message_id == "msg_1"
 
 
+UPLOADS = [
+    Upload(Document("doc_b", "path/b", "image/png", 2, 20, "crc-b"), "b.png"),
+    Upload(Document("doc_a", "path/a", "application/pdf", 1, 10, "crc-a"), "a.pdf"),
+]
+
+
 def test_documents_alone_make_a_first_message():
-    """The first message exists for documents too (contract section 1)."""
-    reference = {"storage_path": "p", "mime_type": "application/pdf", "filename": "f"}
-    events, outcome = create(document_refs=[reference])
-    assert [type(event).__name__ for event in events] == ["ClaimCreated", "FirstMessagePosted"]
-    assert outcome.message_id == "msg_1"
+    """The first message has no text then; the documents keep their order."""
+    command = decisions.create_claim(CALLER, request(), UPLOADS)
+    events, outcome = decisions.create(command, CONNECTED, KEY, "clm_1", "msg_1")
+    _, attached, posted = events
+    assert attached == DocumentsAttached(
+        claim_id="clm_1",
+        documents=[upload.document for upload in UPLOADS],
+        filenames=["b.png", "a.pdf"],
+    )
+    assert isinstance(posted, FirstMessagePosted)
+    assert (posted.message_id, posted.text) == ("msg_1", None)
+    assert (outcome.message_id, outcome.document_ids) == ("msg_1", ["doc_b", "doc_a"])
+    assert fold(events).attached == attached
+
+
+def test_references_without_uploads_attach_nothing():
+    """What was found in storage counts, not what was asked for."""
+    events, outcome = create(document_refs=[])
+    assert [type(event) for event in events] == [ClaimCreated]
+    assert outcome.document_ids == []
+
+
+def test_uploads_are_locked_with_the_connection():
+    """A sweep of them is kept out; a claim without any keeps out none."""
+    plain = decisions.create_claim(CALLER, request())
+    command = decisions.create_claim(CALLER, request(), UPLOADS)
+    assert plain.locks == (plain.connection,)
+    assert command.locks == (command.connection, command.key)
 
 
 def test_an_empty_message_is_none():

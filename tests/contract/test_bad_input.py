@@ -16,7 +16,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 JSON = {"Content-Type": "application/json"}
 NAMES = {"ClaimRequest": "create_claim", "OnboardingRequest": "start_onboarding"}
-NAMES |= {"ConnectRequest": "request_connection"}
+NAMES |= {"ConnectRequest": "request_connection", "UploadRequest": "mint_upload_url"}
 
 DEEP = 200_000
 NO_JSON = {

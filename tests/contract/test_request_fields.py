@@ -1,4 +1,4 @@
-"""The contract's tables of request fields (2.1, 2.3, 2.5), one row each."""
+"""The contract's tables of request fields (2.1, 2.3 to 2.5), one row each."""
 
 import json
 from copy import deepcopy
@@ -9,6 +9,8 @@ import pytest
 
 from service.claims.wire import ClaimRequest
 from service.connections.wire import ConnectRequest
+from service.documents.paths import BYTES_MAX, EXTENSIONS
+from service.documents.wire import UploadRequest
 from service.errors import Refusal
 from service.onboardings.wire import OnboardingRequest
 from service.web.decoding import decode
@@ -24,12 +26,14 @@ WRONG = {
         "not an RFC 3339 timestamp with an offset, such as 2026-01-31T09:30:00Z",
     ),
     "boolean": ("true", "expected true or false"),
+    "MIME type": ("text/html", f"expected one of {', '.join(sorted(EXTENSIONS))}"),
+    "whole number": (1.5, "expected a whole number"),
     "object": ([], "expected an object"),
     "array": ({}, "expected an array"),
 }
 """For each type of the tables: a value that is not of it, and what is said."""
 
-STRINGS = {"string", "string or null", "e-mail", "amount", "date", "timestamp"}
+STRINGS = {"string", "string or null", "MIME type", "e-mail", "amount", "date", "timestamp"}
 """The types that are strings on the wire."""
 
 BODIES: dict[type[msgspec.Struct], dict[str, Any]] = {
@@ -49,6 +53,13 @@ BODIES: dict[type[msgspec.Struct], dict[str, Any]] = {
         },
     },
     ConnectRequest: {"partner_user_id": "user-17", "label": "Spring campaign"},
+    UploadRequest: {
+        "entity_id": "ent_1",
+        "partner_claim_id": "case-1",
+        "filename": "invoice.pdf",
+        "mime_type": "application/pdf",
+        "max_bytes": 1000,
+    },
     ClaimRequest: {
         "entity_id": "ent_1",
         "partner_claim_id": "case-1001",
@@ -124,6 +135,10 @@ def rows() -> list[Row]:
         Row(onboarding, ("address", "second_line"), "string or null"),
         Row(connect, ("partner_user_id",), "string", True),
         Row(connect, ("label",), "string"),
+        *(Row(UploadRequest, (n,), "string", True) for n in ("entity_id", "partner_claim_id")),
+        Row(UploadRequest, ("filename",), "string", True),
+        Row(UploadRequest, ("mime_type",), "MIME type", True),
+        Row(UploadRequest, ("max_bytes",), "whole number"),
         Row(claim, ("entity_id",), "string", True),
         Row(claim, ("partner_claim_id",), "string", True),
         Row(claim, ("defendant",), "object", True),
@@ -198,7 +213,8 @@ def test_an_absent_field_is_refused_if_it_is_required(row: Row) -> None:
         assert row.errors("required") == errors_of(row, body)
     else:
         decoded = decode(json.dumps(body).encode(), "application/json", row.request)
-        assert body == msgspec.to_builtins(decoded)
+        defaults = {"max_bytes": BYTES_MAX} if row.path == ("max_bytes",) else {}
+        assert body | defaults == msgspec.to_builtins(decoded)
 
 
 @each_row

@@ -7,7 +7,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import httpx
 import pytest
 
 from service.web.app import API_PATH
+from tests.document_store import storage_settings, store_on
 from tests.world import MASTER_KEY, Partner, World
 
 SEED = 20260301
@@ -35,8 +37,15 @@ CHECKS = (
 
 
 @pytest.fixture
-def server(database_url, tmp_path) -> Iterator[str]:
-    """Answer the address of `claim-ledger serve` on this test's database."""
+async def server(database_url, tmp_path, store_credentials) -> AsyncGenerator[str, None]:
+    """Answer the address of `claim-ledger serve` on this test's database and a local store."""
+    async with store_on(tmp_path, store_credentials) as store:
+        with _serving(database_url, tmp_path, storage_settings(store)) as url:
+            yield url
+
+
+@contextmanager
+def _serving(database_url: str, tmp_path: Path, storage: dict[str, str]) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -48,7 +57,7 @@ def server(database_url, tmp_path) -> Iterator[str]:
         "SMTP_URL": (tmp_path / "mail").as_uri(),
         "RATE_LIMIT_PER_MINUTE": "1000000",
         "PORT": str(port),
-    }
+    } | storage
     environment = os.environ | {f"CLAIM_LEDGER_{name}": value for name, value in given.items()}
     with (tmp_path / "serve.log").open("wb") as log:
         process = subprocess.Popen(
@@ -128,15 +137,17 @@ async def _entities(world: World, partner: Partner, mode: str) -> list[str]:
 
 def _name_entities(document: dict[str, Any], entities: list[str]) -> None:
     """Have requests name entities that exist; any other is 404 and gets no further."""
-    claim = document["components"]["schemas"]["ClaimRequest"]["properties"]["entity_id"]
+    schemas = document["components"]["schemas"]
     listing = document["paths"]["/claims"]["get"]["parameters"][0]
     assert listing["name"] == "entity_id"
-    claim |= {"enum": entities, "examples": entities}
+    for body in ("ClaimRequest", "UploadRequest"):
+        schemas[body]["properties"]["entity_id"] |= {"enum": entities, "examples": entities}
     listing["schema"] |= {"enum": entities}
     listing["example"] = entities[0]
-    examples = document["paths"]["/claims"]["post"]["requestBody"]["content"]["application/json"]
-    for one in examples["examples"].values():
-        one["value"]["entity_id"] = entities[0]
+    for path in ("/claims", "/documents/upload-url"):
+        body = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]
+        for one in body["examples"].values():
+            one["value"]["entity_id"] = entities[0]
 
 
 def _some(document: dict[str, Any]) -> dict[str, str]:

@@ -162,7 +162,7 @@ def test_a_signal_during_the_first_start(tmp_path, step):
         until(milestones[step])
         code, said, seconds = starting.end()
     assert (code, said) == (0, "")
-    assert seconds < 4
+    assert seconds < 10  # a first initdb and migration under way, on a machine that tests too
     assert not (fresh / "dev.json").exists()
 
 
@@ -283,7 +283,7 @@ def test_a_missing_library_is_one_line(tmp_path, used):
         "#!/bin/sh\necho 'postgres: error while loading shared libraries: libxml2.so.2: "
         "cannot open shared object file: No such file or directory'\nexit 127\n"
     )
-    for path in (tmp_path, *tmp_path.parents[:2], bin_dir, script):
+    for path in (tmp_path, *tmp_path.parents[:3], bin_dir, script):
         path.chmod(0o755)
     lacking = (
         "from pathlib import Path; from service.embedded import postgres;"

@@ -10,6 +10,7 @@ import pytest
 from tests.dev_process import Dev, environment, run
 
 README = Path("README.md").read_text()
+BLOCKS = re.findall(r"```sh\n(.*?)```", README, flags=re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -21,16 +22,33 @@ def directory(tmp_path_factory):
     dev.end()
 
 
-def test_a_first_claim_in_a_minute(directory):
-    """The README's own commands create a claim and list it."""
-    (block,) = re.findall(r"```sh\n(.*?)```", README, flags=re.DOTALL)
+def answers(block: str, directory: Path) -> list[str]:
+    """Run a block; answer the JSON objects that it prints."""
     done = subprocess.run(
         ["bash", "-ec", block], capture_output=True, text=True, check=True, cwd=directory
     )
-    created, listed = re.findall(r"\{.*?\}(?=\{|\s*$)", done.stdout.replace("\n", ""))
+    return re.findall(r"\{.*?\}(?=\{|\s*$)", done.stdout.replace("\n", ""))
+
+
+def test_a_first_claim_in_a_minute(directory):
+    """The README's own commands create a claim and list it."""
+    created, listed = answers(BLOCKS[0], directory)
     claim = json.loads(created)
     assert not claim["already_existed"]
     assert [one["claim_id"] for one in json.loads(listed)["claims"]] == [claim["claim_id"]]
+
+
+def test_a_claim_with_a_document(directory):
+    """The README's own commands mint, upload real bytes and link them; an audit finds them."""
+    facts = BLOCKS[0].partition("\n")[0]
+    (created,) = answers(f"{facts}\n{BLOCKS[1]}", directory)
+    minted = json.loads((directory / "minted.json").read_text())
+    headers = [f"-H '{name}: {value}'" for name, value in minted["required_headers"].items()]
+    (document_id,) = json.loads(created)["document_ids"]
+    audit = run("documents", "verify", "--data-dir", ".claim-ledger", "--json", cwd=directory)
+    assert " ".join(headers) in BLOCKS[1]
+    assert f"/{document_id}.pdf" in minted["storage_path"]
+    assert (audit.returncode, json.loads(audit.stdout)) == (0, {"documents": 1, "findings": []})
 
 
 def test_the_teams_command_works_on_a_running_dev(directory):

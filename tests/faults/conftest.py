@@ -9,6 +9,7 @@ import pytest
 from migrations import migrate
 from service.embedded import EmbeddedPostgres, debian_bin_dir
 from service.embedded.processes import send, servers_tagged
+from service.ledger.database import DEADLINE_SECONDS
 from tests.world import Partner, World, settings_for, world_on
 
 
@@ -55,7 +56,9 @@ def faulty(request, tmp_path_factory) -> Iterator[Faulty]:
 @pytest.fixture
 async def faulty_world(faulty, tmp_path) -> AsyncGenerator[World, None]:
     """Answer a service on the server that will fail."""
-    async with world_on(settings_for(faulty.server.url, tmp_path), tmp_path) as one:
+    async with world_on(
+        settings_for(faulty.server.url, tmp_path), tmp_path, deadline_seconds=DEADLINE_SECONDS
+    ) as one:
         yield one
 
 

@@ -6,13 +6,15 @@ import psycopg
 import pytest
 
 from service.bootstrap import Service
-from tests.world import settings_for
+from tests.world import PATIENCE_SECONDS, settings_for
 
 
 @pytest.fixture
 async def service(database_url, tmp_path) -> AsyncGenerator[Service, None]:
     """Answer the parts, on a database of the test's own."""
-    async with Service(settings_for(database_url, tmp_path)).opened() as one:
+    async with Service(
+        settings_for(database_url, tmp_path), deadline_seconds=PATIENCE_SECONDS
+    ).opened() as one:
         yield one
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from service.catalogue import ACCOUNTS, PARTNER_LEDGER
+from service.claims.events import Document
 from service.ledger.events import Cause, Event, Meta
 
 AT = datetime(2026, 3, 1, 10, 15, 30, 123000, tzinfo=UTC)
@@ -19,6 +20,8 @@ EVENTS: Sequence[type[Event]] = [*ACCOUNTS.values(), *PARTNER_LEDGER.values()]
 _VALUES: dict[str, Any] = {
     "details": {"defendant": {"name": CANARY, "address": {"postcode": CANARY}}},
     "partner_invoice_ids": ["INV-1", "INV-2"],
+    "documents": [Document("doc_1", "entities/a.pdf", "application/pdf", 1, 2**60, "AAAAAA==")],
+    "filenames": [f"{CANARY}.pdf", "b.pdf"],
     "expires_at": AT,
     "secret_hash": b"\0\xff",
     "token_hash": b"\0\xfe",

@@ -55,7 +55,7 @@ async def submitted(batcher, commands):
 
 def batcher_of(runs, **more):
     """Answer a batcher with one transaction at a time, unless said otherwise."""
-    return Batcher(runs, **{"batch_max": 4, "concurrency": 1} | more)
+    return Batcher(runs, **{"batch_max": 4, "concurrency": 1, "deadline": 1.8} | more)
 
 
 def raise_for(error, *, times=10**6, when=lambda _commands: True):

@@ -123,21 +123,23 @@ async def test_no_claim_follows_its_disconnection(two_worlds):
     partners = [partner, Partner(second, partner.partner_id, partner.keys)]
     entity_id = await partner.connected_entity()
     codes: Counter[str] = Counter()
-    for number in range(150):
+    rounds = 0
+    # A busy machine mixes them unevenly: go on until both have happened often enough.
+    while rounds < 150 or min(codes["created"], codes["partner_disconnected"]) <= 100:
+        assert rounds < 1000, f"{codes}"
+        number, rounds = rounds, rounds + 1
         claims = [_claim(partners[n % 2], entity_id, f"{number}-{n}", draw) for n in range(6)]
         *made, _ = await asyncio.gather(*claims, _disconnect(partner, entity_id, draw))
         claim = _claim(partners[1], entity_id, f"{number}-r", draw)
         again, _ = await asyncio.gather(claim, partner.connect(entity_id))
         codes.update([*made, again])
-    assert codes["created"] > 100
-    assert codes["partner_disconnected"] > 100
-    assert codes["created"] + codes["partner_disconnected"] == 150 * 7
+    assert codes["created"] + codes["partner_disconnected"] == rounds * 7
     sequencer = Sequencer(world.service.modes["live"].ledger.database)
     while (await sequencer.lag()).waiting:
         await sequencer.step()
     for order in ("e.append_id", "l.position"):
         rows = await rows_of(world.service, ORDERED.format(order=order))
-        assert len(rows) == codes["created"] + 301
+        assert len(rows) == codes["created"] + 2 * rounds + 1
         _check_connected(row["topic"] for row in rows)
 
 

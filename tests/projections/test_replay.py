@@ -10,9 +10,13 @@ from service.bootstrap import Service
 from service.errors import Refusal
 from service.ledger.sequencer import Sequencer
 from service.onboardings.commands import PURPOSE
+from tests.document_store import Documents, documents_on, reference_to
 from tests.world import STAFF, Partner, World, settings_for
 
-PARTNER_TABLES = ("entities", "connections", "onboardings", "connect_links", "claim_list")
+PARTNER_TABLES = (
+    *("entities", "connections", "onboardings", "connect_links", "claim_list"),
+    "claim_documents",
+)
 TABLES = [
     *(f"accounts.{table}" for table in ("partners", "api_keys")),
     *(f"{mode}.{table}" for mode in ("live", "test") for table in PARTNER_TABLES),
@@ -28,8 +32,9 @@ STAGES = ("negotiation", "proceedings", "judgment", "settled", "triage")
 class History:
     """People who do things in a random order, refusals included."""
 
-    def __init__(self, world: World, seed: int) -> None:
-        self.world = world
+    def __init__(self, documents: Documents, seed: int) -> None:
+        self.documents = documents
+        self.world: World = documents.world
         self.draw = random.Random(seed)  # noqa: S311 - a seed, so that a failure comes again
         self.partners: list[Partner] = []
         self.entities: list[str] = []
@@ -43,6 +48,7 @@ class History:
         acts: list[Callable] = [
             *(self.claim, self.move, self.move, self.connect, self.disconnect, self.settings),
             *(self.onboard, self.complete, self.decline, self.revoke_key, self.sandbox_claim),
+            self.claim_with_documents,
         ]
         for _ in range(steps):
             try:
@@ -56,6 +62,22 @@ class History:
         answer = await self._partner.claim(self._entity, f"case-{self.draw.randrange(30)}")
         if answer.status_code == 201:
             self.claims.append(answer.json()["claim_id"])
+
+    async def claim_with_documents(self) -> None:
+        """Upload, and create a claim with it, in either mode."""
+        mode, partner, entity_id = self.draw.choice(["live", "test"]), self._partner, self._entity
+        if mode == "test":
+            ids = await self.world.service.sandbox.ensure(partner.partner_id)
+            entity_id = ids.connected_entity_id
+        reference = f"with-{self.draw.randrange(30)}"
+        refs = []
+        for _ in range(self.draw.randrange(1, 4)):
+            minted = await self.documents.mint(partner, entity_id, reference, mode=mode)
+            if minted.status_code != 201:
+                return
+            await self.documents.put(minted)
+            refs.append(reference_to(minted))
+        await partner.claim(entity_id, reference, document_refs=refs, mode=mode)
 
     async def sandbox_claim(self) -> None:
         """Create a claim and a link in test mode."""
@@ -129,10 +151,11 @@ class History:
 
 @pytest.mark.parametrize("events_at_once", [10**6, 1], ids=["all at once", "one by one"])
 async def test_replaying_the_log_makes_the_same_rows(
-    world, database_url, scratch_url, tmp_path, events_at_once
+    documents, database_url, scratch_url, tmp_path, events_at_once
 ):
     """After a random history, each table made from the log alone equals the live one."""
-    await History(world, seed=20260301).run(250)
+    world = documents.world
+    await History(documents, seed=20260301).run(250)
     async with Service(settings_for(scratch_url, tmp_path)).opened() as scratch:
         for source, target in zip(world.service.ledgers, scratch.ledgers, strict=True):
             await _number(source)
@@ -141,6 +164,13 @@ async def test_replaying_the_log_makes_the_same_rows(
     assert all(live[table] for table in TABLES)
     for table in TABLES:
         assert replayed[table] == live[table], table
+
+
+@pytest.fixture
+async def documents(database_url, tmp_path, store_credentials):
+    """Answer a running service with a document store."""
+    async with documents_on(database_url, tmp_path, store_credentials) as one:
+        yield one
 
 
 @pytest.fixture

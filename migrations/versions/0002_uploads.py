@@ -1,0 +1,11 @@
+"""Documents: the uploads that were minted."""
+
+from migrations.apply import PARTNER_LEDGERS, run
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    """Create the table of uploads in the ledgers of partners."""
+    run("0002_uploads.sql", PARTNER_LEDGERS)

@@ -1,0 +1,25 @@
+"""The documents of claims, all of them, a page at a time."""
+
+from collections.abc import AsyncIterator
+
+from service.ledger.database import Database, Row
+from service.ledger.sql import Sql
+
+PAGE = 1000
+
+_AFTER = Sql("projections.claim_documents", "after")
+
+
+class ClaimDocumentsReader:
+    """Reads `claim_documents` of one ledger."""
+
+    def __init__(self, database: Database) -> None:
+        """`database` is that of the ledger live or test."""
+        self._database = database
+
+    async def pages(self) -> AsyncIterator[list[Row]]:
+        """Answer every linked document by its path, in pages of at most 1,000."""
+        last = ""
+        while rows := await self._database.fetch(_AFTER, last, PAGE):
+            yield rows
+            last = rows[-1]["storage_path"]

@@ -1,0 +1,135 @@
+"""Minting upload URLs, and checking the uploads that a claim refers to."""
+
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+import structlog
+
+from projections.connections.reader import ConnectionsReader, access_from
+from service.caller import Caller
+from service.claims.decisions import Upload
+from service.claims.events import claim_stream
+from service.claims.wire import ClaimRequest
+from service.clock import Clock
+from service.documents import decisions, paths
+from service.documents.wire import UploadRequest
+from service.errors import Refusal
+from service.ids import NewId
+from service.ledger.database import Database
+from service.ledger.sql import Sql
+from service.sandbox import refuse_trigger
+from service.secrets import SecretsStore
+from service.storage.chosen import Storage
+from service.storage.port import SignedUpload, StorageUnavailable
+
+RETRY_AFTER_SECONDS = 2
+
+_MINT = Sql("service.documents", "mint")
+_CONTEXT = Sql("service.documents", "context")
+
+log = structlog.get_logger()
+
+
+class StorageFailures:
+    """Counts the times that storage failed us; whoever keeps metrics listens."""
+
+    def __init__(self) -> None:
+        """Nobody listens yet."""
+        self.on_failure: Callable[[], None] | None = None
+
+    def note(self) -> None:
+        """Count one."""
+        if self.on_failure is not None:
+            self.on_failure()
+
+
+class DocumentCommands:
+    """Documents of one mode: its ledger's table of uploads, its bucket."""
+
+    def __init__(
+        self,
+        database: Database,
+        access: ConnectionsReader,
+        secrets: SecretsStore,
+        storage: Storage,
+        clock: Clock,
+        new_id: NewId,
+        failures: StorageFailures,
+    ) -> None:
+        """Take the parts that the bootstrap chose."""
+        self._database = database
+        self._access = access
+        self._secrets = secrets
+        self._storage = storage
+        self._clock = clock
+        self._new_id = new_id
+        self._failures = failures
+
+    async def mint(self, caller: Caller, request: UploadRequest) -> tuple[str, SignedUpload]:
+        """Mint a path and a signed URL for one upload (contract 4.3).
+
+        Refuses with `entity_not_found`, `entity_not_owned`, `partner_disconnected`, or
+        `service_unavailable` when nothing can be signed.
+        """
+        access = await self._access.access(caller.partner_id, request.entity_id)
+        access.check_write()
+        refuse_trigger(caller.mode, "mint_upload_url", request.partner_claim_id)
+        key = await self._claim_key(caller, request.partner_claim_id)
+        now = self._clock()
+        document_id = self._new_id("doc", now)
+        path = paths.storage_path(request.entity_id, key, document_id, request.mime_type)
+        try:
+            upload = await self._storage.signer.sign(path, request.mime_type, request.max_bytes)
+        except StorageUnavailable as error:
+            self._alarm(error)
+            raise Refusal("service_unavailable", retry_after_seconds=RETRY_AFTER_SECONDS) from error
+        stream = _stream(caller, request.entity_id, request.partner_claim_id)
+        await self._database.fetch(_MINT, path, stream, request.mime_type, request.max_bytes, now)
+        return path, upload
+
+    async def check(self, caller: Caller, request: ClaimRequest) -> Sequence[Upload]:
+        """Answer the uploads that a claim refers to, as they are in storage now (contract 4.4).
+
+        Nothing is checked for a replay: it links nothing. Refuses with the codes of access,
+        `document_path_invalid`, `document_not_uploaded`, `validation_failed`, or
+        `document_verification_failed`.
+        """
+        asked = [
+            (one.storage_path, one.mime_type, one.filename) for one in request.document_refs or []
+        ]
+        if not asked:
+            return []
+        stream = _stream(caller, request.entity_id, request.partner_claim_id)
+        row = await self._database.fetchrow(
+            _CONTEXT,
+            caller.partner_id,
+            request.entity_id,
+            stream,
+            [path for path, _, _ in asked],
+        )
+        access_from(row).check_write()
+        if row is None or row["made"]:
+            return []
+        key = await self._claim_key(caller, request.partner_claim_id)
+        references = paths.references(asked, request.entity_id, key)
+        if len(set(row["minted"])) != len(references):
+            raise Refusal("document_path_invalid")
+        try:
+            stored = await self._storage.store.under(paths.prefix(request.entity_id, key))
+        except StorageUnavailable as error:
+            self._alarm(error)
+            raise Refusal(
+                "document_verification_failed", retry_after_seconds=RETRY_AFTER_SECONDS
+            ) from error
+        return decisions.uploads(references, stored)
+
+    async def _claim_key(self, caller: Caller, partner_claim_id: str) -> str:
+        return (await self._secrets.get()).claim_key(caller.partner_id, partner_claim_id)
+
+    def _alarm(self, error: StorageUnavailable) -> None:
+        log.error("storage unavailable", error_type=type(error.__cause__ or error).__name__)
+        self._failures.note()
+
+
+def _stream(caller: Caller, entity_id: str, partner_claim_id: str) -> UUID:
+    return claim_stream(caller.mode, caller.epoch, caller.partner_id, entity_id, partner_claim_id)

@@ -1,0 +1,41 @@
+"""Which uploads a claim may refer to. Pure: references and stored objects in, documents out."""
+
+from collections.abc import Mapping, Sequence
+
+from service.claims.decisions import Upload
+from service.claims.events import Document
+from service.documents.paths import Reference
+from service.errors import Refusal
+from service.storage.port import StoredObject
+
+
+def uploads(references: Sequence[Reference], stored: Mapping[str, StoredObject]) -> list[Upload]:
+    """Answer each reference with what is stored there.
+
+    Refuses with `document_not_uploaded` for a missing object, and with `validation_failed` where
+    the MIME type is not the one that was uploaded (readings).
+    """
+    if any(reference.storage_path not in stored for reference in references):
+        raise Refusal("document_not_uploaded")
+    faults = [
+        f"[{number}].mime_type: the file was uploaded as {stored[one.storage_path].content_type}"
+        for number, one in enumerate(references)
+        if stored[one.storage_path].content_type != one.mime_type
+    ]
+    if faults:
+        raise Refusal("validation_failed", field_errors={"document_refs": faults})
+    return [
+        Upload(_document(reference, stored[reference.storage_path]), reference.filename)
+        for reference in references
+    ]
+
+
+def _document(reference: Reference, found: StoredObject) -> Document:
+    return Document(
+        document_id=reference.document_id,
+        storage_path=reference.storage_path,
+        mime_type=reference.mime_type,
+        size=found.size,
+        generation=found.generation,
+        crc32c=found.crc32c,
+    )

@@ -1,0 +1,93 @@
+"""Where a document lies: paths that we mint, and no others (contract 2.4, 4.4). Pure."""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from service.errors import Refusal
+
+EXTENSIONS: Final = {
+    "application/pdf": "pdf",
+    "image/jpeg": "jpg",
+    "image/png": "png",
+    "image/heic": "heic",
+    "image/heif": "heif",
+    "image/webp": "webp",
+    "image/tiff": "tiff",
+    "image/gif": "gif",
+    "application/msword": "doc",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
+}
+"""The ten MIME types of contract 2.4, and the extension that a path gets for each."""
+
+BYTES_MAX: Final = 52_428_800
+"""50 MB (contract section 8)."""
+
+_NAME: Final = re.compile(
+    r"(doc_[0-9a-hjkmnp-tv-z]{26})\.(" + "|".join(EXTENSIONS.values()) + ")", re.ASCII
+)
+_SEPARATORS: Final = frozenset('/\\:*?"<>|')
+
+
+class Reference(NamedTuple):
+    """A `document_refs` entry whose path is one that we could have minted for this claim."""
+
+    document_id: str
+    storage_path: str
+    mime_type: str
+    filename: str
+
+
+def prefix(entity_id: str, claim_key: str) -> str:
+    """Answer what every path of one claim's documents begins with."""
+    return f"entities/{entity_id}/claims/{claim_key}/documents/"
+
+
+def storage_path(entity_id: str, claim_key: str, document_id: str, mime_type: str) -> str:
+    """Answer the path of a new document; its name is generated, its extension the MIME type's."""
+    return f"{prefix(entity_id, claim_key)}{document_id}.{EXTENSIONS[mime_type]}"
+
+
+def document_id_of(path: str, entity_id: str, claim_key: str) -> str:
+    """Answer the document's id; refuses a path that this claim cannot have.
+
+    The whole path is matched, byte for byte: no `..`, no escape, no sibling whose prefix is alike.
+    """
+    under = prefix(entity_id, claim_key)
+    match = _NAME.fullmatch(path.removeprefix(under)) if path.startswith(under) else None
+    if match is None:
+        raise Refusal("document_path_invalid")
+    return match[1]
+
+
+def references(
+    asked: Sequence[tuple[str, str, str]], entity_id: str, claim_key: str
+) -> list[Reference]:
+    """Answer (path, MIME type, filename) triples as references; refuses a path given twice."""
+    seen: dict[str, int] = {}
+    faults: list[str] = []
+    for number, (path, _, _) in enumerate(asked):
+        if seen.setdefault(path, number) != number:
+            faults.append(f"[{number}].storage_path: given more than once")
+    if faults:
+        raise Refusal("validation_failed", field_errors={"document_refs": faults})
+    return [
+        Reference(document_id_of(path, entity_id, claim_key), path, mime_type, shown(filename))
+        for path, mime_type, filename in asked
+    ]
+
+
+def shown(filename: str) -> str:
+    """Answer a filename fit to be shown: it names no path, and is never part of one.
+
+    Separators and control characters become `_`; what has no name left is `document`. Its length
+    is the wire's to limit.
+    """
+    safe = "".join(
+        "_"
+        if mark in _SEPARATORS or unicodedata.category(mark) in {"Cc", "Cf", "Zl", "Zp"}
+        else mark
+        for mark in filename
+    ).strip()
+    return safe if safe.strip(".") else "document"

@@ -1,0 +1,88 @@
+"""Removing uploads that no claim refers to, from the table of uploads and from the bucket.
+
+Three steps for each, so that a sweep may end anywhere and nothing is lost or left for ever:
+1. under the claim's lock, the upload is marked, unless a claim refers to it by now;
+2. its object is removed;
+3. its row is removed. The next sweep takes up whatever is marked and still has a row.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from service.ledger.database import Row
+from service.ledger.ledger import Ledger
+from service.ledger.sql import Sql
+from service.storage.port import ObjectStore, StoredObject
+
+PAGE: Final = 500
+AT_ONCE: Final = 4
+"""Uploads under way at once: as many as a ledger's pool has connections by default."""
+
+_ORPHANS = Sql("service.documents", "orphans")
+_ORPHANS_COUNT = Sql("service.documents", "orphans_count")
+_FORGET = Sql("service.documents", "forget")
+_FORGOTTEN = Sql("service.documents", "forgotten")
+
+
+class Swept(NamedTuple):
+    """What happened to one upload, or would; `found` is its object, if it ever came."""
+
+    is_gone: bool
+    found: StoredObject | None
+
+
+class Sweep:
+    """A sweep of one mode, of uploads minted before a moment."""
+
+    def __init__(
+        self, ledger: Ledger, store: ObjectStore, before: datetime, *, dry_run: bool
+    ) -> None:
+        """`before` is at least an hour ago: no upload may be under way with a URL that old."""
+        self._ledger = ledger
+        self._store = store
+        self._before = before
+        self._dry_run = dry_run
+
+    async def count(self) -> int:
+        """Answer how many uploads there are to look at."""
+        row = await self._ledger.database.fetchrow(_ORPHANS_COUNT, self._before)
+        return row["orphans"] if row is not None else 0
+
+    async def run(self, advance: Callable[[int], object]) -> list[Swept]:
+        """Sweep; `advance` hears of every few uploads. Raises StorageUnavailable."""
+        swept: list[Swept] = []
+        async for page in self._pages():
+            for first in range(0, len(page), AT_ONCE):
+                few = page[first : first + AT_ONCE]
+                swept += await asyncio.gather(*map(self._one, few))
+                advance(len(few))
+        return swept
+
+    async def _pages(self) -> AsyncIterator[list[Row]]:
+        last = ""
+        while page := await self._ledger.database.fetch(_ORPHANS, self._before, last, PAGE):
+            yield page
+            last = page[-1]["storage_path"]
+
+    async def _one(self, upload: Row) -> Swept:
+        path = upload["storage_path"]
+        if not self._dry_run and not await self._forget(upload):
+            return Swept(is_gone=False, found=None)
+        found = (await self._store.under(path)).get(path)
+        if self._dry_run:
+            return Swept(is_gone=True, found=found)
+        is_gone = found is None or await self._store.delete(path, found.generation)
+        if is_gone:
+            await self._ledger.database.fetch(_FORGOTTEN, path)
+        return Swept(is_gone, found)
+
+    async def _forget(self, upload: Row) -> bool:
+        """Mark an upload unless a claim refers to it by now."""
+        async with self._ledger.transaction() as transaction:
+            # Whoever makes a claim with documents holds this lock too, shared: either that claim
+            # is there when we look, or our mark is when it looks.
+            await transaction.lock(upload["claim_stream"])
+            now = await transaction.now()
+            return await transaction.fetchrow(_FORGET, upload["storage_path"], now) is not None

@@ -1,0 +1,51 @@
+"""Auditing linked documents: each has to be what it was when a claim was linked to it."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Literal, NamedTuple
+
+from projections.claim_documents.reader import ClaimDocumentsReader
+from service.ledger.database import Row
+from service.storage.port import ObjectStore, StoredObject
+
+ALL = "entities/"
+"""What the path of every document begins with."""
+
+
+class Checked(NamedTuple):
+    """A linked document, and what is wrong with it, if anything."""
+
+    document: Row
+    fault: Literal["missing", "changed"] | None
+
+
+async def verify(documents: ClaimDocumentsReader, store: ObjectStore) -> AsyncIterator[Checked]:
+    """Hold every linked document of a mode against the bucket; raises StorageUnavailable.
+
+    Both are read in the order of their names, side by side, so any number fits in memory.
+    """
+    objects, found = store.each(ALL), None
+    async for page in documents.pages():
+        for row in page:
+            while found is None or found.name < row["storage_path"]:
+                found = await anext(objects, None)
+                if found is None:
+                    break
+            yield Checked(row, await _fault(row, found, store))
+
+
+async def _fault(
+    row: Row, found: StoredObject | None, store: ObjectStore
+) -> Literal["missing", "changed"] | None:
+    path = row["storage_path"]
+    if found is not None and _is_as_linked(row, found):
+        return None
+    # The listing's page may be older than the link: only what is asked for now counts.
+    now: Mapping[str, StoredObject] = await store.under(path)
+    if path not in now:
+        return "missing"
+    return None if _is_as_linked(row, now[path]) else "changed"
+
+
+def _is_as_linked(row: Row, found: StoredObject) -> bool:
+    linked = (row["storage_path"], row["generation"], row["crc32c"], row["size"])
+    return linked == (found.name, found.generation, found.crc32c, found.size)

@@ -1,0 +1,1 @@
+"""Where uploaded documents are kept: signing uploads, and the local store of development."""

@@ -1,0 +1,170 @@
+"""Checking a bucket as an operator needs it: what is wrong, in words, and a proof by a round trip.
+
+Nothing here is an exception but what is a fault of ours: each finding is a row of the answer.
+"""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from typing import Final, Literal, NamedTuple
+
+import requests
+from google.auth.exceptions import GoogleAuthError
+
+from service.settings import Settings
+from service.storage.chosen import Storage, storage_for
+from service.storage.google import GoogleObjectStore
+from service.storage.port import SignedUpload, StorageUnavailable
+
+PREFIX: Final = "claim-ledger-check/"
+"""Apart from where documents are."""
+PUT_SECONDS_MAX: Final = 10.0
+
+_CONTENT: Final = b"claim-ledger storage check\n"
+_TYPE: Final = "application/pdf"
+_LIST: Final = "storage.objects.list"
+_DELETE: Final = "storage.objects.delete"
+_BUCKET: Final = "storage.buckets.get"
+
+_CREDENTIALS: Final = "the credentials are refused: is the key deleted, the account disabled?"
+_WORDS: Final = {
+    "NotFound": "there is no bucket of this name",
+    "Forbidden": "the account may not do this: grant it the role on the bucket",
+    "Unauthorized": _CREDENTIALS,
+    "RefreshError": _CREDENTIALS,
+    "TransportError": "the store cannot be reached",
+    "ConnectionError": "the store cannot be reached",
+    "CallFailed": "the store cannot be reached",
+    "TimeoutError": "the store does not answer in time",
+    "ConnectTimeout": "the store does not answer in time",
+    "ReadTimeout": "the store does not answer in time",
+}
+"""What an operator can mend, by the class of the client's error."""
+
+
+class Row(NamedTuple):
+    """One thing that was checked. A note is well, and worth knowing."""
+
+    check: str
+    result: Literal["ok", "note", "failed"]
+    detail: str
+
+
+async def check(settings: Settings, bucket: str | None) -> list[Row]:
+    """Check one mode's bucket; the first failure ends it, because what follows needs it."""
+    if bucket is None:
+        return [Row("settings", "failed", "no bucket is set: documents are unavailable")]
+    try:
+        storage = storage_for(settings, bucket)
+    except (GoogleAuthError, OSError, ValueError, KeyError) as error:
+        return [Row("credentials", "failed", f"cannot be used: {_text(error)}")]
+    rows: list[Row] = []
+    try:
+        async for row in _checked(storage, bucket):
+            rows.append(row)
+            if row.result == "failed":
+                break
+    finally:
+        storage.close()
+    return rows
+
+
+async def _checked(storage: Storage, bucket: str) -> AsyncIterator[Row]:
+    granted = {_LIST, _DELETE}
+    if isinstance(storage.store, GoogleObjectStore):
+        try:
+            granted = await storage.store.granted([_LIST, _DELETE, _BUCKET])
+        except StorageUnavailable as error:
+            yield Row("bucket", "failed", f"{bucket}: {words(error)}")
+            return
+        yield Row("bucket", "ok", bucket)
+        yield _roles(granted)
+        if _BUCKET in granted:
+            yield await _cors(storage.store)
+    async for row in _round_trip(storage, can_delete=_DELETE in granted):
+        yield row
+
+
+def _roles(granted: set[str]) -> Row:
+    if _LIST not in granted:
+        detail = f"{_LIST} is missing: grant roles/storage.objectViewer on the bucket"
+        return Row("roles", "failed", detail)
+    if _DELETE not in granted:
+        return Row("roles", "note", f"without {_DELETE} `documents sweep` cannot remove objects")
+    return Row("roles", "ok", "may list and delete")
+
+
+async def _cors(store: GoogleObjectStore) -> Row:
+    try:
+        rules = await store.cors()
+    except StorageUnavailable as error:
+        return Row("cors", "failed", words(error))
+    if not rules:
+        return Row("cors", "ok", "none: servers may upload, browsers may not")
+    if any("PUT" in rule.get("method", ()) for rule in rules):
+        return Row("cors", "note", "browsers of the origins in the bucket's rules may upload")
+    return Row("cors", "note", "no rule of the bucket allows PUT: browsers cannot upload")
+
+
+async def _round_trip(storage: Storage, *, can_delete: bool) -> AsyncIterator[Row]:
+    """Sign, upload, upload again, list, delete."""
+    name = f"{PREFIX}{secrets.token_hex(16)}.pdf"
+    try:
+        signed = await storage.signer.sign(name, _TYPE, len(_CONTENT))
+    except StorageUnavailable as error:
+        yield Row("signing", "failed", words(error))
+        return
+    yield Row("signing", "ok", "a URL for a PUT, valid for 15 minutes")
+    answer = await asyncio.to_thread(_put, signed)
+    yield Row("upload", "ok" if answer == "200" else "failed", f"a signed PUT: {answer}")
+    if await asyncio.to_thread(_put, signed) == "200":
+        yield Row("overwriting", "note", _OVERWRITES)
+    else:
+        yield Row("overwriting", "ok", "a second PUT to the same URL is refused")
+    yield await _found(storage, name, can_delete=can_delete)
+
+
+_OVERWRITES: Final = (
+    "a second PUT replaces the first for 15 minutes, because the signer may delete: sign with an "
+    "account that has roles/storage.objectCreator alone"
+)
+
+
+async def _found(storage: Storage, name: str, *, can_delete: bool) -> Row:
+    try:
+        found = (await storage.store.under(name)).get(name)
+        if found is None or (found.size, found.content_type) != (len(_CONTENT), _TYPE):
+            return Row("round trip", "failed", f"what was uploaded is not listed: {name}")
+        if not can_delete:
+            return Row("round trip", "note", f"uploaded and listed; stays in the bucket: {name}")
+        await storage.store.delete(name, found.generation)
+    except StorageUnavailable as error:
+        return Row("round trip", "failed", f"{name}: {words(error)}")
+    return Row("round trip", "ok", "uploaded, listed and deleted")
+
+
+def _put(signed: SignedUpload) -> str:
+    """Answer `200`, or what the store says against it."""
+    try:
+        answer = requests.put(
+            signed.url, _CONTENT, headers=dict(signed.required_headers), timeout=PUT_SECONDS_MAX
+        )
+    except requests.RequestException as error:
+        return words(error)
+    code = answer.text.partition("<Code>")[2].partition("</Code>")[0]
+    return f"{answer.status_code} {code}".strip()
+
+
+def words(error: Exception) -> str:
+    """Answer for a person why the store did not do what it was asked."""
+    cause: BaseException | None = error
+    while cause is not None:
+        for kind in type(cause).__mro__:
+            if kind.__name__ in _WORDS:
+                return _WORDS[kind.__name__]
+        cause = cause.__cause__ or cause.__context__
+    return _text(error)
+
+
+def _text(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"

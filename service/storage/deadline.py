@@ -1,0 +1,174 @@
+"""HTTP calls of Google's libraries that end when we say so, in whatever they are waiting.
+
+Timeouts of `requests` count from one received byte to the next: a server that drips holds a thread
+for minutes. Here another thread cuts the connections, and the call ends at once. What remains
+uncut is a name look-up under way, which the resolver's own timeout ends.
+"""
+
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Any
+
+import requests
+from google.auth.transport import Request as AuthRequest
+from google.auth.transport import Response as AuthResponse
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+
+
+class CallFailed(Exception):
+    """A call failed. No error of the libraries' own, which they would retry, with sleeps."""
+
+
+class Connections:
+    """The open connections of one session, which any thread may cut."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sockets: dict[HTTPConnection, socket.socket] = {}
+        self._is_cut = False
+
+    def add(self, owner: HTTPConnection, connection: socket.socket) -> None:
+        """Keep a connection in place of its owner's last; raises CallFailed after the cut.
+
+        A duplicate of the descriptor, because TLS takes the first one over before it shakes hands.
+        """
+        with self._lock:
+            if self._is_cut:
+                connection.close()
+                raise CallFailed("cut")
+            last = self._sockets.pop(owner, None)
+            if last is not None:
+                last.close()
+            self._sockets[owner] = connection.dup()
+
+    def tidy(self) -> None:
+        """Let go of what the server or the pool has closed, between calls.
+
+        Not sooner: a closed connection's answer may still be read, and has to be cut then.
+        """
+        with self._lock:
+            for owner in [one for one in self._sockets if one.sock is None]:
+                self._sockets.pop(owner).close()
+
+    def cut(self) -> None:
+        """End every connection, for whoever reads or writes it, and allow no other."""
+        with self._lock:
+            self._is_cut = True
+            for connection in self._sockets.values():
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+                connection.close()
+            self._sockets.clear()
+
+
+class CuttableAdapter(HTTPAdapter):
+    """An adapter for `requests` (and `AuthorizedSession`) whose connections can be cut."""
+
+    def __init__(self) -> None:
+        self.connections = Connections()
+        super().__init__(max_retries=0)
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - theirs
+        """Make the pools with connections that can be cut."""
+        super().init_poolmanager(*args, **kwargs)  # pyright: ignore[reportUnknownArgumentType]
+        self.poolmanager.pool_classes_by_scheme = _pools(self.connections)
+
+
+class CuttableSession(requests.Session):
+    """A session of one call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._adapter = CuttableAdapter()
+        self.mount("https://", self._adapter)
+        self.mount("http://", self._adapter)
+
+    def cut(self) -> None:
+        """End what is under way, from any thread."""
+        self._adapter.connections.cut()
+
+    def close(self) -> None:
+        """Let the connections go."""
+        super().close()
+        self.cut()
+
+
+class IamTransport(AuthRequest):
+    """The transport of google-auth under one deadline over all of its calls."""
+
+    def __init__(self, session: requests.Session, seconds_max: float) -> None:
+        """Start the clock."""
+        self._session = session
+        self._ends_at = time.monotonic() + seconds_max
+
+    def __call__(
+        self,
+        url: str,
+        method: str = "GET",
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        **_kwargs: object,
+    ) -> AuthResponse:
+        """Make one call; a server's fault is CallFailed too, so that nobody sleeps and retries."""
+        left = self._ends_at - time.monotonic()
+        if left <= 0:
+            raise CallFailed("the deadline has passed")
+        try:
+            response = self._session.request(
+                method, url, data=body, headers=headers, timeout=min(left, timeout or left)
+            )
+        except (requests.RequestException, OSError) as error:
+            raise CallFailed(type(error).__name__) from error
+        if response.status_code == HTTPStatus.TOO_MANY_REQUESTS or response.status_code >= (
+            HTTPStatus.INTERNAL_SERVER_ERROR
+        ):
+            raise CallFailed(f"status {response.status_code}")
+        return _Response(response)
+
+
+class _Response(AuthResponse):
+    def __init__(self, response: requests.Response) -> None:
+        self._response = response
+
+    @property
+    def status(self) -> int:
+        return self._response.status_code
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._response.headers
+
+    @property
+    def data(self) -> bytes:
+        return self._response.content
+
+
+def _pools(connections: Connections) -> dict[str, type[HTTPConnectionPool]]:
+    """Answer urllib3's pools with connections that tell `connections` of themselves."""
+
+    class Http(HTTPConnection):
+        def _new_conn(self) -> socket.socket:
+            connection = super()._new_conn()
+            connections.add(self, connection)
+            return connection
+
+    class Https(HTTPSConnection):
+        def _new_conn(self) -> socket.socket:
+            connection = super()._new_conn()
+            connections.add(self, connection)
+            return connection
+
+    class HttpPool(HTTPConnectionPool):
+        ConnectionCls = Http  # pyright: ignore[reportAssignmentType] - as urllib3's own
+
+    class HttpsPool(HTTPSConnectionPool):
+        ConnectionCls = Https  # pyright: ignore[reportAssignmentType] - as above
+
+    return {"http": HttpPool, "https": HttpsPool}

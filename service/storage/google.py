@@ -1,0 +1,183 @@
+"""Reading a bucket through google-cloud-storage: in the cloud, or in the local store."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, NamedTuple, TypeVar
+
+from google.api_core.exceptions import GoogleAPIError, NotFound, PreconditionFailed
+from google.auth.credentials import Credentials
+from google.auth.exceptions import GoogleAuthError
+from google.auth.transport.requests import AuthorizedSession, Request
+from google.cloud.storage import Client
+from requests import RequestException, Session
+
+from service.storage.deadline import CallFailed, CuttableAdapter
+from service.storage.port import StorageUnavailable, StoredObject
+
+DEADLINE_SECONDS: Final = 3.0
+"""For one check of a claim's documents, all pages together."""
+PAGE_SECONDS_MAX: Final = 30.0
+"""For a page of an audit or a sweep, which nobody waits for in a request."""
+THREADS: Final = 8
+_ONE_TRY: Final[dict[str, Any]] = {"timeout": (1.5, 3.0), "retry": None}
+"""Seconds of connecting and of each read, below what the deadline bounds in all; the client's own
+retries would outlast every deadline."""
+_FIELDS: Final = "items(name,size,contentType,generation,crc32c),nextPageToken"
+_FAULTS: Final = (
+    CallFailed,
+    GoogleAPIError,
+    GoogleAuthError,
+    RequestException,
+    OSError,
+    ValueError,
+    # An answer of another shape than the client expects.
+    AttributeError,
+    KeyError,
+    TypeError,
+)
+
+T = TypeVar("T")
+
+
+class _Line(NamedTuple):
+    """A client with connections of its own, used by one call at a time."""
+
+    client: Client
+    adapter: CuttableAdapter
+
+
+class GoogleObjectStore:
+    """One bucket, under deadlines; every failure is StorageUnavailable."""
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        bucket: str,
+        *,
+        endpoint: str | None = None,
+        deadline_seconds: float = DEADLINE_SECONDS,
+    ) -> None:
+        """`credentials` may list and read; `endpoint` is the local store's."""
+        self._credentials = credentials
+        self._bucket = bucket
+        self._endpoint = endpoint
+        self._deadline_seconds = deadline_seconds
+        self._idle: list[_Line] = []
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="storage")
+
+    async def under(self, prefix: str) -> Mapping[str, StoredObject]:
+        """Answer all objects under a prefix: one listing, paged past 1,000."""
+
+        def listed(client: Client) -> dict[str, StoredObject]:
+            return {one.name: one for one in map(_stored, self._blobs(client, prefix, None))}
+
+        return await self._ask(listed, self._deadline_seconds)
+
+    async def each(self, prefix: str) -> AsyncIterator[StoredObject]:
+        """Answer all objects under a prefix, a page at a time."""
+        token: str | None = None
+        while True:
+
+            def page(
+                client: Client, token: str | None = token
+            ) -> tuple[list[StoredObject], str | None]:
+                found = self._blobs(client, prefix, token)
+                return [_stored(one) for one in next(found.pages, ())], found.next_page_token
+
+            stored, token = await self._ask(page, PAGE_SECONDS_MAX)
+            for one in stored:
+                yield one
+            if token is None:
+                return
+
+    async def delete(self, name: str, generation: int) -> bool:
+        """Remove an object unless it has changed; answer whether it is gone."""
+
+        def deleted(client: Client) -> bool:
+            blob = client.bucket(self._bucket).blob(name)
+            try:
+                blob.delete(if_generation_match=generation, **_ONE_TRY)
+            except NotFound:
+                return True
+            except PreconditionFailed:
+                return False
+            return True
+
+        return await self._ask(deleted, PAGE_SECONDS_MAX)
+
+    async def granted(self, permissions: Sequence[str]) -> set[str]:
+        """Answer which of these permissions the credentials have on the bucket."""
+
+        def asked(client: Client) -> list[str]:
+            bucket = client.bucket(self._bucket)
+            return bucket.test_iam_permissions(list(permissions), **_ONE_TRY)
+
+        return set(await self._ask(asked, PAGE_SECONDS_MAX))
+
+    async def cors(self) -> list[dict[str, Any]]:
+        """Answer the bucket's CORS rules; needs `storage.buckets.get`."""
+
+        def read(client: Client) -> list[dict[str, Any]]:
+            return list(client.get_bucket(self._bucket, **_ONE_TRY).cors)
+
+        return await self._ask(read, PAGE_SECONDS_MAX)
+
+    def close(self) -> None:
+        """Let the threads and the connections go."""
+        self._threads.shutdown(cancel_futures=True)
+        for line in self._idle:
+            line.adapter.connections.cut()
+            line.adapter.close()
+        self._idle.clear()
+
+    async def _ask(self, call: Callable[[Client], T], deadline_seconds: float) -> T:
+        """Run a call in a thread; at the deadline its connections are cut, and the thread ends."""
+        line = self._idle.pop() if self._idle else self._new_line()
+        running = self._threads.submit(call, line.client)
+        done = False
+        try:
+            async with asyncio.timeout(deadline_seconds):
+                answer = await asyncio.wrap_future(running)
+            done = True
+        except _FAULTS as error:
+            raise StorageUnavailable(type(error).__name__) from error
+        finally:
+            if done:
+                line.adapter.connections.tidy()
+                self._idle.append(line)
+            else:
+                line.adapter.connections.cut()
+                # When the thread has ended, which is soon, but not for us to wait for.
+                running.add_done_callback(lambda _: line.adapter.close())
+        return answer
+
+    def _new_line(self) -> _Line:
+        adapter = CuttableAdapter()
+        signing_in = Session()  # tokens travel on connections that can be cut, too
+        signing_in.mount("https://", adapter)
+        session = AuthorizedSession(self._credentials, auth_request=Request(signing_in))
+        session.mount("https://", adapter)
+        session.mount("http://", adapter)
+        options = {"api_endpoint": self._endpoint} if self._endpoint else None
+        client = Client(
+            project="none", credentials=self._credentials, _http=session, client_options=options
+        )
+        # Else it asks for the bucket's place in a thread of its own, beside calls, for tracing.
+        vars(client)["_bucket_metadata_cache"] = None
+        return _Line(client, adapter)
+
+    def _blobs(self, client: Client, prefix: str, token: str | None) -> Any:  # noqa: ANN401 - untyped
+        return client.list_blobs(
+            self._bucket,
+            prefix=prefix,
+            page_token=token,
+            fields=_FIELDS,
+            **_ONE_TRY,
+        )
+
+
+def _stored(blob: Any) -> StoredObject:  # noqa: ANN401 - the client's Blob is untyped
+    return StoredObject(
+        blob.name, blob.size or 0, blob.content_type or "", blob.generation or 0, blob.crc32c or ""
+    )

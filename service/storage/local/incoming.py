@@ -1,0 +1,67 @@
+"""Bytes on their way to the store: counted and hashed as they come, never held in memory."""
+
+import base64
+import hashlib
+import os
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from google_crc32c import Checksum
+
+
+class Incoming:
+    """One file under way. What is not moved or linked when its context ends is removed."""
+
+    def __init__(self, path: Path) -> None:
+        """Make the file, which may not exist, mode 0600."""
+        self._path = path
+        self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+        self._md5 = hashlib.md5(usedforsecurity=False)
+        self._crc32c = Checksum()
+        self.size = 0
+
+    @property
+    def md5(self) -> str:
+        """The MD5 of what came, in base64."""
+        return base64.b64encode(self._md5.digest()).decode()
+
+    @property
+    def crc32c(self) -> str:
+        """The CRC32C of what came, big-endian, in base64."""
+        return base64.b64encode(self._crc32c.digest()).decode()
+
+    def write(self, chunk: bytes) -> None:
+        """Take the next bytes."""
+        self._file.write(chunk)
+        self._md5.update(chunk)
+        self._crc32c.update(chunk)
+        self.size += len(chunk)
+
+    def move_to(self, path: Path) -> None:
+        """Put the bytes on the disk and give the file a name that nobody else draws."""
+        self._flush()
+        self._path.rename(path)
+
+    def link_to(self, path: Path) -> None:
+        """Put the bytes on the disk and link them into place; raises FileExistsError."""
+        self._flush()
+        path.hardlink_to(self._path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        self._file.close()
+        with suppress(FileNotFoundError):
+            self._path.unlink()
+
+    def _flush(self) -> None:
+        self._file.flush()
+        os.fsync(self._file.fileno())

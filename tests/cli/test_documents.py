@@ -1,0 +1,253 @@
+"""`claim-ledger storage check`, `documents verify` and `documents sweep`, on a running dev."""
+
+import json
+import os
+import pty
+import select
+import shutil
+import subprocess
+import sys
+from contextlib import suppress
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import psycopg
+import pytest
+
+from tests.cli.conftest import Team
+from tests.dev_process import PROGRAM, environment, run
+from tests.document_store import free_port
+from tests.world import claim_body
+
+PDF = "application/pdf"
+REFUSED = "the credentials are refused: is the key deleted, the account disabled?"
+
+
+class Upload:
+    """An upload of the demonstration's partner, and its object as the store's owner sees it."""
+
+    def __init__(self, team: Team, demo: dict[str, Any]) -> None:
+        self.team, self.demo, self.reference = team, demo, f"case-{uuid4().hex}"
+        answer = team.call(
+            demo["live_key"],
+            "POST",
+            "/documents/upload-url",
+            json={
+                "entity_id": demo["entity_id"],
+                "partner_claim_id": self.reference,
+                "filename": "a.pdf",
+                "mime_type": PDF,
+            },
+        )
+        assert answer.status_code == 201, answer.text
+        self.minted: dict[str, Any] = answer.json()
+        self.path: str = self.minted["storage_path"]
+
+    def put(self, content: bytes = b"%PDF-1.7") -> "Upload":
+        """Upload."""
+        answer = httpx.put(
+            self.minted["upload_url"], headers=self.minted["required_headers"], content=content
+        )
+        assert answer.status_code == 200, answer.text
+        return self
+
+    def claim(self) -> httpx.Response:
+        """Create a claim that refers to it."""
+        ref = {"storage_path": self.path, "mime_type": PDF, "filename": "a.pdf"}
+        body = claim_body(self.demo["entity_id"], self.reference, document_refs=[ref])
+        return self.team.call(self.demo["live_key"], "POST", "/claims", json=body)
+
+    def object(self, method: str = "GET") -> int:
+        """Send a request for the object to the JSON side; answer the status."""
+        storage = self.team.dev.data_dir / "storage"
+        token = (storage / "json-api-token").read_text().strip()
+        name = self.path.replace("/", "%2F")
+        url = f"{endpoint(self.team)}/storage/v1/b/claim-ledger-live/o/{name}"
+        return httpx.request(method, url, headers={"Authorization": f"Bearer {token}"}).status_code
+
+    def age(self) -> "Upload":
+        """Make it eight days older."""
+        with psycopg.connect(self.demo["database_url"]) as connection:
+            connection.execute(
+                "update live.uploads set minted_at = minted_at - interval '8 days'"
+                " where storage_path = %s",
+                [self.path],
+            )
+        return self
+
+
+def endpoint(team: Team) -> str:
+    """Answer the store's origin."""
+    return f"http://127.0.0.1:{(team.dev.data_dir / 'storage' / 'port').read_text().strip()}"
+
+
+def elsewhere(team: Team, **given: str) -> dict[str, str]:
+    """Answer the environment of a team whose storage differs from the dev's by these settings."""
+    kept = json.loads((team.dev.data_dir / "secrets.json").read_text())
+    settings = {
+        "DATABASE_URL": team.dev.facts["database_url"],
+        "MASTER_KEYS": kept["master_keys"],
+        "PUBLIC_URL": team.dev.facts["public_url"],
+        "LIVE_BUCKET": "claim-ledger-live",
+        "TEST_BUCKET": "claim-ledger-test",
+        "STORAGE_KEY_FILE": str(team.dev.data_dir / "storage" / "service-account.json"),
+        "STORAGE_ENDPOINT": endpoint(team),
+    }
+    return environment(**{name: value for name, value in (settings | given).items() if value})
+
+
+def failed(team: Team, **given: str) -> list[tuple[str, str, str]]:
+    """Answer what `storage check` finds wrong with such settings."""
+    done = run("storage", "check", "--json", env=elsewhere(team, **given))
+    answer = json.loads(done.stdout)
+    assert (done.returncode, answer["is_well"]) == (1, False)
+    return [
+        (one["mode"], one["check"], one["detail"])
+        for one in answer["checks"]
+        if one["result"] == "failed"
+    ]
+
+
+def test_a_sound_store(team):
+    """Each check of both modes is well, with words for a person, and leaves nothing behind."""
+    answer = team.do("storage", "check")
+    told = team.raw("storage", "check").stdout
+    assert answer["is_well"]
+    assert {one["result"] for one in answer["checks"]} == {"ok"}
+    assert [one["check"] for one in answer["checks"]] == [
+        *("bucket", "roles", "cors", "signing", "upload", "overwriting", "round trip")
+    ] * 2
+    assert "live  round trip   ok      uploaded, listed and deleted" in told
+
+
+def test_what_is_wrong_is_said_in_words(team, tmp_path):
+    """A store that is away, a missing bucket, a key that is none, a token that is not accepted."""
+    away = f"http://127.0.0.1:{free_port()}"
+    shutil.copy(team.dev.data_dir / "storage" / "service-account.json", tmp_path / "key.json")
+    (tmp_path / "json-api-token").write_text("another")
+    (tmp_path / "none.json").write_text("{")
+    assert failed(team, STORAGE_ENDPOINT=away) == [
+        ("live", "bucket", "claim-ledger-live: the store cannot be reached"),
+        ("test", "bucket", "claim-ledger-test: the store cannot be reached"),
+    ]
+    assert failed(team, TEST_BUCKET="no-such-bucket") == [
+        ("test", "bucket", "no-such-bucket: there is no bucket of this name")
+    ]
+    assert failed(team, STORAGE_KEY_FILE=str(tmp_path / "key.json")) == [
+        ("live", "bucket", f"claim-ledger-live: {REFUSED}"),
+        ("test", "bucket", f"claim-ledger-test: {REFUSED}"),
+    ]
+    (live, _) = failed(team, STORAGE_KEY_FILE=str(tmp_path / "none.json"))
+    assert live[:2] == ("live", "credentials")
+    assert live[2].startswith("cannot be used: JSONDecodeError")
+    none = failed(team, LIVE_BUCKET="", TEST_BUCKET="", STORAGE_KEY_FILE="", STORAGE_ENDPOINT="")
+    assert none[0] == ("live", "settings", "no bucket is set: documents are unavailable")
+
+
+def test_a_key_that_is_none_hinders_nothing_else(team, tmp_path):
+    """A command that needs no storage does not read its key."""
+    (tmp_path / "none.json").write_text("{")
+    env = elsewhere(team, STORAGE_KEY_FILE=str(tmp_path / "none.json"))
+    listed = run("partners", "list", "--json", env=env)
+    swept = run("documents", "sweep", "--older-than", "9999d", "--json", env=env)
+    assert (listed.returncode, "partners" in json.loads(listed.stdout)) == (0, True)
+    assert swept.returncode == 0
+
+
+def test_an_audit_finds_what_changed_and_what_is_missing(team, demo):
+    """As linked: well. Replaced through its own URL: changed. Deleted: missing, and 1."""
+    upload, lost = Upload(team, demo).put(), Upload(team, demo).put()
+    made, lost_made = upload.claim().json(), lost.claim().json()
+    code, before = team.answer("documents", "verify")
+    assert (code, before["findings"]) == (0, [])
+    assert before["documents"] >= 2
+    assert upload.object("DELETE") == lost.object("DELETE") == 204
+    upload.put(b"%PDF-1.7 other")
+    code, after = team.answer("documents", "verify")
+    assert code == 1
+    assert sorted(after["findings"], key=lambda one: one["fault"]) == [
+        {
+            "mode": "live",
+            "fault": fault,
+            "claim_id": claim["claim_id"],
+            "document_id": claim["document_ids"][0],
+            "storage_path": path,
+        }
+        for fault, claim, path in (
+            ("changed", made, upload.path),
+            ("missing", lost_made, lost.path),
+        )
+    ]
+
+
+def test_an_audit_without_storage_is_no_finding(team, demo):
+    """A store that is away ends with 1 and the envelope of 503."""
+    Upload(team, demo).put().claim()
+    env = elsewhere(team, STORAGE_ENDPOINT=f"http://127.0.0.1:{free_port()}")
+    done = run("documents", "verify", "--json", env=env)
+    answer = json.loads(done.stdout)
+    assert (done.returncode, answer["code"]) == (1, "service_unavailable")
+    assert "claim-ledger storage check" in answer["message"]
+
+
+def test_a_sweep(team, demo):
+    """A dry run tells and changes nothing; a sweep takes old uploads without a claim, no others."""
+    linked, orphan = Upload(team, demo).put(), Upload(team, demo).put(b"%PDF-1.7 orphan").age()
+    never_came, fresh = Upload(team, demo).age(), Upload(team, demo).put()
+    assert linked.claim().status_code == 201
+    linked.age()
+    counts = {"mode": "live", "uploads": 2, "objects": 1, "bytes": 15, "kept": 0}
+    dry = team.do("documents", "sweep", "--older-than", "7d", "--dry-run")
+    assert (dry["dry_run"], dry["modes"][0], orphan.object()) == (True, counts, 200)
+    swept = team.do("documents", "sweep", "--older-than", "168h")
+    again = team.do("documents", "sweep", "--older-than", "7d")
+    assert (swept["dry_run"], swept["modes"][0]) == (False, counts)
+    assert again["modes"][0] == counts | {"uploads": 0, "objects": 0, "bytes": 0}
+    assert [one.object() for one in (orphan, linked, fresh)] == [404, 200, 200]
+    assert [one.claim().json()["code"] for one in (orphan, never_came)] == [
+        "document_path_invalid"
+    ] * 2
+    assert fresh.claim().status_code == 201
+
+
+@pytest.mark.parametrize("age", ["7", "5m", "0d", "0h", "-1d", "7 d", "\u0667d", ""])
+def test_an_age_that_is_none(team, age):
+    """Hours or days, at least an hour: else wrong usage, and nothing is swept."""
+    code, answer = team.answer("documents", "sweep", f"--older-than={age}")
+    assert (code, answer["code"]) == (2, "validation_failed")
+    assert "expected hours or days, at least 1h" in answer["message"]
+
+
+def test_a_person_sees_a_bar(team, demo):
+    """On a terminal stderr shows the progress; in a pipe it shows nothing."""
+    Upload(team, demo).put().age()
+    arguments = ["documents", "sweep", "--older-than", "7d", "--data-dir", team.dev.data_dir]
+    ours, theirs = pty.openpty()
+    watched = subprocess.Popen(
+        [PROGRAM, *arguments], stdout=subprocess.DEVNULL, stderr=theirs, env=environment()
+    )
+    os.close(theirs)
+    shown = b""
+    with suppress(OSError):  # how a terminal ends on Linux
+        while select.select([ours], [], [], 30)[0] and (more := os.read(ours, 4096)):
+            shown += more
+    os.close(ours)
+    assert watched.wait(30) == 0
+    assert b"sweeping live" in shown
+    assert b"100%" in shown
+    Upload(team, demo).put().age()
+    assert run(*map(str, arguments)).stderr == ""
+
+
+def test_other_commands_do_without_the_clouds_client(team):
+    """It takes longer to import than most commands to run."""
+    told = (
+        "import sys; from service.cli import cli;"
+        f"cli.main(['partners', 'list', '--data-dir', {str(team.dev.data_dir)!r}],"
+        " standalone_mode=False); print([name for name in sys.modules if name[:7] == 'google.'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", told], capture_output=True, text=True, check=True, env=environment()
+    )
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,352 @@
+"""`document_refs` of `POST /claims`: contract 2.5, 2.6 and 4.4, and the readings about them."""
+
+import asyncio
+
+import pytest
+
+from service.claims.events import ClaimCreated, DocumentsAttached
+from service.sandbox import fixture_ids
+from tests.contract.events import events_of, execute
+from tests.contract.refusals import fields, refused
+from tests.contract.test_secrets import rows_as_text
+from tests.document_store import CONTENT, PDF, reference_to
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def connected(documents):
+    """Answer a partner and an entity that it is connected to."""
+    partner = await documents.world.partner()
+    return partner, await partner.connected_entity()
+
+
+async def test_from_an_upload_to_a_claim_with_documents(documents):
+    """Mint, PUT the bytes, create the claim, list it."""
+    partner, entity = await connected(documents)
+    refs = [await documents.uploaded(partner, entity, filename=f"{n}.pdf") for n in range(3)]
+    refs.reverse()
+    made = await partner.claim(entity, document_refs=refs)
+    body = made.json()
+
+    assert made.status_code == 201, made.text
+    assert list(body) == ["claim_id", "message_id", "document_ids", "already_existed"]
+    names = [ref["storage_path"].rpartition("/")[2] for ref in refs]
+    assert body["document_ids"] == [name.removesuffix(".pdf") for name in names]
+    assert body["message_id"].startswith("msg_"), "documents alone make a first message"
+    listed = await partner.call("GET", "/claims", params={"entity_id": entity})
+    assert [one["claim_id"] for one in listed.json()["claims"]] == [body["claim_id"]]
+
+
+async def test_what_was_linked_is_recorded_as_it_was_in_storage(documents):
+    """Size, generation and checksum, by which a later change is found."""
+    partner, entity = await connected(documents)
+    refs = [
+        await documents.uploaded(partner, entity, filename="a/b.pdf"),
+        await documents.uploaded(
+            partner, entity, mime_type="image/png", filename="b.png", content=b"x" * 70_000
+        ),
+    ]
+    claim_id = (await partner.claim(entity, document_refs=refs)).json()["claim_id"]
+    attached = await attached_to(documents, "live", claim_id)
+
+    assert attached.filenames == ["a_b.pdf", "b.png"]
+    assert [one.storage_path for one in attached.documents] == [r["storage_path"] for r in refs]
+    assert [one.mime_type for one in attached.documents] == [PDF, "image/png"]
+    assert [one.size for one in attached.documents] == [len(CONTENT), 70_000]
+    stored = await documents.counted["live"].inner.under(f"entities/{entity}/")
+    for one in attached.documents:
+        found = stored[one.storage_path]
+        assert (one.generation, one.crc32c) == (found.generation, found.crc32c)
+        assert one.generation > 0
+        assert len(one.crc32c) == 8
+    kept = await rows_of_claim(documents, claim_id)
+    assert kept == {(one.document_id, one.generation) for one in attached.documents}
+
+
+async def attached_to(documents, mode, claim_id) -> DocumentsAttached:
+    """Answer the event of a claim's documents."""
+    events = await events_of(documents.world, mode, DocumentsAttached)
+    (attached,) = [one for one in events if one.claim_id == claim_id]
+    return attached
+
+
+async def rows_of_claim(documents, claim_id):
+    """Answer what the read model has of a claim's documents."""
+    reader = documents.world.service.modes["live"].claim_documents
+    return {
+        (row["document_id"], row["generation"])
+        async for page in reader.pages()
+        for row in page
+        if row["claim_id"] == claim_id
+    }
+
+
+async def test_a_replay_links_nothing_and_asks_for_nothing(documents):
+    """Contract 4.4: empty document_ids, null message_id; nor are its references looked at."""
+    partner, entity = await connected(documents)
+    refs = [await documents.uploaded(partner, entity)]
+    first = await partner.claim(entity, document_refs=refs)
+    asked = documents.asked()
+    again = await partner.claim(entity, document_refs=refs)
+    other = await partner.claim(entity, document_refs=[refs[0] | {"storage_path": "nowhere"}])
+
+    for answer, matches in ((again, "true"), (other, "false")):
+        assert answer.status_code == 200
+        assert answer.json() == {
+            "claim_id": first.json()["claim_id"],
+            "message_id": None,
+            "document_ids": [],
+            "already_existed": True,
+        }
+        assert answer.headers["Idempotent-Payload-Match"] == matches
+    assert documents.asked() == asked
+
+
+async def test_a_claim_without_documents_asks_storage_for_nothing(documents):
+    """Its creation depends on PostgreSQL alone."""
+    partner, entity = await connected(documents)
+    asked = documents.asked()
+    assert (await partner.claim(entity, document_refs=[])).status_code == 201
+    assert documents.asked() == asked
+
+
+async def test_filenames_are_sealed(documents, module_database_url):
+    """They may name people: no row of any table has one in the clear."""
+    canary = "canary-of-a-filename.pdf"
+    partner, entity = await connected(documents)
+    refs = [await documents.uploaded(partner, entity, filename=canary)]
+    claim_id = (await partner.claim(entity, document_refs=refs)).json()["claim_id"]
+    rows = list(rows_as_text(module_database_url))
+
+    assert (await attached_to(documents, "live", claim_id)).filenames == [canary]
+    assert any(refs[0]["storage_path"] in row for row in rows)
+    for form in (canary, canary.encode().hex()):
+        assert not [row for row in rows if form in row]
+
+
+TRICKS = {
+    "a parent": lambda path: path.replace("documents/", "documents/../documents/"),
+    "an escape": lambda path: path.replace("documents/", "documents/%2e%2e/documents/"),
+    "two slashes": lambda path: path.replace("/documents", "//documents"),
+    "a sibling": lambda path: path.replace("/documents", "0/documents"),
+    "a newline after": lambda path: path + "\n",
+    "a space after": lambda path: path + " ",
+    "upper case": lambda path: path.upper(),
+    "a slash before": lambda path: "/" + path,
+    "another extension": lambda path: path.replace(".pdf", ".png"),
+    "never minted": lambda path: path.replace(path[-10:-4], "zzzzzz"),
+    "another root": lambda path: path.replace("entities/", "other/"),
+    "not a path": lambda _path: "x",
+}
+
+
+@pytest.mark.parametrize("trick", TRICKS)
+async def test_paths_that_were_not_minted(documents, trick):
+    """Contract 4.4: document_path_invalid, before storage is asked; no claim is made."""
+    partner, entity = await connected(documents)
+    ref = await documents.uploaded(partner, entity)
+    asked = documents.asked()
+    path = TRICKS[trick](ref["storage_path"])
+    answer = await partner.claim(entity, document_refs=[ref | {"storage_path": path}])
+
+    refused(answer, "document_path_invalid")
+    assert documents.asked() == asked
+    assert await claims_of(documents, entity) == []
+
+
+async def claims_of(documents, entity, mode="live"):
+    """Answer the claims that a ledger has for an entity."""
+    events = await events_of(documents.world, mode, ClaimCreated)
+    return [one.claim_id for one in events if one.entity_id == entity]
+
+
+@pytest.mark.parametrize("whose", ["another partner's", "another entity's", "another claim's"])
+async def test_paths_minted_for_something_else(documents, whose):
+    """They exist, and are uploaded, and are still refused."""
+    partner, entity = await connected(documents)
+    other = await documents.world.partner()
+    second = await partner.connected_entity()
+    await other.connect(entity)
+    ref = {
+        "another partner's": await documents.uploaded(other, entity),
+        "another entity's": await documents.uploaded(partner, second),
+        "another claim's": await documents.uploaded(partner, entity, "case-2"),
+    }[whose]
+    asked = documents.asked()
+
+    refused(await partner.claim(entity, document_refs=[ref]), "document_path_invalid")
+    assert documents.asked() == asked
+    assert await claims_of(documents, entity) == []
+
+
+async def test_one_bad_path_refuses_all(documents):
+    """A good one beside it does not help."""
+    partner, entity = await connected(documents)
+    good = await documents.uploaded(partner, entity)
+    bad = await documents.uploaded(partner, entity, "case-2")
+
+    refused(await partner.claim(entity, document_refs=[good, bad]), "document_path_invalid")
+
+
+async def test_a_nul_in_a_path_is_a_fault_of_the_body(documents):
+    """As in every string."""
+    partner, entity = await connected(documents)
+    ref = {"storage_path": "a\0b", "mime_type": PDF, "filename": "a.pdf"}
+
+    assert fields(await partner.claim(entity, document_refs=[ref])) == ["document_refs"]
+
+
+async def test_what_was_not_uploaded(documents):
+    """Contract 4.4: document_not_uploaded, no claim; after the upload the same request works."""
+    partner, entity = await connected(documents)
+    minted = await documents.mint(partner, entity)
+    refs = [await documents.uploaded(partner, entity), reference_to(minted)]
+    refused(await partner.claim(entity, document_refs=refs), "document_not_uploaded")
+    assert await claims_of(documents, entity) == []
+    await documents.put(minted)
+    made = await partner.claim(entity, document_refs=refs)
+
+    assert (made.status_code, len(made.json()["document_ids"])) == (201, 2)
+
+
+async def test_another_mime_type_than_the_uploads(documents):
+    """Readings: validation_failed, and the entry is named."""
+    partner, entity = await connected(documents)
+    refs = [
+        await documents.uploaded(partner, entity),
+        await documents.uploaded(partner, entity) | {"mime_type": "image/png"},
+    ]
+    answer = await partner.claim(entity, document_refs=refs)
+
+    errors = refused(answer, "validation_failed")["details"]["fieldErrors"]
+    assert errors == {
+        "document_refs": [f"[1].mime_type: the file was uploaded as {PDF}"],
+    }
+    assert await claims_of(documents, entity) == []
+
+
+async def test_a_reference_given_twice(documents):
+    """Readings: validation_failed, before storage is asked."""
+    partner, entity = await connected(documents)
+    ref = await documents.uploaded(partner, entity)
+    asked = documents.asked()
+    answer = await partner.claim(entity, document_refs=[ref, ref | {"filename": "b.pdf"}])
+
+    errors = refused(answer, "validation_failed")["details"]["fieldErrors"]
+    assert errors == {"document_refs": ["[1].storage_path: given more than once"]}
+    assert documents.asked() == asked
+
+
+async def test_at_most_a_hundred_references(documents):
+    """101 are a fault of the body; 100 are linked by one listing."""
+    partner, entity = await connected(documents)
+    refs = []
+    for _ in range(10):
+        refs += await asyncio.gather(*(documents.uploaded(partner, entity) for _ in range(10)))
+    asked = documents.asked()
+
+    assert fields(await partner.claim(entity, document_refs=[*refs, refs[0]])) == ["document_refs"]
+    assert documents.asked() == asked
+    made = await partner.claim(entity, document_refs=refs)
+    assert (made.status_code, len(made.json()["document_ids"])) == (201, 100)
+    assert documents.asked() == asked + 1
+
+
+async def test_the_order_of_the_checks(documents):
+    """Entity, connection, replay, path, upload: the first that fails is answered."""
+    partner, entity = await connected(documents)
+    nowhere = {"storage_path": "nowhere", "mime_type": PDF, "filename": "a.pdf"}
+    missing = reference_to(await documents.mint(partner, entity, "case-2"))
+    unconnected = await documents.world.entity()
+
+    refused(await partner.claim("ent_unknown", document_refs=[nowhere]), "entity_not_found")
+    refused(await partner.claim(unconnected, document_refs=[nowhere]), "entity_not_owned")
+    answer = await partner.claim(entity, "case-2", document_refs=[missing, nowhere])
+    refused(answer, "document_path_invalid")
+    answer = await partner.claim(entity, "case-2", document_refs=[missing])
+    refused(answer, "document_not_uploaded")
+    assert (await partner.claim(entity, "case-2")).status_code == 201
+    replay = await partner.claim(entity, "case-2", document_refs=[nowhere])
+    assert replay.status_code == 200
+    await partner.disconnect(entity)
+    for reference in ("case-2", "case-3"):
+        answer = await partner.claim(entity, reference, document_refs=[nowhere])
+        refused(answer, "partner_disconnected")
+
+
+async def test_sixteen_at_once_make_one_claim(documents):
+    """One 201 with the documents, fifteen 200 without, one set of facts."""
+    partner, entity = await connected(documents)
+    refs = [await documents.uploaded(partner, entity) for _ in range(2)]
+    answers = await asyncio.gather(*(partner.claim(entity, document_refs=refs) for _ in range(16)))
+    bodies = [answer.json() for answer in answers]
+
+    assert sorted(answer.status_code for answer in answers) == [200] * 15 + [201]
+    assert len({body["claim_id"] for body in bodies}) == 1
+    assert sorted(len(body["document_ids"]) for body in bodies) == [0] * 15 + [2]
+    await attached_to(documents, "live", bodies[0]["claim_id"])
+
+
+async def test_an_upload_that_was_swept_meanwhile_is_not_linked(documents):
+    """Its row is gone, so its path is no longer one that was minted."""
+    partner, entity = await connected(documents)
+    ref = await documents.uploaded(partner, entity)
+    await execute(
+        documents.world,
+        "live",
+        "delete from live.uploads where storage_path = $1",
+        ref["storage_path"],
+    )
+
+    refused(await partner.claim(entity, document_refs=[ref]), "document_path_invalid")
+
+
+async def test_an_upload_that_is_swept_during_the_check_is_not_linked(documents, monkeypatch):
+    """Storage still had it, its row went, and the claim's transaction sees that."""
+    partner, entity = await connected(documents)
+    ref = await documents.uploaded(partner, entity)
+    counted = documents.counted["live"]
+    listed = counted.under
+
+    async def sweeping(prefix):
+        found = await listed(prefix)
+        await execute(
+            documents.world,
+            "live",
+            "delete from live.uploads where storage_path = $1",
+            ref["storage_path"],
+        )
+        return found
+
+    monkeypatch.setattr(counted, "under", sweeping)
+    refused(await partner.claim(entity, document_refs=[ref]), "document_not_uploaded")
+    assert await claims_of(documents, entity) == []
+
+
+async def test_documents_of_the_sandbox(documents):
+    """The same in test mode, in its own ledger; live mode knows nothing of them."""
+    partner, live = await connected(documents)
+    test = fixture_ids(partner.partner_id).connected_entity_id
+    ref = await documents.uploaded(partner, test, mode="test")
+    refused(await partner.claim(live, document_refs=[ref]), "document_path_invalid")
+    made = await partner.claim(test, document_refs=[ref], mode="test")
+    body = made.json()
+
+    assert (made.status_code, len(body["document_ids"])) == (201, 1)
+    assert (await attached_to(documents, "test", body["claim_id"])).filenames == ["invoice.pdf"]
+    kept = {one.claim_id for one in await events_of(documents.world, "live", DocumentsAttached)}
+    assert body["claim_id"] not in kept
+    again = await partner.claim(test, document_refs=[ref], mode="test")
+    assert (again.status_code, again.json()["document_ids"]) == (200, [])
+
+
+async def test_the_sandbox_can_have_the_check_fail(documents):
+    """The trigger answers after the documents were found, as in earnest."""
+    partner = await documents.world.partner()
+    test = fixture_ids(partner.partner_id).connected_entity_id
+    reference = "trigger_document_verification_failed"
+    ref = await documents.uploaded(partner, test, reference, mode="test")
+    answer = await partner.claim(test, reference, document_refs=[ref], mode="test")
+
+    refused(answer, "document_verification_failed")
+    assert int(answer.headers["Retry-After"]) >= 1

@@ -1,0 +1,251 @@
+"""`POST /documents/upload-url`: contract 2.4 and 4.3, and the readings about it."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from service.documents.paths import EXTENSIONS
+from service.sandbox import fixture_ids
+from tests.contract.refusals import fields, refused
+from tests.document_store import BUCKETS, CONTENT, PDF
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+RANGE = "x-goog-content-length-range"
+SHAPE = re.compile(
+    r"entities/(?P<entity>[^/]+)/claims/(?P<key>[0-9a-hjkmnp-tv-z]{26})"
+    r"/documents/doc_[0-9a-hjkmnp-tv-z]{26}\.(?P<extension>[a-z]+)"
+)
+
+
+async def minted(documents, **more):
+    """Answer a partner, its entity and the body of an upload URL."""
+    partner = await documents.world.partner()
+    entity = await partner.connected_entity()
+    answer = await documents.mint(partner, entity, **more)
+    assert answer.status_code == 201, answer.text
+    return partner, entity, answer.json()
+
+
+def key_of(body):
+    """Answer the claim key in a path."""
+    match = SHAPE.fullmatch(body["storage_path"])
+    assert match
+    return match["key"]
+
+
+async def test_a_fresh_url_is_201_with_the_fields_of_the_contract(documents):
+    """Contract 2.4, in its order; nobody on the way may keep it."""
+    partner = await documents.world.partner()
+    entity = await partner.connected_entity()
+    answer = await documents.mint(partner, entity)
+    body = answer.json()
+
+    assert answer.status_code == 201
+    assert list(body) == [
+        "upload_url",
+        "storage_path",
+        "method",
+        "expires_at",
+        "required_headers",
+    ]
+    assert body["method"] == "PUT"
+    assert body["required_headers"] == {"Content-Type": PDF, RANGE: "0,52428800"}
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert int(answer.headers["X-RateLimit-Remaining"]) > 0
+    match = SHAPE.fullmatch(body["storage_path"])
+    assert match
+    assert (match["entity"], match["extension"]) == (entity, "pdf")
+
+
+async def test_the_url_is_signed_for_that_path_and_fifteen_minutes(documents):
+    """V4, both required headers signed; expires_at is the URL's own date and lifetime."""
+    _, _, body = await minted(documents)
+    url = urlsplit(body["upload_url"])
+    query = {name: value for name, (value,) in parse_qs(url.query).items()}
+    signed_at = datetime.strptime(query["X-Goog-Date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+
+    assert url.path == f"/{BUCKETS['live']}/{body['storage_path']}"
+    assert query["X-Goog-Algorithm"] == "GOOG4-RSA-SHA256"
+    assert query["X-Goog-SignedHeaders"] == f"content-type;host;{RANGE}"
+    assert query["X-Goog-Expires"] == "900"
+    expires_at = datetime.strptime(body["expires_at"], "%Y-%m-%dT%H:%M:%S.%f%z")
+    assert expires_at == signed_at + timedelta(seconds=900)
+    assert body["expires_at"].endswith(".000Z")
+
+
+@pytest.mark.parametrize(("mime_type", "extension"), EXTENSIONS.items())
+async def test_every_mime_type_of_the_contract(documents, mime_type, extension):
+    """It is what has to be sent, and decides on the extension; the filename does not."""
+    _, _, body = await minted(documents, mime_type=mime_type, filename="a.exe")
+
+    assert body["storage_path"].endswith(f".{extension}")
+    assert body["required_headers"]["Content-Type"] == mime_type
+
+
+@pytest.mark.parametrize(
+    "mime_type",
+    ["", "text/html", "application/PDF", "application/pdf; charset=utf-8", " image/png", None, 1],
+)
+async def test_other_mime_types_are_refused(documents, mime_type):
+    """Byte for byte one of the ten."""
+    partner = await documents.world.partner()
+    entity = await partner.connected_entity()
+    answer = await documents.mint(partner, entity, mime_type=mime_type)
+
+    assert fields(answer) == ["mime_type"]
+
+
+@pytest.mark.parametrize("most", [1, 1000, 52_428_800])
+async def test_the_cap_is_in_the_header_to_echo(documents, most):
+    """Contract 2.4: `0,<max_bytes>`."""
+    _, _, body = await minted(documents, max_bytes=most)
+
+    assert body["required_headers"][RANGE] == f"0,{most}"
+
+
+@pytest.mark.parametrize("most", [0, -1, 52_428_801, 10**30, 1.5, "1", True, None, []], ids=repr)
+async def test_caps_out_of_range_are_refused(documents, most):
+    """A whole number from 1 to 50 MB."""
+    partner = await documents.world.partner()
+    entity = await partner.connected_entity()
+
+    assert fields(await documents.mint(partner, entity, max_bytes=most)) == ["max_bytes"]
+
+
+async def test_the_cap_holds_for_the_upload(documents):
+    """One byte more is EntityTooLarge; as many as the cap are stored."""
+    partner = await documents.world.partner()
+    entity = await partner.connected_entity()
+    large = await documents.put(
+        await documents.mint(partner, entity, max_bytes=len(CONTENT)), CONTENT + b"!"
+    )
+    fitting = await documents.put(await documents.mint(partner, entity, max_bytes=len(CONTENT)))
+
+    assert (large.status_code, fitting.status_code) == (400, 200)
+    assert "<Code>EntityTooLarge</Code>" in large.text
+
+
+@pytest.mark.parametrize("name", ["entity_id", "partner_claim_id", "filename", "mime_type"])
+async def test_required_fields(documents, name):
+    """Contract 2.4: each but max_bytes."""
+    partner = await documents.world.partner()
+    body = {
+        "entity_id": "ent_none",
+        "partner_claim_id": "case-1",
+        "filename": "a.pdf",
+        "mime_type": PDF,
+    }
+    del body[name]
+    answer = await partner.call("POST", "/documents/upload-url", json=body)
+
+    assert fields(answer) == [name]
+
+
+@pytest.mark.parametrize(
+    "filename",
+    ["../../etc/passwd", "a/b\\c", "a\nb.pdf", "\u202efdp.exe", "f" * 255, " "],
+    ids=repr,
+)
+async def test_a_filename_is_no_part_of_the_path(documents, filename):
+    """It is for people alone, so whatever can be kept is taken."""
+    _, _, body = await minted(documents, filename=filename)
+
+    assert SHAPE.fullmatch(body["storage_path"])
+    assert filename not in body["upload_url"]
+
+
+@pytest.mark.parametrize("filename", ["", "f" * 256, "a\0b"], ids=["empty", "long", "NUL"])
+async def test_filenames_that_cannot_be_kept(documents, filename):
+    """As every other required string."""
+    partner = await documents.world.partner()
+    entity = await partner.connected_entity()
+
+    assert fields(await documents.mint(partner, entity, filename=filename)) == ["filename"]
+
+
+async def test_the_claim_key_stands_for_partner_and_reference(documents):
+    """The same for both alike, another for either's change, and it reveals neither."""
+    world = documents.world
+    one, other = await world.partner(), await world.partner()
+    entity, second = await one.connected_entity(), await one.connected_entity()
+    await other.connect(entity)
+    asked = [
+        (one, entity, "case-canary"),
+        (one, entity, "case-canary"),
+        (one, second, "case-canary"),
+        (one, entity, "case-canarz"),
+        (other, entity, "case-canary"),
+    ]
+    bodies = [(await documents.mint(*row)).json() for row in asked]
+    keys = [key_of(body) for body in bodies]
+
+    assert keys[0] == keys[1] == keys[2]
+    assert len({keys[0], keys[3], keys[4]}) == 3
+    assert len({body["storage_path"] for body in bodies}) == len(bodies)
+    for body in bodies:
+        assert "canar" not in body["upload_url"]
+        assert one.partner_id not in body["upload_url"]
+
+
+async def test_entities_that_cannot_be_written_to(documents):
+    """Contract 7: 404 unknown, 403 not connected, 403 disconnected; nothing is signed."""
+    partner = await documents.world.partner()
+    gone = await partner.connected_entity()
+    await partner.disconnect(gone)
+    unconnected = await documents.world.entity()
+
+    refused(await documents.mint(partner, "ent_unknown"), "entity_not_found")
+    refused(await documents.mint(partner, unconnected), "entity_not_owned")
+    refused(await documents.mint(partner, gone), "partner_disconnected")
+
+
+async def test_the_modes_have_a_bucket_each(documents):
+    """And the other mode's entity does not exist."""
+    partner = await documents.world.partner()
+    live = await partner.connected_entity()
+    ids = fixture_ids(partner.partner_id)
+    answers = {
+        "live": await documents.mint(partner, live),
+        "test": await documents.mint(partner, ids.connected_entity_id, mode="test"),
+    }
+    for mode, answer in answers.items():
+        path = urlsplit(answer.json()["upload_url"]).path
+        assert path.startswith(f"/{BUCKETS[mode]}/entities/")
+    refused(await documents.mint(partner, live, mode="test"), "entity_not_found")
+    refused(await documents.mint(partner, ids.connected_entity_id), "entity_not_found")
+    test = {"mode": "test"}
+    refused(
+        await documents.mint(partner, ids.disconnected_entity_id, **test), "partner_disconnected"
+    )
+    refused(await documents.mint(partner, ids.unconnected_entity_id, **test), "entity_not_owned")
+
+
+@pytest.mark.parametrize("code", ["internal_error", "service_unavailable"])
+async def test_triggers_of_the_sandbox(documents, code):
+    """Readings: in test mode alone."""
+    partner = await documents.world.partner()
+    test = fixture_ids(partner.partner_id).connected_entity_id
+    answer = await documents.mint(partner, test, f"trigger_{code}", mode="test")
+    refused(answer, code)
+    assert ("Retry-After" in answer.headers) == (answer.status_code == 503)
+    live = await documents.mint(partner, await partner.connected_entity(), f"trigger_{code}")
+    assert live.status_code == 201
+
+
+async def test_without_a_bucket_documents_alone_are_unavailable(shared):
+    """503 with Retry-After; a claim without documents goes on."""
+    partner = await shared.partner()
+    entity = await partner.connected_entity()
+    body = {
+        "entity_id": entity,
+        "partner_claim_id": "case-1",
+        "filename": "a.pdf",
+        "mime_type": PDF,
+    }
+    answer = await partner.call("POST", "/documents/upload-url", json=body)
+    refused(answer, "service_unavailable")
+    assert int(answer.headers["Retry-After"]) >= 1
+    assert (await partner.claim(entity)).status_code == 201

@@ -1,0 +1,153 @@
+"""A service whose documents lie in a local store on a real socket, and what uploads to it."""
+
+import shutil
+import socket
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from service.caller import Mode
+from service.clock import system_clock
+from service.storage.chosen import Storage
+from service.storage.local.serving import LocalStore, local_store
+from service.storage.port import ObjectStore, StoredObject
+from tests.world import Partner, World, settings_for, world_on
+
+BUCKETS: dict[Mode, str] = {"live": "live-documents", "test": "test-documents"}
+PDF = "application/pdf"
+CONTENT = b"%PDF-1.7 the bytes of a document"
+
+
+class Counted:
+    """An object store that notes what it was asked."""
+
+    def __init__(self, inner: ObjectStore) -> None:
+        self.inner = inner
+        self.asked: list[str] = []
+
+    async def under(self, prefix: str) -> Mapping[str, StoredObject]:
+        """Answer as the inner one does."""
+        self.asked.append(prefix)
+        return await self.inner.under(prefix)
+
+    def each(self, prefix: str) -> AsyncIterator[StoredObject]:
+        """Answer as the inner one does."""
+        return self.inner.each(prefix)
+
+    async def delete(self, name: str, generation: int) -> bool:
+        """Do as the inner one does."""
+        return await self.inner.delete(name, generation)
+
+    def close(self) -> None:
+        """Close the inner one."""
+        self.inner.close()
+
+
+@dataclass
+class Documents:
+    """A world with a store, and the ways of a partner with documents."""
+
+    world: World
+    store: LocalStore
+    http: httpx.AsyncClient
+    counted: dict[Mode, Counted] = field(default_factory=dict)
+
+    async def mint(
+        self, partner: Partner, entity_id: str, reference: str = "case-1", **more: Any
+    ) -> httpx.Response:
+        """Ask for an upload URL."""
+        mode = more.pop("mode", "live")
+        body = {
+            "entity_id": entity_id,
+            "partner_claim_id": reference,
+            "filename": "invoice.pdf",
+            "mime_type": PDF,
+        } | more
+        return await partner.call("POST", "/documents/upload-url", mode=mode, json=body)
+
+    async def put(self, minted: httpx.Response, content: bytes = CONTENT) -> httpx.Response:
+        """Upload, as the answer says."""
+        assert minted.status_code == 201, minted.text
+        upload = minted.json()
+        return await self.http.put(
+            upload["upload_url"], headers=upload["required_headers"], content=content
+        )
+
+    async def uploaded(
+        self, partner: Partner, entity_id: str, reference: str = "case-1", **more: Any
+    ) -> dict[str, str]:
+        """Mint and upload; answer the reference for `document_refs`."""
+        content = more.pop("content", CONTENT)
+        minted = await self.mint(partner, entity_id, reference, **more)
+        put = await self.put(minted, content)
+        assert put.status_code == 200, put.text
+        return reference_to(minted, **more)
+
+    def asked(self) -> int:
+        """Answer how often storage was asked for a listing."""
+        return sum(len(one.asked) for one in self.counted.values())
+
+
+def reference_to(minted: httpx.Response, **more: Any) -> dict[str, str]:
+    """Answer the entry of `document_refs` for what was minted."""
+    return {
+        "storage_path": minted.json()["storage_path"],
+        "mime_type": more.get("mime_type", PDF),
+        "filename": more.get("filename", "invoice.pdf"),
+    }
+
+
+def free_port() -> int:
+    """Answer a port that was free a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+@asynccontextmanager
+async def store_on(directory: Path, credentials: Path) -> AsyncGenerator[LocalStore, None]:
+    """Serve a local store; `credentials` is a directory that has them already."""
+    stored = directory / "store"
+    shutil.copytree(credentials, stored)
+    async with local_store(
+        stored,
+        list(BUCKETS.values()),
+        port=free_port(),
+        clock=system_clock,
+        production_settings=(),
+    ) as store:
+        yield store
+
+
+def storage_settings(store: LocalStore) -> dict[str, str]:
+    """Answer the settings of a service on a local store, without their prefix."""
+    return {
+        "LIVE_BUCKET": BUCKETS["live"],
+        "TEST_BUCKET": BUCKETS["test"],
+        "STORAGE_KEY_FILE": str(store.credentials.key_file),
+        "STORAGE_ENDPOINT": store.endpoint,
+    }
+
+
+@asynccontextmanager
+async def documents_on(
+    database_url: str, directory: Path, credentials: Path, **given: str
+) -> AsyncGenerator[Documents, None]:
+    """Run a service with a local store; `credentials` is a directory that has them already."""
+    async with store_on(directory, credentials) as store, httpx.AsyncClient() as http:
+        mail_dir = directory / "mail"
+        settings = settings_for(database_url, mail_dir, **(storage_settings(store) | given))
+        async with world_on(settings, mail_dir) as world:
+            counted = {mode: _count(world, mode) for mode in BUCKETS}
+            yield Documents(world, store, http, counted)
+
+
+def _count(world: World, mode: Mode) -> Counted:
+    commands = world.service.modes[mode].documents
+    storage = world.service.modes[mode].storage
+    counted = Counted(storage.store)
+    commands._storage = Storage(storage.signer, counted)  # noqa: SLF001 - counts, changes nothing
+    return counted

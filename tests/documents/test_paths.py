@@ -1,0 +1,133 @@
+from dataclasses import dataclass
+
+import pytest
+
+from service.documents import paths
+from service.documents.wire import MimeType
+from service.errors import Refusal
+
+ENTITY = "ent_01jexample00000000000000000"
+KEY = "01234567890123456789abcdef"
+ID = "doc_01jexamp1e0000000000000000"
+GOOD = f"entities/{ENTITY}/claims/{KEY}/documents/{ID}.pdf"
+
+
+@dataclass
+class Bad:
+    """A path that no claim may have, and what is wrong with it."""
+
+    why: str
+    path: str
+
+
+BAD = [
+    Bad("nothing", ""),
+    Bad("the prefix alone", paths.prefix(ENTITY, KEY)),
+    Bad("a parent", GOOD.replace("documents/", "documents/../documents/")),
+    Bad("a parent at the end", GOOD + "/.."),
+    Bad("the same folder", GOOD.replace("documents/", "documents/./")),
+    Bad("an escaped parent", GOOD.replace("documents/", "documents/%2e%2e/documents/")),
+    Bad("an escaped point", GOOD.replace(".pdf", "%2epdf")),
+    Bad("an escaped slash", GOOD.replace("/documents/", "%2Fdocuments%2F")),
+    Bad("two slashes", GOOD.replace("documents/", "documents//")),
+    Bad("a slash before", "/" + GOOD),
+    Bad("a slash after", GOOD + "/"),
+    Bad("a back-slash", GOOD.replace("/", "\\")),
+    Bad("a sibling whose prefix is alike", GOOD.replace(KEY, KEY + "0")),
+    Bad("another claim", GOOD.replace(KEY, KEY[::-1])),
+    Bad("another entity", GOOD.replace(ENTITY, "ent_other")),
+    Bad("a newline after", GOOD + "\n"),
+    Bad("a newline before", "\n" + GOOD),
+    Bad("white space after", GOOD + " "),
+    Bad("NUL after", GOOD + "\0"),
+    Bad("upper case", GOOD.upper()),
+    Bad("an upper-case extension", GOOD.replace(".pdf", ".PDF")),
+    Bad("another extension", GOOD.replace(".pdf", ".exe")),
+    Bad("two extensions", GOOD + ".pdf"),
+    Bad("no extension", GOOD.removesuffix(".pdf")),
+    Bad("a short name", GOOD.replace(ID, ID[:-1])),
+    Bad("a long name", GOOD.replace(ID, ID + "0")),
+    Bad("a letter that is not Crockford's", GOOD.replace("exam", "exau")),
+    Bad("another digit", GOOD.replace("01jex", "0\u0661jex")),
+    Bad("a folder more", GOOD.replace("documents/", "documents/more/")),
+    Bad("another kind of id", GOOD.replace("doc_", "msg_")),
+    Bad("a query", GOOD + "?x=1"),
+]
+
+
+def test_a_path_has_the_contracts_shape():
+    """Contract 2.4: entity, claim key, generated name, extension of the MIME type."""
+    assert paths.storage_path(ENTITY, KEY, ID, "application/pdf") == GOOD
+    assert paths.document_id_of(GOOD, ENTITY, KEY) == ID
+
+
+@pytest.mark.parametrize("mime_type", paths.EXTENSIONS)
+def test_every_mime_type_makes_a_path_that_is_recognised(mime_type):
+    """Whatever is minted may be referred to."""
+    path = paths.storage_path(ENTITY, KEY, ID, mime_type)
+    assert paths.document_id_of(path, ENTITY, KEY) == ID
+
+
+def test_the_mime_types_are_the_wires():
+    """No type is taken that has no extension, and none has one in vain."""
+    assert set(MimeType.__args__) == set(paths.EXTENSIONS)
+    assert len(set(paths.EXTENSIONS.values())) == len(paths.EXTENSIONS) == 10
+
+
+@pytest.mark.parametrize("bad", BAD, ids=lambda one: one.why)
+def test_any_other_path_is_refused(bad):
+    """Matched in full, byte for byte."""
+    with pytest.raises(Refusal) as refused:
+        paths.document_id_of(bad.path, ENTITY, KEY)
+    assert refused.value.code == "document_path_invalid"
+
+
+def test_references_keep_their_order_and_clean_their_names():
+    """Each has the id that its path was minted with."""
+    other = GOOD.replace(ID, ID[:-1] + "1")
+    found = paths.references(
+        [(other, "image/png", "b/../x.png"), (GOOD, "application/pdf", "a.pdf")], ENTITY, KEY
+    )
+    assert found == [
+        paths.Reference(ID[:-1] + "1", other, "image/png", "b_.._x.png"),
+        paths.Reference(ID, GOOD, "application/pdf", "a.pdf"),
+    ]
+
+
+def test_a_path_given_twice_is_refused_and_named():
+    """Every repetition is, not the first one only."""
+    one = (GOOD, "application/pdf", "a.pdf")
+    with pytest.raises(Refusal) as refused:
+        paths.references([one, one, one], ENTITY, KEY)
+    assert refused.value.code == "validation_failed"
+    assert refused.value.field_errors == {
+        "document_refs": [
+            "[1].storage_path: given more than once",
+            "[2].storage_path: given more than once",
+        ]
+    }
+
+
+@pytest.mark.parametrize(
+    ("filename", "shown"),
+    [
+        ("invoice.pdf", "invoice.pdf"),
+        ("Rechnung für Zoë (2).pdf", "Rechnung für Zoë (2).pdf"),
+        ("発票.pdf", "発票.pdf"),
+        ("../../etc/passwd", ".._.._etc_passwd"),
+        ("C:\\temp\\a.pdf", "C__temp_a.pdf"),
+        ("a\r\nb\t.pdf", "a__b_.pdf"),
+        ("a\x7f\x1b[0m.pdf", "a__[0m.pdf"),
+        ("gpj\u202efdp.exe", "gpj_fdp.exe"),
+        ("a\u2028b\u2029c", "a_b_c"),
+        ('"<a>|*?', "__a____"),
+        ("  a.pdf ", "a.pdf"),
+        (" ", "document"),
+        (".", "document"),
+        ("..", "document"),
+        (".profile", ".profile"),
+    ],
+)
+def test_a_filename_is_cleaned_for_showing(filename, shown):
+    """It names no path, and turns no line of text around."""
+    assert paths.shown(filename) == shown

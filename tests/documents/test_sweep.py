@@ -1,0 +1,179 @@
+"""A sweep beside claims that want the same uploads, and a sweep that is cut off."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from service.documents.sweep import Sweep, Swept
+from service.documents.verify import verify
+from service.ledger.database import Row
+from service.storage.port import ObjectStore, StorageUnavailable, StoredObject
+from tests.document_store import Documents, documents_on
+
+
+@pytest.fixture
+async def documents(database_url, tmp_path, store_credentials) -> AsyncGenerator[Documents, None]:
+    """Answer a service with a local store."""
+    async with documents_on(database_url, tmp_path, store_credentials) as one:
+        yield one
+
+
+class Interposed:
+    """A store that does something else first."""
+
+    def __init__(self, inner: ObjectStore, meanwhile: Callable[[str], Awaitable[object]]) -> None:
+        self._inner, self._meanwhile = inner, meanwhile
+
+    async def under(self, prefix: str) -> Mapping[str, StoredObject]:
+        """Answer what was there before the interruption."""
+        found = await self._inner.under(prefix)
+        await self._meanwhile("under")
+        return found
+
+    def each(self, prefix: str) -> AsyncIterator[StoredObject]:
+        """Answer as the inner one does."""
+        return self._inner.each(prefix)
+
+    async def delete(self, name: str, generation: int) -> bool:
+        """Delete after the interruption."""
+        await self._meanwhile("delete")
+        return await self._inner.delete(name, generation)
+
+    def close(self) -> None:
+        """Close the inner one."""
+        self._inner.close()
+
+
+def sweep_of(documents: Documents, *, kind: type[Sweep] = Sweep, **more: Any) -> Sweep:
+    """Answer a sweep of every live upload, however young."""
+    live = documents.world.service.modes["live"]
+    before = documents.world.service.clock() + more.get("ahead", timedelta(seconds=1))
+    store = more.get("store", live.storage.store)
+    return kind(live.ledger, store, before, dry_run=False)
+
+
+async def swept(documents: Documents, **more: Any) -> list[Swept]:
+    """Sweep to the end."""
+    return await sweep_of(documents, **more).run(lambda _steps: None)
+
+
+async def objects(documents: Documents) -> list[str]:
+    """Answer the names of all live objects."""
+    store = documents.world.service.modes["live"].storage.store
+    return [one.name async for one in store.each("")]
+
+
+async def uploads(documents: Documents) -> int:
+    """Answer how many live uploads are remembered."""
+    live = documents.world.service.modes["live"].ledger.database
+    async with live.connection() as connection:
+        return await connection.fetchval("select count(*) from live.uploads")
+
+
+async def faults(documents: Documents) -> list[str | None]:
+    """Answer what an audit says of each linked document."""
+    live = documents.world.service.modes["live"]
+    return [one.fault async for one in verify(live.claim_documents, live.storage.store)]
+
+
+async def claims(partner: Any, entity: str) -> int:
+    """Answer how many claims the entity has."""
+    listed = await partner.call("GET", "/claims", params={"entity_id": entity})
+    return len(listed.json()["claims"])
+
+
+async def test_the_sweep_comes_between_check_and_claim(documents):
+    """A claim whose uploads go after it saw them is refused, and nothing is half made."""
+    partner = await documents.world.partner()
+    entity = await partner.connected_entity()
+    ref = await documents.uploaded(partner, entity)
+    counted = documents.counted["live"]
+    counted.inner = Interposed(counted.inner, lambda _call: swept(documents))
+    answer = await partner.claim(entity, document_refs=[ref])
+    assert (answer.status_code, answer.json()["code"]) == (400, "document_not_uploaded")
+    assert await objects(documents) == []
+    assert (await uploads(documents), await claims(partner, entity)) == (0, 0)
+    assert await faults(documents) == []
+
+
+async def test_the_claim_comes_first(documents):
+    """An upload that a claim refers to by the time of its turn is kept."""
+    partner = await documents.world.partner()
+    entity = await partner.connected_entity()
+    ref = await documents.uploaded(partner, entity)
+
+    class Late(Sweep):
+        async def _forget(self, upload: Row) -> bool:
+            assert (await partner.claim(entity, document_refs=[ref])).status_code == 201
+            return await super()._forget(upload)
+
+    assert await swept(documents, kind=Late) == [Swept(is_gone=False, found=None)]
+    assert await objects(documents) == [ref["storage_path"]]
+    assert await faults(documents) == [None]
+
+
+async def test_whoever_wins_both_are_whole(documents):
+    """Claims and sweeps at once: each claim has its documents, or is refused and has none."""
+    partner = await documents.world.partner()
+    entity = await partner.connected_entity()
+    names = [f"case-{number}" for number in range(12)]
+    refs = [await documents.uploaded(partner, entity, name) for name in names]
+
+    async def claim(number: int) -> tuple[int, str]:
+        await asyncio.sleep(number * 0.004)
+        answer = await partner.claim(entity, names[number], document_refs=[refs[number]])
+        return answer.status_code, answer.json().get("code", "")
+
+    *answers, _ = await asyncio.gather(*map(claim, range(len(names))), swept(documents))
+    await swept(documents)
+    made = [ref["storage_path"] for ref, one in zip(refs, answers, strict=True) if one[0] == 201]
+    refused = {one for one in answers if one[0] != 201}
+    assert refused <= {(400, "document_not_uploaded"), (400, "document_path_invalid")}
+    assert await objects(documents) == sorted(made)
+    assert await faults(documents) == [None] * len(made)
+    assert (await uploads(documents), await claims(partner, entity)) == (len(made), len(made))
+
+
+@pytest.mark.parametrize("call", ["under", "delete"])
+async def test_a_sweep_that_is_cut_off_is_finished_by_the_next(documents, call):
+    """What was marked can be in no claim, and goes with the next sweep, however young it is."""
+    partner = await documents.world.partner()
+    entity = await partner.connected_entity()
+    ref = await documents.uploaded(partner, entity)
+
+    async def away(asked: str) -> None:
+        if asked == call:
+            raise StorageUnavailable("away")
+
+    store = Interposed(documents.counted["live"].inner, away)
+    with pytest.raises(StorageUnavailable):
+        await swept(documents, store=store)
+    answer = await partner.claim(entity, document_refs=[ref])
+    assert (answer.status_code, answer.json()["code"]) == (400, "document_path_invalid")
+    assert (len(await objects(documents)), await uploads(documents)) == (1, 1)
+    (one,) = await swept(documents, ahead=timedelta(days=-7))
+    assert (one.is_gone, await objects(documents), await uploads(documents)) == (True, [], 0)
+
+
+async def test_an_audit_beside_uploads_and_links(documents):
+    """A page of the listing that is older than a link is no finding."""
+    partner = await documents.world.partner()
+    entity = await partner.connected_entity()
+    ref = await documents.uploaded(partner, entity)
+    live = documents.world.service.modes["live"]
+    assert (await partner.claim(entity, document_refs=[ref])).status_code == 201
+
+    class Old(Interposed):
+        async def each(self, prefix: str) -> AsyncIterator[StoredObject]:
+            """Answer a listing from before the upload."""
+            assert prefix == "entities/"
+            for one in ():
+                yield one
+
+    async def nothing(_call: str) -> None: ...
+
+    store = Old(live.storage.store, nothing)
+    assert [one.fault async for one in verify(live.claim_documents, store)] == [None]

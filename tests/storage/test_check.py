@@ -1,0 +1,91 @@
+"""`claim-ledger storage check` where roles are missing, and where a signer may do too much."""
+
+import pytest
+
+from service.storage import check as checks
+from service.storage.check import Row, check
+from service.storage.local import json_side
+from service.storage.port import StorageUnavailable
+from tests.document_store import documents_on
+
+
+@pytest.fixture
+async def settings(database_url, tmp_path, store_credentials):
+    """Answer the settings of a service with a local store."""
+    async with documents_on(database_url, tmp_path, store_credentials) as one:
+        yield one.world.service.settings
+
+
+def without(monkeypatch, permission: str) -> None:
+    """Take a role from the account."""
+    left = tuple(one for one in json_side.GRANTED if one != permission)
+    monkeypatch.setattr(json_side, "GRANTED", left)
+
+
+async def test_an_account_that_may_not_list(settings, monkeypatch):
+    """The missing permission and the role that has it are named, and nothing is uploaded."""
+    without(monkeypatch, "storage.objects.list")
+    *before, last = await check(settings, settings.live_bucket)
+    assert [one.check for one in before] == ["bucket"]
+    assert last == Row(
+        "roles",
+        "failed",
+        "storage.objects.list is missing: grant roles/storage.objectViewer on the bucket",
+    )
+
+
+async def test_an_account_that_may_not_delete(settings, monkeypatch):
+    """It serves claims, a sweep cannot remove, and what was uploaded is named."""
+    without(monkeypatch, "storage.objects.delete")
+    rows = {one.check: one for one in await check(settings, settings.live_bucket)}
+    assert (rows["roles"].result, rows["round trip"].result) == ("note", "note")
+    assert "documents sweep" in rows["roles"].detail
+    assert "claim-ledger-check/" in rows["round trip"].detail
+
+
+async def test_an_account_that_may_not_look_at_the_bucket(settings, monkeypatch):
+    """CORS cannot be told then, and everything else is."""
+    without(monkeypatch, "storage.buckets.get")
+    rows = await check(settings, settings.live_bucket)
+    assert [one.check for one in rows if one.check == "cors"] == []
+    assert {one.result for one in rows} == {"ok"}
+
+
+async def test_a_signer_that_may_overwrite(settings, monkeypatch):
+    """A second PUT that succeeds is worth a note, with what to do."""
+    monkeypatch.setattr(checks, "_put", lambda _signed: "200")
+    rows = {one.check: one for one in await check(settings, settings.live_bucket)}
+    assert rows["overwriting"].result == "note"
+    assert "roles/storage.objectCreator alone" in rows["overwriting"].detail
+    assert rows["round trip"].detail.startswith("what was uploaded is not listed")
+
+
+async def test_a_refused_put(settings, monkeypatch):
+    """The store's own code is told, and nothing is tried after it."""
+    monkeypatch.setattr(checks, "_put", lambda _signed: "403 AccessDenied")
+    last = (await check(settings, settings.live_bucket))[-1]
+    assert last == Row("upload", "failed", "a signed PUT: 403 AccessDenied")
+
+
+@pytest.mark.parametrize(
+    ("rules", "result", "told"),
+    [
+        ([], "ok", "browsers may not"),
+        ([{"method": ["GET"]}], "note", "no rule of the bucket allows PUT"),
+        ([{"method": ["GET"]}, {"method": ["PUT"]}], "note", "may upload"),
+    ],
+)
+async def test_cors(settings, monkeypatch, rules, result, told):
+    """Rules are told by what they mean for uploads."""
+
+    async def cors(_store: object) -> list[dict[str, list[str]]]:
+        return rules
+
+    monkeypatch.setattr(checks.GoogleObjectStore, "cors", cors)
+    (row,) = [one for one in await check(settings, settings.live_bucket) if one.check == "cors"]
+    assert (row.result, told in row.detail) == (result, True)
+
+
+def test_a_fault_without_words_is_told_as_it_is():
+    """An error that nobody foresaw is one line."""
+    assert checks.words(StorageUnavailable("a\nb")) == "StorageUnavailable: a b"

@@ -1,0 +1,235 @@
+"""What the cloud's client library asks for, on our store and on an emulator that is not ours."""
+
+import asyncio
+import base64
+import hashlib
+import subprocess
+import sys
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import contextmanager
+
+import google_crc32c
+import pytest
+import requests
+from google.api_core.exceptions import NotFound, PreconditionFailed
+from google.auth.credentials import AnonymousCredentials
+from google.cloud.storage import Bucket, Client
+
+from tests.storage.conftest import BUCKET, Served, free_port
+
+PREFIX = "entities/ent_1/claims/ck_1/documents/"
+
+
+class Side:
+    """One server: its bucket, another that does not exist, and a way to make objects."""
+
+    def __init__(
+        self, bucket: Callable[[str], Bucket], upload: Callable[[str, bytes], Awaitable[None]]
+    ) -> None:
+        self.bucket = bucket(BUCKET)
+        self.missing = bucket("no-such-bucket")
+        self.upload = upload
+
+
+@contextmanager
+def emulator(directory):
+    """Run the independent emulator, and answer its address."""
+    port = free_port()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gcp_storage_emulator", "start", "--in-memory",
+         "--host", "127.0.0.1", "--port", str(port), "--default-bucket", BUCKET],
+        cwd=directory,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    endpoint = f"http://127.0.0.1:{port}"
+    try:
+        deadline = time.monotonic() + 10
+        while not _answers(endpoint):
+            assert process.poll() is None, "the emulator ended while starting"
+            assert time.monotonic() < deadline, "the emulator does not answer"
+            time.sleep(0.02)
+        yield endpoint
+    finally:
+        process.kill()
+        process.wait(timeout=5)
+
+
+def _answers(endpoint: str) -> bool:
+    try:
+        return requests.get(f"{endpoint}/storage/v1/b/{BUCKET}", timeout=1).ok
+    except requests.ConnectionError:
+        return False
+
+
+@pytest.fixture(params=["ours", "emulator"])
+async def side(request, served: Served, tmp_path) -> AsyncGenerator[Side, None]:
+    """Answer our store or the emulator."""
+    if request.param == "ours":
+
+        async def put(name: str, content: bytes) -> None:
+            assert (await served.put(name, content)).status_code == 200
+
+        yield Side(served.bucket, put)
+        return
+    with emulator(tmp_path) as endpoint:
+        options = {"api_endpoint": endpoint}
+        client = Client("none", credentials=AnonymousCredentials(), client_options=options)
+
+        async def upload(name: str, content: bytes) -> None:
+            blob = client.bucket(BUCKET).blob(name)
+            await asyncio.to_thread(blob.upload_from_string, content, "application/pdf")
+
+        yield Side(client.bucket, upload)
+
+
+async def test_metadata(side: Side):
+    """Size, type, generation and both checksums are what was uploaded."""
+    await side.upload(f"{PREFIX}a.pdf", b"%PDF-1.7")
+    blob = await asyncio.to_thread(side.bucket.get_blob, f"{PREFIX}a.pdf")
+    md5 = hashlib.md5(b"%PDF-1.7", usedforsecurity=False).digest()
+    assert (blob.name, blob.size, blob.content_type) == (f"{PREFIX}a.pdf", 8, "application/pdf")
+    assert blob.md5_hash == base64.b64encode(md5).decode()
+    crc32c = google_crc32c.value(b"%PDF-1.7").to_bytes(4, "big")
+    assert blob.crc32c == base64.b64encode(crc32c).decode()
+    assert isinstance(blob.generation, int)
+    assert blob.time_created is not None
+
+
+async def test_missing_objects(side: Side):
+    """A missing object is None to `get_blob` and 404 to a download."""
+    assert await asyncio.to_thread(side.bucket.get_blob, "nothing") is None
+    assert await asyncio.to_thread(side.bucket.blob("nothing").exists) is False
+    with pytest.raises(NotFound):
+        await asyncio.to_thread(side.bucket.blob("nothing").download_as_bytes)
+
+
+async def test_buckets(side: Side):
+    """A bucket is there or it is 404, in itself and in its listing."""
+    await asyncio.to_thread(side.bucket.reload)
+    assert await asyncio.to_thread(side.bucket.exists) is True
+    assert await asyncio.to_thread(side.missing.exists) is False
+    with pytest.raises(NotFound):
+        await asyncio.to_thread(side.missing.reload)
+    with pytest.raises(NotFound):
+        await asyncio.to_thread(lambda: list(side.missing.list_blobs(prefix=PREFIX)))
+
+
+async def test_listing_by_prefix(side: Side):
+    """A prefix matches names byte for byte, and the answer is in their order."""
+    for name in [f"{PREFIX}b.pdf", f"{PREFIX}a.pdf", "entities/ent_1/claims/ck_10/x.pdf"]:
+        await side.upload(name, b"x")
+    names = await asyncio.to_thread(
+        lambda: [blob.name for blob in side.bucket.list_blobs(prefix=PREFIX)]
+    )
+    assert names == [f"{PREFIX}a.pdf", f"{PREFIX}b.pdf"]
+    assert await asyncio.to_thread(lambda: list(side.bucket.list_blobs(prefix="other/"))) == []
+
+
+async def test_round_trip(side: Side):
+    """A download is what was uploaded; the library compares the checksum."""
+    content = bytes(range(256)) * 3
+    await side.upload(f"{PREFIX}é a b.pdf", content)
+    blob = side.bucket.blob(f"{PREFIX}é a b.pdf")
+    assert await asyncio.to_thread(blob.download_as_bytes) == content
+    await asyncio.to_thread(blob.reload)
+    assert await asyncio.to_thread(blob.download_as_bytes) == content  # by its media link
+
+
+async def test_deletion(side: Side):
+    """A deleted object is gone, and a second deletion is 404."""
+    await side.upload(f"{PREFIX}a.pdf", b"x")
+    blob = side.bucket.blob(f"{PREFIX}a.pdf")
+    await asyncio.to_thread(blob.delete)
+    assert not await asyncio.to_thread(blob.exists)
+    with pytest.raises(NotFound):
+        await asyncio.to_thread(blob.delete)
+
+
+async def test_deletion_of_a_generation(served: Served):
+    """Only the generation that was looked at is deleted (the emulator ignores the condition)."""
+    await served.put(f"{PREFIX}a.pdf", b"x")
+    bucket = served.bucket()
+    blob = await asyncio.to_thread(bucket.get_blob, f"{PREFIX}a.pdf")
+    other = bucket.blob(blob.name)
+    with pytest.raises(PreconditionFailed):
+        await asyncio.to_thread(other.delete, if_generation_match=blob.generation + 1)
+    await asyncio.to_thread(other.delete, if_generation_match=blob.generation)
+    assert served.files() == []
+
+
+async def test_pages(served: Served):
+    """Pages follow each other without a gap or a repetition, while names are added."""
+    for number in range(7):
+        await served.put(f"{PREFIX}{number}", b"x")
+    first = served.bucket().list_blobs(prefix=PREFIX, page_size=3)
+    pages = first.pages
+    seen = [blob.name for blob in await asyncio.to_thread(next, pages)]
+    await served.put(f"{PREFIX}0b", b"x")
+    await served.put(f"{PREFIX}3b", b"x")
+    for page in await asyncio.to_thread(list, pages):
+        seen += [blob.name for blob in page]
+    assert [name.removeprefix(PREFIX) for name in seen] == ["0", "1", "2", "3", "3b", "4", "5", "6"]
+
+
+async def test_permissions(served: Served):
+    """The token's holder reads, lists and deletes, and does not create."""
+    asked = ["storage.objects.create", "storage.objects.get", "storage.objects.list"]
+    granted = await asyncio.to_thread(served.bucket().test_iam_permissions, asked)
+    assert granted == asked[1:]
+
+
+@pytest.mark.parametrize("authorization", [None, "Bearer x", "Basic eDp4", "Bearer \xe9"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"/storage/v1/b/{BUCKET}",
+        f"/storage/v1/b/{BUCKET}/o",
+        f"/storage/v1/b/{BUCKET}/o/x",
+        f"/download/storage/v1/b/{BUCKET}/o/x?alt=media",
+        "/storage/v1/b/other",
+        "/storage/v1/nothing",
+    ],
+)
+async def test_nothing_is_read_without_the_token(served: Served, path, authorization):
+    """No path of the JSON side says anything to a stranger."""
+    await served.put("x", b"secret")
+    headers = {} if authorization is None else {"authorization": authorization.encode("latin-1")}
+    response = await served.http.get(served.store.endpoint + path, headers=headers)
+    assert (response.status_code, response.json()["error"]["code"]) == (401, 401)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/o?maxResults=0", 400),
+        ("GET", "/o?maxResults=x", 400),
+        ("GET", "/o?pageToken=%00", 400),
+        ("GET", "/o?pageToken=_w==", 400),
+        ("GET", "/o?delimiter=/", 501),
+        ("GET", "/o/x?ifMetagenerationMatch=2", 501),
+        ("GET", "/o/x?generation=1", 404),
+        ("GET", "/o/x?ifGenerationMatch=1", 412),
+        ("POST", "/o", 405),
+        ("PATCH", "/o/x", 405),
+        ("DELETE", "", 405),
+        ("GET", "/acl", 404),
+    ],
+)
+async def test_what_it_does_not_know_is_refused(served: Served, method, path, status):
+    """A parameter that would change the answer is never ignored."""
+    await served.put("x", b"x")
+    url = f"{served.store.endpoint}/storage/v1/b/{BUCKET}{path}"
+    headers = {"authorization": f"Bearer {served.store.credentials.token}"}
+    response = await served.http.request(method, url, headers=headers)
+    assert (response.status_code, response.json()["error"]["code"]) == (status, status)
+
+
+async def test_media_beside_metadata(served: Served):
+    """`alt=media` answers the bytes at the metadata's own address too."""
+    await served.put("x", b"bytes")
+    url = f"{served.store.endpoint}/storage/v1/b/{BUCKET}/o/x?alt=media"
+    headers = {"authorization": f"Bearer {served.store.credentials.token}"}
+    response = await served.http.get(url, headers=headers)
+    assert (response.content, response.headers["content-length"]) == (b"bytes", "5")

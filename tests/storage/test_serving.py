@@ -1,0 +1,74 @@
+import asyncio
+import socket
+
+import pytest
+from structlog.testing import capture_logs
+
+from service.clock import system_clock
+from service.storage.local.disk import LocalStoreError
+from service.storage.local.serving import local_store
+from tests.storage.conftest import BUCKET, Served, free_port
+
+
+def store(directory, **settings):
+    """Answer a store that is not yet served."""
+    given = {"port": free_port(), "clock": system_clock, "production_settings": ()} | settings
+    return local_store(directory, [BUCKET], **given)
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"production_settings": ["CLAIM_LEDGER_A_BUCKET"]}, "set up: CLAIM_LEDGER_A_BUCKET"),
+        ({"host": "0.0.0.0"}, "on loopback only"),
+        ({"host": "::"}, "on loopback only"),
+        ({"host": "192.0.2.1"}, "on loopback only"),
+        ({"host": "localhost.example.com"}, "on loopback only"),
+    ],
+)
+async def test_it_refuses_to_be_more_than_a_local_store(tmp_path, settings, reason):
+    """With production settings, or off loopback, nothing starts and nothing is written."""
+    with pytest.raises(LocalStoreError, match=reason):
+        async with store(tmp_path / "store", **settings):
+            pytest.fail("it started")
+    assert not (tmp_path / "store").exists()
+
+
+async def test_it_says_what_it_is(tmp_path):
+    """Its log warns that it is for development."""
+    with capture_logs() as lines:
+        async with store(tmp_path):
+            pass
+    assert [line["event"] for line in lines] == [
+        "a document store for development is serving on loopback"
+    ]
+
+
+async def test_a_taken_port_is_one_clear_error(tmp_path):
+    """Somebody else's port is not waited for, and the directory is given back."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(LocalStoreError, match=f"port {port}"):
+            async with store(tmp_path, port=port):
+                pytest.fail("it started")
+    async with store(tmp_path):
+        pass
+
+
+async def test_a_directory_has_one_store(served: Served):
+    """A second store on a directory in use does not start."""
+    with pytest.raises(LocalStoreError, match="in use"):
+        async with store(served.directory):
+            pytest.fail("it started")
+
+
+async def test_it_stops_while_requests_are_under_way(tmp_path):
+    """An upload that never ends does not hold the end up."""
+    async with store(tmp_path) as running:
+        port = int(running.endpoint.rpartition(":")[2])
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"PUT /a/b HTTP/1.1\r\nhost: a\r\ncontent-length: 1000\r\n\r\nx")
+        await writer.drain()
+        began = asyncio.get_running_loop().time()
+    assert asyncio.get_running_loop().time() - began < 3
+    writer.close()

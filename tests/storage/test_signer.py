@@ -1,0 +1,252 @@
+import asyncio
+import base64
+import socket
+import threading
+import time
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import requests
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import padding
+from google.oauth2 import service_account
+from google.oauth2.credentials import Credentials
+
+from service.storage.deadline import CuttableSession
+from service.storage.local.credentials import local_credentials
+from service.storage.local.verifier import Request, Verified, verify
+from service.storage.port import StorageUnavailable
+from service.storage.signer import IamSigner, KeySigner
+from tests.storage.signing import private_key_of
+
+NAME = "entities/ent_1/claims/ck_1/documents/0190a.pdf"
+BUCKET = "test-documents"
+SECONDS_MAX = 0.5
+
+
+@pytest.fixture
+def local(credentials_directory):
+    """Answer a service account's credentials."""
+    return local_credentials(credentials_directory)
+
+
+class Iam:
+    """An IAM whose way of answering a test chooses."""
+
+    def __init__(self, local) -> None:
+        self.key = private_key_of(local.key)
+        self.answer = self.signed
+        self.calls = 0
+        self.released = threading.Event()
+
+    def signed(self, handler: BaseHTTPRequestHandler, payload: bytes) -> None:
+        """Sign, as IAM does."""
+        signature = self.key.sign(payload, padding.PKCS1v15(), hashes.SHA256())
+        body = b'{"signedBlob": "%s"}' % base64.b64encode(signature)
+        self.status(handler, 200, body)
+
+    @staticmethod
+    def status(handler: BaseHTTPRequestHandler, status: int, body: bytes = b"{}") -> None:
+        """Answer a status."""
+        handler.send_response(status)
+        handler.send_header("content-length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    def hang(self, _handler: BaseHTTPRequestHandler, _payload: bytes) -> None:
+        """Answer nothing until the test ends."""
+        self.released.wait(10)
+
+    def drip(self, handler: BaseHTTPRequestHandler, _payload: bytes) -> None:
+        """Answer a byte at a time, for ever."""
+        handler.send_response(200)
+        handler.send_header("content-length", "100000")
+        handler.end_headers()
+        try:
+            while not self.released.wait(0.05):
+                handler.wfile.write(b" ")
+                handler.wfile.flush()
+        except OSError:
+            return
+
+
+@contextmanager
+def serving(iam: Iam) -> Generator[str]:
+    """Serve an IAM, and answer its address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            iam.calls += 1
+            body = self.rfile.read(int(self.headers["content-length"]))
+            iam.answer(self, base64.b64decode(body.partition(b'"payload": "')[2].rstrip(b'"}')))
+
+        def log_message(self, *_arguments: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    server.handle_error = lambda *_: None  # calls are cut on purpose
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        iam.released.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture
+def iam(local) -> Generator[Iam]:
+    """Answer an IAM that signs."""
+    one = Iam(local)
+    with serving(one) as one.address:
+        yield one
+
+
+@pytest.fixture
+def iam_signer(local, iam) -> Generator[IamSigner]:
+    """Answer a signer whose calls reach the test's IAM."""
+
+    class Session(CuttableSession):
+        def request(self, method, url, **kwargs) -> requests.Response:
+            address = url.replace("https://iamcredentials.googleapis.com", iam.address)
+            return super().request(method, address, **kwargs)
+
+    signer = IamSigner(
+        Credentials("token"),
+        local.key["client_email"],
+        BUCKET,
+        seconds_max=SECONDS_MAX,
+        new_session=Session,
+    )
+    yield signer
+    signer.close()
+
+
+@pytest.fixture(params=["key", "iam"])
+def signer(request, local):
+    """Answer each kind of signer; one contract holds for both."""
+    if request.param == "key":
+        return KeySigner(local.key, BUCKET)
+    return request.getfixturevalue("iam_signer")
+
+
+async def test_what_is_signed_verifies(signer, local):
+    """The URL is a PUT of that object, with exactly the two required headers."""
+    upload = await signer.sign(NAME, "application/pdf", 1000)
+    url = urlsplit(upload.url)
+    assert f"{url.scheme}://{url.netloc}{url.path}" == (
+        f"https://storage.googleapis.com/{BUCKET}/{NAME}"
+    )
+    headers = [(name.lower(), value) for name, value in upload.required_headers.items()]
+    request = Request(
+        method="PUT",
+        raw_path=url.path,
+        raw_query=url.query,
+        headers=[("host", url.netloc), *headers],
+    )
+    answer = verify(request, datetime.now(UTC), local.public_key_of)
+    names = {"host", "content-type", "x-goog-content-length-range"}
+    assert answer == Verified(local.key["client_email"], frozenset(names))
+
+
+async def test_required_headers_are_two(signer):
+    """The library adds Host to the headers it is given; none of that is passed on."""
+    upload = await signer.sign(NAME, "image/png", 52428800)
+    assert dict(upload.required_headers) == {
+        "Content-Type": "image/png",
+        "x-goog-content-length-range": "0,52428800",
+    }
+
+
+async def test_the_expiry_is_the_urls_own(signer):
+    """`expires_at` is the URL's date plus its lifetime, which is 15 minutes to the second."""
+    upload = await signer.sign(NAME, "image/png", 1)
+    query = parse_qs(urlsplit(upload.url).query)
+    signed_at = datetime.strptime(query["X-Goog-Date"][0], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    assert query["X-Goog-Expires"] == ["900"]
+    assert upload.expires_at == signed_at + timedelta(minutes=15)
+    assert abs(upload.expires_at - datetime.now(UTC) - timedelta(minutes=15)) < timedelta(seconds=5)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "hang",
+        "drip",
+        *(lambda handler, _payload, status=status: Iam.status(handler, status)
+          for status in (200, 400, 401, 403, 404, 429, 500, 503)),
+        lambda handler, _payload: Iam.status(handler, 200, b"<html>"),
+        lambda handler, _payload: handler.connection.shutdown(socket.SHUT_RDWR),
+    ],
+)  # fmt: skip
+async def test_an_iam_that_fails_is_unavailability(iam, iam_signer, answer):
+    """Whatever it does, the call ends inside its deadline, is made once, and leaves no thread."""
+    iam.answer = getattr(iam, answer) if isinstance(answer, str) else answer
+    began = time.monotonic()
+    with pytest.raises(StorageUnavailable):
+        await iam_signer.sign(NAME, "application/pdf", 1000)
+    assert time.monotonic() - began < SECONDS_MAX + 0.3
+    assert await _idle(iam_signer)
+    assert iam.calls == 1
+
+
+async def test_more_calls_than_threads(iam, iam_signer):
+    """Calls that wait for a place give up at the deadline too, and later ones succeed."""
+    iam.answer = iam.hang
+    began = time.monotonic()
+    calls = (iam_signer.sign(NAME, "application/pdf", 1) for _ in range(30))
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    assert {type(outcome) for outcome in outcomes} == {StorageUnavailable}
+    assert time.monotonic() - began < SECONDS_MAX + 0.5
+    iam.answer = iam.signed
+    assert await _idle(iam_signer)
+    assert (await iam_signer.sign(NAME, "application/pdf", 1)).required_headers
+
+
+async def test_a_cancelled_request_leaves_no_thread(iam, iam_signer):
+    """When the caller goes away, the call is cut as at the deadline."""
+    iam.answer = iam.hang
+    task = asyncio.create_task(iam_signer.sign(NAME, "application/pdf", 1))
+    await asyncio.sleep(0.1)
+    task.cancel()
+    await asyncio.wait([task])
+    assert await _idle(iam_signer)
+
+
+async def test_a_url_costs_one_signature_and_no_parsing(local, monkeypatch):
+    """The key is parsed when the signer is made; each URL is one signature with it."""
+    signer = KeySigner(local.key, BUCKET)
+    signatures = []
+    sign_bytes = service_account.Credentials.sign_bytes
+
+    def counted(credentials, message: bytes) -> bytes:
+        signatures.append(message)
+        return sign_bytes(credentials, message)
+
+    def parsed(*_arguments, **_options) -> None:
+        pytest.fail("the key was parsed again")
+
+    monkeypatch.setattr(service_account.Credentials, "sign_bytes", counted)
+    monkeypatch.setattr(serialization, "load_pem_private_key", parsed)
+    for number in range(3):
+        await signer.sign(f"{NAME}{number}", "application/pdf", 52428800)
+    assert len(signatures) == 3
+
+
+async def _idle(signer: IamSigner) -> bool:
+    """Answer whether the signer's threads become free within a moment."""
+    pool: ThreadPoolExecutor = signer._threads  # noqa: SLF001 - nothing outside shows them
+    waiting = [pool.submit(threading.get_ident) for _ in range(8)]
+    for _ in range(40):
+        if all(one.done() for one in waiting):
+            return True
+        await asyncio.sleep(0.01)
+    return False

@@ -1,0 +1,216 @@
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from service.storage.local.credentials import CLIENT_EMAIL, local_credentials
+from service.storage.local.refusals import Refusal
+from service.storage.local.verifier import Request, Verified, verify
+from tests.storage.signing import HOST, NOW, PDF, RANGE, private_key_of, signed
+
+
+@pytest.fixture(scope="module")
+def credentials(tmp_path_factory):
+    """Answer a local account's credentials."""
+    return local_credentials(tmp_path_factory.mktemp("credentials"))
+
+
+@pytest.fixture
+def sign(credentials):
+    """Answer a signer of requests whose parts a test chooses."""
+    key, email = private_key_of(credentials.key), credentials.key["client_email"]
+    return lambda **parts: signed(key, email, **parts)
+
+
+@pytest.fixture
+def outcome(credentials):
+    """Answer what verification says: `ok`, or status, code and the named parameter."""
+
+    def outcome(request: Request, now=NOW):
+        answer = verify(request, now, credentials.public_key_of)
+        if isinstance(answer, Verified):
+            return "ok"
+        return answer.status, answer.code, dict(answer.fields).get("ParameterName")
+
+    return outcome
+
+
+def test_a_signed_request_verifies(sign, outcome):
+    """What was signed is accepted."""
+    assert outcome(sign()) == "ok"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("/object.pdf", "/object2.pdf"),
+        ("/bucket/", "/bucket2/"),
+        ("/object.pdf", "/object.pdf/"),
+        ("/object.pdf", "/./object.pdf"),
+    ],
+)
+def test_an_altered_path_does_not_verify(sign, outcome, old, new):
+    """Another object, bucket or shape of the path is another request."""
+    request = sign()
+    altered = replace(request, raw_path=request.raw_path.replace(old, new))
+    assert outcome(altered) == (403, "SignatureDoesNotMatch", None)
+
+
+def test_encodings_of_one_path_are_one_object(sign, outcome):
+    """`%2F` and `/`, `%6f` and `o` name the same object, and the signature is of the object."""
+    request = replace(sign(), raw_path="/bucket%2F%6fbject.pdf")
+    assert outcome(request) == "ok"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("X-Goog-Expires=900", "X-Goog-Expires=901", (403, "SignatureDoesNotMatch", None)),
+        ("T120000Z", "T120001Z", (403, "SignatureDoesNotMatch", None)),
+        ("Signature=", "Signature=00", (403, "SignatureDoesNotMatch", None)),
+        ("&X-Goog-Signature", "&extra=1&X-Goog-Signature", (403, "SignatureDoesNotMatch", None)),
+        ("&X-Goog-Signature=", "&removed=", (403, "AccessDenied", None)),
+        (
+            "X-Goog-Expires=900",
+            "X-Goog-Expires=900&X-Goog-Expires=900",
+            (400, "MalformedSecurityHeader", "x-goog-expires"),
+        ),
+        (
+            "X-Goog-Expires=900",
+            "X-Goog-Expires=900&x-goog-expires=9000",
+            (400, "MalformedSecurityHeader", "x-goog-expires"),
+        ),
+        ("X-Goog-Date=", "removed=", (400, "MalformedSecurityHeader", "x-goog-date")),
+        ("Signature=", "Signature=zz", (400, "MalformedSecurityHeader", "x-goog-signature")),
+        ("Signature=", "Signature=0", (400, "MalformedSecurityHeader", "x-goog-signature")),
+    ],
+)
+def test_an_altered_query_is_refused(sign, outcome, old, new, expected):
+    """Nothing of the query can be changed, doubled or left out."""
+    request = sign()
+    assert old in request.raw_query
+    assert outcome(replace(request, raw_query=request.raw_query.replace(old, new, 1))) == expected
+
+
+def test_the_order_of_parameters_means_nothing(sign, outcome):
+    """Clients may sort a query: the signature is over the sorted one."""
+    request = sign()
+    shuffled = "&".join(reversed(request.raw_query.split("&")))
+    assert outcome(replace(request, raw_query=shuffled)) == "ok"
+
+
+def test_a_request_without_a_query_is_anonymous(outcome):
+    """Without a signature nobody may create an object."""
+    bare = Request(method="PUT", raw_path="/bucket/object.pdf", raw_query="", headers=[HOST])
+    assert outcome(bare) == (403, "AccessDenied", None)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "name"),
+    [
+        ({"X-Goog-Expires": "604801"}, "x-goog-expires"),
+        ({"X-Goog-Expires": "0"}, "x-goog-expires"),
+        ({"X-Goog-Expires": "-5"}, "x-goog-expires"),
+        ({"X-Goog-Expires": "9\u06600"}, "x-goog-expires"),
+        ({"X-Goog-Date": "20261304T120000Z"}, "x-goog-date"),
+        ({"X-Goog-Date": "2026-05-04T12:00:00Z"}, "x-goog-date"),
+        ({"X-Goog-Algorithm": "GOOG4-HMAC-SHA256"}, "x-goog-algorithm"),
+        ({"X-Goog-Algorithm": "none"}, "x-goog-algorithm"),
+        ({"X-Goog-Credential": "nobody"}, "x-goog-credential"),
+        (
+            {"X-Goog-Credential": f"{CLIENT_EMAIL}/20260503/auto/storage/goog4_request"},
+            "x-goog-credential",
+        ),
+        ({"X-Goog-SignedHeaders": "x-goog-content-length-range;host"}, "x-goog-signedheaders"),
+        ({"X-Goog-SignedHeaders": "content-type"}, "x-goog-signedheaders"),
+    ],
+)
+def test_parameters_that_mean_nothing_are_refused(sign, outcome, parameters, name):
+    """A true signature does not help what the cloud would not have accepted either."""
+    request = sign(parameters=parameters)
+    assert outcome(request) == (400, "MalformedSecurityHeader", name)
+
+
+def test_seven_days_are_allowed(sign, outcome):
+    """The longest lifetime is seven days to the second."""
+    request = sign(parameters={"X-Goog-Expires": "604800"})
+    assert outcome(request, NOW + timedelta(days=7)) == "ok"
+    assert outcome(request, NOW + timedelta(days=7, seconds=1)) == (400, "ExpiredToken", None)
+
+
+def test_expiry_is_checked_before_the_signature(sign, outcome):
+    """An expired URL with a broken signature is expired, as the cloud has it."""
+    request = sign()
+    broken = replace(request, raw_query=request.raw_query + "00")
+    assert outcome(broken, NOW + timedelta(minutes=16)) == (400, "ExpiredToken", None)
+
+
+def test_a_url_of_the_future_is_refused(sign, outcome):
+    """A signer's clock may be ahead by a quarter of an hour and no more."""
+    assert outcome(sign(), NOW - timedelta(minutes=15)) == "ok"
+    assert outcome(sign(), NOW - timedelta(minutes=16)) == (403, "RequestTimeTooSkewed", None)
+
+
+def test_an_unknown_signer_is_refused(credentials, outcome):
+    """Only the store's own account may sign, whatever key was used."""
+    request = signed(private_key_of(credentials.key), "someone@example.com")
+    assert outcome(request) == (403, "InvalidSecurity", None)
+
+
+def test_another_key_is_refused(tmp_path, credentials, outcome):
+    """The account's name with another account's key does not verify."""
+    other = local_credentials(tmp_path)
+    request = signed(private_key_of(other.key), credentials.key["client_email"])
+    assert outcome(request) == (403, "SignatureDoesNotMatch", None)
+
+
+@pytest.mark.parametrize("missing", ["content-type", "x-goog-content-length-range", "host"])
+def test_a_signed_header_may_not_be_missing(sign, outcome, missing):
+    """The parameter's name says which header it was."""
+    request = sign()
+    headers = [header for header in request.headers if header[0] != missing]
+    expected = (400, "MalformedSecurityHeader", missing)
+    assert outcome(replace(request, headers=headers)) == expected
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [("content-type", "image/png"), HOST, RANGE],
+        [PDF, HOST, ("x-goog-content-length-range", "0,1001")],
+        [PDF, PDF, HOST, RANGE],
+        [PDF, ("host", "example.com"), RANGE],
+        [PDF, HOST, ("host", "example.com"), RANGE],
+    ],
+)
+def test_a_signed_header_may_not_be_altered(sign, outcome, headers):
+    """Another value, and a second value, of a signed header do not verify."""
+    assert outcome(replace(sign(), headers=headers)) == (403, "SignatureDoesNotMatch", None)
+
+
+@pytest.mark.parametrize("header", ["x-goog-acl", "x-goog-meta-note", "x-goog-if-generation-match"])
+def test_headers_of_the_cloud_must_be_signed(sign, outcome, header):
+    """What changes an upload cannot be added by whoever holds the URL."""
+    request = sign()
+    altered = replace(request, headers=[*request.headers, (header, "1")])
+    assert outcome(altered) == (400, "MalformedSecurityHeader", header)
+
+
+def test_other_headers_need_no_signature(sign, outcome):
+    """Clients add headers of their own."""
+    request = sign()
+    headers = [*request.headers, ("user-agent", "curl/8"), ("accept", "*/*")]
+    assert outcome(replace(request, headers=headers)) == "ok"
+
+
+def test_the_refusal_shows_what_was_signed(sign, credentials):
+    """Whoever debugs a signature is given both texts."""
+    request = replace(sign(), raw_path="/bucket/<other>&.pdf")
+    answer = verify(request, NOW, credentials.public_key_of)
+    assert isinstance(answer, Refusal)
+    fields = dict(answer.fields)
+    canonical = fields["CanonicalRequest"].split("\n")
+    assert canonical[:2] == ["PUT", "/bucket/%3Cother%3E%26.pdf"]
+    assert canonical[-1] == "UNSIGNED-PAYLOAD"
+    assert fields["StringToSign"].startswith("GOOG4-RSA-SHA256\n20260504T120000Z\n20260504/auto/")
+    assert b"&amp;X-Goog-Date" in answer.xml()

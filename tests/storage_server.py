@@ -1,0 +1,115 @@
+"""A storage server that misbehaves in the way that a test chooses, on a real socket."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+
+Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+def answers(status: int, body: bytes, reason: str = "Whatever") -> Behaviour:
+    """Answer every request so, and keep the connection."""
+    head = f"HTTP/1.1 {status} {reason}\r\ncontent-type: application/json\r\n"
+
+    async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+            await writer.drain()
+
+    return behave
+
+
+async def hangs(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+    """Accept, read, answer nothing."""
+    while await reader.read(1000):
+        pass
+
+
+async def resets(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Break the connection as soon as a request is there."""
+    await reader.read(1000)
+    writer.transport.abort()
+
+
+async def ends_early(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Promise more than it sends."""
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{")
+    await writer.drain()
+
+
+async def drips_a_body(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Send a byte of the answer's body now and then: no read ever times out."""
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\nconnection: close\r\n\r\n")
+    await _drip(writer, b"{")
+
+
+async def drips_headers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Do so with the headers already."""
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(b"HTTP/1.1 200 OK\r\nx-slow: ")
+    await _drip(writer, b"x")
+
+
+async def _drip(writer: asyncio.StreamWriter, byte: bytes) -> None:
+    while True:
+        writer.write(byte)
+        await writer.drain()
+        await asyncio.sleep(0.5)
+
+
+class StorageServer:
+    """Behaves as its `behave` is set to; counts connections and keeps what was asked."""
+
+    def __init__(self) -> None:
+        self.behave: Behaviour = hangs
+        self.connections = 0
+        self.open = 0
+        self.endpoint = ""
+        self._changed = asyncio.Condition()
+        self._tasks: set[asyncio.Task[None] | None] = set()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a connection."""
+        self.connections += 1
+        await self._count(+1)
+        self._tasks.add(asyncio.current_task())
+        try:
+            with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+                await self.behave(reader, writer)
+        finally:
+            self._tasks.discard(asyncio.current_task())
+            writer.close()
+            await self._count(-1)
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Wait for a condition on the count of open connections."""
+        async with self._changed:
+            await self._changed.wait_for(condition)
+
+    async def _count(self, change: int) -> None:
+        async with self._changed:
+            self.open += change
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """End what is still being served."""
+        for task in self._tasks:
+            if task is not None:
+                task.cancel()
+
+
+@asynccontextmanager
+async def storage_server() -> AsyncGenerator[StorageServer, None]:
+    """Run one."""
+    one = StorageServer()
+    listening = await asyncio.start_server(one.serve, "127.0.0.1", 0)
+    one.endpoint = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+    try:
+        yield one
+    finally:
+        listening.close()
+        one.stop()
+        await listening.wait_closed()
