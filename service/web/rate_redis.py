@@ -23,8 +23,11 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from service.web.rate_windows import Allowance
 
 TIMEOUT_SECONDS: Final = 1.0
-"""To connect, and again for an answer: what the first request of an outage waits at most. Shorter, a
-burst that keeps the event loop busy would pass for an outage, and each process count for itself."""
+"""To connect, and again for an answer: what the first request of an outage waits at most.
+
+Shorter, a burst that keeps the event loop busy would pass for an outage, and each process would
+count for itself.
+"""
 BATCH_MAX: Final = 256
 _PROBE_KEY: Final = "claim-ledger:rate:probe"
 _SCRIPT: Final = (files("service.web") / "take_window.lua").read_text(encoding="utf-8")
