@@ -11,7 +11,7 @@ from typing import Protocol
 
 import structlog
 
-from service.ledger.database import LedgerError
+from service.ledger.database import LedgerError, Row
 from service.ledger.events import Event, Recorded
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.sequencer import Sequencer
@@ -25,8 +25,10 @@ HANDLING_REST_SECONDS = 0.05
 """How long a follower rests after work. Under load it then takes more at a time and costs less: a
 step is up to seven round trips, whether for one event or for hundreds."""
 EVENTS_MAX = 500
-"""Events handled in one transaction."""
+"""Log positions passed in one transaction."""
 HANDLE_SECONDS_MAX = 30.0
+HANDLE_SECONDS_BUDGET = 10.0
+"""After this no further events are handed over in the same transaction."""
 STOP_SECONDS = 0.5
 """After this a follower that has not stopped is told again."""
 
@@ -49,6 +51,11 @@ class Subscriber(Protocol):
         """The events that it is given."""
         ...
 
+    @property
+    def events_max(self) -> int:
+        """How many events it is given at once: 1 where each has an effect that may be slow."""
+        ...
+
     async def handle(self, transaction: Transaction, events: Sequence[Recorded], /) -> None:
         """Write what follows from the events, in the transaction that moves the checkpoint."""
         ...
@@ -62,6 +69,7 @@ class Subscription:
         self._ledger = ledger
         self._subscriber = subscriber
         self._topics = [topic.__name__ for topic in subscriber.topics]
+        self.budget_seconds = HANDLE_SECONDS_BUDGET
 
     async def step(self) -> int:
         """Handle the next events; answer how many there were."""
@@ -75,11 +83,26 @@ class Subscription:
             rows = await transaction.fetch(_EVENTS, held["position"], EVENTS_MAX, self._topics)
             if not rows:
                 return 0
-            events = await transaction.decode([tuple(row)[1:] for row in rows if row["topic"]])
-            if events:
-                await self._subscriber.handle(transaction, events)
-            await transaction.fetch(_MOVE, name, rows[-1]["position"])
+            position = await self._handle(transaction, rows)
+            await transaction.fetch(_MOVE, name, position)
             return len(rows)
+
+    async def _handle(self, transaction: Transaction, rows: Sequence[Row]) -> int:
+        """Hand events over until all or their time is over; answer the position that was reached.
+
+        So slow effects move the checkpoint too, instead of being made again from the start.
+        """
+        ours = [row for row in rows if row["topic"]]
+        events = await transaction.decode([tuple(row)[1:] for row in ours])
+        clock = asyncio.get_running_loop().time
+        ends_at = clock() + self.budget_seconds
+        size = self._subscriber.events_max
+        for start in range(0, len(events), size):
+            await self._subscriber.handle(transaction, events[start : start + size])
+            done = start + size
+            if done < len(ours) and clock() > ends_at:
+                return ours[done - 1]["position"]
+        return rows[-1]["position"]
 
 
 class Follower:

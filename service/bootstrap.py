@@ -167,7 +167,9 @@ class Service:
         return PartnerLedger(
             ledger=ledger,
             entities=EntityCommands(ledger, self.secrets, clock, draw),
-            onboardings=OnboardingCommands(ledger, onboarding_list, self.secrets, url, clock, draw),
+            onboardings=OnboardingCommands(
+                ledger, onboarding_list, self.partner_list, self.secrets, url, clock, draw
+            ),
             connections=ConnectionCommands(
                 ledger, self.partner_list, self.secrets, url, clock, draw
             ),

@@ -61,6 +61,7 @@ class SandboxFixtures:
     """Subscriber of the ledger of accounts: an approved partner gets its fixtures."""
 
     name = "sandbox"
+    events_max = 20
     topics = (PartnerApproved,)
 
     def __init__(self, test: Ledger, secrets: SecretsStore) -> None:

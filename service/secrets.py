@@ -34,9 +34,13 @@ class Secrets(NamedTuple):
         """Answer the keyed hash by which an e-mail address is found, folded (readings: 422)."""
         return self._lookup("email", email.casefold())
 
-    def lookup_company_number(self, number: str) -> str:
-        """Answer the keyed hash by which a company number is found, without spaces and case."""
-        return self._lookup("company-number", "".join(number.split()).casefold())
+    def lookup_company_number(self, number: str | None) -> str | None:
+        """Answer the keyed hash by which a company number is found, without spaces and case.
+
+        None for none, and for one of nothing but spaces: those are nobody's number.
+        """
+        folded = "".join((number or "").split()).casefold()
+        return self._lookup("company-number", folded) if folded else None
 
     def claim_key(self, partner_id: str, partner_claim_id: str) -> str:
         """Answer the part of storage paths that stands for a claim and reveals nothing of it."""

@@ -56,6 +56,11 @@ class PartnersReader:
         """Answer all partners, or the one asked for."""
         return await self._database.fetch(_LIST_PARTNERS, partner_id)
 
+    async def is_approved(self, partner_id: str) -> bool:
+        """Tell whether a partner may act now; links of one that was revoked lead nowhere."""
+        rows = await self.partners(partner_id)
+        return bool(rows) and rows[0]["status"] == "approved"
+
     async def keys(self, partner_id: str) -> list[Row]:
         """Answer a partner's keys, without anything secret."""
         return await self._database.fetch(_LIST_KEYS, partner_id)

@@ -48,6 +48,7 @@ class ProcessingSubscriber:
     """Subscriber of the live ledger: hands over each first message in the log's order."""
 
     name = "processing"
+    events_max = 1
     topics = (FirstMessagePosted,)
 
     def __init__(self, processing: Processing) -> None:

@@ -86,7 +86,8 @@ class ConnectionCommands:
 
         async def attempt(transaction: Transaction) -> str:
             link = decisions.usable(await link_by_token(transaction, token_hash(token)))
-            await self._check_partner(link.partner_id)
+            if not await self._partners.is_approved(link.partner_id):
+                raise Refusal("connect_token_invalid")
             connection = connection_stream(self._ledger.name, link.partner_id, entity_id)
             await transaction.lock(connection)
             known = await access(transaction, link.partner_id, entity_id)
@@ -122,9 +123,3 @@ class ConnectionCommands:
                 await transaction.append(Append(connection, known.version, events, cause))
 
         await self._ledger.decide(attempt)
-
-    async def _check_partner(self, partner_id: str) -> None:
-        """A link of a partner that has been revoked since connects to nobody."""
-        rows = await self._partners.partners(partner_id)
-        if not rows or rows[0]["status"] != "approved":
-            raise Refusal("connect_token_invalid")

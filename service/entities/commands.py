@@ -34,9 +34,7 @@ def register(
         email=email,
         company_number=company_number,
         email_hash=secrets.lookup_email(email),
-        company_number_hash=secrets.lookup_company_number(company_number)
-        if company_number
-        else None,
+        company_number_hash=secrets.lookup_company_number(company_number),
     )
     key = master_keys.new_data_key(stream)
     return Append(stream, 0, [event], cause, key, new_key=True, public_ids=[entity_id])

@@ -55,6 +55,10 @@ class Sequencer:
                     return 0
                 return await connection.fetchval(_NUMBER.on(schema), size, BATCH_MAX) - size
 
+    async def reachable(self) -> None:
+        """Ask the ledger something cheap; raises LedgerUnavailable."""
+        await self._database.fetchrow(_PROBE)
+
     async def lag(self) -> Lag:
         """Answer how far numbering is behind."""
         row = await self._database.fetchrow(_LAG)

@@ -6,14 +6,16 @@ events; the address and the link are read and made again when the mail is sent (
 
 from collections.abc import Sequence
 from datetime import timedelta
+from email.message import EmailMessage
 from email.utils import parseaddr
 from typing import Final
 
 import structlog
 
 from projections.partners.reader import PartnersReader
+from projections.runner import EVENTS_MAX
 from service.clock import Clock
-from service.ledger.database import Row
+from service.ledger.database import LedgerError, Row
 from service.ledger.events import Recorded
 from service.ledger.ledger import Ledger, Transaction, Write
 from service.ledger.sql import Sql
@@ -41,6 +43,7 @@ class MailSubscriber:
     """Subscriber of the live ledger: puts the mail of each onboarding into the outbox."""
 
     name = "mail"
+    events_max = EVENTS_MAX
     topics = (OnboardingStarted,)
 
     async def handle(self, transaction: Transaction, events: Sequence[Recorded]) -> None:
@@ -99,28 +102,13 @@ class Outbox:
         return 1
 
     async def _deliver(self, transaction: Transaction, row: Row) -> str:
-        onboarding = fold(await transaction.read(row["stream_id"]))
-        if onboarding is None or onboarding.completed or onboarding.started.details is None:
-            return "obsolete"
-        started = onboarding.started
-        partners = await self._partners.partners(started.partner_id)
-        secrets = await self._secrets.get()
-        token = secrets.link_token(PURPOSE, started.onboarding_id)
-        details = onboarding.started.details
-        assert started.expires_at is not None  # noqa: S101 - set on every live onboarding
         try:
-            message = magic_link_mail(
-                to=details["user_email"],
-                user_name=details.get("user_name"),
-                company_name=details["company_name"],
-                partner_name=partners[0]["name"],
-                link=f"{self._public_url}/onboarding/{token}",
-                expires_at=started.expires_at,
-                sender=self._sender,
-                message_id=f"{row['message_id']}@{self._domain}",
-                date=row["noted_at"],
-            )
+            message = await self._compose(transaction, row)
+            if message is None:
+                return "obsolete"
             await self._transport.send(message)
+        except LedgerError:
+            raise
         except MailRefused:
             log.warning("mail refused", message_id=row["message_id"])
             return "failed"
@@ -132,3 +120,25 @@ class Outbox:
             log.exception("mail faulty", message_id=row["message_id"])
             return "waiting"
         return "sent"
+
+    async def _compose(self, transaction: Transaction, row: Row) -> EmailMessage | None:
+        """Answer the mail; None when nobody is to get it any more."""
+        onboarding = fold(await transaction.read(row["stream_id"]))
+        if onboarding is None or onboarding.completed or onboarding.started.details is None:
+            return None
+        started, details = onboarding.started, onboarding.started.details
+        (partner,) = await self._partners.partners(started.partner_id)
+        if partner["status"] != "approved" or started.expires_at is None:
+            return None
+        token = (await self._secrets.get()).link_token(PURPOSE, started.onboarding_id)
+        return magic_link_mail(
+            to=details["user_email"],
+            user_name=details.get("user_name"),
+            company_name=details["company_name"],
+            partner_name=partner["name"],
+            link=f"{self._public_url}/onboarding/{token}",
+            expires_at=started.expires_at,
+            sender=self._sender,
+            message_id=f"{row['message_id']}@{self._domain}",
+            date=row["noted_at"],
+        )

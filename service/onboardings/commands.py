@@ -7,6 +7,7 @@ import msgspec
 
 from projections.connections.reader import access, is_established
 from projections.onboardings.reader import OnboardingsReader
+from projections.partners.reader import PartnersReader
 from service.caller import Caller
 from service.clock import Clock
 from service.connections.events import EntityConnected, connection_stream
@@ -48,6 +49,7 @@ class OnboardingCommands:
         self,
         ledger: Ledger,
         onboardings: OnboardingsReader,
+        partners: PartnersReader,
         secrets: SecretsStore,
         public_url: str,
         clock: Clock,
@@ -56,6 +58,7 @@ class OnboardingCommands:
         """Take the parts that the bootstrap chose."""
         self._ledger = ledger
         self._onboardings = onboardings
+        self._partners = partners
         self._secrets = secrets
         self._public_url = public_url
         self._clock = clock
@@ -88,7 +91,7 @@ class OnboardingCommands:
         `onboarding_unavailable` when the business finished by another way since.
         """
         row = await self._onboardings.by_link(token_hash(token))
-        if row is None:
+        if row is None or not await self._partners.is_approved(row["partner_id"]):
             raise Refusal("magic_link_invalid")
         connection = connection_stream(self._ledger.name, row["partner_id"], row["entity_id"])
 

@@ -9,6 +9,7 @@ from litestar.exceptions import HTTPException
 
 from service.errors import Refusal
 from service.ledger.database import LedgerError
+from service.ledger.sealing import KeyUnknown
 from service.web.body import AnyRequest
 from service.web.methods import allowed
 
@@ -69,6 +70,12 @@ def on_ledger_error(request: AnyRequest, error: LedgerError) -> Response[bytes]:
     return refusal_answer(request, Refusal("service_unavailable"))
 
 
+def on_key_unknown(request: AnyRequest, error: KeyUnknown) -> Response[bytes]:
+    """Answer that data cannot be opened: the ring lacks a master key, which operators can mend."""
+    log.error("master key missing", request_id=request.scope["state"]["request_id"], exc_info=error)
+    return refusal_answer(request, Refusal("service_unavailable"))
+
+
 def on_unexpected(request: AnyRequest, error: Exception) -> Response[bytes]:
     """Answer a fault of ours, and say nothing about it but in the log."""
     log.error("unexpected error", request_id=request.scope["state"]["request_id"], exc_info=error)
@@ -79,6 +86,7 @@ EXCEPTION_HANDLERS = {
     Refusal: refusal_answer,
     HTTPException: on_http_exception,
     LedgerError: on_ledger_error,
+    KeyUnknown: on_key_unknown,
     Exception: on_unexpected,
 }
 

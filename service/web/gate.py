@@ -12,7 +12,13 @@ from service.errors import Refusal
 from service.web.auth import Authenticator
 from service.web.rate_limit import Allowance, RateLimiter
 
-_FAILED = {"auth_unknown_partner", "auth_bad_secret", "auth_revoked", "auth_invalid_format"}
+_FAILED = {
+    "auth_partner_not_approved",
+    "auth_unknown_partner",
+    "auth_bad_secret",
+    "auth_revoked",
+    "auth_invalid_format",
+}
 """Answers to credentials that are wrong; each counts against the caller's address."""
 
 

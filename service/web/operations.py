@@ -21,7 +21,7 @@ def operations_router(ledgers: list[Ledger], metrics: Metrics, clock: Clock) -> 
 
     @get("/health/ready", opt={"summary": "Every ledger can be reached."})
     async def ready() -> Response[bytes]:
-        await asyncio.gather(*(sequencer.lag() for sequencer in sequencers))
+        await asyncio.gather(*(sequencer.reachable() for sequencer in sequencers))
         return json_answer({"status": "ok"})
 
     @get("/metrics", opt={"summary": "Prometheus metrics."})

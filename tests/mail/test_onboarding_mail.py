@@ -1,6 +1,16 @@
 import asyncio
 from email import message_from_bytes, policy
 
+import psycopg
+import pytest
+
+from projections.runner import Subscription
+from service.errors import Refusal
+from service.ledger.sequencer import Sequencer
+from service.mail.outbox import MailSubscriber, Outbox
+from service.mail.transport import DirectoryTransport
+from tests.world import PUBLIC_URL, STAFF, settings_for, world_on
+
 
 async def until(condition, seconds=5.0):
     """Wait until a condition holds."""
@@ -25,3 +35,73 @@ async def test_the_magic_link_is_mailed_once(world):
     mail = message_from_bytes(path.read_bytes(), policy=policy.default)
     assert mail["To"] == "owner@example.com"
     assert "https://api.example.com/onboarding/" in mail.get_content()
+
+
+@pytest.fixture
+async def quiet(database_url, tmp_path):
+    """Answer a world that follows no log by itself."""
+    async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as one:
+        yield one
+
+
+async def note_mail(world):
+    """Number what there is and put its mail into the outbox; answer the outbox."""
+    service, live = world.service, world.service.modes["live"].ledger
+    await Sequencer(live.database).step()
+    subscription = Subscription(live, MailSubscriber())
+    while await subscription.step():
+        pass
+    return Outbox(
+        live,
+        service.partner_list,
+        service.secrets,
+        DirectoryTransport(world.mail_dir),
+        public_url=PUBLIC_URL,
+        sender="no-reply@example.com",
+        clock=service.clock,
+    )
+
+
+async def test_a_revoked_partners_links_lead_nowhere(quiet):
+    """Neither is its mail sent any more, nor does a link that was sent connect anybody to it."""
+    partner = await quiet.partner()
+    await quiet.service.partners.change_settings(partner.partner_id, STAFF, return_link=True)
+    answer = await partner.call("POST", "/onboardings", json=onboarding())
+    await quiet.service.partners.revoke(partner.partner_id, STAFF)
+    outbox = await note_mail(quiet)
+    assert await outbox.step() == 1
+    assert list(quiet.mail_dir.glob("*.eml")) == []
+    token = answer.json()["magic_link_url"].rpartition("/")[2]
+    with pytest.raises(Refusal) as refused:
+        await quiet.service.modes["live"].onboardings.complete(token, "req_1")
+    assert refused.value.code == "magic_link_invalid"
+
+
+async def test_one_unreadable_mail_holds_up_no_other(quiet, database_url):
+    """A mail whose master key is missing waits for it; the next one goes out."""
+    partner = await quiet.partner()
+    first = await partner.call("POST", "/onboardings", json=onboarding("u1", "one@example.com"))
+    await partner.call("POST", "/onboardings", json=onboarding("u2", "two@example.com"))
+    outbox = await note_mail(quiet)
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        owner.execute(
+            "update live.data_keys set master_key_id = 'gone' where key_id = (select e.stream_id"
+            " from live.entities e join live.onboardings o using (entity_id)"
+            " where o.onboarding_id = %s)",
+            [first.json()["onboarding_id"]],
+        )
+    while await outbox.step():
+        pass
+    (path,) = quiet.mail_dir.glob("*.eml")
+    assert b"two@example.com" in path.read_bytes()
+
+
+async def test_blank_company_numbers_are_nobodys(quiet):
+    """A number of nothing but spaces does not make two businesses one."""
+    partner = await quiet.partner()
+    await quiet.service.partners.change_settings(partner.partner_id, STAFF, return_link=True)
+    one = onboarding("u1", "one@example.com") | {"company_number": " "}
+    other = onboarding("u2", "two@example.com") | {"company_number": "   "}
+    token = (await partner.call("POST", "/onboardings", json=one)).json()["magic_link_url"]
+    await quiet.service.modes["live"].onboardings.complete(token.rpartition("/")[2], "req_1")
+    assert (await partner.call("POST", "/onboardings", json=other)).status_code == 201

@@ -21,6 +21,7 @@ class Remembering:
     """A subscriber that writes down what it was given, in the transaction of its checkpoint."""
 
     topics = (ACCOUNTS["PartnerApproved"],)
+    events_max = 500
 
     def __init__(self, name="remembering", *, fail_at=()):
         self.name = name
@@ -159,3 +160,27 @@ async def test_followers_stop_when_they_are_told(steps):
 
 async def _nothing():
     return 0
+
+
+class Slow(Remembering):
+    """One whose every effect takes a while."""
+
+    events_max = 1
+
+    async def handle(self, transaction, events):
+        """Take a while."""
+        await asyncio.sleep(0.02)
+        await super().handle(transaction, events)
+
+
+async def test_slow_effects_move_the_checkpoint(accounts, owner):
+    """When their time is over, what was handed over is done: it does not come again."""
+    expected = [number for _ in range(6) for number in await append(accounts)]
+    subscription = Subscription(accounts, subscriber := Slow())
+    subscription.budget_seconds = 0.03
+    await subscription.step()  # registers
+    await subscription.step()
+    first = checkpoint(owner)
+    assert 0 < first < 6
+    await caught_up(subscription)
+    assert subscriber.handed == expected
