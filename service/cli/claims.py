@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from service.cli.target import Target, team_command
 from service.errors import Refusal
@@ -60,4 +61,17 @@ def _answer(mode: "Mode", claim: "Claim") -> dict[str, Any]:
         "message_id": claim.message.message_id if claim.message else None,
         "message": claim.message.text if claim.message else None,
         **(created.details or {}),
+        "documents": _documents(claim),
     }
+
+
+def _documents(claim: "Claim") -> list[dict[str, Any]]:
+    """Answer what is attached, with the partner's filenames unless they were erased."""
+    if claim.attached is None:
+        return []
+    documents = claim.attached.documents
+    filenames = claim.attached.filenames or [None] * len(documents)
+    return [
+        {"filename": filename, **msgspec.structs.asdict(one)}
+        for filename, one in zip(filenames, documents, strict=True)
+    ]

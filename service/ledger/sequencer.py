@@ -66,4 +66,4 @@ class Sequencer:
             return Lag(0, None, 0)
         oldest = row["oldest"]
         at = msgspec.json.decode(oldest, type=State).meta.at if oldest else None
-        return Lag(row["waiting"], at, row["size"])
+        return Lag(row["waiting"], at, row["size"] or 0)

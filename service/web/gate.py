@@ -3,6 +3,8 @@
 A middleware of the partner router, so that no endpoint behind it can be reached around it.
 """
 
+from typing import Any
+
 from litestar.datastructures import Headers
 from litestar.enums import ScopeType
 from litestar.middleware import ASGIMiddleware
@@ -43,7 +45,7 @@ class PartnerGate(ASGIMiddleware):
         address = client[0] if client else ""
         blocked = self._limiter.refusal_of(address)
         if blocked is not None:
-            raise _limited(blocked)
+            raise _limited(state, blocked)
         authorization = Headers.from_scope(scope).get("authorization")
         try:
             caller = await self._authenticator.authenticate(authorization, state["request_id"])
@@ -51,15 +53,17 @@ class PartnerGate(ASGIMiddleware):
             if refusal.code in _FAILED:
                 blocked = await self._limiter.record_failure(address)
                 if blocked is not None:
-                    raise _limited(blocked) from refusal
+                    raise _limited(state, blocked) from refusal
             raise
         state["caller"] = caller
         allowance = await self._limiter.charge(caller.partner_id)
         state["headers"].update(allowance.headers())
         if not allowance.admitted:
-            raise _limited(allowance)
+            raise _limited(state, allowance)
         await next_app(scope, receive, send)
 
 
-def _limited(allowance: Allowance) -> Refusal:
+def _limited(state: dict[str, Any], allowance: Allowance) -> Refusal:
+    """Answer the refusal; every 429 has the rate-limit headers (contract section 8)."""
+    state["headers"].update(allowance.headers())
     return Refusal("rate_limited", retry_after_seconds=allowance.retry_after_seconds)
