@@ -17,6 +17,14 @@ fix:
 test *arguments:
     uv run pytest -n 2 --dist loadgroup {{ arguments }}
 
+# The pages, in Chromium. Without one at /usr/bin/chromium they are skipped.
+test-browser *arguments:
+    uv run pytest -n 2 --dist loadgroup tests/pages {{ arguments }}
+
+# A picture of every page at 360 and 1280 pixels, light and dark, into build/screenshots.
+screenshots *names:
+    uv run python -m tests.pages.screenshots {{ names }}
+
 # All tests, on Debian's PostgreSQL.
 test-15 *arguments:
     uv run pytest -n 2 --dist loadgroup --postgres 15 {{ arguments }}

@@ -7,11 +7,12 @@ as the database goes, and effects outside it are made at least once.
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
+from uuid import UUID
 
 import structlog
 
-from service.ledger.database import LedgerError, Row
+from service.ledger.database import LedgerError
 from service.ledger.events import Event, Recorded
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.sequencer import Sequencer
@@ -41,6 +42,13 @@ _MOVE = Sql("projections", "subscription_move")
 log = structlog.get_logger()
 
 
+class NotInLog(Exception):
+    """The log lacks the event that a subscriber came to: it was cut, or restored from before.
+
+    Going on would pass over events that it has not handled. An operator has to decide.
+    """
+
+
 class Subscriber(Protocol):
     """Handles events in the order of the log."""
 
@@ -61,14 +69,54 @@ class Subscriber(Protocol):
         ...
 
 
+class Stored(NamedTuple):
+    """An event as it is stored, not decoded yet, and its place in the log."""
+
+    position: int
+    append_id: int
+    stream_id: UUID
+    version: int
+    topic: str
+    state: bytes
+
+
+@runtime_checkable
+class StoredSubscriber(Protocol):
+    """One that decodes for itself, so that an event that cannot be decoded does not stop it.
+
+    It is given events of topics that nobody knows, too: they may be of its concern.
+    """
+
+    name: str
+
+    @property
+    def topics(self) -> Collection[type[Event]]:
+        """The events that it is given."""
+        ...
+
+    @property
+    def events_max(self) -> int:
+        """How many events it is given at once."""
+        ...
+
+    async def handle_stored(self, transaction: Transaction, events: Sequence[Stored], /) -> None:
+        """Write what follows from the events, in the transaction that moves the checkpoint."""
+        ...
+
+
+AnySubscriber = Subscriber | StoredSubscriber
+
+
 class Subscription:
     """One subscriber's place in one ledger. Any number may run; a row lock lets one through."""
 
-    def __init__(self, ledger: Ledger, subscriber: Subscriber) -> None:
+    def __init__(self, ledger: Ledger, subscriber: AnySubscriber) -> None:
         """The checkpoint's name is the subscriber's."""
         self._ledger = ledger
         self._subscriber = subscriber
         self._topics = [topic.__name__ for topic in subscriber.topics]
+        decodes = isinstance(subscriber, StoredSubscriber)
+        self._known = ledger.codec.topics if decodes else None
         self.budget_seconds = HANDLE_SECONDS_BUDGET
 
     async def step(self) -> int:
@@ -80,29 +128,41 @@ class Subscription:
             held = await transaction.fetchrow(_HOLD, name)
             if held is None:
                 return len(await transaction.fetch(_REGISTER, name))
-            rows = await transaction.fetch(_EVENTS, held["position"], EVENTS_MAX, self._topics)
+            if held["is_lost"]:
+                raise NotInLog(f"the log does not have the event at position {held['position']}")
+            rows = await transaction.fetch(
+                _EVENTS, held["position"], EVENTS_MAX, self._topics, self._known
+            )
             if not rows:
                 return 0
-            position = await self._handle(transaction, rows)
+            ours = [Stored(*row) for row in rows if row["topic"] is not None]
+            position = await self._handle(transaction, ours) or rows[-1]["position"]
             await transaction.fetch(_MOVE, name, position)
             return len(rows)
 
-    async def _handle(self, transaction: Transaction, rows: Sequence[Row]) -> int:
-        """Hand events over until all or their time is over; answer the position that was reached.
+    async def _handle(self, transaction: Transaction, events: Sequence[Stored]) -> int | None:
+        """Hand events over until all or their time is over; answer the position if it was.
 
         So slow effects move the checkpoint too, instead of being made again from the start.
         """
-        ours = [row for row in rows if row["topic"]]
-        events = await transaction.decode([tuple(row)[1:] for row in ours])
+        subscriber = self._subscriber
+        decoded = (
+            []
+            if isinstance(subscriber, StoredSubscriber)
+            else await transaction.decode_numbered(events)
+        )
         clock = asyncio.get_running_loop().time
         ends_at = clock() + self.budget_seconds
-        size = self._subscriber.events_max
+        size = subscriber.events_max
         for start in range(0, len(events), size):
-            await self._subscriber.handle(transaction, events[start : start + size])
             done = start + size
-            if done < len(ours) and clock() > ends_at:
-                return ours[done - 1]["position"]
-        return rows[-1]["position"]
+            if isinstance(subscriber, StoredSubscriber):
+                await subscriber.handle_stored(transaction, events[start:done])
+            else:
+                await subscriber.handle(transaction, decoded[start:done])
+            if done < len(events) and clock() > ends_at:
+                return events[done - 1].position
+        return None
 
 
 class Follower:
@@ -121,6 +181,7 @@ class Follower:
         self._step = step
         self._after = after
         self._woken = asyncio.Event()
+        self._stands: str | None = None
 
     def wake(self) -> None:
         """Look for work now."""
@@ -134,12 +195,14 @@ class Follower:
             done = 0
             try:
                 done = await self._step()
+            except NotInLog as error:
+                self._stand(str(error))
             except LedgerError as error:
                 log.warning("follower waits", subscriber=self.name, error_type=type(error).__name__)
             except Exception:
                 log.exception("follower failed", subscriber=self.name)
             if done:
-                idle = IDLE_SECONDS_MIN
+                idle, self._stands = IDLE_SECONDS_MIN, None
                 self._after()
                 await asyncio.sleep(self._rest_seconds)
                 continue
@@ -149,12 +212,18 @@ class Follower:
                 async with asyncio.timeout(idle):
                     await self._woken.wait()
 
+    def _stand(self, why: str) -> None:
+        """Tell once that it does not go on by itself; it keeps looking whether it may."""
+        if self._stands != why:
+            self._stands = why
+            log.error("follower stands still", subscriber=self.name, error_type=NotInLog.__name__)
+
 
 class Background:
     """The sequencer and the subscribers of every ledger, in one process."""
 
     def __init__(
-        self, ledgers: Sequence[tuple[Ledger, Sequence[Subscriber]]], loops: Sequence[Follower]
+        self, ledgers: Sequence[tuple[Ledger, Sequence[AnySubscriber]]], loops: Sequence[Follower]
     ) -> None:
         """`loops` are followers that follow no log, such as the one that empties the outbox."""
         self._followers = list(loops)

@@ -5,6 +5,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import structlog
+
+from projections.activity.projector import ActivityProjector
+from projections.catch_up import CatchUpProjection
 from projections.claim_documents.projector import ClaimDocumentsProjector
 from projections.claim_documents.reader import ClaimDocumentsReader
 from projections.claim_list.projector import ClaimListProjector
@@ -16,8 +20,13 @@ from projections.onboardings.projector import OnboardingsProjector
 from projections.onboardings.reader import OnboardingsReader
 from projections.partners.projector import PartnersProjector
 from projections.partners.reader import PartnersReader
+from projections.read_model import ReadModel
 from projections.runner import Background, Follower
+from projections.staff.projector import StaffProjector
 from service import catalogue
+from service.audit.checkpoints import Checkpoints
+from service.audit.publication import publication_for
+from service.audit.schedule import Schedule
 from service.caller import Mode
 from service.claims.commands import ClaimCommands
 from service.claims.processing import LogProcessing, Processing, ProcessingSubscriber
@@ -31,9 +40,18 @@ from service.ledger.events import Catalogue
 from service.ledger.ledger import Ledger, Projector
 from service.ledger.sealing import MasterKeys
 from service.mail.outbox import MailSubscriber, Outbox
+from service.mail.sent import SentMail
 from service.mail.transport import MailTransport
 from service.onboardings.commands import OnboardingCommands
 from service.partners.commands import PartnerCommands
+from service.people.mail import SignInMail
+from service.people.sessions import Sessions
+from service.people.sign_in import SignIn
+from service.people.staff import StaffCommands
+from service.privacy.documents import StoredDocuments
+from service.privacy.erasure_list import ErasureList
+from service.privacy.erasures import Erasures
+from service.privacy.reapply import Parts
 from service.sandbox import SandboxFixtures
 from service.secrets import SecretsStore
 from service.settings import Settings
@@ -42,6 +60,8 @@ from service.storage.chosen import Storage, storage_for
 if TYPE_CHECKING:
     from service.web.metrics import Metrics
     from service.web.observe import Observer
+
+log = structlog.get_logger()
 
 MODES: tuple[Mode, ...] = ("live", "test")
 
@@ -82,18 +102,46 @@ class Service:
         self._deadline = deadline_seconds
         self._storage = storage or self._storage_by_settings
         self.storage_failures = StorageFailures()
+        self.publication = publication_for(settings)
         self._master_keys = MasterKeys(settings.master_keys)
-        self.accounts = self._ledger("accounts", catalogue.ACCOUNTS, [PartnersProjector()])
+        self.accounts = self._ledger(
+            "accounts", catalogue.ACCOUNTS, [PartnersProjector(), StaffProjector()]
+        )
         self.secrets = SecretsStore(self.accounts.database, self._master_keys)
         self.partner_list = PartnersReader(self.accounts.database)
         self.partners = PartnerCommands(self.accounts, self.secrets, clock, new_id)
+        database = self.accounts.database
+        self.sessions = Sessions(database, self._master_keys, clock, new_id)
+        self.sign_in = SignIn(
+            database, self.secrets, self._master_keys, self.sessions, clock, new_id
+        )
+        self.staff = StaffCommands(self.accounts, self.secrets, clock, new_id)
         self.modes: Mapping[Mode, PartnerLedger] = {mode: self._mode(mode) for mode in MODES}
         self.sandbox = SandboxFixtures(self.modes["test"].ledger, self.secrets)
+        self.catch_up: Mapping[str, Sequence[CatchUpProjection]] = {
+            ledger.name: [CatchUpProjection(ActivityProjector(), clock)] for ledger in self.ledgers
+        }
 
     @property
     def ledgers(self) -> list[Ledger]:
         """The three ledgers."""
         return [self.accounts, *(mode.ledger for mode in self.modes.values())]
+
+    @property
+    def read_models(self) -> list[ReadModel]:
+        """Every read model that can be rebuilt from its ledger's log."""
+        return [
+            *(
+                ReadModel(ledger, projector, "inline")
+                for ledger in self.ledgers
+                for projector in ledger.projectors
+            ),
+            *(
+                ReadModel(ledger, one.projector, "catch-up")
+                for ledger in self.ledgers
+                for one in self.catch_up[ledger.name]
+            ),
+        ]
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator["Service", None]:
@@ -105,6 +153,8 @@ class Service:
         finally:
             for mode in self.modes.values():
                 mode.storage.close()
+            if self.publication is not None:
+                self.publication.close()
             for ledger in self.ledgers:
                 await ledger.database.close()
 
@@ -121,18 +171,56 @@ class Service:
             public_url=self.settings.public_url,
             sender=self.settings.mail_from,
             clock=self.clock,
+            sent=self.sent_mail,
+        )
+        sign_in_mail = SignInMail(
+            self.accounts.database,
+            self.secrets,
+            self._master_keys,
+            transport,
+            public_url=self.settings.public_url,
+            sender=self.settings.mail_from,
         )
         return Background(
             [
-                (self.accounts, [self.sandbox]),
+                (self.accounts, [self.sandbox, *self.catch_up["accounts"]]),
                 (
                     live,
-                    [MailSubscriber(), ProcessingSubscriber(processing or LogProcessing())],
+                    [
+                        MailSubscriber(),
+                        ProcessingSubscriber(processing or LogProcessing()),
+                        *self.catch_up["live"],
+                    ],
                 ),
-                (self.modes["test"].ledger, []),
+                (self.modes["test"].ledger, self.catch_up["test"]),
             ],
-            [Follower("live.outbox", outbox.step, _nobody)],
+            [
+                Follower("live.outbox", outbox.step, _nobody),
+                Follower("accounts.sign_in_mail", sign_in_mail.step, _nobody),
+                *self._schedules(),
+            ],
         )
+
+    def checkpoints(self, ledger: str) -> Checkpoints:
+        """Answer the checkpoints of a ledger: accounts, live or test."""
+        (one,) = (one for one in self.ledgers if one.name == ledger)
+        keys = self.settings.checkpoint_keys or ()
+        return Checkpoints(one, keys, self.publication, new_id=self.new_id)
+
+    @property
+    def sent_mail(self) -> SentMail:
+        """The notes of sent mails, outside the database."""
+        return SentMail(self.modes["live"].ledger, self.publication, self.clock)
+
+    def privacy(self, listed: ErasureList) -> Mapping[str, Parts]:
+        """Answer, for each mode, what erasing takes; `listed` is the list outside the database."""
+        return {
+            mode: Parts(
+                Erasures(one.ledger, listed, self.clock),
+                StoredDocuments(one.ledger, one.storage.store),
+            )
+            for mode, one in self.modes.items()
+        }
 
     def app(self, metrics: "Metrics", background: Background | None) -> "Observer":
         """Answer the web application; with `background` it follows the log in-process too."""
@@ -140,6 +228,22 @@ class Service:
         from service.bootstrap_web import web_app  # noqa: PLC0415 - as said above
 
         return web_app(self, metrics, background)
+
+    def _schedules(self) -> list[Follower]:
+        settings = self.settings
+        if settings.checkpoint_keys is None:
+            return []
+        if self.publication is None:
+            # Whoever can rewrite the database can then rewrite what tells of it, too.
+            log.warning("checkpoints are published nowhere")
+        return [
+            Follower(
+                f"{ledger.name}.checkpoint",
+                Schedule(self.checkpoints(ledger.name), settings.checkpoint_seconds).step,
+                _nobody,
+            )
+            for ledger in self.ledgers
+        ]
 
     def _mode(self, mode: Mode) -> PartnerLedger:
         projectors = [

@@ -7,18 +7,24 @@ from typing import TYPE_CHECKING
 from litestar import Litestar
 
 from projections.runner import Background
+from service.bootstrap_pages import pages
 from service.claims.api import claims_router
 from service.connections.api import connections_router
 from service.documents.api import documents_router
 from service.onboardings.api import onboardings_router
+from service.requests.forgetting import Forgetting
+from service.requests.notes import RequestNotes
 from service.web.app import API_PATH, make_app
 from service.web.auth import Authenticator
+from service.web.checkpoint_watch import checkpoint_watches
 from service.web.gate import PartnerGate
 from service.web.metrics import Metrics
 from service.web.observe import Observer
 from service.web.operations import operations_router
+from service.web.progress_watch import progress_watches
 from service.web.rate_limit import RateLimiter
 from service.web.reference import reference_router
+from service.web.watches import watches
 
 if TYPE_CHECKING:
     from service.bootstrap import Service
@@ -33,9 +39,20 @@ def web_app(service: "Service", metrics: Metrics, background: Background | None)
         clock=service.clock,
     )
 
+    notes = RequestNotes(
+        service.accounts.database,
+        {mode: parts.ledger.database for mode, parts in service.modes.items()},
+        metrics.request_notes_dropped,
+    )
+    forgetting = Forgetting(
+        (parts.ledger.database for parts in service.modes.values()), service.clock
+    )
+
     @asynccontextmanager
     async def lifespan(_app: Litestar) -> AsyncGenerator[None, None]:
         async with service.opened():
+            notes.start()
+            forgetting.start()
             if background is not None:
                 background.start()
             try:
@@ -43,6 +60,8 @@ def web_app(service: "Service", metrics: Metrics, background: Background | None)
             finally:
                 if background is not None:
                     await background.stop()
+                await forgetting.stop()
+                await notes.stop()
                 await limiter.close()
 
     service.storage_failures.on_failure = metrics.storage_unavailable
@@ -58,15 +77,32 @@ def web_app(service: "Service", metrics: Metrics, background: Background | None)
             ),
         ],
         open_routers=[
-            operations_router(service.ledgers, metrics, service.clock),
+            operations_router(
+                service.ledgers,
+                metrics,
+                service.clock,
+                [
+                    *watches(
+                        service.accounts.database, modes["live"].ledger.database, service.clock
+                    ),
+                    *checkpoint_watches(
+                        [service.checkpoints(one.name) for one in service.ledgers], service.clock
+                    ),
+                    *progress_watches(service.ledgers, service.read_models, service.clock),
+                ],
+            ),
             reference_router(
                 service.settings.public_url, API_PATH, service.settings.rate_limit_per_minute
             ),
+            pages(service, limiter),
         ],
-        gate=PartnerGate(Authenticator(service.partner_list, service.secrets), limiter),
+        gate=PartnerGate(
+            Authenticator(service.partner_list, service.secrets, service.clock), limiter
+        ),
         metrics=metrics,
         public_url=service.settings.public_url,
         clock=service.clock,
         new_id=service.new_id,
         lifespan=lifespan,
+        notes=notes,
     )

@@ -2,18 +2,22 @@
 
 from typing import Final
 
+from service.audit.events import EVENTS as AUDIT
 from service.claims.events import EVENTS as CLAIMS
 from service.connections.events import EVENTS as CONNECTIONS
 from service.entities.events import EVENTS as ENTITIES
 from service.ledger.events import Catalogue
 from service.onboardings.events import EVENTS as ONBOARDINGS
 from service.partners.events import EVENTS as PARTNERS
+from service.people.events import EVENTS as PEOPLE
+from service.privacy.events import EVENTS as PRIVACY
 
-ACCOUNTS: Final[Catalogue] = {event.__name__: event for event in PARTNERS}
+ACCOUNTS: Final[Catalogue] = {event.__name__: event for event in (*PARTNERS, *PEOPLE, *AUDIT)}
 """What the ledger of accounts holds."""
 
 PARTNER_LEDGER: Final[Catalogue] = {
-    event.__name__: event for event in (*ENTITIES, *CONNECTIONS, *ONBOARDINGS, *CLAIMS)
+    event.__name__: event
+    for event in (*ENTITIES, *CONNECTIONS, *ONBOARDINGS, *CLAIMS, *PRIVACY, *AUDIT)
 }
 """What the ledgers live and test hold."""
 
@@ -21,19 +25,22 @@ PARTNER_LEDGER: Final[Catalogue] = {
 def catalogue_document() -> str:
     """Answer the documentation's catalogue: each event, its ledger, version, fields and meaning."""
     lines: list[str] = []
-    for ledger, events in (("accounts", ACCOUNTS), ("live, test", PARTNER_LEDGER)):
-        for topic, event in events.items():
-            meaning = (event.__doc__ or "").partition("\n")[0]
-            fields = [
-                f"`{name}`" + (" (sealed)" if name in event.personal else "")
-                for name in event.__struct_fields__
-            ]
-            lines += [
-                f"### {topic}",
-                "",
-                f"{meaning} Ledger: {ledger}. Version {event.class_version}.",
-                "",
-                f"Fields: {', '.join(fields)}.",
-                "",
-            ]
+    for topic, event in (ACCOUNTS | PARTNER_LEDGER).items():
+        ledgers = [
+            *(["accounts"] if topic in ACCOUNTS else []),
+            *(["live", "test"] if topic in PARTNER_LEDGER else []),
+        ]
+        meaning = (event.__doc__ or "").partition("\n")[0]
+        fields = [
+            f"`{name}`" + (" (sealed)" if name in event.personal else "")
+            for name in event.__struct_fields__
+        ]
+        lines += [
+            f"### {topic}",
+            "",
+            f"{meaning} Ledger: {', '.join(ledgers)}. Version {event.class_version}.",
+            "",
+            f"Fields: {', '.join(fields)}.",
+            "",
+        ]
     return "\n".join(lines)

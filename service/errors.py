@@ -89,6 +89,7 @@ _ROWS: Final = (
     ),
     ErrorCode("payload_too_large", 413, "The body is larger than 1 MiB.", ours=True),
     ErrorCode("partner_not_found", 404, "No such partner.", ours=True),
+    ErrorCode("entity_state", 409, "The business's state does not allow this.", ours=True),
     ErrorCode("partner_state", 409, "The partner's status does not allow this.", ours=True),
     ErrorCode("key_not_found", 404, "No such API key.", ours=True),
     ErrorCode("claim_not_found", 404, "No such claim.", ours=True),
@@ -96,6 +97,22 @@ _ROWS: Final = (
     ErrorCode("magic_link_invalid", 400, "This onboarding link is not valid.", ours=True),
     ErrorCode("magic_link_expired", 400, "This onboarding link has expired.", ours=True),
     ErrorCode("magic_link_already_used", 409, "This onboarding link was already used.", ours=True),
+    ErrorCode("sign_in_link_invalid", 400, "This sign-in link is not valid.", ours=True),
+    ErrorCode("sign_in_link_expired", 400, "This sign-in link has expired.", ours=True),
+    ErrorCode("sign_in_link_used", 409, "This sign-in link was already used.", ours=True),
+    ErrorCode("cross_site_request", 403, "This form was sent from another site.", ours=True),
+    ErrorCode("not_staff", 403, "This page is for the service's team.", ours=True),
+    ErrorCode("not_member", 403, "This page is for the members of a partner's team.", ours=True),
+    ErrorCode("key_state", 409, "The API key's state does not allow this.", ours=True),
+    ErrorCode("member_not_found", 404, "No such member of the partner's team.", ours=True),
+    ErrorCode("last_member", 409, "The last member of a team cannot be removed.", ours=True),
+    ErrorCode("limit_reached", 409, "There can be no more of these.", ours=True),
+    ErrorCode("application_pending", 409, "An application of yours is being reviewed.", ours=True),
+    ErrorCode("request_not_found", 404, "No such call of the last thirty days.", ours=True),
+    ErrorCode(
+        "sandbox_entity_not_found", 404, "No such entity in this partner's sandbox.", ours=True
+    ),
+    ErrorCode("staff_not_found", 404, "No such address in the team.", ours=True),
 )
 
 ERRORS: Final[Mapping[str, ErrorCode]] = {row.code: row for row in _ROWS}

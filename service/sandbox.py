@@ -11,7 +11,7 @@ from service.errors import ERRORS, Refusal
 from service.ids import derived_id
 from service.ledger.events import Cause, Event, Recorded
 from service.ledger.ledger import Append, Ledger, Transaction
-from service.partners.events import PartnerApproved
+from service.partners.events import PartnerApproved, SandboxReset
 from service.secrets import SecretsStore
 
 TRIGGERS: Final[Mapping[str, Sequence[str]]] = {
@@ -58,11 +58,11 @@ def fixture_ids(partner_id: str, epoch: int = 0) -> Fixtures:
 
 
 class SandboxFixtures:
-    """Subscriber of the ledger of accounts: an approved partner gets its fixtures."""
+    """Subscriber of the ledger of accounts: a partner gets its fixtures, anew after a reset."""
 
     name = "sandbox"
     events_max = 20
-    topics = (PartnerApproved,)
+    topics = (PartnerApproved, SandboxReset)
 
     def __init__(self, test: Ledger, secrets: SecretsStore) -> None:
         """`test` is the ledger of test mode."""
@@ -70,10 +70,15 @@ class SandboxFixtures:
         self._secrets = secrets
 
     async def handle(self, _transaction: Transaction, events: Sequence[Recorded]) -> None:
-        """Make the fixtures of each partner that was approved."""
+        """Make the fixtures of each partner that was approved, and of each new epoch."""
         for recorded in events:
-            if isinstance(recorded.event, PartnerApproved):
-                await self.ensure(recorded.event.partner_id)
+            match recorded.event:
+                case PartnerApproved(partner_id=partner_id):
+                    await self.ensure(partner_id)
+                case SandboxReset(partner_id=partner_id, epoch=epoch):
+                    await self.ensure(partner_id, epoch)
+                case _:
+                    pass
 
     async def ensure(self, partner_id: str, epoch: int = 0) -> Fixtures:
         """Make a partner's fixtures unless they exist; answer their ids."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
+from service.audit.note import NoteKey
 from service.mail.address import parse_mail_url
 
 MASTER_KEY_BYTES: Final = 32
@@ -87,6 +88,24 @@ def sender(text: str) -> str:
     if not domain or not text.isascii() or not text.isprintable():
         raise ValueError(f"expected an address such as no-reply@example.com, not {_quoted(text)}")
     return text
+
+
+def note_keys(text: str) -> tuple[NoteKey, ...]:
+    """Answer the keys of checkpoints, newest first; that one has to be private."""
+    keys = tuple(NoteKey.parse(part.strip()) for part in text.split(","))
+    if not keys[0].can_sign:
+        raise ValueError("the first key is a public one; expected the private one that signs")
+    return keys
+
+
+def publication(text: str) -> str:
+    """Take the URL of a directory or of a bucket of the cloud."""
+    expected = f"file:///directory or gs://bucket/prefix, not {_quoted(text)}"
+    parts = _split(text, ("file", "gs"), expected)
+    named = _BUCKET.fullmatch(parts.netloc) if parts.scheme == "gs" else parts.path.strip("/")
+    if not named or (parts.scheme == "file" and parts.netloc) or parts.query or parts.fragment:
+        raise ValueError(f"expected {expected}")
+    return text.rstrip("/")
 
 
 def master_keys(text: str) -> tuple[bytes, ...]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, Self
 
 from service import setting_values as values
+from service.audit.note import NoteKey
 from service.setting_values import Network
 
 PREFIX: Final = "CLAIM_LEDGER_"
@@ -141,6 +142,28 @@ SETTINGS: Final = (
         "the local store's origin, in development; default: the cloud",
     ),
     Setting(
+        "CHECKPOINT_KEYS",
+        values.note_keys,
+        None,
+        "ring of the keys that checkpoints are signed with, newest first, comma separated: "
+        "`PRIVATE+KEY+…` as `audit keygen` prints it, older ones also by their public key; "
+        "default: none, and no checkpoint is made",
+        secret=True,
+    ),
+    Setting(
+        "CHECKPOINT_SECONDS",
+        values.whole(1, 86_400),
+        "300",
+        "how often the worker signs a checkpoint of each ledger that has grown, 1 to 86,400",
+    ),
+    Setting(
+        "PUBLISH_TO",
+        values.publication,
+        None,
+        "where checkpoints, erasures and notes of sent mails are kept outside the database: "
+        "`file:///directory` or `gs://bucket/prefix`, best with objects locked; default: nowhere",
+    ),
+    Setting(
         "REDIS_URL",
         values.redis_url,
         None,
@@ -213,6 +236,9 @@ class Settings:
     storage_key_file: Path | None
     storage_service_account: str | None
     storage_endpoint: str | None
+    checkpoint_keys: tuple[NoteKey, ...] | None
+    checkpoint_seconds: int
+    publish_to: str | None
     redis_url: str | None
     host: str
     port: int

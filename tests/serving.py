@@ -31,14 +31,19 @@ class Served(NamedTuple):
 
 
 @contextmanager
-def served(database_url: str, directory: Path, **given: str) -> Iterator[Served]:
-    """Serve until left; `given` are more settings, without their prefix."""
+def served(
+    database_url: str, directory: Path, *, own_url: bool = False, **given: str
+) -> Iterator[Served]:
+    """Serve until left; `given` are more settings, without their prefix.
+
+    `own_url`: its public address is the one that it listens on, for browsers.
+    """
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     values = {
         "DATABASE_URL": database_url,
         "MASTER_KEYS": MASTER_KEY,
-        "PUBLIC_URL": PUBLIC_URL,
+        "PUBLIC_URL": f"http://127.0.0.1:{port}" if own_url else PUBLIC_URL,
         "SMTP_URL": (directory / "mail").as_uri(),
         "PORT": str(port),
         "LOG_LEVEL": "info",

@@ -1,13 +1,16 @@
 """From facts about claims to the rows that audits and sweeps of documents read."""
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from service.claims.events import DocumentsAttached
-from service.ledger.events import Recorded
+from service.ledger.events import Event, Recorded
 from service.ledger.ledger import Write
 from service.ledger.sql import Sql
+from service.privacy.events import PersonalDataErased
 
 _INSERT = Sql("projections.claim_documents", "insert")
+_ERASE = Sql("projections.claim_documents", "erase")
 
 
 class ClaimDocumentsProjector:
@@ -15,20 +18,28 @@ class ClaimDocumentsProjector:
 
     name = "claim_documents"
     version = 1
+    tables: ClassVar[tuple[str, ...]] = ("claim_documents",)
+    topics: ClassVar[tuple[type[Event], ...]] = (DocumentsAttached, PersonalDataErased)
+    reads_personal = False
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
         """Answer what this event changes."""
-        if isinstance(recorded.event, DocumentsAttached):
-            for one in recorded.event.documents:
-                yield Write(
-                    _INSERT,
-                    (
-                        one.document_id,
-                        recorded.event.claim_id,
-                        one.storage_path,
-                        one.mime_type,
-                        one.size,
-                        one.generation,
-                        one.crc32c,
-                    ),
-                )
+        match recorded.event:
+            case DocumentsAttached() as event:
+                for one in event.documents:
+                    yield Write(
+                        _INSERT,
+                        (
+                            one.document_id,
+                            event.claim_id,
+                            one.storage_path,
+                            one.mime_type,
+                            one.size,
+                            one.generation,
+                            one.crc32c,
+                        ),
+                    )
+            case PersonalDataErased(subject=subject):
+                yield Write(_ERASE, (subject,))
+            case _:
+                pass

@@ -1,11 +1,12 @@
 """From facts about claims to the rows that `GET /claims` lists."""
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 import msgspec
 
 from service.claims.events import STAGES, ClaimCreated, ClaimStageChanged
-from service.ledger.events import Recorded
+from service.ledger.events import Event, Recorded
 from service.ledger.ledger import Write
 from service.ledger.sql import Sql
 
@@ -18,6 +19,9 @@ class ClaimListProjector:
 
     name = "claim_list"
     version = 1
+    tables: ClassVar[tuple[str, ...]] = ("claim_list",)
+    topics: ClassVar[tuple[type[Event], ...]] = (ClaimCreated, ClaimStageChanged)
+    reads_personal = False
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
         """Answer what this event changes."""

@@ -1,7 +1,7 @@
-"""`GET /claims`: one round trip a page, whatever the number of claims."""
+"""`GET /claims`: one round trip a page, whatever the number of claims; and the console's list."""
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from service.errors import Refusal, invalid
 from service.ledger.database import Database, Row
@@ -10,6 +10,9 @@ from service.ledger.sql import Sql
 _PAGE = Sql("projections.claim_list", "page")
 _PAGE_OF_USER = Sql("projections.claim_list", "page_of_user")
 _BY_ID = Sql("projections.claim_list", "by_id")
+_PAGE_OF_PARTNER = Sql("projections.claim_list", "page_of_partner")
+
+_NEWEST: Final = 2**63 - 1
 
 
 class ClaimPage(NamedTuple):
@@ -59,6 +62,23 @@ class ClaimListReader:
         claims = [] if first["claim_id"] is None else rows[:limit]
         token = claims[-1]["claim_id"] if len(rows) > limit else None
         return ClaimPage(claims, first["name"], first["disconnected_at"], token)
+
+    async def page_of_partner(
+        self, partner_id: str, *, limit: int, after: str | None
+    ) -> tuple[list[Row], str | None]:
+        """Answer claims of all the partner's entities, newest first, and the next page's `after`.
+
+        Refuses with `validation_failed` an `after` that is not the id of one of them.
+        """
+        place = _NEWEST
+        if after is not None:
+            last = await self.by_id(after)
+            if last is None or last["partner_id"] != partner_id:
+                raise invalid("after", "not a place in this list")
+            place = last["append_id"]
+        rows = await self._database.fetch(_PAGE_OF_PARTNER, partner_id, place, limit + 1)
+        claims = rows[:limit]
+        return claims, claims[-1]["claim_id"] if len(rows) > limit else None
 
     async def by_id(self, claim_id: str) -> Row | None:
         """Answer one claim, whoever's it is."""

@@ -1,9 +1,10 @@
 """From facts about connect links to their rows."""
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from service.connections.events import ConnectLinkDeclined, ConnectLinkIssued, ConnectLinkRedeemed
-from service.ledger.events import Recorded
+from service.ledger.events import Event, Recorded
 from service.ledger.ledger import Write
 from service.ledger.sql import Sql
 
@@ -16,6 +17,13 @@ class ConnectLinksProjector:
 
     name = "connect_links"
     version = 1
+    tables: ClassVar[tuple[str, ...]] = ("connect_links",)
+    topics: ClassVar[tuple[type[Event], ...]] = (
+        ConnectLinkIssued,
+        ConnectLinkRedeemed,
+        ConnectLinkDeclined,
+    )
+    reads_personal = False
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
         """Answer what this event changes."""
@@ -31,6 +39,7 @@ class ConnectLinksProjector:
                         "issued",
                         recorded.meta.at,
                         event.expires_at,
+                        event.partner_user_id,
                     ),
                 )
             case ConnectLinkRedeemed() as event:

@@ -1,12 +1,29 @@
-"""Connect links, by the token that a customer holds."""
+"""Connect links, by the token that a customer holds and as their partner lists them."""
 
-from service.ledger.database import Row
+from datetime import datetime
+
+from service.ledger.database import Database, Row
 from service.ledger.ledger import Transaction
 from service.ledger.sql import Sql
 
 _BY_TOKEN = Sql("projections.connect_links", "by_token")
+_PAGE = Sql("projections.connect_links", "page_of_partner")
 
 
 async def link_by_token(transaction: Transaction, token_hash: bytes) -> Row | None:
     """Answer the link, with `expired` by the database's clock; None for an unknown token."""
     return await transaction.fetchrow(_BY_TOKEN, token_hash)
+
+
+class ConnectLinksReader:
+    """Reads `connect_links` of one ledger."""
+
+    def __init__(self, database: Database) -> None:
+        """`database` is that of the ledger live or test."""
+        self._database = database
+
+    async def page(
+        self, partner_id: str, limit: int, before: tuple[datetime, str] | None
+    ) -> list[Row]:
+        """Answer a partner's links, newest first, from before (issued_at, link_id) on."""
+        return await self._database.fetch(_PAGE, partner_id, *(before or (None, None)), limit)

@@ -8,6 +8,8 @@ from service.ledger.sql import Sql
 
 _STATE = Sql("projections.connections", "state")
 _ESTABLISHED = Sql("projections.connections", "established")
+_ADDRESS = Sql("projections.connections", "address")
+_ENTITIES_OF = Sql("projections.connections", "entities_of")
 _ENTITY_CONNECTIONS = Sql("projections.connections", "entity_connections")
 
 
@@ -53,3 +55,12 @@ class ConnectionsReader:
     async def connections(self, entity_id: str) -> list[Row]:
         """Answer everyone an entity is or was connected to."""
         return await self._database.fetch(_ENTITY_CONNECTIONS, entity_id)
+
+    async def entities_of(self, address_hash: str) -> list[Row]:
+        """Answer the businesses of a person, by the keyed hash of the e-mail address."""
+        return await self._database.fetch(_ENTITIES_OF, bytes.fromhex(address_hash))
+
+    async def address_hash(self, entity_id: str) -> bytes | None:
+        """Answer the keyed hash of the e-mail address of a business's person, if it is known."""
+        row = await self._database.fetchrow(_ADDRESS, entity_id)
+        return None if row is None else row["email_hash"]

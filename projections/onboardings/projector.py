@@ -1,14 +1,17 @@
 """From facts about onboardings to their rows."""
 
 from collections.abc import Iterable
+from typing import ClassVar
 
-from service.ledger.events import Recorded
+from service.ledger.events import Event, Recorded
 from service.ledger.ledger import Write
 from service.ledger.sql import Sql
 from service.onboardings.events import OnboardingCompleted, OnboardingStarted
+from service.privacy.events import PersonalDataErased
 
 _INSERT = Sql("projections.onboardings", "insert")
 _COMPLETE = Sql("projections.onboardings", "complete")
+_FORGET_LINK = Sql("projections.onboardings", "forget_link")
 
 
 class OnboardingsProjector:
@@ -16,6 +19,13 @@ class OnboardingsProjector:
 
     name = "onboardings"
     version = 1
+    tables: ClassVar[tuple[str, ...]] = ("onboardings",)
+    topics: ClassVar[tuple[type[Event], ...]] = (
+        OnboardingStarted,
+        OnboardingCompleted,
+        PersonalDataErased,
+    )
+    reads_personal = False
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
         """Answer what this event changes."""
@@ -37,5 +47,7 @@ class OnboardingsProjector:
                 )
             case OnboardingCompleted(onboarding_id=onboarding_id):
                 yield Write(_COMPLETE, (onboarding_id, recorded.meta.at))
+            case PersonalDataErased(subject=subject):
+                yield Write(_FORGET_LINK, (subject,))
             case _:
                 pass

@@ -1,10 +1,13 @@
-"""Onboardings, by the link that a person follows or by their id."""
+"""Onboardings, by a person's link, by their id, and as their partner lists them."""
+
+from datetime import datetime
 
 from service.ledger.database import Database, Row
 from service.ledger.sql import Sql
 
 _BY_LINK = Sql("projections.onboardings", "by_link")
 _BY_ID = Sql("projections.onboardings", "by_id")
+_PAGE = Sql("projections.onboardings", "page_of_partner")
 
 
 class OnboardingsReader:
@@ -21,3 +24,15 @@ class OnboardingsReader:
     async def by_id(self, onboarding_id: str) -> Row | None:
         """Answer one onboarding."""
         return await self._database.fetchrow(_BY_ID, onboarding_id)
+
+    async def page(
+        self,
+        partner_id: str,
+        limit: int,
+        before: tuple[datetime, str] | None,
+        since: datetime | None = None,
+    ) -> list[Row]:
+        """Answer a partner's onboardings, newest first, from before (started_at, id) on."""
+        return await self._database.fetch(
+            _PAGE, partner_id, *(before or (None, None)), limit, since
+        )

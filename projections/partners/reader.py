@@ -1,4 +1,4 @@
-"""Who may call, as authentication and the team's commands ask."""
+"""Who may call, as authentication, the team's commands and the developer console ask."""
 
 from collections.abc import Sequence
 
@@ -10,6 +10,10 @@ _AUTHENTICATE = Sql("projections.partners", "authenticate")
 _LIST_PARTNERS = Sql("projections.partners", "list_partners")
 _LIST_KEYS = Sql("projections.partners", "list_keys")
 _FIND_KEY = Sql("projections.partners", "find_key")
+_MEMBER = Sql("projections.partners", "member")
+_SANDBOX = Sql("projections.partners", "sandbox")
+_LIST_MEMBERS = Sql("projections.partners", "list_members")
+_PARTNERS_OF_ADDRESS = Sql("projections.partners", "partners_of_address")
 
 
 ASKS_MAX = 256
@@ -26,7 +30,7 @@ class _Ask:
 
 
 class PartnersReader:
-    """Reads `partners` and `api_keys` of the ledger of accounts."""
+    """Reads `partners`, `api_keys` and `members` of the ledger of accounts."""
 
     def __init__(self, database: Database) -> None:
         """`database` is that of the ledger of accounts."""
@@ -64,6 +68,22 @@ class PartnersReader:
     async def keys(self, partner_id: str) -> list[Row]:
         """Answer a partner's keys, without anything secret."""
         return await self._database.fetch(_LIST_KEYS, partner_id)
+
+    async def member(self, partner_id: str, address_hash: str) -> Row | None:
+        """Answer a partner and the member of its team who has this address, if one has."""
+        return await self._database.fetchrow(_MEMBER, partner_id, bytes.fromhex(address_hash))
+
+    async def members(self, partner_id: str) -> list[Row]:
+        """Answer who belongs to a partner's team: ids and when each was added."""
+        return await self._database.fetch(_LIST_MEMBERS, partner_id)
+
+    async def partners_of(self, address_hash: str) -> list[Row]:
+        """Answer the partners whose team a person belongs to."""
+        return await self._database.fetch(_PARTNERS_OF_ADDRESS, bytes.fromhex(address_hash))
+
+    async def sandbox(self, partner_id: str) -> Row | None:
+        """Answer which epoch a partner's sandbox is in, and since when."""
+        return await self._database.fetchrow(_SANDBOX, partner_id)
 
     async def partner_of_key(self, key_id: str) -> str | None:
         """Answer whose key this is, if it is one."""

@@ -8,6 +8,7 @@ import msgspec
 
 from service.ids import stream_id
 from service.ledger.events import Event
+from service.privacy.events import PersonalDataErased
 
 STAGES: Final = (
     "triage",
@@ -100,7 +101,10 @@ EVENTS = (
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """A claim's state, folded from its stream. `claim_id` empty: there is none."""
+    """A claim's state, folded from its stream. `claim_id` empty: there is none.
+
+    An erased claim goes on through its stages: what is personal of it is gone, and nothing else.
+    """
 
     claim_id: str = ""
     version: int = 0
@@ -108,6 +112,7 @@ class Claim(msgspec.Struct, frozen=True):
     created: ClaimCreated | None = None
     message: FirstMessagePosted | None = None
     attached: DocumentsAttached | None = None
+    erased: bool = False
 
 
 def claim_stream(
@@ -136,5 +141,7 @@ def _evolve(state: Claim, event: Event) -> Claim:
             return change(state, message=event)
         case ClaimStageChanged():
             return change(state, stage=event.stage)
+        case PersonalDataErased():
+            return change(state, erased=True)
         case _:
             raise TypeError(f"{type(event).__name__} is not a fact about a claim")

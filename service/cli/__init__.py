@@ -5,11 +5,17 @@ import sys
 
 import click
 
+from service.cli.audit import audit
 from service.cli.claims import claims
 from service.cli.customers import connect, entities, onboardings
 from service.cli.documents import documents, storage
+from service.cli.keys_at_rest import keys_at_rest
+from service.cli.members import members
 from service.cli.partners import keys, partners
+from service.cli.privacy import privacy
+from service.cli.projections import projections
 from service.cli.run import dev, migrate, serve, worker
+from service.cli.staff import staff
 from service.errors import Refusal
 
 
@@ -26,12 +32,18 @@ for command in (
     migrate,
     partners,
     keys,
+    members,
+    staff,
     entities,
     connect,
     onboardings,
     claims,
     documents,
     storage,
+    audit,
+    privacy,
+    keys_at_rest,
+    projections,
 ):
     cli.add_command(command)
 

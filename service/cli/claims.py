@@ -62,6 +62,7 @@ def _answer(mode: "Mode", claim: "Claim") -> dict[str, Any]:
         "message": claim.message.text if claim.message else None,
         **(created.details or {}),
         "documents": _documents(claim),
+        "erased": claim.erased,
     }
 
 

@@ -1,32 +1,74 @@
 """What the command line prints: aligned text for people, one JSON object for programs."""
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, TypeGuard
 
 import click
 
+from service.cli.spool import Spool
 from service.errors import Refusal
+
+HASH = re.compile(r"[0-9a-f]{32,}")
+HASH_SHOWN = 12
+ROWS_SHOWN_MAX = 1000
+"""Of a spooled table, to a person; a program gets them all."""
+
+
+class Blocks(list[dict[str, Any]]):
+    """Objects that are too wide for a table: to a person, each is shown line by line."""
 
 
 def show(answer: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print an answer. A list of objects in it becomes a table of its own."""
+    """Print an answer. A list of objects in it becomes a table of its own; spools are closed."""
+    spools = {name: value for name, value in answer.items() if isinstance(value, Spool)}
     if as_json:
-        click.echo(json.dumps(answer))
-        return
-    facts = {name: value for name, value in answer.items() if not _is_table(value)}
-    lines = _aligned([[name, _text(value)] for name, value in facts.items()])
-    for name, value in answer.items():
-        if _is_table(value):
-            lines += ["", name, *_table(value)]
-    click.echo("\n".join(lines).lstrip("\n"))
+        _print_object(answer)
+    else:
+        _print_text(answer, spools)
+    for spool in spools.values():
+        spool.close()
 
 
 def refuse(refusal: Refusal) -> NoReturn:
     """Print the error envelope and end with 1."""
     click.echo(json.dumps(refusal.envelope()))
     sys.exit(1)
+
+
+def _print_object(answer: Mapping[str, Any]) -> None:
+    """Print one line, a spooled table in it row by row."""
+    values = {
+        name: value if isinstance(value, Spool) else json.dumps(value)
+        for name, value in answer.items()
+    }
+    write = sys.stdout.write
+    for nr, (name, value) in enumerate(values.items()):
+        write(f"{', ' if nr else '{'}{json.dumps(name)}: ")
+        if isinstance(value, str):
+            write(value)
+            continue
+        write("[")
+        for row_nr, line in enumerate(value.lines()):
+            write(f", {line}" if row_nr else line)
+        write("]")
+    click.echo("}" if answer else "{}")
+
+
+def _print_text(answer: Mapping[str, Any], spools: Mapping[str, Spool]) -> None:
+    answer = {**answer, **{name: spool.first(ROWS_SHOWN_MAX) for name, spool in spools.items()}}
+    facts = {name: value for name, value in answer.items() if not _is_table(value)}
+    lines = _aligned([[name, _text(value)] for name, value in facts.items()])
+    for name, value in answer.items():
+        if isinstance(value, Blocks):
+            lines += [line for block in value for line in ("", *_block(block))]
+        elif _is_table(value):
+            lines += ["", name, *_table(value)]
+        if name in spools and len(spools[name]) > ROWS_SHOWN_MAX:
+            lines.append(f"  and {len(spools[name]) - ROWS_SHOWN_MAX} more: `--json` has them all")
+    click.echo("\n".join(lines).lstrip("\n"))
 
 
 def _is_table(value: object) -> TypeGuard[list[dict[str, Any]]]:
@@ -41,6 +83,21 @@ def _table(rows: list[dict[str, Any]]) -> list[str]:
         f"  {line}"
         for line in _aligned([heads, *([_text(row.get(h)) for h in heads] for row in rows)])
     ]
+
+
+def _block(facts: Mapping[str, Any]) -> list[str]:
+    """Answer one fact a line, those within a fact too; long hashes are shortened."""
+    flat: dict[str, Any] = {}
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            flat |= {f"{name}.{inner}": one for inner, one in value.items()}
+        else:
+            flat[name] = value
+    return _aligned([[name, _shortened(_text(value))] for name, value in flat.items()])
+
+
+def _shortened(text: str) -> str:
+    return f"{text[:HASH_SHOWN]}…" if HASH.fullmatch(text) else text
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:

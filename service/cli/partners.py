@@ -44,10 +44,11 @@ async def approve(target: Target, partner_id: str) -> dict[str, Any]:
 
 @partners.command()
 @click.argument("partner_id")
+@click.option("--reason", help="Why, for the partner's people to read.")
 @team_command
-async def decline(target: Target, partner_id: str) -> dict[str, Any]:
+async def decline(target: Target, partner_id: str, reason: str | None) -> dict[str, Any]:
     """Decline a pending partner."""
-    await target.service.partners.decline(partner_id, target.cause)
+    await target.service.partners.decline(partner_id, target.cause, reason)
     return await _partner(target, partner_id)
 
 
@@ -100,7 +101,7 @@ async def show(target: Target, partner_id: str) -> dict[str, Any]:
 
 @click.group()
 def keys() -> None:
-    """API keys of partners: issue, list, revoke."""
+    """API keys of partners: issue, list, roll, revoke."""
 
 
 @keys.command()
@@ -110,9 +111,10 @@ def keys() -> None:
 async def issue(target: Target, partner_id: str, mode: "Mode") -> dict[str, Any]:
     """Issue a key; its token is shown this once. Despite its `pk_` it is a secret."""
     key = await target.service.partners.issue_key(partner_id, mode, target.cause)
+    epoch = (await _key_row(target, partner_id, key.key_id))["sandbox_epoch"]
     if mode == "test":
-        await target.service.sandbox.ensure(partner_id)
-    return {**key._asdict(), "partner_id": partner_id} | _sandbox(partner_id, mode)
+        await target.service.sandbox.ensure(partner_id, epoch)
+    return {**key._asdict(), "partner_id": partner_id} | _sandbox(partner_id, mode, epoch)
 
 
 @keys.command(name="list")
@@ -130,12 +132,43 @@ async def list_keys(target: Target, partner_id: str) -> dict[str, Any]:
 @team_command
 async def revoke_key(target: Target, key_id: str) -> dict[str, Any]:
     """Revoke a key; the next request that uses it is refused."""
+    partner_id = await _owner(target, key_id)
+    await target.service.partners.revoke_key(partner_id, key_id, target.cause)
+    return _key(await _key_row(target, partner_id, key_id))
+
+
+@keys.command(name="roll")
+@click.argument("key_id")
+@click.option(
+    "--overlap",
+    type=click.Choice(["now", "1h", "24h", "7d"]),
+    default="24h",
+    show_default=True,
+    help="How long the old key works beside the new one.",
+)
+@team_command
+async def roll_key(target: Target, key_id: str, overlap: str) -> dict[str, Any]:
+    """Issue a key in a key's place; its token is shown this once."""
+    from service.partners.commands import OVERLAPS  # noqa: PLC0415 - slow to import
+
+    partner_id = await _owner(target, key_id)
+    issued = await target.service.partners.roll_key(
+        partner_id, key_id, OVERLAPS[overlap], target.cause
+    )
+    old = _key(await _key_row(target, partner_id, key_id))
+    return {**issued._asdict(), "partner_id": partner_id, "old": old}
+
+
+async def _owner(target: Target, key_id: str) -> str:
     partner_id = await target.service.partner_list.partner_of_key(key_id)
     if partner_id is None:
         raise Refusal("key_not_found")
-    await target.service.partners.revoke_key(partner_id, key_id, target.cause)
+    return partner_id
+
+
+async def _key_row(target: Target, partner_id: str, key_id: str) -> "Row":
     rows = await target.service.partner_list.keys(partner_id)
-    return next(_key(row) for row in rows if row["key_id"] == key_id)
+    return next(row for row in rows if row["key_id"] == key_id)
 
 
 async def _partner(target: Target, partner_id: str) -> dict[str, Any]:
@@ -158,11 +191,11 @@ def _key(row: "Row") -> dict[str, Any]:
         "mode": row["mode"],
         "issued_at": timestamp(row["issued_at"]),
         "revoked_at": revoked_at,
-    } | _sandbox(row["partner_id"], row["mode"])
+    } | _sandbox(row["partner_id"], row["mode"], row["sandbox_epoch"])
 
 
-def _sandbox(partner_id: str, mode: str) -> dict[str, Any]:
+def _sandbox(partner_id: str, mode: str, epoch: int) -> dict[str, Any]:
     """Answer the entities that a test key can be tried on."""
     from service.sandbox import fixture_ids  # noqa: PLC0415 - slow to import
 
-    return {"sandbox": fixture_ids(partner_id)._asdict()} if mode == "test" else {}
+    return {"sandbox": fixture_ids(partner_id, epoch)._asdict()} if mode == "test" else {}

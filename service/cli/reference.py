@@ -1,4 +1,4 @@
-"""The documents that are made from code: the command line's and the settings'.
+"""The documents that are made from code: the command line's, the settings', the list of events.
 
 `python -m service.cli.reference` writes them; a test compares them.
 """
@@ -9,6 +9,7 @@ from typing import Final
 
 import click
 
+from service.catalogue import catalogue_document
 from service.cli import cli
 from service.settings import settings_table
 
@@ -21,7 +22,8 @@ Made from the commands by `just docs`; a test compares the two.
 `--json` (print one JSON object, refusals and wrong usage included) and `--data-dir` (work on the
 running `claim-ledger dev` of this directory). Without `--data-dir` they work on the installation
 that `CLAIM_LEDGER_DATABASE_URL`, `CLAIM_LEDGER_MASTER_KEYS` and `CLAIM_LEDGER_PUBLIC_URL` name
-([settings](settings.md)). A refusal prints the error envelope on stdout and ends with 1; wrong
+([settings](settings.md)); `audit check` and `audit keygen` need no
+installation. A refusal prints the error envelope on stdout and ends with 1; wrong
 usage ends with 2.
 
 | command | what it does |
@@ -39,13 +41,20 @@ ours that is unknown too; secrets are never printed. `migrate` needs `DATABASE_U
 the settings of buckets are in the environment, because it keeps documents in a local store.
 
 """
+_EVENTS: Final = "## The events\n\n"
+"""In docs/events.md the catalogue follows this heading."""
 
 
 def documents() -> dict[Path, str]:
     """Answer the text of each document by its path."""
     docs = Path("docs")
     rows = "".join(f"{_row(path, command)}\n" for path, command in commands(cli))
-    return {docs / "cli.md": _COMMANDS + rows, docs / "settings.md": _SETTINGS + settings_table()}
+    events = docs / "events.md"
+    return {
+        docs / "cli.md": _COMMANDS + rows,
+        docs / "settings.md": _SETTINGS + settings_table(),
+        events: "".join(events.read_text().partition(_EVENTS)[:2]) + catalogue_document(),
+    }
 
 
 def commands(group: click.Group, path: str = "claim-ledger") -> Iterator[tuple[str, click.Command]]:
@@ -61,7 +70,8 @@ def commands(group: click.Group, path: str = "claim-ledger") -> Iterator[tuple[s
 def _row(path: str, command: click.Command) -> str:
     context = click.Context(command)
     words = [path]
-    notes = [command.help or ""]
+    # The first paragraph: the others are for whoever asks for `--help`.
+    notes = [" ".join((command.help or "").partition("\n\n")[0].split())]
     team = any(one.name == "as_json" for one in command.params)
     for one in command.params:
         if isinstance(one, click.Argument):

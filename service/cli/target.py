@@ -89,17 +89,23 @@ def _answer(
     from asyncpg import PostgresError  # noqa: PLC0415
 
     from service import logs  # noqa: PLC0415
+    from service.audit.publication import PublicationUnavailable  # noqa: PLC0415
     from service.ledger.database import LedgerError  # noqa: PLC0415
+    from service.ledger.events import Unreadable  # noqa: PLC0415
     from service.ledger.sealing import KeyUnknown  # noqa: PLC0415
     from service.storage.port import StorageUnavailable  # noqa: PLC0415
 
     logs.configure("warning", sys.stderr.buffer)
     try:
         return asyncio.run(_run(command, settings, args, options))
-    except Refusal:
+    except (Refusal, click.ClickException, click.Abort):
         raise
-    except KeyUnknown as error:
-        raise click.ClickException(f"CLAIM_LEDGER_MASTER_KEYS: {error}") from error
+    except (KeyUnknown, Unreadable) as error:
+        whose = "CLAIM_LEDGER_MASTER_KEYS: " if isinstance(error, KeyUnknown) else ""
+        raise click.ClickException(f"{whose}{error}") from error
+    except PublicationUnavailable as error:
+        message = f"CLAIM_LEDGER_PUBLISH_TO cannot be written or read: {error}"
+        raise Refusal("service_unavailable", message) from error
     except StorageUnavailable as error:
         message = f"The document store is unavailable ({error}): run `claim-ledger storage check`."
         raise Refusal("service_unavailable", message) from error

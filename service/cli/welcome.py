@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from service.clock import system_clock
+from service.dev.state import PEOPLE
 
 _WELCOME = """\
 claim-ledger is running (Ctrl-C stops it).
@@ -23,6 +24,10 @@ claim-ledger is running (Ctrl-C stops it).
   sandbox      {sandbox[connected_entity_id]} (connected)
                {sandbox[disconnected_entity_id]} (disconnected)
                {sandbox[unconnected_entity_id]} (never connected)
+  pages        {public_url} (sign in by the link in the mail, as one of these)
+               {people[customer]} (the business: /account)
+               {people[developer]} (the partner: /console)
+               {people[team]} (the service's team: /backoffice)
   mail         {mail_dir}
   documents    {storage_url} (a local store; the README shows an upload)
 
@@ -43,7 +48,7 @@ List the entity's claims:
 def announce(facts: Mapping[str, Any], storage_url: str) -> None:
     """Print where everything is. Whoever started us may have stopped reading: that is no fault."""
     text = _WELCOME.format(
-        **facts, storage_url=storage_url, create=_create(facts), list=_list(facts)
+        **facts, people=PEOPLE, storage_url=storage_url, create=_create(facts), list=_list(facts)
     )
     try:
         click.echo(text)

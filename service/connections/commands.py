@@ -1,6 +1,6 @@
 """Connect links, and what a customer does with them; disconnecting."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from projections.connect_links.reader import link_by_token
@@ -10,6 +10,7 @@ from service.caller import Caller
 from service.clock import Clock, timestamp
 from service.connections import decisions
 from service.connections.events import ConnectLinkIssued, connection_stream, link_stream
+from service.entities.events import entity_stream
 from service.errors import Refusal
 from service.ids import NewId
 from service.ledger.events import Cause
@@ -25,6 +26,15 @@ class IssuedLink(NamedTuple):
 
     connect_url: str
     expires_at: str | None
+
+
+class LinkView(NamedTuple):
+    """What a customer is asked: by whom, under which label, until when."""
+
+    partner_id: str
+    partner_name: str
+    label: str | None
+    expires_at: datetime
 
 
 class ConnectionCommands:
@@ -77,6 +87,21 @@ class ConnectionCommands:
 
         return await self._ledger.decide(attempt)
 
+    async def look(self, token: str) -> LinkView:
+        """Answer what a link asks for; it stays as it is. Refuses as `approve` does."""
+        async with self._ledger.transaction() as transaction:
+            row = await link_by_token(transaction, token_hash(token))
+            link = decisions.usable(row)
+            (issued, *_) = await transaction.read(link.stream_id)
+        partners = await self._partners.partners(link.partner_id)
+        if not partners or partners[0]["status"] != "approved":
+            raise Refusal("connect_token_invalid")
+        assert isinstance(issued.event, ConnectLinkIssued)  # noqa: S101 - every link begins so
+        assert issued.event.expires_at is not None  # noqa: S101 - only links of live mode are found
+        return LinkView(
+            link.partner_id, partners[0]["name"], issued.event.label, issued.event.expires_at
+        )
+
     async def approve(self, token: str, entity_id: str, cause: Cause) -> str:
         """Connect a customer's entity to the partner that asked; answer the partner's id.
 
@@ -89,6 +114,9 @@ class ConnectionCommands:
             if not await self._partners.is_approved(link.partner_id):
                 raise Refusal("connect_token_invalid")
             connection = connection_stream(self._ledger.name, link.partner_id, entity_id)
+            # The entity's erasure holds its stream exclusively: it sees this link redeemed, and
+            # erases its label too; or it came first, and the approval is refused below.
+            await transaction.lock_shared([entity_stream(self._ledger.name, entity_id)])
             await transaction.lock(connection)
             known = await access(transaction, link.partner_id, entity_id)
             if known.connected:  # perhaps by this very link, while we waited for the lock
@@ -110,6 +138,33 @@ class ConnectionCommands:
             await transaction.append(Append(link.stream_id, 1, [decisions.decline(link)], cause))
 
         await self._ledger.decide(attempt)
+
+    async def connect_by_staff(self, entity_id: str, partner_id: str, cause: Cause) -> None:
+        """Connect an entity to a partner because its customer asked the team for it.
+
+        Connecting twice changes nothing. Refuses with `partner_not_found`, `partner_state`,
+        `entity_not_found`, or `entity_state` for an entity that has not finished its onboarding.
+        """
+        connection = connection_stream(self._ledger.name, partner_id, entity_id)
+
+        async def attempt(transaction: Transaction) -> None:
+            # As in `approve`: an erasure of the entity comes before this, or after it.
+            await transaction.lock_shared([entity_stream(self._ledger.name, entity_id)])
+            await transaction.lock(connection)
+            await self._check_approved(partner_id)
+            known = await access(transaction, partner_id, entity_id)
+            events = decisions.connect_by_staff(known, partner_id)
+            if events:
+                await transaction.append(Append(connection, known.version, events, cause))
+
+        await self._ledger.decide(attempt)
+
+    async def _check_approved(self, partner_id: str) -> None:
+        rows = await self._partners.partners(partner_id)
+        if not rows:
+            raise Refusal("partner_not_found")
+        if rows[0]["status"] != "approved":
+            raise Refusal("partner_state", "Only an approved partner can be connected.")
 
     async def disconnect(self, entity_id: str, partner_id: str, cause: Cause) -> None:
         """End a connection; ending it twice changes nothing. Claims wait for it, or it for them."""

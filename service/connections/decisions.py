@@ -11,7 +11,7 @@ from service.connections.events import (
     EntityDisconnected,
 )
 from service.errors import Refusal
-from service.ledger.events import Event
+from service.ledger.events import ERASED, Event
 
 
 class Link(NamedTuple):
@@ -34,7 +34,12 @@ def usable(row: Any) -> Link:  # noqa: ANN401 - a row of connect_links, or None
 
 
 def approve(link: Link, access: Access) -> tuple[ConnectLinkRedeemed, EntityConnected]:
-    """Connect; after a disconnection a new link may connect again (readings)."""
+    """Connect; after a disconnection a new link may connect again (readings).
+
+    Nobody can sign in for an erased entity: its address is gone, and its connections stay as is.
+    """
+    if access.name == ERASED:
+        raise Refusal("entity_not_found")
     if access.connected:
         raise Refusal("entity_already_linked")
     return (
@@ -48,6 +53,17 @@ def approve(link: Link, access: Access) -> tuple[ConnectLinkRedeemed, EntityConn
 def decline(link: Link) -> ConnectLinkDeclined:
     """Turn the link down."""
     return ConnectLinkDeclined(link_id=link.link_id, partner_id=link.partner_id)
+
+
+def connect_by_staff(access: Access, partner_id: str) -> list[Event]:
+    """Connect on the customer's word; where they are connected already, nothing changes."""
+    if access.name == ERASED:
+        raise Refusal("entity_not_found")
+    if not access.established:
+        raise Refusal("entity_state", "This business has not finished its onboarding.")
+    if access.connected:
+        return []
+    return [EntityConnected(partner_id=partner_id, entity_id=access.entity_id, via="staff")]
 
 
 def disconnect(access: Access, partner_id: str) -> list[Event]:

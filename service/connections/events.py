@@ -11,7 +11,8 @@ from service.ledger.events import Event
 class EntityConnected(Event, frozen=True):
     """An entity lets a partner act for it.
 
-    `via` is `onboarding`, `connect_link`, `fixture` or `staff`.
+    `via` is `onboarding`, `connect_link`, `fixture`, `sandbox` (its partner, in test mode alone) or
+    `staff`.
     """
 
     partner_id: str

@@ -1,9 +1,10 @@
-"""The demonstration: an approved partner with two keys, and a business connected to it."""
+"""The demonstration: an approved partner with two keys, a business, and their people."""
 
 from typing import Any
 
 from service.bootstrap import Service
 from service.caller import Caller
+from service.dev.state import PEOPLE
 from service.ledger.events import Cause
 
 
@@ -15,9 +16,9 @@ async def seed(service: Service) -> dict[str, Any]:
     await partners.approve(partner_id, cause)
     live_key = await partners.issue_key(partner_id, "live", cause)
     test_key = await partners.issue_key(partner_id, "test", cause)
-    entity_id = await live.entities.add(
-        "Demonstration business", f"{partner_id}@example.com", None, cause
-    )
+    await partners.add_member(partner_id, PEOPLE["developer"], cause)
+    await service.staff.add(PEOPLE["team"], cause)
+    entity_id = await live.entities.add("Demonstration business", PEOPLE["customer"], None, cause)
     caller = Caller(
         partner_id=partner_id,
         partner_name="Demonstration partner",

@@ -4,15 +4,23 @@ import base64
 import json
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from service.audit.note import NoteKey
 from service.dev import storage
 from service.settings import SERVE, Settings
 
 SECRETS = "secrets.json"
 FACTS = "dev.json"
+
+PEOPLE: Final = {
+    "customer": "customer@example.com",
+    "developer": "developer@example.com",
+    "team": "team@example.com",
+}
+"""Who can sign in to the demonstration; their mail is in the mail directory."""
 
 Facts = dict[str, Any]
 """What dev.json holds: the addresses, ids and keys of a running dev."""
@@ -45,6 +53,8 @@ class DevState(NamedTuple):
                 "CLAIM_LEDGER_MASTER_KEYS": self.master_keys,
                 "CLAIM_LEDGER_PUBLIC_URL": self.public_url,
                 "CLAIM_LEDGER_SMTP_URL": (self.data_dir.resolve() / "mail").as_uri(),
+                "CLAIM_LEDGER_CHECKPOINT_KEYS": kept_secrets(self.data_dir)["checkpoint_keys"],
+                "CLAIM_LEDGER_PUBLISH_TO": (self.data_dir.resolve() / "published").as_uri(),
             }
             | storage.settings(self.data_dir),
             require=SERVE,
@@ -52,13 +62,13 @@ class DevState(NamedTuple):
 
 
 def kept_secrets(data_dir: Path) -> dict[str, Any]:
-    """Answer the directory's secrets, drawn at its first use."""
+    """Answer the directory's secrets; what it has none of yet is drawn, in older ones too."""
     path = data_dir / SECRETS
-    if path.exists():
-        return json.loads(path.read_text())
-    drawn = {"master_keys": base64.b64encode(secrets.token_bytes(32)).decode()}
-    write_private(path, drawn)
-    return drawn
+    kept: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    drawn = {name: draw() for name, draw in _DRAWN.items() if name not in kept}
+    if drawn:
+        write_private(path, kept | drawn)
+    return kept | drawn
 
 
 def write_private(path: Path, content: dict[str, Any]) -> None:
@@ -72,3 +82,9 @@ def write_private(path: Path, content: dict[str, Any]) -> None:
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)
+
+
+_DRAWN: Final[Mapping[str, Callable[[], str]]] = {
+    "master_keys": lambda: base64.b64encode(secrets.token_bytes(32)).decode(),
+    "checkpoint_keys": lambda: NoteKey.generate("localhost/claim-ledger").private_text,
+}

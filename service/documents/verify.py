@@ -10,12 +10,17 @@ from service.storage.port import ObjectStore, StoredObject
 ALL = "entities/"
 """What the path of every document begins with."""
 
+Fault = Literal["missing", "changed", "remains"]
+
 
 class Checked(NamedTuple):
-    """A linked document, and what is wrong with it, if anything."""
+    """A linked document, and what is wrong with it, if anything.
+
+    That of an erased claim has gone, as it should; `remains` where its object is there.
+    """
 
     document: Row
-    fault: Literal["missing", "changed"] | None
+    fault: Fault | None
 
 
 async def verify(documents: ClaimDocumentsReader, store: ObjectStore) -> AsyncIterator[Checked]:
@@ -33,10 +38,11 @@ async def verify(documents: ClaimDocumentsReader, store: ObjectStore) -> AsyncIt
             yield Checked(row, await _fault(row, found, store))
 
 
-async def _fault(
-    row: Row, found: StoredObject | None, store: ObjectStore
-) -> Literal["missing", "changed"] | None:
+async def _fault(row: Row, found: StoredObject | None, store: ObjectStore) -> Fault | None:
     path = row["storage_path"]
+    if row["erased"]:
+        is_listed = found is not None and found.name == path
+        return "remains" if is_listed and path in await store.under(path) else None
     if found is not None and _is_as_linked(row, found):
         return None
     # The listing's page may be older than the link: only what is asked for now counts.

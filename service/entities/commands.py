@@ -1,16 +1,33 @@
 """Registering businesses that use the service already."""
 
+from typing import Protocol
 from uuid import UUID
+
+import msgspec
 
 from projections.connections.reader import is_established
 from service.clock import Clock
-from service.entities.events import EntityRegistered, entity_stream
+from service.entities.events import EntityCorrected, EntityRegistered, entity_stream
 from service.errors import Refusal
 from service.ids import NewId, stream_id
 from service.ledger.events import Cause
 from service.ledger.ledger import Append, Ledger
 from service.ledger.sealing import MasterKeys
 from service.secrets import Secrets, SecretsStore
+
+
+class SaysWhatItIs(Protocol):
+    """A person's own words about their business."""
+
+    @property
+    def company_name(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def company_number(self) -> str | None:
+        """Its number in the register of companies, if it has one."""
+        ...
 
 
 def register(
@@ -44,6 +61,27 @@ def business_locks(event: EntityRegistered) -> list[UUID]:
     """Answer the locks under which one business can become established only once."""
     found_by = [event.email_hash, event.company_number_hash]
     return [stream_id("business", value) for value in found_by if value is not None]
+
+
+def corrected(secrets: Secrets, entity: EntityRegistered, said: SaysWhatItIs) -> EntityRegistered:
+    """Answer what is known of an entity once its person has said what it is."""
+    number = said.company_number or None
+    return msgspec.structs.replace(
+        entity,
+        name=said.company_name,
+        company_number=number,
+        company_number_hash=secrets.lookup_company_number(number),
+    )
+
+
+def correction(entity: EntityRegistered) -> EntityCorrected:
+    """Answer the fact that makes this what is known of an entity."""
+    return EntityCorrected(
+        entity_id=entity.entity_id,
+        name=entity.name,
+        company_number=entity.company_number,
+        company_number_hash=entity.company_number_hash,
+    )
 
 
 class EntityCommands:

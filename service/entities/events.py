@@ -24,7 +24,17 @@ class EntityRegistered(Event, frozen=True):
     company_number_hash: str | None = None
 
 
-EVENTS = (EntityRegistered,)
+class EntityCorrected(Event, frozen=True):
+    """Its person corrected what a partner had said of a business, before the onboarding ended."""
+
+    personal: ClassVar = ("name", "company_number", "company_number_hash")
+    entity_id: str
+    name: str | None = None
+    company_number: str | None = None
+    company_number_hash: str | None = None
+
+
+EVENTS = (EntityRegistered, EntityCorrected)
 
 
 def entity_stream(mode: str, entity_id: str) -> UUID:

@@ -9,12 +9,14 @@ The box holds the personal fields as JSON, encrypted under the subject's data ke
 ledger, stream, version and key id. It is left out where an event has no personal field.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
 
-from service.ledger.events import Catalogue, Event, Meta, upcast
+from service.ledger.events import Catalogue, Event, Meta, Unreadable, upcast
 from service.ledger.sealing import DataKey, seal, unseal
 
 
@@ -41,8 +43,20 @@ class State(msgspec.Struct, frozen=True):
     sealed: Sealed | None = None
 
 
+class _Clear(msgspec.Struct, frozen=True):
+    class_version: int
+    meta: Meta
+    data: msgspec.Raw
+
+
+DAMAGE: Final = (
+    *(msgspec.MsgspecError, ValueError, TypeError, KeyError, AttributeError, RecursionError),
+)
+"""What a damaged state may raise, in the decoder or in an upcast."""
+
 _encoder = msgspec.json.Encoder()
 _state_decoder = msgspec.json.Decoder(State)
+_clear_decoder = msgspec.json.Decoder(_Clear)
 
 
 class Codec:
@@ -50,8 +64,9 @@ class Codec:
 
     def __init__(self, ledger: str, catalogue: Catalogue) -> None:
         """`ledger` is part of what a box is bound to: no box can move between ledgers."""
-        self._ledger = ledger
+        self.ledger = ledger
         self._catalogue = catalogue
+        self.topics = list(catalogue)
 
     def encode(
         self, stream_id: UUID, version: int, event: Event, meta: Meta, key: DataKey | None
@@ -70,26 +85,58 @@ class Codec:
     def decode(
         self, stream_id: UUID, version: int, topic: str, state: bytes, key: DataKey | None = None
     ) -> tuple[Event, Meta]:
-        """Answer the event and its meta; without the key, personal fields are None."""
-        return self.decode_stored(stream_id, version, topic, stored_form(state), key)
+        """Answer the event and its meta; without the key, personal fields are None.
+
+        Raises:
+            Unreadable: with the event's place.
+            BoxSpoilt: the key does not open the box.
+
+        """
+        try:
+            return self.decode_stored(stream_id, version, topic, stored_form(state), key)
+        except Unreadable as error:
+            raise error.at(self.ledger, stream_id, version) from error
 
     def decode_stored(
         self, stream_id: UUID, version: int, topic: str, stored: State, key: DataKey | None
     ) -> tuple[Event, Meta]:
-        """Do the same for a state whose form is known already, as it is to ask for its key."""
-        cls = self._catalogue[topic]
+        """Do the same for a state whose form is known already, as it is to ask for its key.
+
+        Raises:
+            Unreadable: the catalogue lacks the topic or the version, or the data are another's;
+                without a place.
+            BoxSpoilt: the key does not open the box.
+
+        """
+        try:
+            return self._decoded(stream_id, version, topic, stored, key), stored.meta
+        except DAMAGE as error:
+            fault = f"its data are not those of {topic} ({type(error).__name__})"
+            raise Unreadable(fault) from error
+
+    def _decoded(
+        self, stream_id: UUID, version: int, topic: str, stored: State, key: DataKey | None
+    ) -> Event:
+        cls = self._catalogue.get(topic)
+        if cls is None:
+            raise Unreadable(f"no topic {topic} in the catalogue")
         if (stored.sealed is None or key is None) and stored.class_version == cls.class_version:
-            return msgspec.json.decode(stored.data, type=cls), stored.meta
+            return msgspec.json.decode(stored.data, type=cls)
         data: dict[str, Any] = msgspec.json.decode(stored.data)
         if stored.sealed is not None and key is not None:
             bound_to = self._bound_to(stream_id, version, stored.sealed.key)
             data |= msgspec.json.decode(unseal(key.key, stored.sealed.box, bound_to))
         data = upcast(cls, data, stored.class_version)
-        return msgspec.convert(data, cls, str_keys=True), stored.meta
+        return msgspec.convert(data, cls, str_keys=True)
+
+    def personal(self, topic: str) -> Sequence[str]:
+        """Answer the names of a topic's personal fields; none where the topic is not known."""
+        cls = self._catalogue.get(topic)
+        return () if cls is None else cls.personal
 
     def _bound_to(self, stream_id: UUID, version: int, key_id: UUID) -> bytes:
         return b"%s\0%s%s%s" % (
-            self._ledger.encode(),
+            self.ledger.encode(),
             stream_id.bytes,
             version.to_bytes(8, "big"),
             key_id.bytes,
@@ -97,11 +144,37 @@ class Codec:
 
 
 def stored_form(state: bytes) -> State:
-    """Answer a stored event, its data not decoded yet."""
-    return _state_decoder.decode(state)
+    """Answer a stored event, its data not decoded yet; raises Unreadable."""
+    try:
+        return _state_decoder.decode(state)
+    except DAMAGE as error:
+        raise _misshapen(error) from error
+
+
+def clear_form(state: bytes) -> State:
+    """Answer the same without its sealed box, which is not even decoded; raises Unreadable."""
+    try:
+        clear = _clear_decoder.decode(state)
+    except DAMAGE as error:
+        raise _misshapen(error) from error
+    return State(clear.class_version, clear.meta, clear.data)
+
+
+def _misshapen(error: Exception) -> Unreadable:
+    return Unreadable(f"it has not the form of an event ({type(error).__name__})")
 
 
 def sealed_under(state: bytes) -> UUID | None:
     """Answer the id of the data key that an event's box needs, if it has a box."""
     sealed = stored_form(state).sealed
     return None if sealed is None else sealed.key
+
+
+def happened_at(state: bytes | None) -> datetime | None:
+    """Answer an event's own time; None for one that is damaged, which hides no other figure."""
+    if state is None:
+        return None
+    try:
+        return stored_form(state).meta.at
+    except Unreadable:
+        return None

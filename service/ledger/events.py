@@ -44,23 +44,51 @@ class Meta(msgspec.Struct, frozen=True):
 
 
 class Recorded(NamedTuple):
-    """An event as the log keeps it."""
+    """An event as the log keeps it. `position` is 0 where nobody read it from the log."""
 
     append_id: int
     stream_id: UUID
     version: int
     event: Event
     meta: Meta
+    position: int = 0
 
 
 Catalogue = Mapping[str, type[Event]]
 """Every topic and its class."""
 
 
+class Unreadable(Exception):
+    """A stored event that this release cannot read; str() says which and why, and quotes no field.
+
+    `fault` is the why alone.
+    """
+
+    def __init__(self, fault: str, place: str = "an event") -> None:
+        super().__init__(f"{place} cannot be read: {fault}")
+        self.fault = fault
+
+    def at(self, ledger: str, stream_id: UUID, version: int, position: int = 0) -> "Unreadable":
+        """Answer the same fault with its place: the position in the log, where it is known."""
+        stream = f"version {version} of stream {stream_id}" if version else f"stream {stream_id}"
+        place = f"position {position}" if position else stream
+        return Unreadable(self.fault, f"{place} of {ledger}")
+
+
 def upcast(cls: type[Event], data: dict[str, Any], class_version: int) -> dict[str, Any]:
-    """Bring decoded fields of an older version to the present one, a version at a time."""
+    """Bring decoded fields of an older version to the present one, a version at a time.
+
+    Raises:
+        Unreadable: a later release wrote it, or there is no way from its version to the present.
+
+    """
+    if class_version > cls.class_version:
+        raise Unreadable(f"{cls.__name__} of version {class_version}: later than ours")
     for version in range(class_version, cls.class_version):
-        data = getattr(cls, f"upcast_v{version}_v{version + 1}")(data)
+        step = getattr(cls, f"upcast_v{version}_v{version + 1}", None)
+        if step is None:
+            raise Unreadable(f"{cls.__name__} of version {class_version}: no upcast")
+        data = step(data)
     return data
 
 

@@ -1,14 +1,15 @@
 """Appending to a ledger and reading its streams, a transaction at a time."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import ClassVar, Final, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from service.clock import Clock, to_milliseconds
-from service.ledger.codec import Codec, stored_form
+from service.ledger.codec import Codec
 from service.ledger.database import AlreadyExists, Connection, Database, LedgerError, Row
+from service.ledger.decoding import StoredRow, Unread, decode
 from service.ledger.events import Catalogue, Cause, Event, Meta, Recorded
 from service.ledger.sealing import DataKey, MasterKeys
 from service.ledger.sql import Sql
@@ -47,6 +48,8 @@ class Projector(Protocol):
 
     name: str
     version: int
+    tables: ClassVar[tuple[str, ...]]
+    """Every table of the read model; its statements name no other, as `ledger.<table>`."""
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
         """Answer what this event changes; nothing for an event that does not concern it."""
@@ -128,7 +131,7 @@ class Transaction:
     def __init__(self, ledger: Ledger, connection: Connection) -> None:
         """Made by `Ledger.transaction`."""
         self._ledger = ledger
-        self._schema = ledger.name
+        self._schema = self.ledger_name = ledger.name
         self.connection = connection
         self.appended = False
 
@@ -163,25 +166,29 @@ class Transaction:
         """Tell whether a stream has begun."""
         return bool(await self.connection.fetchval(_EXISTS.on(self._schema), stream_id))
 
-    async def decode(self, rows: Sequence[tuple[int, UUID, int, str, bytes]]) -> list[Recorded]:
-        """Decode rows of (append_id, stream, version, topic, state), fetching their keys."""
-        stored = [stored_form(state) for *_, state in rows]
-        needed = [one.sealed.key if one.sealed else None for one in stored]
-        keys = await self.data_keys({key_id for key_id in needed if key_id is not None})
+    async def decode(
+        self, rows: Sequence[tuple[int, UUID, int, str, bytes]], *, personal: bool = True
+    ) -> list[Recorded]:
+        """Decode rows of (append_id, stream, version, topic, state), fetching their keys.
+
+        `personal` False: no key is asked for, and personal fields are None. Raises Unreadable.
+        """
+        return await self.decode_numbered([(0, *row) for row in rows], personal=personal)
+
+    async def decode_numbered(
+        self,
+        rows: Iterable[StoredRow],
+        *,
+        personal: bool | Container[str] = True,
+        unread: list[Unread] | None = None,
+    ) -> list[Recorded]:
+        """Do the same with rows that begin with their position.
+
+        `personal` may be the topics of which keys are asked for. Into `unread`, if given, goes what
+        cannot be read, instead of being raised.
+        """
         codec = self._ledger.codec
-        return [
-            Recorded(
-                append_id,
-                stream,
-                version,
-                *codec.decode_stored(
-                    stream, version, topic, one, keys.get(key_id) if key_id else None
-                ),
-            )
-            for (append_id, stream, version, topic, _), one, key_id in zip(
-                rows, stored, needed, strict=True
-            )
-        ]
+        return await decode(codec, self.data_keys, rows, personal=personal, unread=unread)
 
     async def data_keys(self, key_ids: Iterable[UUID]) -> dict[UUID, DataKey]:
         """Answer the data keys that still exist; one round trip, none where none is asked for."""

@@ -21,6 +21,10 @@ class KeyUnknown(Exception):
     """A key was wrapped by a master key that is not in the ring, or does not unwrap."""
 
 
+class BoxSpoilt(KeyUnknown):
+    """The key is there and does not open the box: another key, an altered box, another place."""
+
+
 def seal(key: bytes, plain: bytes, bound_to: bytes) -> bytes:
     """Encrypt; `bound_to` is authenticated with it, so that a box cannot be moved elsewhere."""
     nonce = secrets.token_bytes(_NONCE_BYTES)
@@ -31,13 +35,13 @@ def unseal(key: bytes, box: bytes, bound_to: bytes) -> bytes:
     """Decrypt what `seal` made.
 
     Raises:
-        KeyUnknown: another key, an altered box, or a box of another place.
+        BoxSpoilt: another key, an altered box, or a box of another place.
 
     """
     try:
         return AESGCM(key).decrypt(box[:_NONCE_BYTES], box[_NONCE_BYTES:], bound_to)
     except InvalidTag as error:
-        raise KeyUnknown("the box does not open with this key") from error
+        raise BoxSpoilt("the box does not open with this key") from error
 
 
 class DataKey:
@@ -61,7 +65,8 @@ class MasterKeys:
     def __init__(self, ring: Sequence[bytes]) -> None:
         """Take the keys, newest first, 32 bytes each."""
         self._keys = {hashlib.sha256(key).hexdigest()[:16]: AESGCM(key) for key in ring}
-        self.newest = next(iter(self._keys))
+        self.ids = tuple(self._keys)
+        self.newest = self.ids[0]
 
     def wrap(self, key: bytes, key_id: bytes) -> bytes:
         """Encrypt a key under the newest master key, bound to the key's own id."""

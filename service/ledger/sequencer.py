@@ -2,26 +2,31 @@
 
 Positions have no gap, and a reader that remembers the last position never misses an event: they go
 only to committed rows, by one holder of a row lock. Within a stream, version n+1 draws its
-append_id after n has committed, so the order within streams holds.
+append_id after n has committed, so the order within streams holds. As it numbers events it extends
+the Merkle tree over them (decision 6).
 """
 
 from datetime import datetime
 from typing import NamedTuple
 
-import msgspec
-
-from service.ledger.codec import State
-from service.ledger.database import Database, transaction_on
+from service.ledger.codec import happened_at
+from service.ledger.database import Connection, Database, LedgerError, Row, transaction_on
+from service.ledger.merkle import CompactRange
 from service.ledger.sql import Sql
 
 BATCH_MAX = 2000
 """Events numbered in one transaction."""
 BATCH_SECONDS_MAX = 30.0
 """Longer than a request may wait: a slow disk must still get a batch done."""
+TREE_PART = 50_000
+"""Events whose hashes join the tree of an older log in one transaction: about half a second."""
 
 _PROBE = Sql("service.ledger", "sequencer_probe")
 _HOLD = Sql("service.ledger", "sequencer_hold")
 _NUMBER = Sql("service.ledger", "sequencer_number")
+_ADVANCE = Sql("service.ledger", "sequencer_advance")
+_GROW = Sql("service.ledger", "sequencer_grow")
+_LEAF_HASHES = Sql("service.ledger", "leaf_hashes")
 _LAG = Sql("service.ledger", "sequencer_lag")
 
 
@@ -45,15 +50,50 @@ class Sequencer:
 
         An idle step is one read: polling with a lock would draw a transaction id each time.
         """
-        schema = self._database.schema
-        async with self._database.connection(BATCH_SECONDS_MAX) as connection:
-            if not await connection.fetchval(_PROBE.on(schema)):
-                return 0
-            async with transaction_on(connection):
-                size = await connection.fetchval(_HOLD.on(schema))
-                if size is None:
+        while True:
+            async with self._database.connection(BATCH_SECONDS_MAX) as connection:
+                if not await connection.fetchval(_PROBE.on(self._database.schema)):
                     return 0
-                return await connection.fetchval(_NUMBER.on(schema), size, BATCH_MAX) - size
+                async with transaction_on(connection):
+                    head = await self._hold(connection)
+                    if head is None or head["tree"] is not None:
+                        return await self._number(connection, head)
+                    await self._grow(connection, head)
+
+    async def number(self, connection: Connection) -> int:
+        """Number one batch in the caller's transaction; 0 too while another process numbers.
+
+        And where the log has no tree yet: `step` makes it, which may take minutes.
+        """
+        head = await self._hold(connection)
+        if head is not None and head["tree"] is None:
+            return 0
+        return await self._number(connection, head)
+
+    async def _hold(self, connection: Connection) -> Row | None:
+        return await connection.fetchrow(_HOLD.on(self._database.schema))
+
+    async def _number(self, connection: Connection, head: Row | None) -> int:
+        if head is None:
+            return 0
+        schema = self._database.schema
+        tree = CompactRange.from_bytes(head["size"], head["tree"])
+        rows = await connection.fetch(_NUMBER.on(schema), head["size"], BATCH_MAX)
+        tree.extend(row["leaf_hash"] for row in rows)
+        if rows:
+            await connection.execute(_ADVANCE.on(schema), tree.size, tree.to_bytes())
+        return len(rows)
+
+    async def _grow(self, connection: Connection, head: Row) -> None:
+        """Make the next part of the tree of a log that is older than trees, and keep it."""
+        schema, size = self._database.schema, head["size"]
+        tree = CompactRange.from_bytes(head["part_size"], head["part"])
+        end = min(tree.size + TREE_PART, size)
+        rows = await connection.fetch(_LEAF_HASHES.on(schema), tree.size, end)
+        tree.extend(row["leaf_hash"] for row in rows)
+        if tree.size != end:
+            raise LedgerError(f"positions up to {end} are missing from the log")
+        await connection.execute(_GROW.on(schema), tree.size, tree.to_bytes())
 
     async def reachable(self) -> None:
         """Ask the ledger something cheap; raises LedgerUnavailable."""
@@ -64,6 +104,4 @@ class Sequencer:
         row = await self._database.fetchrow(_LAG)
         if row is None:
             return Lag(0, None, 0)
-        oldest = row["oldest"]
-        at = msgspec.json.decode(oldest, type=State).meta.at if oldest else None
-        return Lag(row["waiting"], at, row["size"] or 0)
+        return Lag(row["waiting"], happened_at(row["oldest"]), row["size"] or 0)

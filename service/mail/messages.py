@@ -22,6 +22,9 @@ _TOKEN_CHARACTERS_MAX: Final = 900  # RFC 5322 2.1.1: a line has at most 998 byt
 _HARMFUL: Final = frozenset({"Cc", "Zl", "Zp", "Cs"})
 _REORDERING: Final = frozenset(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A))))
 
+# A name that mail programs would make a link of: "https://evil.example", "www.evil.example/pay".
+_LINK_LIKE: Final = re.compile(r"\S*(?::/|www\.|[^\W_]\.[^\W_]+/)\S*", re.IGNORECASE)
+
 _LINK: Final = re.compile(r"https?://[!-~]+")
 # RFC 5322 3.2.3 dot-atom, RFC 6531 3.3 beyond ASCII. Quoted local parts are not taken.
 _LOCAL_PART: Final = re.compile(r"[\w!#$%&'*+/=?^`{|}~.-]+")
@@ -41,6 +44,32 @@ If you did not expect this message, you need not do anything; please do not pass
 
 This message was sent automatically. Replies are not read.
 """  # noqa: E501 - paragraphs, wrapped once the names are in them
+_SIGN_IN: Final = """\
+Hello,
+
+to sign in, open this link:
+
+{link}
+
+It works once, until {until}, and for nobody but you: please do not pass it on. Opening it does not use it up: nothing happens before you confirm on the page.
+
+If you did not ask to sign in, you need not do anything.
+"""  # noqa: E501 - as above
+
+
+def sign_in_mail(
+    *, to: str, link: str, expires_at: datetime, sender: str, message_id: str, date: datetime
+) -> EmailMessage:
+    """Make the mail that signs a person in; raises as `magic_link_mail` does."""
+    text = _SIGN_IN.format(link=_checked(link, _LINK), until=_until(expires_at))
+    return _message(
+        to=_recipient(to, ""),
+        subject="Your link to sign in",
+        text=_paragraphs(text, link),
+        sender=sender,
+        message_id=message_id,
+        date=date,
+    )
 
 
 def magic_link_mail(
@@ -69,29 +98,50 @@ def magic_link_mail(
     company, partner, name = (
         _shown(text or "") for text in (company_name, partner_name, user_name)
     )
+    return _message(
+        to=_recipient(to, name),
+        subject=f"Finish setting up {company}",
+        text=_text(name, company, partner, _checked(link, _LINK), expires_at),
+        sender=sender,
+        message_id=message_id,
+        date=date,
+    )
+
+
+def _message(
+    *, to: Address, subject: str, text: str, sender: str, message_id: str, date: datetime
+) -> EmailMessage:
     message = EmailMessage(policy=SMTP)
     message["From"] = sender  # the policy refuses line ends in it
-    message["To"] = _recipient(to, name)
-    message["Subject"] = f"Finish setting up {company}"
+    message["To"] = to
+    message["Subject"] = subject
     message["Date"] = date.astimezone(UTC)
     message["Message-ID"] = f"<{_checked(message_id, _MESSAGE_ID)}>"
     message["Auto-Submitted"] = "auto-generated"  # RFC 3834: out-of-office robots keep still
-    text = _text(name, company, partner, _checked(link, _LINK), expires_at)
     # Left unencoded: quoted-printable would break the link where people look into .eml files.
     message.set_content(text, cte="7bit" if text.isascii() else "8bit")
     return message
 
 
 def _text(name: str, company: str, partner: str, link: str, expires_at: datetime) -> str:
-    until = expires_at.astimezone(UTC)
     filled = _TEXT.format(
         greeting=f" {name}" if name else "",
         company=company,
         partner=partner,
         link=link,
-        until=f"{until.day} {until:%B %Y, %H:%M} UTC",
+        until=_until(expires_at),
     )
-    paragraphs = filled.split("\n\n")
+    return _paragraphs(filled, link)
+
+
+def _until(expires_at: datetime) -> str:
+    until = expires_at.astimezone(UTC)
+    return f"{until.day} {until:%B %Y, %H:%M} UTC"
+
+
+def _paragraphs(text: str, link: str) -> str:
+    """Answer the text wrapped, but for the link, which has to stay whole."""
+    paragraphs = text.removesuffix("\n").split("\n\n")
     return "\n\n".join(part if part == link else _wrapped(part) for part in paragraphs) + "\n"
 
 
@@ -104,10 +154,15 @@ def _shown(text: str) -> str:
         " " if unicodedata.category(mark) in _HARMFUL or mark in _REORDERING else mark
         for mark in text
     )
-    line = " ".join("".join(kept).split())
+    line = _LINK_LIKE.sub(_disarmed, " ".join("".join(kept).split()))
     if len(line) <= NAME_CHARACTERS_MAX:
         return line
     return line[: NAME_CHARACTERS_MAX - 1] + "…"
+
+
+def _disarmed(found: re.Match[str]) -> str:
+    """Answer what can be read as before, and leads nowhere: the only link of a mail is ours."""
+    return found[0].replace("://", "[:]//").replace(".", "[.]")
 
 
 def _recipient(to: str, name: str) -> Address:

@@ -2,10 +2,18 @@
 
 At least once, under a Message-ID that stays the same (decision 13). The outbox refers to
 events; the address and the link are read and made again when the mail is sent (decision 15).
+
+An attempt is counted, with its wait, in a transaction of its own before anything leaves, so that a
+sender that is cut off, wherever, cannot send again at once or for ever:
+- before the count is committed: nothing has happened;
+- after the count, before the server has the mail: it is late by the wait;
+- after the server has it, before the note: it is sent again after the wait, which grows, and at
+  most ATTEMPTS_MAX times in all, under the same Message-ID;
+- after the note, before the state is committed: the next attempt finds the note, and sends nothing.
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from email.message import EmailMessage
 from email.utils import parseaddr
 from typing import Final
@@ -14,12 +22,14 @@ import structlog
 
 from projections.partners.reader import PartnersReader
 from projections.runner import EVENTS_MAX
+from service.audit.publication import PublicationUnavailable
 from service.clock import Clock
 from service.ledger.database import LedgerError, Row
 from service.ledger.events import Recorded
 from service.ledger.ledger import Ledger, Transaction, Write
 from service.ledger.sql import Sql
 from service.mail.messages import magic_link_mail
+from service.mail.sent import SentMail
 from service.mail.transport import MailRefused, MailTransport, MailUnavailable
 from service.onboardings.commands import PURPOSE
 from service.onboardings.decisions import fold
@@ -30,10 +40,14 @@ ATTEMPTS_MAX: Final = 20
 """With the waits below, about a day; afterwards the mail is given up and an error logged."""
 WAIT_SECONDS_MAX: Final = 2 * 3600
 SEND_SECONDS_MAX: Final = 20.0
+"""The transport's deadline and farewell, a look and a note at the publication, time to spare."""
+NOTES_SECONDS: Final = 60.0
+"""How long a mail waits while nobody can tell whether it was sent before a restore."""
 
 _NOTE = Sql("service.mail", "outbox_note")
 _DUE = Sql("service.mail", "outbox_due")
 _TAKE = Sql("service.mail", "outbox_take")
+_HOLD = Sql("service.mail", "outbox_hold")
 _SETTLE = Sql("service.mail", "outbox_settle")
 
 log = structlog.get_logger()
@@ -71,8 +85,9 @@ class Outbox:
         public_url: str,
         sender: str,
         clock: Clock,
+        sent: SentMail | None = None,
     ) -> None:
-        """Take the parts that the bootstrap chose."""
+        """Take the parts that the bootstrap chose; `sent` None: no mail is noted elsewhere."""
         self._live = live
         self._partners = partners
         self._secrets = secrets
@@ -81,25 +96,50 @@ class Outbox:
         self._sender = sender
         self._domain = parseaddr(sender)[1].rpartition("@")[2]
         self._clock = clock
+        self._sent = sent or SentMail(live, None, clock)
 
     async def step(self) -> int:
         """Send one mail that is due; answer how many were taken up."""
         now = self._clock()
         if not await self._live.database.fetchrow(_DUE, now):
             return 0
-        async with self._live.transaction(SEND_SECONDS_MAX) as transaction:
+        async with self._live.transaction() as transaction:
             row = await transaction.fetchrow(_TAKE, now)
             if row is None:
                 return 0
-            state = await self._deliver(transaction, row)
-            attempts = row["attempts"] + 1
-            if state == "waiting" and attempts >= ATTEMPTS_MAX:
-                state = "failed"
-            if state == "failed":
-                log.error("mail given up", message_id=row["message_id"], attempts=attempts)
-            wait = timedelta(seconds=min(2**attempts, WAIT_SECONDS_MAX))
-            await transaction.fetch(_SETTLE, row["message_id"], state, attempts, now + wait)
+            attempt = row["attempts"] + 1
+            later = now + timedelta(seconds=SEND_SECONDS_MAX) + _wait(attempt)
+            await transaction.fetch(_SETTLE, row["message_id"], "waiting", attempt, later)
+        async with self._live.transaction(SEND_SECONDS_MAX) as transaction:
+            # None where it was erased, settled or taken up again meanwhile.
+            if await transaction.fetchrow(_HOLD, row["message_id"], attempt) is not None:
+                outcome = await self._attempt(transaction, row, attempt, now)
+                await transaction.fetch(_SETTLE, row["message_id"], *outcome)
         return 1
+
+    async def _attempt(
+        self, transaction: Transaction, row: Row, attempt: int, now: datetime
+    ) -> tuple[str, int, datetime]:
+        """Answer what the outbox is to say of a mail: state, attempts, when the next is due."""
+        message_id: str = row["message_id"]
+        try:
+            sent_before = await self._sent.has(message_id)
+        except PublicationUnavailable:
+            # Late rather than twice: it waits as for a busy server, and this is no attempt of
+            # the mail's own, or a day without the publication would give up every mail.
+            log.warning("mail waits for the publication", message_id=message_id)
+            return "waiting", attempt - 1, now + timedelta(seconds=NOTES_SECONDS)
+        if sent_before:
+            state = "sent"
+        elif attempt > ATTEMPTS_MAX:  # the last one was cut off
+            state = "failed"
+        else:
+            state = await self._deliver(transaction, row)
+            if state == "waiting" and attempt == ATTEMPTS_MAX:
+                state = "failed"
+        if state == "failed":
+            log.error("mail given up", message_id=message_id, attempts=attempt)
+        return state, attempt, now + _wait(attempt)
 
     async def _deliver(self, transaction: Transaction, row: Row) -> str:
         try:
@@ -107,6 +147,7 @@ class Outbox:
             if message is None:
                 return "obsolete"
             await self._transport.send(message)
+            await self._note(row["message_id"], message["Message-ID"])
         except LedgerError:
             raise
         except MailRefused:
@@ -120,6 +161,13 @@ class Outbox:
             log.exception("mail faulty", message_id=row["message_id"])
             return "waiting"
         return "sent"
+
+    async def _note(self, message_id: str, header: str) -> None:
+        try:
+            await self._sent.note(message_id, header)
+        except PublicationUnavailable:
+            # It is sent: sending it again, only to note it, would be the very fault.
+            log.error("sent mail not noted", message_id=message_id)  # noqa: TRY400 - none of ours
 
     async def _compose(self, transaction: Transaction, row: Row) -> EmailMessage | None:
         """Answer the mail; None when nobody is to get it any more."""
@@ -142,3 +190,7 @@ class Outbox:
             message_id=f"{row['message_id']}@{self._domain}",
             date=row["noted_at"],
         )
+
+
+def _wait(attempt: int) -> timedelta:
+    return timedelta(seconds=min(2**attempt, WAIT_SECONDS_MAX))

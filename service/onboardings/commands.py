@@ -1,6 +1,7 @@
 """Starting and finishing onboardings: a verb each."""
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -11,11 +12,12 @@ from projections.partners.reader import PartnersReader
 from service.caller import Caller
 from service.clock import Clock
 from service.connections.events import EntityConnected, connection_stream
-from service.entities.commands import business_locks, register
+from service.entities.commands import business_locks, corrected, correction, register
 from service.entities.events import EntityRegistered, entity_stream
 from service.errors import Refusal
 from service.ids import NewId, stream_id
-from service.ledger.events import Cause
+from service.ledger.database import Row
+from service.ledger.events import Cause, Recorded
 from service.ledger.ledger import Append, Ledger, Transaction
 from service.ledger.sealing import DataKey
 from service.onboardings import decisions
@@ -25,11 +27,13 @@ from service.onboardings.events import (
     OnboardingStarted,
     onboarding_stream,
 )
-from service.onboardings.wire import OnboardingRequest
+from service.onboardings.wire import Confirmed, OnboardingRequest
+from service.privacy.events import PersonalDataErased
 from service.sandbox import refuse_trigger
 from service.secrets import Secrets, SecretsStore, token_hash
 
 LINK_LIFETIME: Final = timedelta(days=7)
+FINISHED_SHOWN: Final = timedelta(hours=1)
 PURPOSE: Final = "onboarding"
 
 
@@ -40,6 +44,22 @@ class Started(NamedTuple):
     already_existed: bool
     magic_link_url: str | None
     matches: bool | None
+
+
+class Invited(NamedTuple):
+    """What a person finishes: for whom, what the partner said (contract 2.1), until when."""
+
+    partner_name: str
+    details: dict[str, Any]
+    expires_at: datetime
+
+
+class Finished(NamedTuple):
+    """What a magic link did: which business it finished, and who is connected to it by that."""
+
+    entity_id: str
+    partner_id: str
+    partner_name: str
 
 
 class OnboardingCommands:
@@ -84,30 +104,79 @@ class OnboardingCommands:
 
         return await self._ledger.decide(attempt)
 
-    async def complete(self, token: str, request_id: str) -> tuple[str, str, str]:
+    async def look(self, token: str) -> Invited:
+        """Answer what a magic link is about; it stays as it is. Refuses as `complete` does."""
+        row = await self._link(token)
+        async with self._ledger.transaction() as transaction:
+            onboarding = await self._usable(transaction, row)
+        if onboarding.started.details is None:  # erased since
+            raise Refusal("magic_link_invalid")
+        (partner,) = await self._partners.partners(row["partner_id"])
+        return Invited(partner["name"], onboarding.started.details, row["expires_at"])
+
+    async def complete(
+        self, token: str, request_id: str, confirmed: Confirmed | None = None
+    ) -> tuple[str, str, str]:
         """Finish an onboarding as its person; answer (onboarding, entity, partner) ids.
 
+        `confirmed` is what the person said on the page; None leaves all as the partner sent it.
         Refuses with `magic_link_invalid`, `magic_link_already_used`, `magic_link_expired`, or
         `onboarding_unavailable` when the business finished by another way since.
         """
+        row = await self._link(token)
+        connection = connection_stream(self._ledger.name, row["partner_id"], row["entity_id"])
+        stream = entity_stream(self._ledger.name, row["entity_id"])
+        secrets = await self._secrets.get()
+
+        async def attempt(transaction: Transaction) -> tuple[str, str, str]:
+            past = await transaction.read(stream)
+            known_as = _registered(past)
+            if confirmed is not None:
+                known_as = corrected(secrets, known_as, confirmed)
+            await transaction.lock(*business_locks(known_as))
+            await transaction.lock(connection)
+            onboarding = await self._usable(transaction, row)
+            await self._refuse_established(transaction, known_as)
+            finished = await self._finished(transaction, onboarding, request_id, confirmed)
+            cause = Cause(f"customer:{row['entity_id']}", request_id)
+            if confirmed is not None and known_as != past[0].event:
+                key = (await transaction.data_keys([stream])).get(stream)
+                finished.append(Append(stream, len(past), [correction(known_as)], cause, key))
+            await transaction.append(*finished)
+            started = onboarding.started
+            return started.onboarding_id, started.entity_id, started.partner_id
+
+        return await self._ledger.decide(attempt)
+
+    async def finished(self, token: str) -> Finished:
+        """Answer what a magic link did, to whoever holds it, for an hour.
+
+        Afterwards it is in the account of the person, who signs in for it: a link is a credential
+        that others may have come by since. Refuses with `magic_link_invalid` or, after the hour,
+        `magic_link_already_used`.
+        """
+        row = await self._link(token)
+        if row["completed_at"] is None:
+            raise Refusal("magic_link_invalid")
+        async with self._ledger.transaction() as transaction:
+            if await transaction.now() > row["completed_at"] + FINISHED_SHOWN:
+                raise Refusal("magic_link_already_used")
+        (partner,) = await self._partners.partners(row["partner_id"])
+        return Finished(row["entity_id"], row["partner_id"], partner["name"])
+
+    async def _link(self, token: str) -> Row:
         row = await self._onboardings.by_link(token_hash(token))
         if row is None or not await self._partners.is_approved(row["partner_id"]):
             raise Refusal("magic_link_invalid")
-        connection = connection_stream(self._ledger.name, row["partner_id"], row["entity_id"])
+        return row
 
-        async def attempt(transaction: Transaction) -> tuple[str, str, str]:
-            entity = await transaction.read(entity_stream(self._ledger.name, row["entity_id"]))
-            await self._lock_business(transaction, entity[0].event)
-            await transaction.lock(connection)
-            onboarding = decisions.fold(await transaction.read(row["stream_id"]))
-            if onboarding is None:
-                raise Refusal("magic_link_invalid")
-            expired = row["expires_at"] <= await transaction.now()
-            decisions.check_link(onboarding, expired=expired)
-            await self._refuse_established(transaction, entity[0].event)
-            return await self._complete(transaction, onboarding, request_id)
-
-        return await self._ledger.decide(attempt)
+    async def _usable(self, transaction: Transaction, row: Row) -> decisions.Onboarding:
+        """Answer the onboarding of a link that can be used now."""
+        onboarding = decisions.fold(await transaction.read(row["stream_id"]))
+        if onboarding is None:
+            raise Refusal("magic_link_invalid")
+        decisions.check_link(onboarding, expired=row["expires_at"] <= await transaction.now())
+        return onboarding
 
     async def _start(
         self,
@@ -133,7 +202,9 @@ class OnboardingCommands:
             established=False,
         )
         if live:
-            await self._refuse_established(transaction, entity.events[0])
+            (registered,) = entity.events
+            assert isinstance(registered, EntityRegistered)  # noqa: S101 - register made it
+            await self._refuse_established(transaction, registered)
         assert entity.key is not None  # noqa: S101 - register made it
         token = secrets.link_token(PURPOSE, onboarding_id)
         started = OnboardingStarted(
@@ -193,26 +264,35 @@ class OnboardingCommands:
             await transaction.append(Append(stream, 0, [event], caller.cause))
         return False
 
-    async def _complete(
-        self, transaction: Transaction, onboarding: decisions.Onboarding, request_id: str
-    ) -> tuple[str, str, str]:
+    async def _finished(
+        self,
+        transaction: Transaction,
+        onboarding: decisions.Onboarding,
+        request_id: str,
+        confirmed: Confirmed | None,
+    ) -> list[Append]:
+        """Answer the appends that finish an onboarding and connect its entity."""
         started = onboarding.started
         cause = Cause(f"customer:{started.entity_id}", request_id)
+        subject = entity_stream(self._ledger.name, started.entity_id)
+        key = (await transaction.data_keys([subject])).get(subject)
+        if key is None:  # erased since: there is nothing left to finish
+            raise Refusal("magic_link_invalid")
         completed = OnboardingCompleted(
             onboarding_id=started.onboarding_id,
             entity_id=started.entity_id,
             partner_id=started.partner_id,
+            details=None if confirmed is None else confirmed.details(started.details or {}),
         )
         stream = onboarding_stream(
             self._ledger.name, 0, started.partner_id, started.partner_user_id
         )
-        appends = [Append(stream, onboarding.version, [completed], cause)]
+        appends = [Append(stream, onboarding.version, [completed], cause, key)]
         known = await access(transaction, started.partner_id, started.entity_id)
         if not known.connected:
             partner_id, entity_id = started.partner_id, started.entity_id
             appends.append(self._connect(partner_id, entity_id, cause, known.version))
-        await transaction.append(*appends)
-        return started.onboarding_id, started.entity_id, started.partner_id
+        return appends
 
     def magic_link(self, token: str) -> str:
         """Answer the address that a person opens to finish; it is a credential."""
@@ -223,15 +303,22 @@ class OnboardingCommands:
         stream = connection_stream(self._ledger.name, partner_id, entity_id)
         return Append(stream, version, [connected], cause)
 
-    async def _lock_business(self, transaction: Transaction, registered: Any) -> None:  # noqa: ANN401
-        if isinstance(registered, EntityRegistered):
-            await transaction.lock(*business_locks(registered))
-
-    async def _refuse_established(self, transaction: Transaction, registered: Any) -> None:  # noqa: ANN401
-        if isinstance(registered, EntityRegistered) and await is_established(
+    async def _refuse_established(
+        self, transaction: Transaction, registered: EntityRegistered
+    ) -> None:
+        if await is_established(
             transaction, registered.email_hash or "", registered.company_number_hash
         ):
             raise Refusal("onboarding_unavailable")
+
+
+def _registered(past: Sequence[Recorded]) -> EntityRegistered:
+    """Answer what an entity began as; refuses where its person's data was erased since."""
+    if any(isinstance(one.event, PersonalDataErased) for one in past):
+        raise Refusal("magic_link_invalid")
+    entity = past[0].event
+    assert isinstance(entity, EntityRegistered)  # noqa: S101 - every entity begins so
+    return entity
 
 
 def sandbox_link(onboarding_id: str) -> str:

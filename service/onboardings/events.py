@@ -28,11 +28,16 @@ class OnboardingStarted(Event, frozen=True):
 
 
 class OnboardingCompleted(Event, frozen=True):
-    """The person finished; the entity counts as using the service from now on."""
+    """The person finished; the entity counts as using the service from now on.
 
+    `details` are what the person confirmed, where that was by the page (contract 2.1).
+    """
+
+    personal: ClassVar = ("details",)
     onboarding_id: str
     entity_id: str
     partner_id: str
+    details: dict[str, Any] | None = None
 
 
 class OnboardingReplayMismatched(Event, frozen=True):

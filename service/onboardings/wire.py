@@ -1,6 +1,6 @@
 """What `POST /onboardings` takes and answers (contract 2.1, 2.2)."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -61,6 +61,28 @@ class OnboardingRequest(Checked, frozen=True, kw_only=True):
     address: Annotated[
         OnboardingAddress | UnsetType, Meta(description="Address of the business.")
     ] = UNSET
+
+
+class Confirmed(Checked, frozen=True, kw_only=True):
+    """What a person confirms on the onboarding page. The e-mail address stays: it was proved."""
+
+    company_name: RequiredText
+    company_number: Text = ""
+    user_name: Text = ""
+    first_line: Text = ""
+    second_line: Text = ""
+    locality: Text = ""
+    region: Text = ""
+    postcode: Text = ""
+    country: Text = ""
+
+    def details(self, sent: dict[str, Any]) -> dict[str, Any]:
+        """Answer the details in the shape of the request (contract 2.1), `sent` corrected."""
+        given = {name: value for name, value in msgspec.to_builtins(self).items() if value}
+        kept = {name: sent[name] for name in ("partner_user_id", "user_email") if name in sent}
+        names = OnboardingAddress.__struct_fields__
+        address = {name: given.pop(name) for name in names if name in given}
+        return kept | given | ({"address": address} if address else {})
 
 
 class OnboardingResponse(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,16 +1,31 @@
-"""What the service's team does to partner accounts: a verb each."""
+"""What the service's team and a partner's own people do to partner accounts: a verb each."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from datetime import timedelta
+from typing import Final, NamedTuple
+from uuid import UUID
 
 from service.clock import Clock
-from service.ids import NewId
+from service.errors import Refusal
+from service.ids import NewId, stream_id
 from service.ledger.events import Cause, Event
 from service.ledger.ledger import Append, Ledger, Transaction
+from service.ledger.sealing import DataKey
+from service.ledger.sql import Sql
 from service.partners import decisions
-from service.partners.events import Partner, PartnerApplied, fold, partner_stream
+from service.partners.events import MemberAdded, Partner, PartnerApplied, fold, partner_stream
 from service.partners.keys import hash_secret, new_secret
 from service.secrets import SecretsStore
+
+_PENDING = Sql("projections.partners", "pending_of_address")
+
+OVERLAPS: Final = {
+    "now": timedelta(),
+    "1h": timedelta(hours=1),
+    "24h": timedelta(hours=24),
+    "7d": timedelta(days=7),
+}
+"""How long a key that is rolled may stay valid beside the new one."""
 
 
 class IssuedKey(NamedTuple):
@@ -36,22 +51,54 @@ class PartnerCommands:
     async def add(self, name: str, email: str, cause: Cause) -> str:
         """Record that a partner applied; answer its id."""
         partner_id = self._new_id("ptn", self._clock())
-        stream = partner_stream(partner_id)
         event = PartnerApplied(partner_id=partner_id, name=name, email=email)
-        key = self._accounts.master_keys.new_data_key(stream)
         async with self._accounts.transaction() as transaction:
-            await transaction.append(
-                Append(stream, 0, [event], cause, key, new_key=True, public_ids=[partner_id])
-            )
+            await transaction.append(self._first(partner_id, [event], cause))
         return partner_id
+
+    async def apply(
+        self, *, company: str, contact_name: str, use: str, email: str, cause: Cause
+    ) -> str:
+        """Record a person's application; answer the partner's id. They are its first member.
+
+        Refuses with `application_pending` while an earlier one of the same person waits.
+        """
+        partner_id = self._new_id("ptn", self._clock())
+        member_id = self._new_id("mem", self._clock())
+        email_hash = (await self._secrets.get()).lookup_email(email)
+        events = [
+            PartnerApplied(
+                partner_id=partner_id, name=company, email=email, contact_name=contact_name, use=use
+            ),
+            MemberAdded(
+                partner_id=partner_id, member_id=member_id, email=email, email_hash=email_hash
+            ),
+        ]
+
+        async def attempt(transaction: Transaction) -> str:
+            # Two forms sent at once meet here: their partners' streams do not.
+            await transaction.lock(stream_id("application", email_hash))
+            if await transaction.fetch(_PENDING, bytes.fromhex(email_hash)):
+                raise Refusal("application_pending")
+            await transaction.append(self._first(partner_id, events, cause))
+            return partner_id
+
+        return await self._accounts.decide(attempt)
+
+    async def look(self, partner_id: str) -> Partner:
+        """Answer a partner as its stream has it, personal fields opened."""
+        async with self._accounts.transaction() as transaction:
+            return await _read(transaction, partner_stream(partner_id))
 
     async def approve(self, partner_id: str, cause: Cause) -> None:
         """Approve a partner."""
         await self._decide(partner_id, cause, decisions.approve)
 
-    async def decline(self, partner_id: str, cause: Cause) -> None:
-        """Decline a partner."""
-        await self._decide(partner_id, cause, decisions.decline)
+    async def decline(self, partner_id: str, cause: Cause, reason: str | None = None) -> None:
+        """Decline a partner; the reason is shown to its people."""
+        await self._decide(
+            partner_id, cause, lambda partner: decisions.decline(partner, reason or None)
+        )
 
     async def revoke(self, partner_id: str, cause: Cause) -> None:
         """End a partner's access."""
@@ -74,24 +121,95 @@ class PartnerCommands:
             ),
         )
 
-    async def issue_key(self, partner_id: str, mode: decisions.Mode, cause: Cause) -> IssuedKey:
-        """Issue a key; refuses unless the partner is approved."""
-        key_id = self._new_id("key", self._clock())
-        secret = new_secret()
-        secret_hash = hash_secret((await self._secrets.get()).pepper, secret)
+    def new_key_id(self) -> str:
+        """Draw the id of a key to be issued."""
+        return self._new_id("key", self._clock())
+
+    async def issue_key(
+        self, partner_id: str, mode: decisions.Mode, cause: Cause, key_id: str | None = None
+    ) -> IssuedKey:
+        """Issue a key; refuses unless the partner is approved.
+
+        With `key_id`, drawn by `new_key_id`, it is issued once however often it is asked for:
+        afterwards it is refused with `key_state`.
+        """
+        key_id = key_id or self.new_key_id()
+        secret, secret_hash = await self._new_secret()
         await self._decide(
             partner_id,
             cause,
             lambda partner: decisions.issue_key(
-                partner, key_id=key_id, mode=mode, secret_hash=secret_hash
+                partner, key_id=key_id, mode=mode, secret_hash=secret_hash, now=self._clock()
             ),
             public_ids=[key_id],
         )
         return IssuedKey(key_id, mode, f"pk_{mode}_{partner_id}.{key_id}.{secret}")
 
     async def revoke_key(self, partner_id: str, key_id: str, cause: Cause) -> None:
-        """Revoke one of a partner's keys."""
-        await self._decide(partner_id, cause, lambda partner: decisions.revoke_key(partner, key_id))
+        """Revoke one of a partner's keys at once."""
+        await self._decide(
+            partner_id,
+            cause,
+            lambda partner: decisions.revoke_key(partner, key_id, now=self._clock()),
+        )
+
+    async def roll_key(
+        self, partner_id: str, key_id: str, overlap: timedelta, cause: Cause
+    ) -> IssuedKey:
+        """Issue a key in a key's place; the old one works until `overlap` from now, to the second.
+
+        Refuses with `key_not_found`, and with `key_state` where the old one has an end already.
+        """
+        new_key_id = self.new_key_id()
+        secret, secret_hash = await self._new_secret()
+
+        def roll(partner: Partner) -> list[Event]:
+            now = self._clock()
+            return decisions.roll_key(
+                partner,
+                key_id,
+                new_key_id=new_key_id,
+                secret_hash=secret_hash,
+                now=now,
+                ends_at=now + overlap,
+            )
+
+        partner = await self._decide(partner_id, cause, roll, public_ids=[new_key_id])
+        mode: decisions.Mode = "live" if partner.keys[key_id].mode == "live" else "test"
+        return IssuedKey(new_key_id, mode, f"pk_{mode}_{partner_id}.{new_key_id}.{secret}")
+
+    async def reset_sandbox(self, partner_id: str, epoch: int, cause: Cause) -> None:
+        """Begin an epoch of a partner's sandbox; one that has begun already is left alone."""
+        await self._decide(
+            partner_id, cause, lambda partner: decisions.reset_sandbox(partner, epoch)
+        )
+
+    async def add_member(self, partner_id: str, email: str, cause: Cause) -> None:
+        """Add a person to a partner's team; nothing is sent: they sign in with that address."""
+        member_id = self._new_id("mem", self._clock())
+        email_hash = (await self._secrets.get()).lookup_email(email)
+        await self._decide(
+            partner_id,
+            cause,
+            lambda partner: decisions.add_member(
+                partner, member_id=member_id, email=email, email_hash=email_hash
+            ),
+        )
+
+    async def remove_member(self, partner_id: str, member_id: str, cause: Cause) -> None:
+        """Remove a person from a partner's team, from their next request on."""
+        await self._decide(
+            partner_id, cause, lambda partner: decisions.remove_member(partner, member_id)
+        )
+
+    def _first(self, partner_id: str, events: Sequence[Event], cause: Cause) -> Append:
+        stream = partner_stream(partner_id)
+        key = self._accounts.master_keys.new_data_key(stream)
+        return Append(stream, 0, events, cause, key, new_key=True, public_ids=[partner_id])
+
+    async def _new_secret(self) -> tuple[str, bytes]:
+        secret = new_secret()
+        return secret, hash_secret((await self._secrets.get()).pepper, secret)
 
     async def _decide(
         self,
@@ -99,14 +217,31 @@ class PartnerCommands:
         cause: Cause,
         decide: Callable[[Partner], list[Event]],
         public_ids: Sequence[str] = (),
-    ) -> None:
+    ) -> Partner:
+        """Answer the state that was decided on."""
         stream = partner_stream(partner_id)
 
-        async def attempt(transaction: Transaction) -> None:
-            partner = fold(recorded.event for recorded in await transaction.read(stream))
+        async def attempt(transaction: Transaction) -> Partner:
+            partner = await _read(transaction, stream)
             events = decide(partner)
             if events:
-                append = Append(stream, partner.version, events, cause, public_ids=public_ids)
+                key = await _key(transaction, stream, events)
+                append = Append(stream, partner.version, events, cause, key, public_ids=public_ids)
                 await transaction.append(append)
+            return partner
 
-        await self._accounts.decide(attempt)
+        return await self._accounts.decide(attempt)
+
+
+async def _read(transaction: Transaction, stream: UUID) -> Partner:
+    return fold(recorded.event for recorded in await transaction.read(stream))
+
+
+async def _key(transaction: Transaction, stream: UUID, events: Sequence[Event]) -> DataKey | None:
+    """Answer the key that the events' personal fields are sealed under, if they have any."""
+    if not any(getattr(event, name) for event in events for name in event.personal):
+        return None
+    key = (await transaction.data_keys([stream])).get(stream)
+    if key is None:
+        raise Refusal("partner_state", "The personal data of this partner has been erased.")
+    return key

@@ -1,17 +1,30 @@
 """What may happen to a partner account. Pure: state in, events out, or a refusal."""
 
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
 from service.caller import Mode
 from service.errors import Refusal
 from service.ledger.events import Event
 from service.partners.events import (
     ApiKeyIssued,
     ApiKeyRevoked,
+    Key,
+    MemberAdded,
+    MemberRemoved,
     Partner,
     PartnerApproved,
     PartnerDeclined,
     PartnerRevoked,
     PartnerSettingsChanged,
+    SandboxReset,
 )
+
+KEYS_MAX: Final = 50
+"""Keys of a partner that work at one time."""
+MEMBERS_MAX: Final = 100
 
 
 def approve(partner: Partner) -> list[Event]:
@@ -25,13 +38,13 @@ def approve(partner: Partner) -> list[Event]:
             raise Refusal("partner_state", f"A {status} partner cannot be approved.")
 
 
-def decline(partner: Partner) -> list[Event]:
-    """Decline a pending partner; declining twice changes nothing."""
+def decline(partner: Partner, reason: str | None = None) -> list[Event]:
+    """Decline a pending partner, and tell it why; declining twice changes nothing."""
     match _known(partner).status:
         case "declined":
             return []
         case "pending":
-            return [PartnerDeclined(partner_id=partner.partner_id)]
+            return [PartnerDeclined(partner_id=partner.partner_id, reason=reason)]
         case status:
             raise Refusal("partner_state", f"A partner that is {status} cannot be declined.")
 
@@ -64,10 +77,19 @@ def change_settings(
     ]
 
 
-def issue_key(partner: Partner, *, key_id: str, mode: Mode, secret_hash: bytes) -> list[Event]:
-    """Issue a key; only an approved partner can have one (contract 5.4)."""
+def issue_key(
+    partner: Partner, *, key_id: str, mode: Mode, secret_hash: bytes, now: datetime
+) -> list[Event]:
+    """Issue a key; only an approved partner can have one (contract 5.4), and KEYS_MAX of them.
+
+    The same id twice is refused: its token was shown, and is not shown again.
+    """
     if _known(partner).status != "approved":
         raise Refusal("auth_partner_not_approved")
+    if key_id in partner.keys:
+        raise Refusal("key_state", "This key has been issued already.")
+    if sum(not key.has_ended(now) for key in partner.keys.values()) >= KEYS_MAX:
+        raise Refusal("limit_reached", f"A partner can have {KEYS_MAX} keys that work.")
     return [
         ApiKeyIssued(
             partner_id=partner.partner_id, key_id=key_id, mode=mode, secret_hash=secret_hash
@@ -75,14 +97,84 @@ def issue_key(partner: Partner, *, key_id: str, mode: Mode, secret_hash: bytes) 
     ]
 
 
-def revoke_key(partner: Partner, key_id: str) -> list[Event]:
-    """Revoke a key; revoking twice changes nothing."""
+def revoke_key(partner: Partner, key_id: str, *, now: datetime) -> list[Event]:
+    """Revoke a key at once; revoking twice, or after its end has come, changes nothing."""
+    if _key(partner, key_id).has_ended(now):
+        return []
+    return [ApiKeyRevoked(partner_id=partner.partner_id, key_id=key_id)]
+
+
+def roll_key(
+    partner: Partner,
+    key_id: str,
+    *,
+    new_key_id: str,
+    secret_hash: bytes,
+    now: datetime,
+    ends_at: datetime,
+) -> list[Event]:
+    """Issue a key in a key's place, of the same mode; the old one ends then, or at once.
+
+    A key that has an end is refused: an earlier end stays, and a form that is sent twice does not
+    leave a key behind that nobody knows.
+    """
+    old = _key(partner, key_id)
+    if old.revoked or old.ends_at is not None:
+        raise Refusal("key_state", "This key is revoked, or was rolled already.")
+    later = ends_at if ends_at > now else None
+    ends = ApiKeyRevoked(partner_id=partner.partner_id, key_id=key_id, effective_at=later)
+    issued = issue_key(
+        partner if later else _without(partner, key_id),
+        key_id=new_key_id,
+        mode="live" if old.mode == "live" else "test",
+        secret_hash=secret_hash,
+        now=now,
+    )
+    return [*issued, ends]
+
+
+def reset_sandbox(partner: Partner, epoch: int) -> list[Event]:
+    """Begin an epoch of the sandbox, the one after the present; asking again changes nothing."""
+    if _known(partner).status != "approved":
+        raise Refusal("partner_state", "Only an approved partner has a sandbox.")
+    if epoch != partner.sandbox_epoch + 1:
+        return []
+    return [SandboxReset(partner_id=partner.partner_id, epoch=epoch)]
+
+
+def add_member(partner: Partner, *, member_id: str, email: str, email_hash: str) -> list[Event]:
+    """Add a person to a partner's team; adding an address twice changes nothing."""
+    if any(one.email_hash == email_hash for one in _known(partner).members.values()):
+        return []
+    if len(partner.members) >= MEMBERS_MAX:
+        raise Refusal("limit_reached", f"A team can have {MEMBERS_MAX} members.")
+    return [
+        MemberAdded(
+            partner_id=partner.partner_id, member_id=member_id, email=email, email_hash=email_hash
+        )
+    ]
+
+
+def remove_member(partner: Partner, member_id: str) -> list[Event]:
+    """Remove a person from a partner's team; somebody has to stay in it."""
+    if member_id not in _known(partner).members:
+        raise Refusal("member_not_found")
+    if len(partner.members) == 1:
+        raise Refusal("last_member")
+    return [MemberRemoved(partner_id=partner.partner_id, member_id=member_id)]
+
+
+def _without(partner: Partner, key_id: str) -> Partner:
+    """Answer the partner as it is when one of its keys has ended: that makes room for another."""
+    staying = {one: key for one, key in partner.keys.items() if one != key_id}
+    return msgspec.structs.replace(partner, keys=staying)
+
+
+def _key(partner: Partner, key_id: str) -> Key:
     key = _known(partner).keys.get(key_id)
     if key is None:
         raise Refusal("key_not_found")
-    if key.revoked:
-        return []
-    return [ApiKeyRevoked(partner_id=partner.partner_id, key_id=key_id)]
+    return key
 
 
 def _known(partner: Partner) -> Partner:

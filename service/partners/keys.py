@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import secrets
 import zlib
+from datetime import datetime
 from typing import Final, NamedTuple
 
 from service.errors import Refusal
@@ -71,3 +72,12 @@ def parse_authorization(header: str | None) -> Token:
     if len(parts) != _PARTS or not all(parts):
         raise Refusal("auth_invalid_format")
     return Token(mode, *parts)
+
+
+def has_ended(revoked_at: datetime | None, *, later: bool, now: datetime) -> bool:
+    """Tell whether a key works no more, from the read model's `revoked_at` and `revoked_later`.
+
+    A key that was revoked at once has ended whatever the clock says; one that was rolled ends when
+    its moment has come.
+    """
+    return revoked_at is not None and (not later or revoked_at <= now)

@@ -1,10 +1,46 @@
 """What a partner says of itself when it applies."""
 
-from service.web.scalars import Checked, EmailAddress, RequiredText
+import unicodedata
+from typing import Annotated
+
+from msgspec import Meta
+
+from service.web.scalars import LIMITS, Checked, EmailAddress, RequiredText
+
+_UNSEEN = frozenset({"Cc", "Cs", "Zl", "Zp"})
+_TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Turn the direction of what follows: a name could make a page say something else."""
+
+
+def name_fault(text: str) -> str | None:
+    """Answer what keeps a string from being a name on one line, or None."""
+    if any(one in _TURNS or unicodedata.category(one) in _UNSEEN for one in text):
+        return "contains line breaks or other characters that cannot be seen"
+    return None
+
+
+Name = Annotated[str, Meta(min_length=1, max_length=LIMITS["text"], extra={"check": name_fault})]
+"""Shown to customers on a line of its own."""
+
+Use = Annotated[str, Meta(min_length=1, max_length=LIMITS["summary"])]
 
 
 class PartnerApplication(Checked, frozen=True, kw_only=True):
     """A partner's name and the address of its contact."""
 
     name: RequiredText
+    email: EmailAddress
+
+
+class ConsoleApplication(Checked, frozen=True, kw_only=True):
+    """What the form of the console asks for; the contact's address is that of who is signed in."""
+
+    company: Name
+    contact_name: Name
+    use: Use
+
+
+class NewMember(Checked, frozen=True, kw_only=True):
+    """The address of a person who joins a partner's team."""
+
     email: EmailAddress

@@ -106,6 +106,56 @@ class GoogleObjectStore:
 
         return await self._ask(deleted, PAGE_SECONDS_MAX)
 
+    async def put_new(self, name: str, content: bytes) -> bool:
+        """Upload an object unless there is one of that name; answer whether it was."""
+
+        def put(client: Client) -> bool:
+            blob = client.bucket(self._bucket).blob(name)
+            kind = "application/octet-stream"
+            try:
+                blob.upload_from_string(content, kind, if_generation_match=0, **_ONE_TRY)
+            except PreconditionFailed:
+                return False
+            return True
+
+        return await self._ask(put, PAGE_SECONDS_MAX)
+
+    async def read(self, name: str) -> bytes | None:
+        """Answer an object's bytes; None: there is none."""
+
+        def read(client: Client) -> bytes | None:
+            try:
+                return client.bucket(self._bucket).blob(name).download_as_bytes(**_ONE_TRY)
+            except NotFound:
+                # A bucket that is missing answers the same, and is no empty one.
+                next(client.list_blobs(self._bucket, max_results=1, **_ONE_TRY).pages, None)
+                return None
+
+        return await self._ask(read, PAGE_SECONDS_MAX)
+
+    async def names(self, prefix: str, start: str | None) -> list[str]:
+        """Answer the names under a prefix, in order, from `start` on."""
+
+        def listed(client: Client) -> list[str]:
+            found = client.list_blobs(
+                self._bucket, prefix=prefix, start_offset=start, fields=_FIELDS, **_ONE_TRY
+            )
+            return [one.name for one in found]
+
+        return await self._ask(listed, PAGE_SECONDS_MAX)
+
+    async def folders(self, prefix: str) -> list[str]:
+        """Answer what names under a prefix have up to and with the next slash."""
+
+        def listed(client: Client) -> set[str]:
+            # The stubs do not know of prefixes.
+            found: Any = client.list_blobs(self._bucket, prefix=prefix, delimiter="/", **_ONE_TRY)
+            for _ in found.pages:
+                pass  # each adds to the prefixes
+            return found.prefixes
+
+        return sorted(await self._ask(listed, PAGE_SECONDS_MAX))
+
     async def granted(self, permissions: Sequence[str]) -> set[str]:
         """Answer which of these permissions the credentials have on the bucket."""
 

@@ -8,6 +8,7 @@ from litestar.datastructures import State
 
 from service.clock import Clock
 from service.ids import NewId
+from service.requests.notes import RequestNotes
 from service.web.answers import EXCEPTION_HANDLERS
 from service.web.gate import PartnerGate
 from service.web.methods import OptionsRefused
@@ -30,6 +31,7 @@ def make_app(
     clock: Clock,
     new_id: NewId,
     lifespan: Lifespan,
+    notes: RequestNotes,
 ) -> Observer:
     """Put the application together. `partner_routers` are reached through the gate alone."""
     app = Litestar(
@@ -45,4 +47,4 @@ def make_app(
         state=State({"docs_url": f"{public_url}/docs"}),
         logging_config=None,
     )
-    return Observer(app, metrics, clock, new_id)
+    return Observer(app, metrics, clock, new_id, notes)

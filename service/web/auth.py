@@ -8,8 +8,9 @@ import hmac
 
 from projections.partners.reader import PartnersReader
 from service.caller import Caller
+from service.clock import Clock
 from service.errors import Refusal
-from service.partners.keys import hash_secret, parse_authorization
+from service.partners.keys import has_ended, hash_secret, parse_authorization
 from service.secrets import SecretsStore
 
 _NO_HASH = bytes(32)
@@ -19,10 +20,14 @@ _NO_HASH = bytes(32)
 class Authenticator:
     """Tells who is calling."""
 
-    def __init__(self, partners: PartnersReader, secrets: SecretsStore) -> None:
-        """One read of `partners` a request: a revoked key is refused from the next request on."""
+    def __init__(self, partners: PartnersReader, secrets: SecretsStore, clock: Clock) -> None:
+        """One read of `partners` a request: a revoked key is refused from the next request on.
+
+        A key that was rolled ends by the clock, in every process: no job has to run for it.
+        """
         self._partners = partners
         self._secrets = secrets
+        self._clock = clock
 
     async def authenticate(self, authorization: str | None, request_id: str) -> Caller:
         """Answer the caller; refuses with one of the `auth_` codes."""
@@ -36,7 +41,9 @@ class Authenticator:
         same_secret = hmac.compare_digest(given, row["secret_hash"] or _NO_HASH)
         if not same_secret or row["mode"] != token.mode:
             raise Refusal("auth_bad_secret")
-        if row["revoked_at"] is not None or row["status"] == "revoked":
+        if row["status"] == "revoked" or has_ended(
+            row["revoked_at"], later=row["revoked_later"], now=self._clock()
+        ):
             raise Refusal("auth_revoked")
         return Caller(
             token.partner_id,

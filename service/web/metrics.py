@@ -34,6 +34,11 @@ class Metrics:
             "Times that object storage failed a request.",
             registry=self._registry,
         )
+        self._notes_dropped = Counter(
+            "claim_ledger_request_notes_dropped",
+            "Calls that could not be noted for the developer console.",
+            registry=self._registry,
+        )
         self._degraded = self._gauge(
             "claim_ledger_rate_limit_degraded", "1 while Redis is away and limits are per process."
         )
@@ -47,6 +52,49 @@ class Metrics:
             "claim_ledger_oldest_pending_seconds", "Age of the oldest such event.", "ledger"
         )
         self._size = self._gauge("claim_ledger_log_size", "Numbered events of a ledger.", "ledger")
+        self._transaction = self._gauge(
+            "claim_ledger_oldest_transaction_seconds",
+            "Age of the oldest open transaction that the service's log-in may see.",
+        )
+        self._mails = self._gauge(
+            "claim_ledger_mails", "Mails that wait to be sent, or were given up.", "state"
+        )
+        self._oldest_mail = self._gauge(
+            "claim_ledger_oldest_mail_seconds", "Age of the oldest mail that waits."
+        )
+        self._read_models = {
+            name: self._gauge(f"claim_ledger_read_model_{name}", text, "ledger", "name")
+            for name, text in (
+                ("position", "Log position that a read model or subscriber has come to."),
+                ("lag_events", "Committed events that it has not handled."),
+                ("lag_seconds", "Age of the oldest event that it has not handled."),
+                ("parked", "Streams that it could not apply and has put aside."),
+                ("ahead", "1 while the log lacks the event that it came to."),
+            )
+        }
+        self._stalled = self._gauge(
+            "claim_ledger_head_stalled",
+            "1 while events wait for a number and the log does not grow.",
+            "ledger",
+        )
+        self._forked = self._gauge(
+            "claim_ledger_ledger_forked",
+            "1 while the log contradicts what was signed or published of it.",
+            "ledger",
+        )
+        self._checkpoint_size = self._gauge(
+            "claim_ledger_checkpoint_size", "Events under the last checkpoint.", "ledger"
+        )
+        self._checkpoint_age = self._gauge(
+            "claim_ledger_checkpoint_age_seconds",
+            "Age of the last checkpoint; alarming only where the log has grown since.",
+            "ledger",
+        )
+        self._publication_failures = self._gauge(
+            "claim_ledger_publication_failures",
+            "Times that a checkpoint could not be made because its publication was away.",
+            "ledger",
+        )
 
     def request(self, route: str, method: str, status: int, code: str, seconds: float) -> None:
         """Count one answer."""
@@ -54,6 +102,10 @@ class Metrics:
         requests, durations = self._of(route, method, status, code)
         requests.inc()
         durations.observe(seconds)
+
+    def request_notes_dropped(self, count: int) -> None:
+        """Count calls that the developer console will not show."""
+        self._notes_dropped.inc(count)
 
     def storage_unavailable(self) -> None:
         """Count a request that storage failed."""
@@ -73,6 +125,49 @@ class Metrics:
         self._waiting.labels(ledger).set(waiting)
         self._oldest.labels(ledger).set(oldest_seconds)
         self._size.labels(ledger).set(size)
+
+    def read_model(
+        self,
+        ledger: str,
+        name: str,
+        *,
+        position: int,
+        lag_events: int,
+        lag_seconds: float,
+        parked: int,
+        ahead: bool,
+    ) -> None:
+        """Note how a read model or subscriber is doing."""
+        of = self._read_models
+        of["position"].labels(ledger, name).set(position)
+        of["lag_events"].labels(ledger, name).set(lag_events)
+        of["lag_seconds"].labels(ledger, name).set(lag_seconds)
+        of["parked"].labels(ledger, name).set(parked)
+        of["ahead"].labels(ledger, name).set(int(ahead))
+
+    def head_stalled(self, ledger: str, *, stalled: bool) -> None:
+        """Note whether a ledger's log stands still though events wait."""
+        self._stalled.labels(ledger).set(int(stalled))
+
+    def checkpoints(self, ledger: str, *, forked: bool, publication_failures: int) -> None:
+        """Note how a ledger's checkpoints fare."""
+        self._forked.labels(ledger).set(int(forked))
+        self._publication_failures.labels(ledger).set(publication_failures)
+
+    def last_checkpoint(self, ledger: str, size: int, age_seconds: float) -> None:
+        """Note a ledger's last checkpoint."""
+        self._checkpoint_size.labels(ledger).set(size)
+        self._checkpoint_age.labels(ledger).set(age_seconds)
+
+    def oldest_transaction(self, seconds: float) -> None:
+        """Note how long the oldest transaction has been open."""
+        self._transaction.set(seconds)
+
+    def mails(self, waiting: int, oldest_seconds: float, failed: int) -> None:
+        """Note what the outbox holds."""
+        self._mails.labels("waiting").set(waiting)
+        self._mails.labels("failed").set(failed)
+        self._oldest_mail.set(oldest_seconds)
 
     def exposition(self) -> bytes:
         """Answer the text that Prometheus reads."""

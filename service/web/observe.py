@@ -1,12 +1,15 @@
 """Around everything: a request id, a log line, metrics, and the headers of every answer."""
 
 import time
+from datetime import datetime
 
 import structlog
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
+from service.caller import Caller
 from service.clock import Clock
 from service.ids import NewId
+from service.requests.notes import Note, RequestNotes
 from service.web.metrics import Metrics
 
 log = structlog.get_logger()
@@ -15,12 +18,15 @@ log = structlog.get_logger()
 class Observer:
     """The outermost ASGI application: what it wraps need not succeed for it to answer."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, clock: Clock, new_id: NewId) -> None:
-        """`app` is the application proper."""
+    def __init__(
+        self, app: ASGIApp, metrics: Metrics, clock: Clock, new_id: NewId, notes: RequestNotes
+    ) -> None:
+        """`app` is the application proper; `notes` hears of the calls of partners."""
         self._app = app
         self._metrics = metrics
         self._clock = clock
         self._new_id = new_id
+        self._notes = notes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -28,7 +34,8 @@ class Observer:
             await self._app(scope, receive, send)
             return
         started = time.perf_counter()
-        request_id = self._new_id("req", self._clock())
+        at = self._clock()
+        request_id = self._new_id("req", at)
         headers: dict[str, str] = {"X-Request-Id": request_id}
         scope["state"] = {"request_id": request_id, "headers": headers}
         status = 0
@@ -51,14 +58,29 @@ class Observer:
         try:
             await self._app(scope, receive, send_with_headers)
         finally:
-            self._note(scope, status, time.perf_counter() - started)
+            self._note(scope, status, at, time.perf_counter() - started)
 
-    def _note(self, scope: HTTPScope, status: int, seconds: float) -> None:
+    def _note(self, scope: HTTPScope, status: int, at: datetime, seconds: float) -> None:
         state = scope["state"]
         route = scope.get("path_template") or "unknown"
         code = state.get("code", "")
         self._metrics.request(route, scope["method"], status, code, seconds)
-        caller = state.get("caller")
+        caller: Caller | None = state.get("caller")
+        if caller is not None:
+            self._notes.note(
+                caller.mode,
+                Note(
+                    state["request_id"],
+                    caller.partner_id,
+                    caller.key_id,
+                    at,
+                    scope["method"],
+                    route,
+                    status,
+                    code,
+                    seconds * 1000,
+                ),
+            )
         log.info(
             "request",
             request_id=state["request_id"],

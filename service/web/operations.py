@@ -1,6 +1,7 @@
 """What operators ask: is it alive, is it ready, how is it doing."""
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 
 from litestar import MediaType, Response, Router, get
 
@@ -11,8 +12,16 @@ from service.web.answers import json_answer
 from service.web.metrics import Metrics
 
 
-def operations_router(ledgers: list[Ledger], metrics: Metrics, clock: Clock) -> Router:
-    """Answer the router of `/health/live`, `/health/ready` and `/metrics`."""
+def operations_router(
+    ledgers: list[Ledger],
+    metrics: Metrics,
+    clock: Clock,
+    watches: Sequence[Callable[[Metrics], Awaitable[None]]] = (),
+) -> Router:
+    """Answer the router of `/health/live`, `/health/ready` and `/metrics`.
+
+    Each of `watches` notes more in the metrics, at every scrape; what it cannot find out stays.
+    """
     sequencers = [Sequencer(ledger.database) for ledger in ledgers]
 
     @get("/health/live", opt={"summary": "The process runs."})
@@ -28,8 +37,9 @@ def operations_router(ledgers: list[Ledger], metrics: Metrics, clock: Clock) -> 
     async def scrape() -> Response[bytes]:
         for ledger in ledgers:
             metrics.pool(ledger.name, *ledger.database.connections)
-        lags = await asyncio.gather(
-            *(sequencer.lag() for sequencer in sequencers), return_exceptions=True
+        lags, _ = await asyncio.gather(  # together: PostgreSQL may be away, and time is short
+            asyncio.gather(*(one.lag() for one in sequencers), return_exceptions=True),
+            asyncio.gather(*(watch(metrics) for watch in watches), return_exceptions=True),
         )
         for ledger, lag in zip(ledgers, lags, strict=True):
             if not isinstance(lag, BaseException):

@@ -1,4 +1,4 @@
-"""Rate limits: one bucket a partner, and failed authentications by address (design decision 11).
+"""Rate limits: one bucket a partner; failed authentications by address, signing in by network.
 
 A charge takes a place in this process's own window first, then in Redis's. So a process admits no
 more than the limit whatever Redis does, before, while and after it is away; a partner that this
@@ -39,6 +39,7 @@ class RateLimiter:
         redis_url: str | None,
         per_minute: int,
         failures_per_minute: int = 300,
+        sign_ins_per_minute: int = 20,
         on_degraded: Callable[[bool], None] = _unheard,
         clock: Clock = system_clock,
         monotonic: Callable[[], float] = time.monotonic,
@@ -46,14 +47,15 @@ class RateLimiter:
         probe_seconds: float = 1.0,
     ) -> None:
         """Send nothing yet; `clock` dates the resets, `monotonic` (seconds) measures windows."""
-        if per_minute < 1 or failures_per_minute < 1:
+        limits = (per_minute, failures_per_minute, sign_ins_per_minute)
+        if min(limits) < 1:
             raise ValueError("a rate limit is at least 1 a minute")
         self._monotonic = monotonic
-        self._partners, self._addresses = (
+        self._partners, self._addresses, self._sign_ins = (
             LocalWindows(
                 limit=limit, window_seconds=window_seconds, clock=clock, monotonic=monotonic
             )
-            for limit in (per_minute, failures_per_minute)
+            for limit in limits
         )
         self._redis = (
             _redis_windows(redis_url, window_seconds, on_degraded, probe_seconds)
@@ -68,10 +70,14 @@ class RateLimiter:
 
     async def record_failure(self, address: str) -> Allowance | None:
         """Count a failed authentication; answer the refusal when the address is over its limit."""
-        # Hashed: who failed to sign in is nothing that Redis or its backups need to know.
-        name = hashlib.blake2b(address.encode(), digest_size=16).hexdigest()
-        allowance = await self._take(self._addresses, address, f"{_PREFIX}:failures:{name}")
+        key = f"{_PREFIX}:failures:{_hidden(address)}"
+        allowance = await self._take(self._addresses, address, key)
         return None if allowance.admitted else allowance
+
+    async def charge_sign_in(self, network: str) -> Allowance:
+        """Charge an attempt of a person's to sign in, or a link that was guessed, to a network."""
+        key = f"{_PREFIX}:sign-in:{_hidden(network)}"
+        return await self._take(self._sign_ins, network, key)
 
     def refusal_of(self, address: str) -> Allowance | None:
         """Answer the refusal of an address that this process knows to be blocked, else None."""
@@ -98,6 +104,11 @@ class RateLimiter:
             return mine
         local.learn(name, ours, asked_at=asked_at)
         return ours
+
+
+def _hidden(address: str) -> str:
+    """Hash it: who failed to sign in is nothing that Redis or its backups need to know."""
+    return hashlib.blake2b(address.encode(), digest_size=16).hexdigest()
 
 
 def _redis_windows(

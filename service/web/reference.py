@@ -4,28 +4,18 @@ The page is HTML and one style sheet of ours: no script, nothing from another ho
 """
 
 import hashlib
-from collections.abc import Mapping
 from importlib.resources import files
-from typing import Any, Final
+from typing import Final
 
 import msgspec
-from litestar import Response, Router, route
+from litestar import Router
 
-from service.web.body import AnyRequest
+from service.web.fixed import fixed
 from service.web.guide import guide
 from service.web.openapi import document
 from service.web.page import render_page
 
 STYLE_PATH: Final = "/docs/assets/reference.css"
-
-PAGE_HEADERS: Final[Mapping[str, str]] = {
-    "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; "
-        "base-uri 'none'; form-action 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-}
 
 
 def reference_router(public_url: str, api_path: str, rate_limit_per_minute: int) -> Router:
@@ -41,21 +31,8 @@ def reference_router(public_url: str, api_path: str, rate_limit_per_minute: int)
     return Router(
         "/",
         route_handlers=[
-            _fixed(f"{api_path}/openapi.json", msgspec.json.encode(described), "application/json"),
-            _fixed("/docs", page.encode(), "text/html"),
-            _fixed(STYLE_PATH, style, "text/css", "public, max-age=31536000"),
+            fixed(f"{api_path}/openapi.json", msgspec.json.encode(described), "application/json"),
+            fixed("/docs", page.encode(), "text/html"),
+            fixed(STYLE_PATH, style, "text/css", "public, max-age=31536000"),
         ],
     )
-
-
-def _fixed(path: str, content: bytes, media_type: str, cache: str = "no-cache") -> Any:  # noqa: ANN401 - the decorator's type is private
-    etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-    headers = {**PAGE_HEADERS, "Cache-Control": cache, "ETag": etag}
-
-    @route(path, http_method=["GET", "HEAD"], status_code=200, opt={"summary": "Reference."})
-    async def answer(request: AnyRequest) -> Response[bytes]:
-        if request.headers.get("if-none-match") == etag:
-            return Response(b"", status_code=304, media_type=media_type, headers=headers)
-        return Response(content, media_type=media_type, headers=headers)
-
-    return answer

@@ -12,14 +12,16 @@ from tests.bench.dev_start import dev_start
 from tests.bench.documents import documents
 from tests.bench.get_claims import get_claims
 from tests.bench.load import generator
+from tests.bench.pages import pages
 from tests.bench.post_claims import Options, post_claims
+from tests.bench.rebuild import rebuild
 from tests.bench.round_trips import round_trips
 from tests.bench.stack import RATE_LIMIT, Stack, running_stack
 from tests.bench.under_load import under_load
 
 APART = ("documents", "dev_start")
 """Sections that start a `dev` of their own."""
-SECTIONS = ("post_claims", "get_claims", "round_trips", "under_load", *APART)
+SECTIONS = ("post_claims", "get_claims", "round_trips", "under_load", "rebuild", "pages", *APART)
 
 
 def main() -> None:
@@ -56,6 +58,10 @@ def _run(name: str, stack: Stack, given: argparse.Namespace) -> dict[str, Any]:
             return get_claims(stack, given.claims, seconds, rounds, _say)
         case "round_trips":
             return round_trips(stack, _say)
+        case "pages":
+            return pages(stack, given.claims, given.requests, _say)
+        case "rebuild":
+            return rebuild(stack, given.events, rounds, _say)
         case _:
             return under_load(stack, seconds, workers, _say)
 
@@ -75,7 +81,15 @@ def _arguments() -> argparse.Namespace:
         default="plain",
         help="tuned: a faster parser, a pool of 16",
     )
-    parser.add_argument("--claims", type=int, default=1_000_000, help="of get_claims")
+    parser.add_argument("--claims", type=int, default=1_000_000, help="of get_claims, pages")
+    parser.add_argument("--requests", type=int, default=10_000_000, help="noted, of pages")
+    parser.add_argument(
+        "--events",
+        type=int,
+        nargs="+",
+        default=[100_000, 1_000_000],
+        help="of rebuild: sizes of the log, such as 10000000",
+    )
     parser.add_argument("--partners", type=int, default=200, help="that send the load")
     given = parser.parse_args()
     unknown = set(given.sections).difference(SECTIONS)

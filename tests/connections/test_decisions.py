@@ -12,6 +12,7 @@ from service.connections.events import (
     EntityDisconnected,
 )
 from service.errors import Refusal
+from service.ledger.events import ERASED
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 ROW = {
@@ -75,3 +76,32 @@ def test_disconnecting():
     with pytest.raises(Refusal) as refused:
         decisions.disconnect(NEVER, "ptn_1")
     assert refused.value.code == "entity_not_owned"
+
+
+@pytest.mark.parametrize("access", [NEVER, DISCONNECTED], ids=["never", "disconnected"])
+def test_the_team_connects(access):
+    """On the customer's word, for the first time and again."""
+    assert decisions.connect_by_staff(access, "ptn_1") == [
+        EntityConnected(partner_id="ptn_1", entity_id="ent_1", via="staff")
+    ]
+
+
+def test_the_team_connects_once_and_only_who_uses_the_service():
+    """Twice changes nothing; an onboarding that is open has to be finished by its person."""
+    assert decisions.connect_by_staff(CONNECTED, "ptn_1") == []
+    with pytest.raises(Refusal) as refused:
+        decisions.connect_by_staff(NEVER._replace(established=False), "ptn_1")
+    assert refused.value.code == "entity_state"
+
+
+@pytest.mark.parametrize("access", [NEVER, CONNECTED, DISCONNECTED])
+def test_an_erased_entity_is_not_connected_again(access):
+    """Nobody can sign in for it; what it had stays."""
+    with pytest.raises(Refusal, match="entity_not_found"):
+        decisions.approve(LINK, access._replace(name=ERASED))
+
+
+def test_the_team_does_not_connect_an_erased_entity():
+    """As its customer could not: nobody can speak for it any more."""
+    with pytest.raises(Refusal, match="entity_not_found"):
+        decisions.connect_by_staff(NEVER._replace(name=ERASED), "ptn_1")

@@ -55,7 +55,7 @@ CONTENT_TYPES = (
     ";",
 )
 PATHS = (
-    "/",
+    "/nowhere",
     "/v1",
     "/v2/claims",
     "/v1/claim",

@@ -16,6 +16,7 @@ import httpx
 import psycopg
 import pytest
 
+from service.dev.state import PEOPLE
 from service.embedded.directory import lock
 from tests.dev_process import PROGRAM, Dev, environment, no_orphans, run, until
 
@@ -72,6 +73,7 @@ def test_a_person_is_told_everything(dev):
         facts["public_url"] + "/docs",
         *(facts[name] for name in ("live_key", "test_key", "partner_id", "entity_id", "mail_dir")),
         *facts["sandbox"].values(),
+        *PEOPLE.values(),
     ]
     assert [fact for fact in told if fact not in dev.printed] == []
 

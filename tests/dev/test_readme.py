@@ -48,7 +48,8 @@ def test_a_claim_with_a_document(directory):
     audit = run("documents", "verify", "--data-dir", ".claim-ledger", "--json", cwd=directory)
     assert " ".join(headers) in BLOCKS[1]
     assert f"/{document_id}.pdf" in minted["storage_path"]
-    assert (audit.returncode, json.loads(audit.stdout)) == (0, {"documents": 1, "findings": []})
+    expected = {"documents": 1, "erased": 0, "findings": []}
+    assert (audit.returncode, json.loads(audit.stdout)) == (0, expected)
 
 
 def test_the_teams_command_works_on_a_running_dev(directory):

@@ -18,11 +18,15 @@ CANARY = "canary-Zoë"
 EVENTS: Sequence[type[Event]] = [*ACCOUNTS.values(), *PARTNER_LEDGER.values()]
 
 _VALUES: dict[str, Any] = {
+    "data_key": UUID(int=9),
+    "shared_size": 3,
+    "epoch": 3,
     "details": {"defendant": {"name": CANARY, "address": {"postcode": CANARY}}},
     "partner_invoice_ids": ["INV-1", "INV-2"],
     "documents": [Document("doc_1", "entities/a.pdf", "application/pdf", 1, 2**60, "AAAAAA==")],
     "filenames": [f"{CANARY}.pdf", "b.pdf"],
     "expires_at": AT,
+    "effective_at": AT,
     "secret_hash": b"\0\xff",
     "token_hash": b"\0\xfe",
     "magic_link_hash": b"\0\xfd",

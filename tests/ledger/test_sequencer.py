@@ -163,3 +163,11 @@ def _kill_when_it_writes(owner, table):
         f"create trigger killed after {change} on {table}"
         " for each statement execute function public.end_me()"
     )
+
+
+async def test_a_damaged_event_hides_no_other_figure(accounts, owner):
+    """Where the oldest waiting event cannot be read, its age is unknown and the rest is told."""
+    await append(accounts, events(uuid4(), 0, 2))
+    owner.execute("alter table accounts.events disable trigger append_only")
+    owner.execute("update accounts.events set state = 'no json'")
+    assert await Sequencer(accounts.database).lag() == (2, None, 0)

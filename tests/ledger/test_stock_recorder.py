@@ -1,31 +1,32 @@
 """The stock recorder of the `eventsourcing` library reads our log through a view (decision 7)."""
 
 import asyncio
-from urllib.parse import urlsplit
+import threading
 
 import pytest
-from eventsourcing.postgres import PostgresApplicationRecorder, PostgresDatastore
+from eventsourcing.persistence import PersistenceError, StoredEvent
 
+from service.audit.independent_recorder import stock_recorder
 from service.ledger.sequencer import Sequencer
+from service.ledger.sql import Sql
 from service.partners.events import partner_stream
 from tests.ledger.samples import CAUSE
 
+LOCKS = """
+select l.mode from pg_locks as l
+join pg_stat_activity as a using (pid)
+join pg_class as c on c.oid = l.relation
+where a.application_name = 'claim-ledger independent' and c.relnamespace = 'accounts'::regnamespace
+"""
+COUNT = Sql("service.audit", "replay_size")
+
 
 @pytest.fixture
-def recorder(database_url):
-    """Answer a stock recorder that is never asked to make its table."""
-    url = urlsplit(database_url)
-    datastore = PostgresDatastore(
-        dbname=url.path[1:],
-        host=url.hostname,
-        port=str(url.port),
-        user=url.username,
-        password=url.password,
-        schema="accounts",
-        pool_open_timeout=5,
-    )
-    with datastore:
-        yield PostgresApplicationRecorder(datastore, events_table_name="stored_events")
+def recorder(service):
+    """Answer a stock recorder that cannot write, and is never asked to make its table."""
+    url, role = service.accounts.database.address
+    with stock_recorder(url, "accounts", role, connections=2) as one:
+        yield one
 
 
 async def test_the_stock_recorder_reads_streams_and_the_numbered_log(service, recorder):
@@ -58,3 +59,139 @@ async def test_what_is_not_numbered_yet_is_not_notified(service, recorder):
     notes = await asyncio.to_thread(recorder.select_notifications, 1, 10)
     assert len(found) == 1
     assert notes == []
+
+
+async def test_a_part_of_a_stream_is_selected(service, recorder):
+    """From a version on, up to one, newest first, and no more than so many."""
+    partner_id = await service.partners.add("P", "p@example.com", CAUSE)
+    for return_link in (True, False, True, False):
+        await service.partners.change_settings(partner_id, CAUSE, return_link=return_link)
+    stream = partner_stream(partner_id)
+
+    async def versions(**asked):
+        found = await asyncio.to_thread(recorder.select_events, stream, **asked)
+        return [one.originator_version for one in found]
+
+    every = await versions()
+    assert len(every) >= 4
+    assert every == list(range(1, len(every) + 1))
+    assert await versions(gt=1) == every[1:]
+    assert await versions(lte=3) == [1, 2, 3]
+    assert await versions(gt=1, lte=3) == [2, 3]
+    assert await versions(desc=True) == every[::-1]
+    assert await versions(desc=True, limit=2) == every[::-1][:2]
+    assert await versions(gt=1, lte=4, desc=True, limit=1) == [4]
+    assert await versions(gt=len(every)) == []
+
+
+async def test_a_part_of_the_log_is_selected(service, recorder):
+    """From a position on or after it, up to one, of some topics, and no more than so many."""
+    for number in range(3):
+        partner_id = await service.partners.add(f"P{number}", f"p{number}@example.com", CAUSE)
+        await service.partners.approve(partner_id, CAUSE)
+    await Sequencer(service.accounts.database).step()
+
+    async def positions(*asked, **more):
+        found = await asyncio.to_thread(recorder.select_notifications, *asked, **more)
+        return [one.id for one in found]
+
+    assert await positions(None, 10) == [1, 2, 3, 4, 5, 6]
+    assert await positions(3, 10) == [3, 4, 5, 6]
+    assert await positions(3, 10, inclusive_of_start=False) == [4, 5, 6]
+    assert await positions(2, 10, stop=4) == [2, 3, 4]
+    assert await positions(2, 2) == [2, 3]
+    assert await positions(1, 10, topics=["PartnerApproved"]) == [2, 4, 6]
+    assert await positions(2, 1, 5, ["PartnerApplied"], inclusive_of_start=False) == [3]
+    assert await positions(7, 10) == []
+    assert await asyncio.to_thread(recorder.max_notification_id) == 6
+
+
+async def test_a_subscription_receives_what_is_appended_meanwhile(service, recorder):
+    """All of it, in the order of the log, without a gap and without being asked again.
+
+    Appends go on at once with each other and with two sequencers.
+    """
+    total, received = 60, []
+    subscription = recorder.subscribe(gt=0)
+
+    def receive():
+        with subscription:
+            for notification in subscription:
+                received.append(notification)
+                if len(received) == total:
+                    break
+
+    reader = threading.Thread(target=receive)
+    reader.start()
+    appending = [
+        asyncio.create_task(service.partners.add(f"P{n}", f"p{n}@example.com", CAUSE))
+        for n in range(total)
+    ]
+    sequencers = [Sequencer(service.accounts.database) for _ in range(2)]
+    async with asyncio.timeout(30):
+        while reader.is_alive():
+            await asyncio.gather(*(one.step() for one in sequencers))
+            await asyncio.sleep(0.001)
+    ids = await asyncio.gather(*appending)
+    assert [one.id for one in received] == list(range(1, total + 1))
+    assert {one.originator_id for one in received} == {partner_stream(each) for each in ids}
+
+
+async def test_reading_holds_no_lock_that_an_append_waits_for(service, recorder, owner):
+    """While it reads, its sessions hold the locks of reading and no other."""
+    await service.partners.add("P", "p@example.com", CAUSE)
+    await Sequencer(service.accounts.database).step()
+    stop, seen = threading.Event(), []
+
+    def read():
+        while not stop.is_set():
+            recorder.select_notifications(1, 10)
+            recorder.select_events(partner_stream("ptn_x"))
+            recorder.max_notification_id()
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        async with asyncio.timeout(30):
+            while len(seen) < 50:
+                seen += owner.execute(LOCKS).fetchall()
+                await asyncio.sleep(0)
+    finally:
+        stop.set()
+        reader.join()
+    assert set(seen) == {("AccessShareLock",)}
+
+
+async def test_a_subscription_waits_for_its_topics(service, recorder):
+    """Told by NOTIFY, it gives what is of the topics asked for, from a position on."""
+    first = await service.partners.add("A", "a@example.com", CAUSE)
+    await service.partners.approve(first, CAUSE)
+    await Sequencer(service.accounts.database).step()
+    second = await service.partners.add("B", "b@example.com", CAUSE)
+    await service.partners.approve(second, CAUSE)
+    with recorder.subscribe(gt=2, topics=["PartnerApproved"]) as subscription:
+        waiting = asyncio.create_task(asyncio.to_thread(next, subscription))
+        await asyncio.sleep(0.3)
+        early = waiting.done()
+        await Sequencer(service.accounts.database).step()
+        found = await asyncio.wait_for(waiting, 10)
+    assert not early
+    assert (found.id, found.originator_id) == (4, partner_stream(second))
+
+
+async def test_nothing_is_written_through_it(service, recorder):
+    """Its sessions are read-only: an insert fails, and so does making its table."""
+    before = await service.accounts.database.fetchrow(COUNT)
+    event = StoredEvent(partner_stream("ptn_x"), 1, "PartnerApplied", b"{}")
+    for attempt in (recorder.create_table, lambda: recorder.insert_events([event])):
+        with pytest.raises(PersistenceError):
+            await asyncio.to_thread(attempt)
+    readonly = await asyncio.to_thread(_setting, recorder, "transaction_read_only")
+    role = await asyncio.to_thread(_setting, recorder, "role")
+    assert (readonly, role) == ("on", "claim_ledger_accounts")
+    assert await service.accounts.database.fetchrow(COUNT) == before
+
+
+def _setting(recorder, name):
+    with recorder.datastore.get_connection() as connection:
+        return connection.execute(f"show {name}").fetchone()[name]

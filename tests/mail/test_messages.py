@@ -101,6 +101,30 @@ def test_names_with_marks_of_headers(field: str, name: str) -> None:
     assert name in content(message)
 
 
+@pytest.mark.parametrize("field", ["user_name", "company_name", "partner_name"])
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("https://evil.example", "https[:]//evil[.]example"),
+        ("Pay at HTTPS://evil.example/a now", "Pay at HTTPS[:]//evil[.]example/a now"),
+        ("www.evil.example", "www[.]evil[.]example"),
+        ("WWW.evil.example", "WWW[.]evil[.]example"),
+        ("evil.example/pay", "evil[.]example/pay"),
+        ("ftp://evil.example", "ftp[:]//evil[.]example"),
+        ("Example.com Ltd", "Example.com Ltd"),
+        ("A/B Trading (Dr. Who)", "A/B Trading (Dr. Who)"),
+    ],
+)
+def test_names_are_no_links(field: str, name: str, shown: str) -> None:
+    """A name that looks like a link can be read, and leads nowhere; other names stay."""
+    message = received(mail(**{field: name}))
+    text = " ".join(content(message).split())
+    assert shown in text
+    assert content(message).count("://") == 1
+    assert "www." not in text.lower()
+    assert "://" not in str(message["Subject"]) + str(message["To"])
+
+
 def test_long_names() -> None:
     """A name is cut, and no line is longer than the post takes (998 bytes)."""
     message = mail(**dict.fromkeys(["user_name", "company_name", "partner_name"], "語" * 5000))

@@ -1,3 +1,5 @@
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from service.errors import Refusal
@@ -6,6 +8,8 @@ from service.partners import decisions
 from service.partners.events import (
     ApiKeyIssued,
     ApiKeyRevoked,
+    MemberAdded,
+    MemberRemoved,
     Partner,
     PartnerApplied,
     PartnerApproved,
@@ -15,6 +19,8 @@ from service.partners.events import (
     fold,
 )
 
+NOW = datetime(2026, 3, 1, 10, 0, 0, tzinfo=UTC)
+HOUR = timedelta(hours=1)
 P = "ptn_1"
 APPLIED = PartnerApplied(partner_id=P, name="A partner", email="a@example.com")
 APPROVED = PartnerApproved(partner_id=P)
@@ -34,7 +40,7 @@ HISTORIES = {
 
 def issue(partner):
     """Issue a key of the same id and hash every time."""
-    return decisions.issue_key(partner, key_id="key_1", mode="live", secret_hash=b"hash")
+    return decisions.issue_key(partner, key_id="key_1", mode="live", secret_hash=b"hash", now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -103,14 +109,155 @@ def test_changed_settings_are_folded():
     assert (partner.return_link, partner.suppress_email, partner.version) == (True, False, 2)
 
 
-def test_a_key_is_revoked_once():
-    """Revoking a key twice changes nothing; an unknown one is refused."""
-    partner = fold([APPLIED, APPROVED, ISSUED])
-    assert decisions.revoke_key(partner, "key_1") == [KEY_REVOKED]
-    assert decisions.revoke_key(fold([APPLIED, APPROVED, ISSUED, KEY_REVOKED]), "key_1") == []
+RUNNING = [APPLIED, APPROVED, ISSUED]
+
+
+def ending(at):
+    """Answer the fact that the key ends then."""
+    return ApiKeyRevoked(partner_id=P, key_id="key_1", effective_at=at)
+
+
+@pytest.mark.parametrize(
+    ("facts", "then"),
+    [
+        ([], [KEY_REVOKED]),
+        ([KEY_REVOKED], []),
+        ([ending(NOW + HOUR)], [KEY_REVOKED]),
+        ([ending(NOW + HOUR), KEY_REVOKED], []),
+        ([ending(NOW)], []),
+        ([ending(NOW - HOUR)], []),
+    ],
+)
+def test_a_key_is_revoked_once(facts, then):
+    """Revoking twice changes nothing; an end that lies ahead gives way to an earlier one."""
+    partner = fold([*RUNNING, *facts])
+    assert decisions.revoke_key(partner, "key_1", now=NOW) == then
+
+
+def roll(partner, ends_at, key_id="key_1"):
+    """Roll a key, the new one being the same every time."""
+    return decisions.roll_key(
+        partner, key_id, new_key_id="key_2", secret_hash=b"other", now=NOW, ends_at=ends_at
+    )
+
+
+@pytest.mark.parametrize("overlap", [timedelta(), HOUR, 168 * HOUR])
+def test_a_rolled_key_has_a_successor_and_an_end(overlap):
+    """The new key has the old one's mode; without an overlap the old one ends at once."""
+    later = NOW + overlap if overlap else None
+    assert roll(fold(RUNNING), NOW + overlap) == [
+        ApiKeyIssued(partner_id=P, key_id="key_2", mode="live", secret_hash=b"other"),
+        ending(later),
+    ]
+
+
+@pytest.mark.parametrize("fact", [KEY_REVOKED, ending(NOW + HOUR), ending(NOW - HOUR)])
+def test_a_key_with_an_end_is_not_rolled(fact):
+    """An end that is set stays, and no second successor is made."""
     with pytest.raises(Refusal) as refused:
-        decisions.revoke_key(partner, "key_2")
-    assert refused.value.code == "key_not_found"
+        roll(fold([*RUNNING, fact]), NOW + 2 * HOUR)
+    assert refused.value.code == "key_state"
+
+
+@pytest.mark.parametrize(
+    ("facts", "key_id", "code"),
+    [
+        (RUNNING, "key_9", "key_not_found"),
+        ([], "key_1", "partner_not_found"),
+        ([*RUNNING, REVOKED], "key_1", "auth_partner_not_approved"),
+    ],
+)
+def test_only_a_key_of_an_approved_partner_is_rolled(facts, key_id, code):
+    """No key comes to a partner that may not have one."""
+    with pytest.raises(Refusal) as refused:
+        roll(fold(facts), NOW + HOUR, key_id)
+    assert refused.value.code == code
+
+
+def test_a_key_is_issued_once():
+    """The id of a key that exists is refused: its token was shown already."""
+    with pytest.raises(Refusal) as refused:
+        issue(fold(RUNNING))
+    assert refused.value.code == "key_state"
+
+
+def many_keys(count):
+    """Answer the facts that so many keys of a partner were issued."""
+    return [
+        ApiKeyIssued(partner_id=P, key_id=f"key_{number}", mode="live", secret_hash=b"")
+        for number in range(100, 100 + count)
+    ]
+
+
+def test_the_keys_that_work_are_limited():
+    """One too many is refused, until one ends; a key can be rolled at once all the same."""
+    full = [APPLIED, APPROVED, *many_keys(decisions.KEYS_MAX)]
+    ended = ApiKeyRevoked(partner_id=P, key_id="key_100", effective_at=NOW)
+    for attempt in (issue, lambda partner: roll(partner, NOW + HOUR, "key_101")):
+        with pytest.raises(Refusal) as refused:
+            attempt(fold(full))
+        assert refused.value.code == "limit_reached"
+        assert attempt(fold([*full, ended]))
+    assert roll(fold(full), NOW, "key_101")
+
+
+def test_a_team_is_limited():
+    """One member too many is refused."""
+    team = [member(f"mem_{number}", f"h{number}") for number in range(100, 200)]
+    with pytest.raises(Refusal) as refused:
+        decisions.add_member(fold([APPLIED, *team]), member_id="m", email="e", email_hash="h")
+    assert refused.value.code == "limit_reached"
+
+
+def test_a_declined_partner_is_told_why():
+    """The reason is part of the fact, and is over with an approval."""
+    (declined,) = decisions.decline(fold([APPLIED]), "no imprint")
+    assert fold([APPLIED, declined]).reason == "no imprint"
+    assert fold([APPLIED, declined, APPROVED]).reason is None
+
+
+def member(member_id, email_hash):
+    """Answer the fact that somebody joined."""
+    return MemberAdded(
+        partner_id=P, member_id=member_id, email=f"{member_id}@example.com", email_hash=email_hash
+    )
+
+
+FIRST, SECOND = member("mem_1", "h1"), member("mem_2", "h2")
+
+
+def test_a_member_is_added_once():
+    """An address that is in the team is not added again; one that left can come back."""
+
+    def add(partner):
+        return decisions.add_member(
+            partner, member_id="mem_2", email="mem_2@example.com", email_hash="h2"
+        )
+
+    gone = MemberRemoved(partner_id=P, member_id="mem_2")
+    assert add(fold([APPLIED, FIRST])) == [SECOND]
+    assert add(fold([APPLIED, FIRST, SECOND])) == []
+    assert add(fold([APPLIED, FIRST, SECOND, gone])) == [SECOND]
+
+
+@pytest.mark.parametrize(
+    ("facts", "member_id", "then"),
+    [
+        ([APPLIED, FIRST, SECOND], "mem_1", [MemberRemoved(partner_id=P, member_id="mem_1")]),
+        ([APPLIED, FIRST, SECOND], "mem_3", "member_not_found"),
+        ([APPLIED, FIRST], "mem_1", "last_member"),
+        ([], "mem_1", "partner_not_found"),
+    ],
+)
+def test_somebody_stays_in_a_team(facts, member_id, then):
+    """Anybody can be removed but the last one."""
+    partner = fold(facts)
+    if isinstance(then, list):
+        assert decisions.remove_member(partner, member_id) == then
+    else:
+        with pytest.raises(Refusal) as refused:
+            decisions.remove_member(partner, member_id)
+        assert refused.value.code == then
 
 
 def test_a_foreign_fact_is_refused():

@@ -66,6 +66,21 @@ def test_a_page_is_read_off_an_index(filled, name, entity, token, generic):
     assert removed <= 1
 
 
+def test_the_last_checkpoint_is_read_off_an_index(filled):
+    """It is asked for at every scrape, and there is one for each quarter of an hour, for years."""
+    filled.execute(
+        "insert into live.checkpoints (origin, size, note, made_at)"
+        " select 'o', n, 'note', now() + n * interval '1 minute' from generate_series(1, 5000) as n"
+    )
+    filled.execute("analyze live.checkpoints")
+    text = Sql("service.audit", "checkpoint_state").on("live")
+    explained = filled.execute(f"explain (analyze, format json) {text}").fetchone()[0]
+    nodes = [
+        one for one in _nodes(explained[0]["Plan"]) if one.get("Relation Name") == "checkpoints"
+    ]
+    assert [(one["Index Name"], one["Actual Rows"]) for one in nodes] == [("checkpoints_by_age", 1)]
+
+
 def _nodes(plan):
     yield plan
     for inner in plan.get("Plans", []):

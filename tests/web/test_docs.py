@@ -11,10 +11,10 @@ from service.sandbox import TRIGGERS
 from service.web.app import API_PATH
 from service.web.body import BODY_BYTES_MAX
 from service.web.endpoints import ENDPOINTS
+from service.web.fixed import PAGE_HEADERS
 from service.web.guide import guide
 from service.web.openapi import document
 from service.web.page import render_page
-from service.web.reference import PAGE_HEADERS
 from service.web.scalars import LIMITS
 from tests.world import PUBLIC_URL, World
 

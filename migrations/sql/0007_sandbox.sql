@@ -1,0 +1,2 @@
+-- When a partner's sandbox began anew; null: never.
+alter table ledger.partners add column sandbox_reset_at timestamptz;

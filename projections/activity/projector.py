@@ -1,0 +1,59 @@
+"""From every fact to a row for each thing that it is about: the index of timelines."""
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import ClassVar, Final
+
+from service.catalogue import ACCOUNTS, PARTNER_LEDGER
+from service.claims.events import DocumentsAttached
+from service.ledger.events import Event, Recorded
+from service.ledger.ledger import Write
+from service.ledger.sql import Sql
+
+SUBJECT_FIELDS: Final = (
+    "claim_id",
+    "entity_id",
+    "partner_id",
+    "onboarding_id",
+    "link_id",
+    "key_id",
+    "member_id",
+    "message_id",
+    "staff_id",
+    "subject",
+)
+"""Fields of events that hold an id of ours. Partners' own references are none."""
+
+_INSERT = Sql("projections.activity", "insert")
+
+
+class ActivityProjector:
+    """Table `activity`. It holds ids and nothing personal."""
+
+    name = "activity"
+    version = 1
+    tables: ClassVar[tuple[str, ...]] = ("activity",)
+    topics: ClassVar[tuple[type[Event], ...]] = tuple({**ACCOUNTS, **PARTNER_LEDGER}.values())
+    reads_personal = False
+
+    def project(self, recorded: Recorded) -> Iterable[Write]:
+        """Answer a row for each subject, and one for the request; needs the event's position."""
+        topic, meta = type(recorded.event).__name__, recorded.meta
+        for subject in dict.fromkeys((*subjects(recorded.event), meta.request_id)):
+            yield Write(
+                _INSERT,
+                (subject, recorded.position, topic, meta.at, meta.actor, meta.request_id),
+            )
+
+
+def subjects(event: Event) -> list[str]:
+    """Answer the ids of what an event is about; an id may come twice."""
+    found = [getattr(event, name) for name in _fields(type(event))]
+    if isinstance(event, DocumentsAttached):
+        found += [document.document_id for document in event.documents]
+    return [one for one in found if one is not None]
+
+
+@cache
+def _fields(cls: type[Event]) -> Sequence[str]:
+    return [name for name in SUBJECT_FIELDS if name in cls.__struct_fields__]

@@ -1,0 +1,37 @@
+-- The newest events about a subject ($1): those that the read model knows of, up to where it had
+-- come ($4); and of those beyond, put aside, or without a position yet, the ones that hold the id
+-- as a value ($2, its JSON).
+with known as (
+    select a.position, l.append_id
+    from ledger.activity as a
+    join ledger.log as l using (position)
+    where a.subject = $1 and a.position <= $4
+    order by a.position desc
+    limit $3
+), others as (
+    select l.position, l.append_id
+    from ledger.log as l
+    where l.position > $4
+    union all
+    select l.position, l.append_id
+    from ledger.parked as p
+    join ledger.log as l using (position)
+    where p.read_model = 'activity' and p.position <= $4
+    union all
+    select null, append_id from ledger.pending
+), matching as (
+    select o.position, o.append_id
+    from others as o
+    join ledger.events as e using (append_id)
+    where position($2::bytea in e.state) > 0
+)
+select
+    f.position, f.append_id, e.originator_id, e.originator_version, e.topic, e.state, f.is_known
+from (
+    select *, true as is_known from known
+    union all
+    select *, false from matching
+) as f
+join ledger.events as e using (append_id)
+order by f.position desc nulls first, f.append_id desc
+limit $3

@@ -1,0 +1,21 @@
+-- A page of a partner's onboardings, newest first, since a moment ($5, null: all), from before one on
+-- (null: from the newest on), with what became of each and of the connection that it made.
+select
+    o.onboarding_id, o.partner_user_id, o.entity_id, o.started_at, o.expires_at, o.completed_at,
+    case
+        when o.state = 'started' and o.expires_at <= clock_timestamp() then 'expired' else o.state
+    end as state,
+    c.connected_at, c.disconnected_at
+from (
+    select *
+    from ledger.onboardings as l
+    where
+        l.partner_id = $1
+        and (l.started_at, l.onboarding_id)
+        < (coalesce($2::timestamptz, 'infinity'), coalesce($3::text, ''))
+        and l.started_at >= coalesce($5::timestamptz, '-infinity')
+    order by l.started_at desc, l.onboarding_id desc
+    limit $4
+) as o
+left join ledger.connections as c on c.partner_id = o.partner_id and c.entity_id = o.entity_id
+order by o.started_at desc, o.onboarding_id desc

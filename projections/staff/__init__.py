@@ -1,0 +1,1 @@
+"""Who belongs to the service's team (ledger accounts, inline)."""

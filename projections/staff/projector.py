@@ -1,0 +1,34 @@
+"""From facts about the team to the rows that the back office admits by."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from service.ledger.events import Event, Recorded
+from service.ledger.ledger import Write
+from service.ledger.sql import Sql
+from service.people.events import StaffAdded, StaffRemoved
+
+_INSERT = Sql("projections.staff", "insert")
+_REMOVE = Sql("projections.staff", "remove")
+
+
+class StaffProjector:
+    """Table `staff`."""
+
+    name = "staff"
+    version = 1
+    tables: ClassVar[tuple[str, ...]] = ("staff",)
+    topics: ClassVar[tuple[type[Event], ...]] = (StaffAdded, StaffRemoved)
+    reads_personal = True
+
+    def project(self, recorded: Recorded) -> Iterable[Write]:
+        """Answer what this event changes."""
+        match recorded.event:
+            case StaffAdded() as event:
+                hashed = None if event.email_hash is None else bytes.fromhex(event.email_hash)
+                at = recorded.meta.at
+                yield Write(_INSERT, (event.staff_id, recorded.stream_id, hashed, at))
+            case StaffRemoved(staff_id=staff_id):
+                yield Write(_REMOVE, (staff_id, recorded.meta.at))
+            case _:
+                pass

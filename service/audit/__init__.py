@@ -1,0 +1,1 @@
+"""Evidence: checkpoints of the log, verifying, exporting and replaying it."""

@@ -1,0 +1,253 @@
+"""Signing checkpoints of a ledger, storing and publishing them (decision 6).
+
+A checkpoint is signed only over what was read again from the events, and only if the log holds what
+was published before. It is stored in a transaction that waits for the synchronous replica, where
+there is one, and published after that: no published checkpoint is beyond what a failover keeps.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+import structlog
+
+from service.audit.checkpoint import Checkpoint
+from service.audit.events import LineageBegun
+from service.audit.lineage import begin_first, lineages
+from service.audit.log_tree import (
+    LedgerForked,
+    check_head,
+    extended,
+    leaves_of_log,
+    read_part,
+)
+from service.audit.note import NoteKey
+from service.audit.past import Past
+from service.audit.publication import Publication, PublicationUnavailable
+from service.audit.published import Published
+from service.audit.stored import KeyMissing, Stored, StoredCheckpoints
+from service.ids import NewId, new_id
+from service.ledger.database import LedgerUnavailable
+from service.ledger.ledger import Ledger
+from service.ledger.merkle import CompactRange
+from service.ledger.sequencer import Sequencer
+from service.ledger.sql import Sql
+
+NUMBER_SECONDS_MAX: Final = 10.0
+"""How long to wait for another process that is numbering what we wait for."""
+
+_FORKED: Final = Sql("service.audit", "checkpoint_forked")
+_FAILED: Final = Sql("service.audit", "checkpoint_failed")
+_WAITING: Final = Sql("service.audit", "checkpoint_waiting")
+_STATE: Final = Sql("service.audit", "checkpoint_state")
+
+log = structlog.get_logger()
+
+__all__ = ["Checkpoints", "KeyMissing", "LedgerForked", "Made", "State"]
+
+
+class Made(NamedTuple):
+    """A ledger's newest checkpoint; `is_new` where this call has signed it."""
+
+    checkpoint: Checkpoint
+    note: str
+    is_new: bool
+    is_published: bool
+
+
+class State(NamedTuple):
+    """How a ledger's checkpoints fare. `size` and `made_at` are the newest one's, if any."""
+
+    forked: bool
+    publication_failures: int
+    size: int | None
+    made_at: datetime | None
+
+
+class Checkpoints:
+    """The checkpoints of one ledger. Any number of processes may make them at once."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        keys: Sequence[NoteKey],
+        publication: Publication | None,
+        *,
+        new_id: NewId = new_id,
+    ) -> None:
+        """The first of `keys` signs, the others only tell; without a publication all stay here."""
+        self.ledger = ledger
+        self.keys = keys
+        self.new_id = new_id
+        self.published = None if publication is None else Published(publication, keys)
+        self._database = ledger.database
+        self._stored = StoredCheckpoints(ledger, keys)
+        self._past = Past(ledger, keys, self.published)
+
+    async def make(self, *, rest_seconds: float | None = None) -> Made:
+        """Number what waits, sign the log as it is then, store it, publish it.
+
+        Where nothing is new, the newest checkpoint is answered, and whatever a crash has left
+        unpublished is published. A ledger's first checkpoint begins its first lineage, which is an
+        event: there is none of size 0. `rest_seconds`: nothing is signed sooner after the last one.
+
+        Raises:
+            KeyMissing, LedgerForked, PublicationUnavailable: nothing was signed; the last also
+                where a signed checkpoint could not be published, which the next call makes up for.
+            LedgerError: as ever.
+
+        """
+        try:
+            made = await self._make(rest_seconds)
+        except LedgerForked:
+            log.error("ledger forked", ledger=self.ledger.name)  # noqa: TRY400 - no fault of code
+            await self._database.fetch(_FORKED, True)
+            raise
+        except PublicationUnavailable:
+            await self._database.fetch(_FAILED)
+            raise
+        await self._database.fetch(_FORKED, False)
+        return made
+
+    async def latest(self) -> tuple[Checkpoint, str] | None:
+        """Answer the newest checkpoint of the present lineage and its note, as they are stored.
+
+        Nothing is verified here: `Checkpoint.open` does. Raises NoteInvalid for what is no note.
+        """
+        known = await lineages(self.ledger)
+        return await self._stored.newest(known[-1].origin) if known else None
+
+    async def all(self) -> list[tuple[Checkpoint, str]]:
+        """Answer every stored checkpoint of every lineage, by size; as `latest` does."""
+        return await self._stored.all()
+
+    async def begun(self) -> bool:
+        """Tell whether the ledger has a lineage."""
+        return bool(await lineages(self.ledger))
+
+    async def state(self) -> State:
+        """Answer how the checkpoints fare, whichever process makes them."""
+        row = await self._database.fetchrow(_STATE)
+        return State(*row) if row is not None else State(False, 0, None, None)
+
+    async def number(self) -> None:
+        """Number what has been committed so far; raises LedgerUnavailable if it takes too long."""
+        sequencer = Sequencer(self._database)
+        size, waiting = await self._waiting()
+        goal = size + waiting
+        ends_at = asyncio.get_running_loop().time() + NUMBER_SECONDS_MAX
+        while waiting and size < goal:
+            if not await sequencer.step():  # another process is at it
+                if asyncio.get_running_loop().time() > ends_at:
+                    raise LedgerUnavailable("events wait for their numbers")
+                await asyncio.sleep(0.01)
+            size, waiting = await self._waiting()
+
+    async def _waiting(self) -> tuple[int, int]:
+        row = await self._database.fetchrow(_WAITING)
+        return (0, 0) if row is None else (row["size"], row["waiting"])
+
+    async def _make(self, rest_seconds: float | None) -> Made:
+        key = self.signing_key()
+        await self.number()
+        if not await lineages(self.ledger):
+            await self._past.known([])
+            await begin_first(self.ledger, key, self.new_id)
+            await self.number()
+        goal, _ = await self._waiting()
+        is_new = False
+        while True:
+            made = await self._step(key, goal, None if is_new else rest_seconds)
+            if isinstance(made, Checkpoint):
+                is_new = True
+            elif made is not None:
+                return made._replace(is_new=is_new)
+
+    async def _step(
+        self, key: NoteKey, goal: int, rest_seconds: float | None
+    ) -> Made | Checkpoint | None:
+        """Answer Made at the log's end, a checkpoint that was stored, None where another came.
+
+        The end is where the log ended when it was asked for, `goal`: it may grow all the while.
+        """
+        begun = await lineages(self.ledger)
+        last = await self._stored.last(begun[-1].origin) if begun else None
+        begun = await self._past.known(begun)
+        origin = begun[-1].origin
+        if last is None:
+            await self._past.hold(begun)
+        ahead = await self._ahead(origin, last)
+        tree = last.tree if last is not None else CompactRange()
+        part = await read_part(self._database, tree.size, ahead[0] if ahead else None)
+        if ahead and ahead[-1] > part.head.size:
+            raise LedgerForked(
+                f"a checkpoint of {ahead[-1]} events was published, the log has {part.head.size}"
+            )
+        grown = await extended(tree, part.leaves)
+        check_head(part.head, grown)
+        not_after = None if rest_seconds is None else self._ago(rest_seconds)
+        rests = last is not None and not_after is not None and last.made_at > not_after
+        ends = part.end == tree.size or (tree.size >= goal and not ahead)
+        if last is not None and (rests or ends):
+            return Made(last.checkpoint, last.note, False, self.published is not None)
+        checkpoint = Checkpoint(origin, grown.size, grown.root())
+        note = checkpoint.sign(key)
+        if self.published is not None and checkpoint.size in ahead:
+            there = await self.published.get(origin, checkpoint.size)
+            if there is None or there[0] != checkpoint:
+                raise LedgerForked(f"the first {checkpoint.size} events are not those published")
+            note = there[1]
+        if not await self._stored.store(checkpoint, note, grown, tree.size, not_after):
+            return None
+        await self._publish(checkpoint, note, part.leaves)
+        return checkpoint
+
+    def signing_key(self) -> NoteKey:
+        """Answer the key that signs; raises KeyMissing."""
+        if not self.keys or not self.keys[0].can_sign:
+            raise KeyMissing(
+                "no key signs checkpoints: `claim-ledger audit keygen` prints one for "
+                "CLAIM_LEDGER_CHECKPOINT_KEYS"
+            )
+        return self.keys[0]
+
+    def _ago(self, seconds: float) -> datetime:
+        return self.ledger.clock() - timedelta(seconds=seconds)
+
+    async def strange(self, known: Sequence[LineageBegun]) -> list[str]:
+        """Answer the published origins that none of these lineages tells of, oldest first."""
+        return await self._past.strange(known)
+
+    async def _ahead(self, origin: str, last: Stored | None) -> list[int]:
+        """Answer the sizes of what was published beyond the last stored checkpoint.
+
+        Asked before the log is read: what another process signs meanwhile is in the log then.
+        """
+        if self.published is None:
+            return []
+        size = 0 if last is None else last.checkpoint.size
+        if last is not None:
+            there = await self.published.get(origin, size)
+            if there is None:
+                await self._publish_missing(origin)
+            elif there[0] != last.checkpoint:
+                raise LedgerForked(f"another checkpoint of {size} events was published")
+        return await self.published.sizes(origin, behind=size)
+
+    async def _publish(self, checkpoint: Checkpoint, note: str, leaves: bytes) -> None:
+        if self.published is not None:
+            await self.published.put(checkpoint, note, leaves)
+
+    async def _publish_missing(self, origin: str) -> None:
+        """Publish what was stored and not published: after a crash, or before there was a place."""
+        assert self.published is not None  # noqa: S101 - the caller has asked it
+        there, start = set(await self.published.sizes(origin)), 0
+        for checkpoint, note in await self.all():
+            if checkpoint.origin != origin:
+                continue
+            if checkpoint.size not in there:
+                parts = leaves_of_log(self._database, start, checkpoint.size)
+                leaves = b"".join([part async for part in parts])
+                await self.published.put(checkpoint, note, leaves)
+            start = checkpoint.size

@@ -1,0 +1,176 @@
+"""Where evidence is kept outside the database: a directory or a bucket, each name written once."""
+
+import asyncio
+import os
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NoReturn, Protocol, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from service.settings import Settings
+
+_DIRECTORY_MODE: Final = 0o700
+_FILE_MODE: Final = 0o600
+
+_T = TypeVar("_T")
+
+
+class PublicationUnavailable(Exception):
+    """The place cannot be reached, or refuses us. `str()` is for an operator."""
+
+
+class Publication(Protocol):
+    """Objects whose names are paths with `/`, each written once: the place may lock them.
+
+    Every method raises PublicationUnavailable, and ValueError for a name that is no such path.
+    """
+
+    async def put(self, name: str, content: bytes) -> bool:
+        """Keep an object, whole or not at all; False: there was one of that name, which stays."""
+        ...
+
+    async def get(self, name: str) -> bytes | None:
+        """Answer an object's content; None: there is none."""
+        ...
+
+    async def names(self, prefix: str, after: str = "") -> list[str]:
+        """Answer the names that begin with `prefix` and sort behind `after`, sorted."""
+        ...
+
+    async def folders(self, prefix: str) -> list[str]:
+        """Answer what names have from `prefix`, which ends in `/`, up to the next `/`, sorted.
+
+        It costs what there are folders, however much lies in them.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let threads and connections go; a later call takes up new ones."""
+        ...
+
+
+class DirectoryPublication:
+    """A directory, best on another machine's disk. Only its owner can read it."""
+
+    def __init__(self, directory: Path) -> None:
+        """It is made at the first use, in a directory that has to be there."""
+        self._directory = directory
+
+    async def put(self, name: str, content: bytes) -> bool:
+        """Write a file beside, flush it, link it to its name: whole at once, over nothing."""
+        return await self._in_thread(lambda: self._put(self._path(name), content))
+
+    async def get(self, name: str) -> bytes | None:
+        """Read a file."""
+        return await self._in_thread(lambda: _read(self._path(name)))
+
+    async def names(self, prefix: str, after: str = "") -> list[str]:
+        """Walk the folder that the prefix leads to."""
+        folder = prefix.rpartition("/")[0]
+        top = self._path(folder) if folder else self._directory
+        found = await self._in_thread(lambda: self._walk(top))
+        return sorted(name for name in found if name.startswith(prefix) and name > after)
+
+    async def folders(self, prefix: str) -> list[str]:
+        """List one folder."""
+        top = self._path(prefix.removesuffix("/"))
+        found = await self._in_thread(lambda: _folders(top))
+        return sorted(prefix + name for name in found)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    async def _in_thread(self, call: Callable[[], _T]) -> _T:
+        try:
+            return await asyncio.to_thread(call)
+        except OSError as error:
+            where = error.filename or self._directory
+            raise PublicationUnavailable(f"{where}: {error.strerror or error}") from error
+
+    def _path(self, name: str) -> Path:
+        return self._directory.joinpath(*parts_of(name))
+
+    def _put(self, path: Path, content: bytes) -> bool:
+        self._make_folder(path.parent)
+        temporary = path.parent / f".{secrets.token_hex(8)}"
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.link(temporary, path)
+        except FileExistsError:
+            return False
+        finally:
+            temporary.unlink(missing_ok=True)
+        _flush(path.parent)
+        return True
+
+    def _make_folder(self, folder: Path) -> None:
+        if folder.is_dir():
+            return
+        if folder != self._directory:
+            self._make_folder(folder.parent)
+        with suppress(FileExistsError):  # another process came first
+            folder.mkdir(_DIRECTORY_MODE)
+            _flush(folder.parent)
+
+    def _walk(self, top: Path) -> list[str]:
+        if not top.is_dir():
+            return []
+        return [
+            (Path(at) / name).relative_to(self._directory).as_posix()
+            for at, _, names in os.walk(top, onerror=_fail)
+            for name in names
+            if not name.startswith(".")  # not whole yet, or left by a crash
+        ]
+
+
+def parts_of(name: str) -> list[str]:
+    """Answer the parts of an object's name; raises ValueError where one could lead elsewhere."""
+    parts = name.split("/")
+    if any(not part or part.startswith(".") or not part.isprintable() for part in parts):
+        raise ValueError(f"{name!r} is no name to publish under")
+    return parts
+
+
+def publication_for(settings: Settings) -> Publication | None:
+    """Answer where the settings have evidence published; None: nowhere."""
+    if settings.publish_to is None:
+        return None
+    url = urlsplit(settings.publish_to)
+    if url.scheme == "file":
+        return DirectoryPublication(Path(unquote(url.path)))
+    # The cloud's client is slow to import: where there is a bucket alone.
+    from service.audit.publication_bucket import bucket_publication  # noqa: PLC0415
+
+    return bucket_publication(settings, url.netloc, unquote(url.path).strip("/"))
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return None
+
+
+def _folders(top: Path) -> list[str]:
+    if not top.is_dir():
+        return []
+    return [one.name for one in top.iterdir() if one.is_dir() and not one.name.startswith(".")]
+
+
+def _flush(folder: Path) -> None:
+    """Have the folder's entries on disk: a file whose name is lost is lost."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _fail(error: OSError) -> NoReturn:
+    raise error

@@ -1,0 +1,102 @@
+"""Verifying a receipt with nothing but the file and public keys."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from service.audit.checkpoint import Checkpoint
+from service.audit.evidence import (
+    LINE_BYTES_MAX,
+    EventLine,
+    EvidenceFault,
+    Receipt,
+    decode,
+    open_checkpoint,
+    to_hashes,
+)
+from service.audit.note import NoteKey
+from service.ledger.merkle import root_by_inclusion
+
+BEGINS: Final = "ClaimCreated"
+
+
+class Proved(NamedTuple):
+    """What a receipt proves: these events of a claim are in the log that the checkpoint signs.
+
+    `events` has a mapping for each: position, version, topic, at, actor.
+    """
+
+    claim_id: str
+    entity_id: str
+    partner_id: str
+    events: list[dict[str, Any]]
+    checkpoint: Checkpoint
+
+
+class _Meta(msgspec.Struct):
+    at: str
+    actor: str
+
+
+class _Created(msgspec.Struct):
+    claim_id: str
+    entity_id: str
+    partner_id: str
+
+
+class _State(msgspec.Struct):
+    meta: _Meta
+    data: msgspec.Raw
+
+
+def check_receipt(path: Path, keys: Sequence[NoteKey]) -> Proved:
+    """Answer what a receipt proves; raises EvidenceFault, and OSError where it cannot be read."""
+    with path.open("rb") as file:
+        receipt = decode(file.read(LINE_BYTES_MAX), Receipt)
+    checkpoint = open_checkpoint(receipt.checkpoint, keys, "the checkpoint")
+    if checkpoint.ledger != receipt.ledger:
+        raise EvidenceFault(None, "receipt and checkpoint are not of the same ledger")
+    if not receipt.events:
+        raise EvidenceFault(None, "the receipt has no event")
+    last = 0
+    for event in receipt.events:
+        _verify(event, last, checkpoint)
+        last = event.position
+    stream = receipt.events[0].originator_id
+    for version, event in enumerate(receipt.events, 1):
+        if (event.originator_id, event.originator_version) != (stream, version):
+            raise EvidenceFault(event.position, "the events are not one stream from its beginning")
+    try:
+        states = [msgspec.json.decode(event.state, type=_State) for event in receipt.events]
+        created = msgspec.json.decode(states[0].data, type=_Created)
+    except ValueError as error:
+        raise EvidenceFault(receipt.events[0].position, f"not events of a claim: {error}") from None
+    if receipt.events[0].topic != BEGINS or created.claim_id != receipt.claim_id:
+        raise EvidenceFault(receipt.events[0].position, f"{receipt.claim_id} does not begin here")
+    events = [
+        {
+            "position": event.position,
+            "version": event.originator_version,
+            "topic": event.topic,
+            "at": state.meta.at,
+            "actor": state.meta.actor,
+        }
+        for event, state in zip(receipt.events, states, strict=True)
+    ]
+    return Proved(created.claim_id, created.entity_id, created.partner_id, events, checkpoint)
+
+
+def _verify(event: EventLine, last: int, checkpoint: Checkpoint) -> None:
+    """Verify an event behind position `last`: its hash and its proof."""
+    if event.position <= last or event.position > checkpoint.size:
+        raise EvidenceFault(event.position, "events are out of order, or beyond the checkpoint")
+    leaf = event.leaf()
+    try:
+        proof = to_hashes(event.proof or [])
+        root = root_by_inclusion(leaf, event.position - 1, checkpoint.size, proof)
+    except ValueError as error:
+        raise EvidenceFault(event.position, f"the event's proof cannot hold: {error}") from None
+    if root != checkpoint.root:
+        raise EvidenceFault(event.position, "the event's proof does not lead to the root")

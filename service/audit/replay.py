@@ -1,0 +1,185 @@
+"""The state of a ledger as of any position, from its numbered events alone.
+
+The projectors of the read models write into temporary tables of the same shape, in a transaction
+that is rolled back: no row of a read model is read, and none is written. Positions decide what had
+happened; a time only chooses the position, which is that of the last event that says it happened at
+that time or before.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any, Final, NamedTuple, cast
+
+import asyncpg
+import msgspec
+
+from projections.read_model import ReadModel
+from projections.rebuild_apply import apply
+from service.audit.replay_erased import TABLE, TOPIC, ErasedProjector
+from service.errors import invalid
+from service.ledger.codec import happened_at
+from service.ledger.database import Connection
+from service.ledger.decoding import StoredRow
+from service.ledger.events import Recorded
+from service.ledger.ledger import Ledger, Transaction
+from service.ledger.sql import Sql
+
+BATCH: Final = 5000
+"""Positions that are replayed, and rows that are read, at once."""
+REPLAY_SECONDS_MAX: Final = 6 * 3600.0
+
+_SCRATCH: Final = "pg_temp"
+_TABLE = Sql("service.audit", "replay_table")
+_SIZE = Sql("service.audit", "replay_size")
+_POSITION = Sql("service.audit", "replay_position")
+_EVENT = Sql("service.audit", "replay_event")
+_EVENTS = Sql("service.audit", "replay_events")
+
+SHOWN: Final = {
+    table: Sql("service.audit", f"replay_{name}")
+    for table, name in {
+        "claim_list": "claims",
+        "entities": "entities",
+        "connections": "connections",
+        "onboardings": "onboardings",
+        "connect_links": "connect_links",
+        "erasures": "erasures",
+        "claim_documents": "documents",
+        "partners": "partners",
+        "api_keys": "api_keys",
+    }.items()
+}
+"""What is shown of a table: nothing secret, nothing that only machines need."""
+
+
+class Moment(NamedTuple):
+    """Where a replay ends: a position, when that event happened (0 and None: before the first).
+
+    `at` is None, too, where that event is damaged: if the replay needs it, it says so.
+    `size` is how many numbered events there are.
+    """
+
+    position: int
+    at: datetime | None
+    size: int
+
+
+class Wanted(NamedTuple):
+    """What to show: everything, or what concerns one of these."""
+
+    claim_id: str | None = None
+    entity_id: str | None = None
+    partner_id: str | None = None
+
+
+async def moment_of(
+    ledger: Ledger, *, at: datetime | None = None, position: int | None = None
+) -> Moment:
+    """Answer the moment of a time or a position; without either, that of the whole log.
+
+    Refuses with `validation_failed` a position that the log has not reached.
+    """
+    async with ledger.database.connection(REPLAY_SECONDS_MAX) as connection:
+        size: int = await connection.fetchval(_SIZE.on(ledger.name)) or 0
+        last: int = size if position is None else position
+        if last > size:
+            raise invalid("position", f"the log has {size} numbered events")
+        if at is not None:
+            last = await _last_by(connection, ledger.name, at, size)
+        state = await connection.fetchval(_EVENT.on(ledger.name), last)
+    return Moment(last, happened_at(state), size)
+
+
+async def _last_by(connection: Connection, schema: str, at: datetime, size: int) -> int:
+    """Answer the last position that says it happened by then; 0 where none does.
+
+    PostgreSQL reads the states, and gives up at one that is damaged: then they are read here.
+    """
+    try:
+        return await connection.fetchval(_POSITION.on(schema), at, size) or 0
+    except asyncpg.DataError:
+        for end in range(size, 0, -BATCH):
+            rows = await connection.fetch(_EVENTS.on(schema), max(0, end - BATCH), end, None)
+            for row in reversed(rows):
+                happened = happened_at(row["state"])
+                if happened is not None and happened <= at:
+                    return row["position"]
+        return 0
+
+
+class State:
+    """What a replay arrived at; as long as its transaction is open."""
+
+    def __init__(self, connection: Connection) -> None:
+        """Made by `replayed`."""
+        self._connection = connection
+
+    async def rows(self, table: str, wanted: Wanted) -> AsyncIterator[dict[str, Any]]:
+        """Answer what is shown of a read model's table."""
+        statement = SHOWN[table].on(_SCRATCH)
+        async for row in self._connection.cursor(statement, *wanted, prefetch=BATCH):
+            shown = dict(row)
+            if "partner_invoice_ids" in shown:
+                shown["partner_invoice_ids"] = msgspec.json.decode(shown["partner_invoice_ids"])
+            yield shown
+
+
+@asynccontextmanager
+async def replayed(
+    ledger: Ledger, position: int, advance: Callable[[int], object]
+) -> AsyncGenerator[State, None]:
+    """Replay the events up to a position; `advance` is told how many positions were passed."""
+    async with _scratch(ledger) as transaction:
+        for projector in ledger.projectors:
+            for table in projector.tables:
+                statement = _TABLE.on(ledger.name).replace("the_table", table)
+                await transaction.connection.execute(statement)
+        await transaction.connection.execute(TABLE.on(_SCRATCH))
+        reading = _Reading(ledger, transaction)
+        for start in range(0, position, BATCH):
+            end = min(start + BATCH, position)
+            events = await reading.events(start, end)
+            for projector in (*ledger.projectors, ErasedProjector()):
+                writes = (write for event in events for write in projector.project(event))
+                await apply(transaction.connection, _SCRATCH, writes)
+            advance(end - start)
+        yield State(transaction.connection)
+
+
+@asynccontextmanager
+async def _scratch(ledger: Ledger) -> AsyncGenerator[Transaction, None]:
+    """Lend a transaction of which nothing stays."""
+    async with ledger.database.connection(REPLAY_SECONDS_MAX) as connection:
+        scratch = connection.transaction()
+        await scratch.start()
+        limit = f"set local idle_in_transaction_session_timeout = '{REPLAY_SECONDS_MAX:.0f}s'"
+        await connection.execute(limit)
+        try:
+            yield Transaction(ledger, connection)
+        except Exception:
+            await scratch.rollback()
+            raise
+        await scratch.rollback()
+
+
+class _Reading:
+    """Reads the events that projectors want, and opens only the boxes that they need."""
+
+    def __init__(self, ledger: Ledger, transaction: Transaction) -> None:
+        self._transaction = transaction
+        models = [ReadModel(ledger, projector, "inline") for projector in ledger.projectors]
+        wanted = [model.topics for model in models]
+        self._topics = None if None in wanted else _each([*wanted, [TOPIC]])
+        opened = [model.topics for model in models if model.reads_personal]
+        self._opened = True if None in opened else _each(opened)
+
+    async def events(self, start: int, end: int) -> list[Recorded]:
+        """Answer the events after `start`, up to `end`."""
+        rows = await self._transaction.fetch(_EVENTS, start, end, self._topics)
+        stored = cast("Iterable[StoredRow]", rows)  # a row of asyncpg unpacks as one
+        return await self._transaction.decode_numbered(stored, personal=self._opened)
+
+
+def _each(topics: Iterable[list[str] | None]) -> list[str]:
+    return sorted({topic for some in topics for topic in some or ()})

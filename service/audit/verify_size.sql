@@ -1,0 +1,2 @@
+-- About how many events there are to read.
+select size from ledger.head

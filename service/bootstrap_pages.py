@@ -1,0 +1,62 @@
+"""The part of the bootstrap that puts the pages together."""
+
+from typing import TYPE_CHECKING
+
+from litestar import Router
+
+from service.bootstrap_backoffice import backoffice
+from service.bootstrap_console import console
+from service.ledger.events import ERASED
+from service.pages.console.apply import apply_router
+from service.pages.console.frame import member_gate
+from service.pages.console.keys import KeyPages, keys_router
+from service.pages.console.members import members_router
+from service.pages.console.settings import settings_router
+from service.pages.customer.account import account_router
+from service.pages.customer.connect import connect_router, connected_router
+from service.pages.customer.onboarding import onboarding_router
+from service.pages.front import front_router
+from service.pages.router import pages_router
+from service.pages.sign_in import sign_in_router
+from service.pages.visit import Visits
+from service.web.rate_limit import RateLimiter
+
+if TYPE_CHECKING:
+    from service.bootstrap import Service
+
+
+def pages(service: "Service", limiter: RateLimiter) -> Router:
+    """Answer the router of all pages."""
+    live = service.modes["live"]
+
+    async def partner_name(partner_id: str) -> str:
+        rows = await service.partner_list.partners(partner_id)
+        return rows[0]["name"] if rows else ERASED
+
+    partners, partner_list = service.partners, service.partner_list
+    member_of = member_gate(partner_list)
+    key_pages = KeyPages(partners, partner_list, service.secrets, service.sandbox, service.clock)
+
+    return pages_router(
+        Visits(service.sessions, service.secrets, service.settings.public_url),
+        [
+            front_router(),
+            sign_in_router(service.sign_in, service.sessions, limiter),
+            connect_router(live.connections, live.connection_list),
+            connected_router(live.connection_list, partner_name),
+            onboarding_router(live.onboardings, live.connection_list),
+            account_router(
+                live.connections,
+                live.connection_list,
+                live.claim_list,
+                partner_name,
+                service.sessions,
+            ),
+            apply_router(partners, partner_list, member_of),
+            keys_router(key_pages, member_of),
+            settings_router(partners, member_of),
+            members_router(partners, partner_list, member_of),
+            *console(service, member_of, key_pages),
+            *backoffice(service),
+        ],
+    )

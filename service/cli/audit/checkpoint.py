@@ -1,0 +1,38 @@
+"""`claim-ledger audit checkpoint`."""
+
+import base64
+from typing import Any
+
+import click
+
+from service.cli.audit.faults import LEDGERS, key_needed, ledger_option
+from service.cli.target import Findings, Target, team_command
+
+
+@click.command()
+@ledger_option
+@team_command
+async def checkpoint(target: Target, ledger: str | None) -> dict[str, Any]:
+    """Sign and publish the log as it is now; ends with 1 where it has lost what was published."""
+    rows = [await _row(target, one) for one in ([ledger] if ledger else LEDGERS)]
+    answer = {"checkpoints": rows}
+    return Findings(answer) if any(row["fault"] for row in rows) else answer
+
+
+async def _row(target: Target, ledger: str) -> dict[str, Any]:
+    from service.audit.checkpoints import LedgerForked  # noqa: PLC0415 - slow to import
+
+    row: dict[str, Any] = dict.fromkeys(("origin", "size", "root", "is_new", "published", "fault"))
+    row = {"ledger": ledger} | row
+    try:
+        with key_needed():
+            made = await target.service.checkpoints(ledger).make()
+    except LedgerForked as error:
+        return row | {"is_new": False, "published": False, "fault": str(error)}
+    return row | {
+        "origin": made.checkpoint.origin,
+        "size": made.checkpoint.size,
+        "root": base64.b64encode(made.checkpoint.root).decode(),
+        "is_new": made.is_new,
+        "published": made.is_published,
+    }

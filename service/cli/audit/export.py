@@ -1,0 +1,97 @@
+"""`claim-ledger audit export`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from service.cli.audit.evidence_file import (
+    finding,
+    force_option,
+    out_option,
+    signed_checkpoint,
+    written,
+)
+from service.cli.audit.faults import LEDGERS
+from service.cli.audit.verify import NoteFile
+from service.cli.progress import progress
+from service.cli.target import Target, team_command
+from service.errors import invalid
+
+if TYPE_CHECKING:
+    from service.audit.checkpoint import Checkpoint
+
+
+@click.command()
+@out_option
+@force_option
+@click.option(
+    "--ledger", type=click.Choice(LEDGERS), default="live", show_default=True, help="Which one."
+)
+@click.option(
+    "--from",
+    "first",
+    metavar="POSITION",
+    type=click.IntRange(min=1),
+    default=1,
+    help="Leave out the events before it.",
+)
+@click.option("--entity", metavar="ID", help="Only what concerns this entity, each with a proof.")
+@click.option(
+    "--checkpoint",
+    type=NoteFile(),
+    help="A signed checkpoint of old: the export proves that the log goes on from it.",
+)
+@team_command
+async def export(
+    target: Target,
+    out: Path,
+    ledger: str,
+    first: int,
+    entity: str | None,
+    checkpoint: str | None,
+    *,
+    force: bool,
+) -> dict[str, Any]:
+    """Write a ledger's events and a checkpoint to a file that can be verified offline."""
+    # Slow to import.
+    from service.audit.checkpoints import LedgerForked  # noqa: PLC0415
+    from service.audit.evidence import EvidenceFault  # noqa: PLC0415
+    from service.audit.export import Scope, write_export  # noqa: PLC0415
+
+    scope = Scope(first, entity, None if checkpoint is None else _parsed(checkpoint, ledger))
+    checkpoints = target.service.checkpoints(ledger)
+    try:
+        with written(out, force=force) as file:
+            signed = await signed_checkpoint(checkpoints)
+            if first > signed.checkpoint.size + 1:
+                raise click.BadParameter(
+                    f"the log ends at position {signed.checkpoint.size}", param_hint="--from"
+                )
+            with progress(f"exporting {ledger}", signed.checkpoint.size) as advance:
+                events = await write_export(checkpoints.ledger, signed, scope, file, advance)
+    except (EvidenceFault, LedgerForked) as error:
+        return finding(ledger, error)
+    return {
+        "ok": True,
+        "file": str(out),
+        "ledger": ledger,
+        "from": first,
+        "events": events,
+        "size": signed.checkpoint.size,
+        "origin": signed.checkpoint.origin,
+    }
+
+
+def _parsed(note: str, ledger: str) -> "Checkpoint":
+    """Read an older checkpoint. Whose it is the verifier will ask: here it has to fit the log."""
+    from service.audit.checkpoint import Checkpoint  # noqa: PLC0415 - seldom needed
+    from service.audit.note import NoteInvalid  # noqa: PLC0415 - as above
+
+    try:
+        checkpoint = Checkpoint.parse(note.rpartition("\n\n")[0] + "\n")
+    except NoteInvalid as error:
+        raise invalid("checkpoint", str(error)) from error
+    if checkpoint.ledger != ledger:
+        raise invalid("checkpoint", f"it is of {checkpoint.origin}; expected one of {ledger}")
+    return checkpoint

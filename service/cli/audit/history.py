@@ -1,0 +1,90 @@
+"""`claim-ledger audit history` and `claim-ledger audit trace`."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from service.cli.output import Blocks
+from service.cli.target import Target, team_command
+from service.clock import timestamp
+from service.errors import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from projections.activity.reader import Entry
+
+LEDGERS: Final = ("accounts", "live", "test")
+LIMIT: Final = 1000
+LIMIT_MAX: Final = 100_000
+SECRET: Final = ("secret_hash", "token_hash")
+"""Fields that are hashes of credentials: whoever reads a timeline has no use for them."""
+
+_limit = click.option(
+    "--limit",
+    type=click.IntRange(1, LIMIT_MAX),
+    default=LIMIT,
+    show_default=True,
+    help="How many events at most: the newest.",
+)
+
+
+@click.command()
+@click.argument("subject_id", metavar="ID")
+@click.option("--ledger", type=click.Choice(LEDGERS), help="Look in one ledger only.")
+@_limit
+@team_command
+async def history(
+    target: Target, subject_id: str, ledger: str | None, limit: int
+) -> dict[str, Any]:
+    """Tell what happened to a claim, entity, link, onboarding, partner, key or document.
+
+    Personal fields are named, not shown: `sealed`, or `erased` once their key is destroyed; `key
+    missing` where it is gone and no erasure says so (`keys-at-rest verify` lists those). An
+    event without a position has committed and is not numbered yet. Hashes of secrets are left out.
+    """
+    return await _timeline(target, subject_id, [ledger] if ledger else LEDGERS, limit)
+
+
+@click.command()
+@click.argument("request_id")
+@_limit
+@team_command
+async def trace(target: Target, request_id: str, limit: int) -> dict[str, Any]:
+    """Tell what one request caused, over all ledgers, in order; as `audit history` does."""
+    return await _timeline(target, request_id, LEDGERS, limit)
+
+
+async def _timeline(
+    target: Target, subject: str, names: "list[str] | tuple[str, ...]", limit: int
+) -> dict[str, Any]:
+    from service.audit.history import history  # noqa: PLC0415 - slow to import
+
+    ledgers = [ledger for ledger in target.service.ledgers if ledger.name in names]
+    found = await history(ledgers, subject, limit)
+    if not found.entries:
+        raise Refusal("not_found", f"No event of {', '.join(names)} names {subject}.")
+    return {
+        "id": subject,
+        "is_cut": found.is_cut,
+        "events": Blocks(_row(entry) for entry in found.entries),
+    }
+
+
+def _row(entry: "Entry") -> dict[str, Any]:
+    """Answer one event; what is damaged says so instead of what it held."""
+    meta = entry.meta
+    return {
+        "ledger": entry.ledger,
+        "position": entry.position,
+        "at": timestamp(meta.at) if meta else None,
+        "topic": entry.topic,
+        "actor": meta.actor if meta else None,
+        "request_id": meta.request_id if meta else None,
+        "personal": entry.personal,
+        "data": _shown(entry.data) if meta else "unreadable: the stored event is damaged",
+    }
+
+
+def _shown(data: "Mapping[str, Any] | None") -> dict[str, Any]:
+    return {name: value for name, value in (data or {}).items() if name not in SECRET}

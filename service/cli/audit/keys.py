@@ -1,0 +1,45 @@
+"""`claim-ledger audit keygen` and `public-key`: the keys that checkpoints are signed with."""
+
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import click
+
+from service.cli.output import show
+from service.cli.target import Target, team_command
+from service.settings import given
+
+_SUFFIX: Final = "/claim-ledger"
+
+
+@click.command()
+@click.option("--name", help="The key's name; default: the host of CLAIM_LEDGER_PUBLIC_URL/…")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def keygen(name: str | None, *, as_json: bool) -> None:
+    """Draw a key for checkpoints: the private one for the settings, the public one for auditors."""
+    from service.audit.note import NoteKey  # noqa: PLC0415 - slow to import
+    from service.audit.publication import parts_of  # noqa: PLC0415 - as above
+
+    name = name or _default_name()
+    try:
+        key = NoteKey.generate(name)
+        parts_of(name)  # checkpoints are published under it
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--name") from error
+    show({"private_key": key.private_text, "public_key": key.public_text}, as_json=as_json)
+
+
+@click.command(name="public-key")
+@team_command
+async def public_key(target: Target) -> dict[str, Any]:
+    """Print the public keys of the ring, newest first; the first one signs."""
+    ring = target.service.settings.checkpoint_keys or ()
+    return {"keys": [{"name": key.name, "public_key": key.public_text} for key in ring]}
+
+
+def _default_name() -> str:
+    url = given("PUBLIC_URL").get("CLAIM_LEDGER_PUBLIC_URL", "")
+    host = urlsplit(url).hostname
+    if not host:
+        raise click.UsageError("--name: expected one such as example.com/claim-ledger")
+    return host + _SUFFIX

@@ -1,0 +1,91 @@
+"""`claim-ledger audit lineage`: the way on after a restore or a failover that lost events."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from service.cli.audit.faults import LEDGERS, key_needed, ledger_option
+from service.cli.target import Target, team_command
+
+if TYPE_CHECKING:
+    from service.audit.checkpoints import Made
+
+
+@click.command()
+@click.option("--reason", required=True, help="What happened, in the team's own words; recorded.")
+@click.option("--force", is_flag=True, help="Begin a lineage although nothing is lost.")
+@ledger_option
+@team_command
+async def lineage(
+    target: Target, reason: str, ledger: str | None, *, force: bool
+) -> dict[str, Any]:
+    """Go on after a restore that lost events: a new origin, linked to the last checkpoint."""
+    if not reason.strip():
+        raise click.BadParameter("expected what happened", param_hint="--reason")
+    ledgers = [ledger] if ledger else await _forked(target, force=force)
+    if not ledgers:
+        raise click.ClickException("nothing is lost in any ledger; --force begins lineages anyway")
+    rows = [await _row(target, one, reason, force=force) for one in ledgers]
+    settled = await target.service.sent_mail.settle() if "live" in ledgers else 0
+    return {"lineages": rows, "mails_settled": settled}
+
+
+async def _forked(target: Target, *, force: bool) -> list[str]:
+    from service.audit.parting import find_parting  # noqa: PLC0415 - slow to import
+
+    if force:
+        return list(LEDGERS)
+    found: list[str] = []
+    for one in LEDGERS:
+        with _refusals(one):
+            parting = await find_parting(target.service.checkpoints(one))
+        if parting is not None and parting.is_forked:
+            found.append(one)
+    return found
+
+
+async def _row(target: Target, ledger: str, reason: str, *, force: bool) -> dict[str, Any]:
+    from service.audit.parting import go_on  # noqa: PLC0415 - slow to import
+
+    with _refusals(ledger), key_needed():
+        made = await go_on(target.service.checkpoints(ledger), reason, target.cause, force=force)
+    return await _told(target, ledger, made)
+
+
+@contextmanager
+def _refusals(ledger: str) -> Generator[None]:
+    from service.audit.log_tree import LedgerForked  # noqa: PLC0415 - slow to import
+    from service.audit.parting import LineageRefused  # noqa: PLC0415 - as above
+
+    try:
+        yield
+    except LineageRefused as error:
+        raise click.ClickException(f"{ledger}: {error}") from error
+    except LedgerForked as error:
+        raise click.ClickException(
+            f"{ledger}: {error}; a new lineage cannot mend that: `audit verify` says where"
+        ) from error
+
+
+async def _told(target: Target, ledger: str, made: "Made") -> dict[str, Any]:
+    from service.audit.lineage import lineages  # noqa: PLC0415 - slow to import
+
+    begun = (await lineages(target.service.checkpoints(ledger).ledger))[-1]
+    previous = (begun.previous or "").split("\n")
+    return {
+        "ledger": ledger,
+        "origin": made.checkpoint.origin,
+        "size": made.checkpoint.size,
+        "shared_size": begun.shared_size,
+        "previous_origin": previous[0],
+        "previous_size": int(previous[1]),
+        "set_aside": await _set_aside(target, ledger, previous[0], begun.shared_size or 0),
+    }
+
+
+async def _set_aside(target: Target, ledger: str, origin: str, shared_size: int) -> list[int]:
+    """Answer the sizes of the published checkpoints that hold of this log no more."""
+    published = target.service.checkpoints(ledger).published
+    return [] if published is None else await published.sizes(origin, behind=shared_size)

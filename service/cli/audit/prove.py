@@ -1,0 +1,110 @@
+"""`claim-ledger audit prove` and `check`: receipts of claims."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from service.audit.note import NoteKey
+from service.cli.audit.evidence_file import (
+    finding,
+    force_option,
+    out_option,
+    refuse_kind,
+    signed_checkpoint,
+    written,
+)
+from service.cli.audit.verify import PublicKey
+from service.cli.output import show
+from service.cli.progress import progress
+from service.cli.target import Findings, Target, team_command
+from service.errors import Refusal
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from service.bootstrap import Service
+
+
+@click.command()
+@click.argument("claim_id")
+@out_option
+@force_option
+@team_command
+async def prove(target: Target, claim_id: str, out: Path, *, force: bool) -> dict[str, Any]:
+    """Write a claim's receipt: its events, each with the proof that it is in the signed log."""
+    # Slow to import.
+    from service.audit.checkpoints import LedgerForked  # noqa: PLC0415
+    from service.audit.evidence import EvidenceFault, encode  # noqa: PLC0415
+    from service.audit.receipt import make_receipt, numbered_stream  # noqa: PLC0415
+
+    ledger, stream = await _found(target.service, claim_id)
+    checkpoints = target.service.checkpoints(ledger)
+    try:
+        with written(out, force=force) as file:
+            rows = await numbered_stream(checkpoints.ledger, stream)
+            signed = await signed_checkpoint(checkpoints, covers=rows[-1]["position"])
+            with progress("proving", signed.checkpoint.size) as advance:
+                receipt = await make_receipt(checkpoints.ledger, claim_id, rows, signed, advance)
+            file.write(encode(receipt))
+    except (EvidenceFault, LedgerForked) as error:
+        return finding(ledger, error)
+    return {
+        "ok": True,
+        "file": str(out),
+        "claim_id": claim_id,
+        "ledger": ledger,
+        "events": len(receipt.events),
+        "size": signed.checkpoint.size,
+        "origin": signed.checkpoint.origin,
+    }
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--public-key",
+    type=PublicKey(),
+    required=True,
+    multiple=True,
+    help="The key that signed; can be given more than once.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def check(file: Path, public_key: tuple[NoteKey, ...], *, as_json: bool) -> None:
+    """Verify a receipt without any installation; ends with 1 if it does not hold."""
+    refuse_kind(file, "export", "use `claim-ledger audit verify --export`")
+    answer = _checked(file, public_key)
+    show(answer, as_json=as_json)
+    if isinstance(answer, Findings):
+        sys.exit(1)
+
+
+def _checked(file: Path, keys: tuple[NoteKey, ...]) -> dict[str, Any]:
+    from service.audit.evidence import EvidenceFault  # noqa: PLC0415 - slow to import
+    from service.audit.receipt_check import check_receipt  # noqa: PLC0415 - as above
+
+    try:
+        proved = check_receipt(file, keys)
+    except EvidenceFault as fault:
+        return Findings({"ok": False, "position": fault.position, "fault": str(fault)})
+    except OSError as error:
+        raise click.ClickException(f"{file}: {error.strerror or error}") from error
+    return {
+        "ok": True,
+        "claim_id": proved.claim_id,
+        "entity_id": proved.entity_id,
+        "partner_id": proved.partner_id,
+        "origin": proved.checkpoint.origin,
+        "size": proved.checkpoint.size,
+        "events": proved.events,
+    }
+
+
+async def _found(service: "Service", claim_id: str) -> "tuple[str, UUID]":
+    """Answer a claim's ledger and stream; refuses with `claim_not_found`."""
+    for name, mode in service.modes.items():
+        row = await mode.claim_list.by_id(claim_id)
+        if row is not None:
+            return name, row["stream_id"]
+    raise Refusal("claim_not_found")

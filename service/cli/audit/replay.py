@@ -1,0 +1,166 @@
+"""`claim-ledger audit replay`: the state as of any moment, from events alone."""
+
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import click
+
+from service.cli.progress import progress
+from service.cli.spool import Spool
+from service.cli.target import Findings, Target, team_command
+from service.clock import timestamp
+from service.errors import Refusal
+
+if TYPE_CHECKING:
+    from service.audit.replay import State, Wanted
+    from service.ledger.ledger import Ledger
+
+LEDGERS: Final = ("live", "test", "accounts")
+
+_ACCOUNTS: Final = {"partners": "partners", "api_keys": "api_keys"}
+_PARTNER_LEDGER: Final = {
+    "claims": "claim_list",
+    "entities": "entities",
+    "connections": "connections",
+    "onboardings": "onboardings",
+    "connect_links": "connect_links",
+    "documents": "claim_documents",
+    "erased": "erasures",
+}
+"""What an answer has, and the table that it is read from."""
+
+
+class Instant(click.ParamType[datetime, str]):
+    """A moment in RFC 3339, its offset included: without one it would be guessed."""
+
+    name = "timestamp"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime:
+        """Answer the moment in UTC; fails on what is none."""
+        import msgspec  # noqa: PLC0415 - slow to import
+
+        try:
+            return msgspec.convert(value, Annotated[datetime, msgspec.Meta(tz=True)]).astimezone(
+                UTC
+            )
+        except (msgspec.ValidationError, OverflowError):
+            self.fail(f"{value!r}: expected RFC 3339 such as 2026-03-01T10:15:30Z", param, ctx)
+
+
+@click.command()
+@click.option(
+    "--at",
+    type=Instant(),
+    help="As of the last event that says it happened by then, such as `2026-03-01T10:15:30Z`.",
+)
+@click.option("--position", type=click.IntRange(0), help="As of a position of the log.")
+@click.option("--claim", "claim_id", help="Only this claim and what belongs to it.")
+@click.option("--entity", "entity_id", help="Only this entity and what belongs to it.")
+@click.option("--partner", "partner_id", help="Only what this partner has to do with.")
+@click.option("--ledger", "name", type=click.Choice(LEDGERS), default="live", show_default=True)
+@click.option(
+    "--independent",
+    is_flag=True,
+    help="Fold the claims by other software too, and compare; needs a direct connection.",
+)
+@team_command
+async def replay(
+    target: Target,
+    at: datetime | None,
+    position: int | None,
+    name: str,
+    *,
+    independent: bool,
+    **wanted: str | None,
+) -> dict[str, Any]:
+    """Answer the state as of any moment, from numbered events alone, and nothing erased since."""
+    # Positions decide what had happened. A time only chooses the position: clocks may disagree.
+    from service.audit.replay import Wanted, moment_of, replayed  # noqa: PLC0415 - slow to import
+
+    only = Wanted(**wanted)
+    _check_usage(at, position, name, only, independent=independent)
+    ledger = next(one for one in target.service.ledgers if one.name == name)
+    moment = await moment_of(ledger, at=at, position=position)
+    answer: dict[str, Any] = {"ledger": name} | _plain(moment._asdict())
+    with ExitStack() as bar:
+        advance = bar.enter_context(progress(f"replaying {name}", moment.position))
+        async with replayed(ledger, moment.position, advance) as state:
+            bar.close()
+            tables = await _tables(state, name, only)
+            await _refuse_unknown(target, tables, only)
+            answer["counts"] = {of: len(spool) for of, spool in tables.items()}
+            if not independent:
+                return answer | tables
+            return await _compared(ledger, state, only, answer, tables)
+
+
+def _check_usage(
+    at: datetime | None, position: int | None, name: str, only: "Wanted", *, independent: bool
+) -> None:
+    if at is not None and position is not None:
+        raise click.UsageError("--at and --position exclude each other")
+    given = [of for of, value in only._asdict().items() if value is not None]
+    if len(given) > 1:
+        raise click.UsageError("--claim, --entity and --partner exclude each other")
+    if name == "accounts" and (independent or (given and given != ["partner_id"])):
+        raise click.UsageError("the ledger of accounts has partners, and no claims or entities")
+
+
+async def _tables(state: "State", name: str, only: "Wanted") -> dict[str, Spool]:
+    spools: dict[str, Spool] = {}
+    for of, table in (_ACCOUNTS if name == "accounts" else _PARTNER_LEDGER).items():
+        spools[of] = Spool()
+        async for row in state.rows(table, only):
+            spools[of].add(_plain(row))
+    return spools
+
+
+async def _refuse_unknown(target: Target, tables: dict[str, Spool], only: "Wanted") -> None:
+    """Refuse an id that the events do not know; partners are known by those of accounts."""
+    from service.partners.events import partner_stream  # noqa: PLC0415 - slow to import
+
+    if only.claim_id is not None and not tables["claims"]:
+        raise Refusal("claim_not_found")
+    if only.entity_id is not None and not tables["entities"]:
+        raise Refusal("entity_not_found")
+    if only.partner_id is not None:
+        async with target.service.accounts.transaction() as transaction:
+            if not await transaction.exists(partner_stream(only.partner_id)):
+                raise Refusal("partner_not_found")
+
+
+async def _compared(
+    ledger: "Ledger",
+    state: "State",
+    only: "Wanted",
+    answer: dict[str, Any],
+    tables: dict[str, Spool],
+) -> dict[str, Any]:
+    """Answer what both have, and where they differ: the end is 1 then."""
+    from service.audit.independent_check import (  # noqa: PLC0415 - slow to import
+        compare,
+        independent_claims,
+    )
+
+    position: int = answer["position"]
+    with progress("replaying independently", position) as advance:
+        theirs = await independent_claims(ledger.database, position, only, advance)
+    found = await compare(state.rows("claim_list", only), theirs)
+    differing = [
+        {name: _plain(value) if isinstance(value, dict) else value for name, value in one.items()}
+        for one in found.first
+    ]
+    answer |= {"agrees": not found.differences, "independent_count": len(theirs)}
+    answer |= tables | {"differences": found.differences, "differing": differing}
+    return Findings(answer) if found.differences else answer
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    """Answer a row as JSON has it."""
+    return {
+        name: timestamp(value) if isinstance(value, datetime) else value
+        for name, value in row.items()
+    }

@@ -1,0 +1,124 @@
+"""What `claim-ledger privacy erase` asks, looks up and answers."""
+
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from service.cli.progress import progress
+from service.cli.target import Target
+from service.clock import timestamp
+from service.errors import Refusal, invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from service.ledger.database import Row
+    from service.ledger.events import Cause
+    from service.privacy.erase import Done
+    from service.privacy.erasure_list import ErasureList
+    from service.privacy.erasures import Subject
+    from service.privacy.reapply import Parts
+
+REASON_CHARACTERS_MAX: Final = 500
+
+
+def check(claim_id: str | None, entity_id: str | None, reason: str, *, with_claims: bool) -> None:
+    """Refuse what cannot be meant, before anything is looked up."""
+    if (claim_id is None) == (entity_id is None):
+        raise click.UsageError("Give either --claim or --entity.")
+    if with_claims and entity_id is None:
+        raise click.UsageError("--with-claims goes with --entity.")
+    if not 0 < len(reason.strip()) <= REASON_CHARACTERS_MAX:
+        raise invalid("reason", f"expected 1 to {REASON_CHARACTERS_MAX} characters")
+    if "@" in reason:
+        raise invalid("reason", "no e-mail address: the reason stays in the log for ever")
+
+
+def erasure_list(target: Target) -> "ErasureList":
+    """Answer the list outside the database; a fault of the settings where there is none."""
+    from service.privacy.erasure_list import ErasureList  # noqa: PLC0415 - slow to import
+
+    if target.service.publication is None:
+        raise click.ClickException(
+            "an erasure is noted outside the database too, or a restored backup would undo it: "
+            "set CLAIM_LEDGER_PUBLISH_TO"
+        )
+    return ErasureList(target.service.publication)
+
+
+async def find_subject(
+    target: Target, listed: "ErasureList", claim_id: str | None, entity_id: str | None
+) -> "tuple[str, Parts, Subject]":
+    """Look for a subject in both modes; refuses with `claim_not_found` or `entity_not_found`."""
+    for mode, parts in target.service.privacy(listed).items():
+        if claim_id is not None:
+            subject = await parts.erasures.claim(claim_id)
+        else:
+            subject = await parts.erasures.entity(entity_id or "")
+        if subject is not None:
+            return mode, parts, subject
+    raise Refusal("entity_not_found" if claim_id is None else "claim_not_found")
+
+
+def confirm(subject: "Subject", mode: str, *, with_claims: bool, yes: bool) -> None:
+    """Ask a person; a program has to say --yes."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError("It cannot be undone: give --yes where nobody can be asked.")
+    more = " and all its claims" if with_claims else ""
+    question = f"Erase the personal data of {subject.subject_id} ({mode}){more} for ever?"
+    click.confirm(question, abort=True, err=True)
+
+
+async def erase_subject(
+    parts: "Parts", subject: "Subject", reason: str, cause: "Cause", *, with_claims: bool
+) -> "Done":
+    """Erase a subject with its documents, showing a person how far its claims are."""
+    from service.privacy.erase import erase_claim, erase_entity  # noqa: PLC0415 - slow to import
+    from service.storage.port import StorageUnavailable  # noqa: PLC0415 - as above
+
+    with ExitStack() as shown:
+
+        def each_claim(claims: "list[Row]") -> "Callable[[int], object]":
+            return shown.enter_context(progress("erasing claims", len(claims)))
+
+        try:
+            if subject.kind == "claim":
+                return await erase_claim(parts, subject, reason, cause)
+            told = each_claim if with_claims else None
+            return await erase_entity(parts, subject, reason, cause, told)
+        except StorageUnavailable as error:
+            raise Refusal(
+                "service_unavailable",
+                f"Keys are destroyed, and documents remain: the document store is unavailable "
+                f"({error}). Run the same command again when it is back.",
+            ) from error
+
+
+def answer_of(mode: str, subject: "Subject", done: "Done", *, with_claims: bool) -> dict[str, Any]:
+    """Answer what was erased, by this call or before it."""
+    erased = done.erased
+    answer: dict[str, Any] = {
+        f"{subject.kind}_id": subject.subject_id,
+        "mode": mode,
+        "already_erased": not erased.is_new,
+        "erased_at": timestamp(erased.at),
+        "reason": erased.reason,
+        "keys_destroyed": erased.keys,
+        "mail_stopped": erased.mail,
+        "objects": done.objects.objects,
+        "objects_left": done.objects.left,
+    }
+    if subject.kind == "entity":
+        answer["claims"] = [
+            {
+                "claim_id": row["claim_id"],
+                "stage": row["stage"],
+                "erased": row["erased"] or with_claims,
+            }
+            for row in done.claims
+        ]
+    return answer

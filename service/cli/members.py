@@ -1,0 +1,62 @@
+"""`claim-ledger members`: who may use the developer console of a partner."""
+
+from typing import Any
+
+import click
+
+from service.cli.target import Target, team_command
+from service.clock import timestamp
+from service.errors import Refusal
+
+
+@click.group()
+def members() -> None:
+    """People of partners, who may use the developer console: add, list, remove."""
+
+
+@members.command(name="add")
+@click.argument("partner_id")
+@click.option("--email", required=True, help="The address that they sign in with.")
+@team_command
+async def add_member(target: Target, partner_id: str, email: str) -> dict[str, Any]:
+    """Add a person to a partner's team; nothing is sent to them."""
+    from service.partners.wire import NewMember  # noqa: PLC0415 - slow to import
+    from service.web.decoding import check  # noqa: PLC0415 - as above
+
+    check(NewMember, email=email)
+    await target.service.partners.add_member(partner_id, email, target.cause)
+    return await _members(target, partner_id)
+
+
+@members.command(name="list")
+@click.argument("partner_id")
+@team_command
+async def list_members(target: Target, partner_id: str) -> dict[str, Any]:
+    """List a partner's team."""
+    return await _members(target, partner_id)
+
+
+@members.command(name="remove")
+@click.argument("partner_id")
+@click.argument("member_id")
+@team_command
+async def remove_member(target: Target, partner_id: str, member_id: str) -> dict[str, Any]:
+    """Remove a person from a partner's team; its last one stays."""
+    await target.service.partners.remove_member(partner_id, member_id, target.cause)
+    return await _members(target, partner_id)
+
+
+async def _members(target: Target, partner_id: str) -> dict[str, Any]:
+    partner = await target.service.partners.look(partner_id)
+    if not partner.status:
+        raise Refusal("partner_not_found")
+    listed = [
+        {
+            "member_id": row["member_id"],
+            "email": partner.members[row["member_id"]].email,
+            "added_at": timestamp(row["added_at"]),
+        }
+        for row in await target.service.partner_list.members(partner_id)
+        if row["member_id"] in partner.members
+    ]
+    return {"partner_id": partner_id, "members": listed}

@@ -1,0 +1,79 @@
+"""`claim-ledger projections retry`."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from service.cli.target import Findings, Target, team_command
+from service.clock import timestamp
+from service.errors import Refusal
+
+if TYPE_CHECKING:
+    from projections.catch_up import CatchUpProjection
+    from projections.parking import Parked
+    from service.bootstrap import Service
+    from service.ledger.ledger import Ledger
+
+LEDGERS: Final = ("accounts", "live", "test")
+
+
+@click.command()
+@click.argument("name")
+@click.option("--ledger", type=click.Choice(LEDGERS), help="In one ledger only.")
+@click.option(
+    "--position", type=click.IntRange(1), help="Only the stream of the event parked there."
+)
+@team_command
+async def retry(
+    target: Target, name: str, ledger: str | None, position: int | None
+) -> dict[str, Any]:
+    """Take parked streams of a catch-up read model up again; ends with 1 if any remains parked."""
+    from projections.parking import RetryRefused, parked  # noqa: PLC0415 - slow to import
+
+    chosen = _chosen(target.service, name, ledger)
+    applied, left = 0, []
+    before = [
+        one
+        for where, _ in chosen
+        for one in await parked(where.database)
+        if one.read_model == name and position in {None, one.position}
+    ]
+    if position is not None and not before:
+        raise Refusal("not_found", f"Nothing of {name} is parked at position {position}.")
+    for where, projection in chosen:
+        try:
+            applied += await projection.retry(where, position)
+        except RetryRefused as refused:
+            raise click.ClickException(f"{refused}: try again later") from refused
+        left += [
+            _row(where.name, one) for one in await parked(where.database) if one.read_model == name
+        ]
+    answer = {"applied": applied, "parked": left}
+    return Findings(answer) if left else answer
+
+
+def _chosen(
+    service: "Service", name: str, ledger: str | None
+) -> "list[tuple[Ledger, CatchUpProjection]]":
+    chosen = [
+        (one, projection)
+        for one in service.ledgers
+        for projection in service.catch_up[one.name]
+        if projection.name == name and ledger in {None, one.name}
+    ]
+    if not chosen:
+        known = {projection.name for every in service.catch_up.values() for projection in every}
+        found = ", ".join(sorted(known))
+        raise click.UsageError(f"No catch-up read model {name!r}; there is {found}.")
+    return chosen
+
+
+def _row(ledger: str, one: "Parked") -> dict[str, Any]:
+    return {
+        "ledger": ledger,
+        "position": one.position,
+        "stream_id": str(one.stream_id),
+        "topic": one.topic,
+        "error": one.error,
+        "parked_at": timestamp(one.parked_at),
+    }

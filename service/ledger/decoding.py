@@ -1,0 +1,84 @@
+"""Decoding events as they are stored, with the keys of those whose boxes are to be opened."""
+
+from collections.abc import Awaitable, Callable, Container, Iterable
+from typing import NamedTuple
+from uuid import UUID
+
+from service.ledger.codec import Codec, State, clear_form, stored_form
+from service.ledger.events import Recorded, Unreadable
+from service.ledger.sealing import BoxSpoilt, DataKey
+
+StoredRow = tuple[int, int, UUID, int, str, bytes]
+"""An event as it is stored: (position, append_id, stream, version, topic, state)."""
+
+Keys = Callable[[set[UUID]], Awaitable[dict[UUID, DataKey]]]
+
+
+class Unread(NamedTuple):
+    """An event that could not be read, and why, without a word of what is in it."""
+
+    position: int
+    append_id: int
+    stream_id: UUID
+    version: int
+    fault: str
+
+
+async def decode(
+    codec: Codec,
+    keys_of: Keys,
+    rows: Iterable[StoredRow],
+    *,
+    personal: bool | Container[str],
+    unread: list[Unread] | None,
+) -> list[Recorded]:
+    """Decode rows; `personal`: whether boxes are opened, or the topics whose boxes are.
+
+    Into `unread` goes what cannot be read, instead of being raised.
+
+    Raises:
+        Unreadable: with the event's place.
+        KeyUnknown: a key does not unwrap, or (BoxSpoilt) does not open the box.
+
+    """
+    forms = list(_forms(codec, rows, personal, unread))
+    keys = await keys_of({form.sealed.key for _, form in forms if form.sealed is not None})
+    recorded: list[Recorded] = []
+    for row, form in forms:
+        position, append_id, stream, version, topic, _ = row
+        key = keys.get(form.sealed.key) if form.sealed is not None else None
+        try:
+            event, meta = codec.decode_stored(stream, version, topic, form, key)
+        except (Unreadable, BoxSpoilt) as error:
+            _note(codec, row, error, unread)
+        else:
+            recorded.append(Recorded(append_id, stream, version, event, meta, position))
+    return recorded
+
+
+def _forms(
+    codec: Codec,
+    rows: Iterable[StoredRow],
+    personal: bool | Container[str],
+    unread: list[Unread] | None,
+) -> Iterable[tuple[StoredRow, State]]:
+    for row in rows:
+        is_opened = personal if isinstance(personal, bool) else row[4] in personal
+        try:
+            yield row, stored_form(row[5]) if is_opened else clear_form(row[5])
+        except Unreadable as error:
+            _note(codec, row, error, unread)
+
+
+def _note(
+    codec: Codec, row: StoredRow, error: Unreadable | BoxSpoilt, unread: list[Unread] | None
+) -> None:
+    position, append_id, stream, version, *_ = row
+    if unread is not None:
+        fault = error.fault if isinstance(error, Unreadable) else str(error)
+        told = f"{type(error).__name__}: {fault}"
+        unread.append(Unread(position, append_id, stream, version, told))
+    elif isinstance(error, Unreadable):
+        raise error.at(codec.ledger, stream, version, position) from error
+    else:
+        raise error

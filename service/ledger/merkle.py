@@ -1,0 +1,221 @@
+"""The Merkle tree of RFC 6962 (section 2.1) over the log: heads, growth and proofs.
+
+A leaf is the hash of a record of every column of an event, `leaf_record` (docs/ledger-format.md).
+Sizes count leaves, and an index is a position less one. A proof is a list of 32-byte hashes, from
+the leaf towards the root, as RFC 9162 (sections 2.1.3 and 2.1.4) has it.
+"""
+
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from typing import Final, Self
+from uuid import UUID
+
+HASH_BYTES: Final = 32
+EMPTY_ROOT: Final = sha256().digest()
+
+
+def leaf_record(
+    position: int,
+    append_id: int,
+    originator_id: UUID,
+    originator_version: int,
+    topic: str,
+    state: bytes,
+) -> bytes:
+    """Answer the canonical record of an event, its state by its hash.
+
+    The function `leaf_hash` of each ledger's schema makes the same in SQL.
+    """
+    return (
+        f"claim-ledger event v1\n{position}\n{append_id}\n{originator_id}\n{originator_version}\n"
+        f"{topic}\n{sha256(state).hexdigest()}\n"
+    ).encode()
+
+
+def leaf_hash(record: bytes) -> bytes:
+    """Answer the hash of a leaf."""
+    return sha256(b"\x00" + record).digest()
+
+
+def node_hash(left: bytes, right: bytes) -> bytes:
+    """Answer the hash of an inner node."""
+    return sha256(b"\x01" + left + right).digest()
+
+
+class CompactRange:
+    """A tree's right edge: a hash for each complete subtree, largest first. It can only grow."""
+
+    def __init__(self, size: int = 0, hashes: Sequence[bytes] = ()) -> None:
+        """Take the leaves so far, and as many hashes as `size` has bits set; raises ValueError."""
+        if size < 0 or size.bit_count() != len(hashes):
+            raise ValueError(f"{len(hashes)} hashes do not make a tree of size {size}")
+        self.size = size
+        self._hashes = list(hashes)
+
+    @classmethod
+    def from_bytes(cls, size: int, joined: bytes) -> Self:
+        """Take the hashes as `to_bytes` joined them; raises ValueError."""
+        if len(joined) % HASH_BYTES:
+            raise ValueError(f"{len(joined)} bytes are not whole hashes")
+        starts = range(0, len(joined), HASH_BYTES)
+        return cls(size, [joined[start : start + HASH_BYTES] for start in starts])
+
+    def to_bytes(self) -> bytes:
+        """Answer the hashes, joined."""
+        return b"".join(self._hashes)
+
+    def append(self, leaf: bytes) -> None:
+        """Grow by the hash of a leaf."""
+        size, hashes = self.size, self._hashes
+        while size & 1:
+            leaf = sha256(b"\x01" + hashes.pop() + leaf).digest()
+            size >>= 1
+        hashes.append(leaf)
+        self.size += 1
+
+    def extend(self, leaves: Iterable[bytes]) -> None:
+        """Grow by the hashes of leaves, in their order."""
+        for leaf in leaves:
+            self.append(leaf)
+
+    def root(self) -> bytes:
+        """Answer the root hash."""
+        if not self._hashes:
+            return EMPTY_ROOT
+        root = self._hashes[-1]
+        for left in reversed(self._hashes[:-1]):
+            root = node_hash(left, root)
+        return root
+
+
+class MerkleTree:
+    """A whole tree in memory (64 bytes a leaf), from which proofs are cut."""
+
+    def __init__(self, leaves: Iterable[bytes]) -> None:
+        """Take the hashes of the leaves, in their order."""
+        self._levels = [list(leaves)]
+        while len(below := self._levels[-1]) > 1:
+            pairs = zip(below[::2], below[1::2], strict=False)
+            self._levels.append([node_hash(left, right) for left, right in pairs])
+
+    @property
+    def size(self) -> int:
+        """How many leaves there are."""
+        return len(self._levels[0])
+
+    def root(self, size: int | None = None) -> bytes:
+        """Answer the root of the first `size` leaves; None: of all."""
+        size = self.size if size is None else size
+        return self._subtree(0, size) if size else EMPTY_ROOT
+
+    def inclusion_proof(self, index: int, size: int) -> list[bytes]:
+        """Answer the proof that the leaf at `index` is one of the first `size`; raises IndexError.
+
+        RFC 9162, 2.1.3.1.
+        """
+        if not 0 <= index < size <= self.size:
+            raise IndexError(f"no leaf {index} in a tree of {size}, of {self.size}")
+        proof: list[bytes] = []
+        start, end = 0, size
+        while end - start > 1:
+            middle = start + _split(end - start)
+            if index < middle:
+                proof.append(self._subtree(middle, end))
+                end = middle
+            else:
+                proof.append(self._subtree(start, middle))
+                start = middle
+        return proof[::-1]
+
+    def consistency_proof(self, old_size: int, size: int) -> list[bytes]:
+        """Answer the proof that the first `size` leaves begin with the first `old_size`.
+
+        Raises IndexError. It is empty where either tree is, or both are one (RFC 9162, 2.1.4.1).
+        """
+        if not 0 <= old_size <= size <= self.size:
+            raise IndexError(f"no trees of {old_size} and {size} in one of {self.size}")
+        proof: list[bytes] = []
+        start, end, is_whole = 0, size, True
+        if old_size in {0, size}:
+            return proof
+        while old_size != end:
+            middle = start + _split(end - start)
+            if old_size <= middle:
+                proof.append(self._subtree(middle, end))
+                end = middle
+            else:
+                proof.append(self._subtree(start, middle))
+                start, is_whole = middle, False
+        if not is_whole:
+            proof.append(self._subtree(start, end))
+        return proof[::-1]
+
+    def _subtree(self, start: int, end: int) -> bytes:
+        """Answer the hash over the leaves `start` to `end`; splits keep `start` aligned."""
+        length = end - start
+        if length & (length - 1) == 0:
+            level = length.bit_length() - 1
+            return self._levels[level][start >> level]
+        middle = start + _split(length)
+        return node_hash(self._subtree(start, middle), self._subtree(middle, end))
+
+
+def root_by_inclusion(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) -> bytes:
+    """Answer the root that an inclusion proof leads to; raises ValueError if it cannot be one.
+
+    RFC 9162, 2.1.3.2. Compare the answer with the checkpoint's root.
+    """
+    if not 0 <= index < size:
+        raise ValueError(f"no leaf {index} in a tree of {size}")
+    node, last, root = index, size - 1, leaf
+    for sibling in proof:
+        if last == 0:
+            raise ValueError("the proof is too long")
+        if node & 1 or node == last:
+            root = node_hash(sibling, root)
+            while not node & 1 and node:
+                node, last = node >> 1, last >> 1
+        else:
+            root = node_hash(root, sibling)
+        node, last = node >> 1, last >> 1
+    if last:
+        raise ValueError("the proof is too short")
+    return root
+
+
+def is_consistent(
+    old_size: int, old_root: bytes, size: int, root: bytes, proof: Sequence[bytes]
+) -> bool:
+    """Tell whether a proof shows that the tree `root` begins with the tree `old_root`.
+
+    RFC 9162, 2.1.4.2.
+    """
+    if not 0 <= old_size <= size:
+        return False
+    if old_size in {0, size}:
+        expected = EMPTY_ROOT if old_size == 0 else root
+        return not proof and old_root == expected
+    node, last, path = old_size - 1, size - 1, list(proof)
+    while node & 1:
+        node, last = node >> 1, last >> 1
+    if node == 0:
+        path = [old_root, *path]
+    if not path:
+        return False
+    old = new = path[0]
+    for sibling in path[1:]:
+        if last == 0:
+            return False
+        if node & 1 or node == last:
+            old, new = node_hash(sibling, old), node_hash(sibling, new)
+            while not node & 1 and node:
+                node, last = node >> 1, last >> 1
+        else:
+            new = node_hash(new, sibling)
+        node, last = node >> 1, last >> 1
+    return last == 0 and (old, new) == (old_root, root)
+
+
+def _split(length: int) -> int:
+    """Answer the largest power of two that is smaller than `length`."""
+    return 1 << (length - 1).bit_length() - 1

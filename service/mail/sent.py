@@ -1,0 +1,70 @@
+"""Which mails have left: noted outside the database, so that a restore sends none of them twice."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from service.audit.publication import Publication, PublicationUnavailable
+from service.clock import Clock, timestamp
+from service.ledger.ledger import Ledger
+from service.ledger.sql import Sql
+
+SECONDS_MAX: Final = 3.0
+"""For a look or a note: a publication may be far slower than a mail's transaction may last."""
+
+_WAITING: Final = Sql("service.mail", "outbox_waiting")
+_SENT: Final = Sql("service.mail", "outbox_sent")
+
+
+class SentMail:
+    """Notes of sent mails, `mail/<id>` in the publication; where none is set, there are none."""
+
+    def __init__(
+        self,
+        live: Ledger,
+        publication: Publication | None,
+        clock: Clock,
+        *,
+        seconds_max: float = SECONDS_MAX,
+    ) -> None:
+        """`live` is the ledger whose outbox `settle` goes through."""
+        self._live = live
+        self._publication = publication
+        self._clock = clock
+        self._seconds_max = seconds_max
+
+    async def has(self, message_id: str) -> bool:
+        """Tell whether a mail was sent before; raises PublicationUnavailable."""
+        if self._publication is None:
+            return False
+        async with self._in_time():
+            return await self._publication.get(_name(message_id)) is not None
+
+    async def note(self, message_id: str, header: str) -> None:
+        """Note that a mail was sent, under its Message-ID; raises PublicationUnavailable."""
+        if self._publication is not None:
+            content = json.dumps({"at": timestamp(self._clock()), "message_id": header})
+            async with self._in_time():
+                await self._publication.put(_name(message_id), content.encode())
+
+    async def settle(self) -> int:
+        """Settle every waiting mail that was sent before, and answer how many there were."""
+        settled = 0
+        for row in await self._live.database.fetch(_WAITING):
+            if await self.has(row["message_id"]):
+                settled += len(await self._live.database.fetch(_SENT, row["message_id"]))
+        return settled
+
+    @asynccontextmanager
+    async def _in_time(self) -> AsyncGenerator[None, None]:
+        try:
+            async with asyncio.timeout(self._seconds_max):
+                yield
+        except TimeoutError as error:
+            raise PublicationUnavailable("it did not answer in time") from error
+
+
+def _name(message_id: str) -> str:
+    return f"mail/{message_id}"

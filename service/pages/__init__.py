@@ -1,0 +1,1 @@
+"""Pages for people, rendered here: no script is needed, nothing comes from another host."""

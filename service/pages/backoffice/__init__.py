@@ -1,0 +1,1 @@
+"""The back office: what the service's team sees and does."""

@@ -1,0 +1,83 @@
+"""What the back office looks up: by any id, by an address, and a business with all it has."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from service.ledger.database import Database, Row
+from service.ledger.sql import Sql
+
+PARTNERS_PAGE: Final = 50
+CLAIMS_PAGE: Final = 50
+
+_PARTNERS_PAGE = Sql("service.pages.backoffice", "partners_page")
+_PARTNER_COUNTS = Sql("service.pages.backoffice", "partner_counts")
+_PARTNER_NAMES = Sql("service.pages.backoffice", "partner_names")
+_ACCOUNTS_BY_ID = Sql("service.pages.backoffice", "accounts_by_id")
+_ACCOUNTS_BY_ADDRESS = Sql("service.pages.backoffice", "accounts_by_address")
+_LEDGER_BY_ID = Sql("service.pages.backoffice", "ledger_by_id")
+_LEDGER_BY_ADDRESS = Sql("service.pages.backoffice", "ledger_by_address")
+_ENTITY = Sql("service.pages.backoffice", "entity")
+_ENTITY_ONBOARDINGS = Sql("service.pages.backoffice", "entity_onboardings")
+_ENTITY_CLAIMS = Sql("service.pages.backoffice", "entity_claims")
+
+
+class AccountsLookUp:
+    """Looks things up in the ledger of accounts."""
+
+    def __init__(self, database: Database) -> None:
+        """`database` is that of the ledger of accounts."""
+        self._database = database
+
+    async def partners(self, status: str, after: str | None) -> tuple[list[Row], str | None]:
+        """Answer a page of the partners in a state, and where the next page begins if there is."""
+        rows = await self._database.fetch(_PARTNERS_PAGE, status, after, PARTNERS_PAGE + 1)
+        shown = rows[:PARTNERS_PAGE]
+        return shown, shown[-1]["partner_id"] if len(rows) > PARTNERS_PAGE else None
+
+    async def counts(self) -> dict[str, int]:
+        """Answer how many partners are in each state that any is in."""
+        rows = await self._database.fetch(_PARTNER_COUNTS)
+        return {row["status"]: row["partners"] for row in rows}
+
+    async def names(self, partner_ids: Iterable[str]) -> Mapping[str, Row]:
+        """Answer the rows of partners (name, status) by their ids."""
+        rows = await self._database.fetch(_PARTNER_NAMES, list(partner_ids))
+        return {row["partner_id"]: row for row in rows}
+
+    async def by_id(self, an_id: str) -> list[Row]:
+        """Answer what an id is: partner, key, member or staff."""
+        return await self._database.fetch(_ACCOUNTS_BY_ID, an_id)
+
+    async def by_address(self, email: str, address_hash: str) -> list[Row]:
+        """Answer whose an e-mail address is: a partner's contact, a member's, the team's."""
+        return await self._database.fetch(_ACCOUNTS_BY_ADDRESS, email, bytes.fromhex(address_hash))
+
+
+class LedgerLookUp:
+    """Looks things up in the ledger live or test."""
+
+    def __init__(self, database: Database) -> None:
+        """`database` is that of the ledger live or test."""
+        self._database = database
+
+    async def by_id(self, an_id: str) -> list[Row]:
+        """Answer what an id is: claim, entity, onboarding, link, document or request."""
+        return await self._database.fetch(_LEDGER_BY_ID, an_id)
+
+    async def by_address(self, address_hash: str) -> list[Row]:
+        """Answer the businesses that have an e-mail address."""
+        return await self._database.fetch(_LEDGER_BY_ADDRESS, bytes.fromhex(address_hash))
+
+    async def entity(self, entity_id: str) -> Row | None:
+        """Answer one business."""
+        return await self._database.fetchrow(_ENTITY, entity_id)
+
+    async def onboardings(self, entity_id: str) -> list[Row]:
+        """Answer the onboardings that brought a business."""
+        return await self._database.fetch(_ENTITY_ONBOARDINGS, entity_id)
+
+    async def claims(self, entity_id: str, before: int | None) -> tuple[list[Row], int | None]:
+        """Answer a page of a business's claims, and where the next one begins if there is."""
+        rows = await self._database.fetch(_ENTITY_CLAIMS, entity_id, before, CLAIMS_PAGE + 1)
+        shown = rows[:CLAIMS_PAGE]
+        return shown, shown[-1]["append_id"] if len(rows) > CLAIMS_PAGE else None

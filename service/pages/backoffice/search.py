@@ -1,0 +1,96 @@
+"""`/backoffice`: one field that finds anything by its id, and people by their address."""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from litestar import Response, Router, get, post
+
+from service.ledger.database import Row
+from service.pages.backoffice.frame import Desk, staff_of
+from service.pages.shell import lead_to
+from service.pages.visit import read_form
+from service.web.body import AnyRequest
+
+QUERY_CHARACTERS_MAX: Final = 254
+OWN_PAGE: Final = {
+    "claim": "claims",
+    "entity": "entities",
+    "partner": "partners",
+}
+"""Kinds of things that have a page of their own, and where."""
+
+
+class Hit(NamedTuple):
+    """Something that was found; the ids are those of what it belongs to, where it does."""
+
+    kind: str
+    id: str
+    state: str
+    ledger: str
+    partner_id: str | None = None
+    entity_id: str | None = None
+    claim_id: str | None = None
+    name: str | None = None
+
+    @property
+    def path(self) -> str | None:
+        """Its own page."""
+        place = OWN_PAGE.get(self.kind)
+        return f"/backoffice/{place}/{self.id}" if place else None
+
+
+def search_router(desk: Desk) -> Router:
+    """Answer the router of the search.
+
+    What is sought is posted: e-mail addresses stay out of those of pages, which browsers and
+    proxies keep.
+    """
+
+    @get("/backoffice", opt={"page": "staff"})
+    async def ask(request: AnyRequest) -> Response[bytes]:
+        await staff_of(request, desk.staff)
+        return await _page(request, "", None)
+
+    @post("/backoffice", opt={"page": "staff"})
+    async def find(request: AnyRequest) -> Response[bytes]:
+        await staff_of(request, desk.staff)
+        sought = (await read_form(request)).get("sought", "")
+        if not sought or len(sought) > QUERY_CHARACTERS_MAX:
+            return await _page(request, sought[:QUERY_CHARACTERS_MAX], None, 400)
+        hits = await (_of_address(sought) if "@" in sought else _of_id(sought))
+        if len(hits) == 1 and hits[0].path and "@" not in sought:
+            return lead_to(hits[0].path)
+        return await _page(request, sought, hits)
+
+    async def _page(
+        request: AnyRequest, sought: str, hits: list[Hit] | None, status: int = 200
+    ) -> Response[bytes]:
+        counts = await desk.accounts.counts()
+        return desk.page(
+            request,
+            "/backoffice",
+            "search.html",
+            status,
+            sought=sought,
+            hits=hits,
+            pending=counts.get("pending", 0),
+        )
+
+    async def _of_id(an_id: str) -> list[Hit]:
+        hits = _hits("accounts", await desk.accounts.by_id(an_id))
+        for mode, side in desk.sides.items():
+            hits += _hits(mode, await side.look_up.by_id(an_id))
+        return hits
+
+    async def _of_address(email: str) -> list[Hit]:
+        address_hash = (await desk.secrets.get()).lookup_email(email)
+        hits = _hits("accounts", await desk.accounts.by_address(email, address_hash))
+        for mode, side in desk.sides.items():
+            hits += _hits(mode, await side.look_up.by_address(address_hash))
+        return hits
+
+    return Router("/", route_handlers=[ask, find])
+
+
+def _hits(ledger: str, rows: Iterable[Row]) -> list[Hit]:
+    return [Hit(ledger=ledger, **dict(row)) for row in rows]

@@ -1,0 +1,1 @@
+"""The developer console: what a partner's own people do and see."""

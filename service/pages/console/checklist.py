@@ -1,0 +1,138 @@
+"""`/console/{partner_id}/checklist`: what to have tried before going live, read off the traffic.
+
+Nothing is ticked by hand: the counts of calls, the keys and the partner's events tell.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any, Final, NamedTuple
+
+from litestar import Response, Router, get
+from litestar.params import FromPath
+
+from projections.partners.reader import PartnersReader
+from service.ledger.ledger import Ledger
+from service.pages.console.frame import MemberOf, console_page
+from service.partners.events import PartnerSettingsChanged, partner_stream
+from service.requests.reader import RequestsReader
+from service.web.body import AnyRequest
+
+CLAIMS: Final = "/v1/claims"
+ONBOARDINGS: Final = "/v1/onboardings"
+LINKS: Final = "/v1/connect-requests"
+UPLOADS: Final = "/v1/documents/upload-url"
+
+
+class Facts(NamedTuple):
+    """What is known: calls of test mode (rows of `seen.sql`), modes of the keys, settings."""
+
+    seen: Sequence[Any]
+    key_modes: frozenset[str]
+    settings_changed: bool
+
+    def first(self, fits: Callable[[Any], bool]) -> datetime | None:
+        """Answer when a call that fits was first made."""
+        return min((row["first_at"] for row in self.seen if fits(row)), default=None)
+
+    def answered(self, method: str, route: str, status: int) -> bool:
+        """Tell whether an endpoint has answered so."""
+        return self.first(_is(method, route, status)) is not None
+
+    def got_over(self, fits: Callable[[Any], bool]) -> bool:
+        """Tell whether the same endpoint succeeded after a call that fits."""
+        return any(
+            good["last_at"] > bad["first_at"]
+            for bad in self.seen
+            if fits(bad)
+            for good in self.seen
+            if (good["method"], good["route"]) == (bad["method"], bad["route"]) and _good(good)
+        )
+
+
+class Item(NamedTuple):
+    """Something to have done. Its texts are `checklist.<name>.title`, `.why` and `.how`."""
+
+    name: str
+    done: bool
+    path: str
+    """Where it is explained: under the console where it does not begin with a slash."""
+
+
+def checklist(facts: Facts) -> list[Item]:
+    """Answer all items, in the order in which they are best done."""
+    return [
+        Item("test_key", "test" in facts.key_modes, "keys"),
+        Item("onboarding", facts.answered("POST", ONBOARDINGS, HTTPStatus.CREATED), "tutorial"),
+        Item("link", facts.answered("POST", LINKS, HTTPStatus.CREATED), "/docs"),
+        Item("claim", facts.answered("POST", CLAIMS, HTTPStatus.CREATED), "tutorial"),
+        Item("replay", facts.answered("POST", CLAIMS, HTTPStatus.OK), "tutorial"),
+        Item("listing", facts.answered("GET", CLAIMS, HTTPStatus.OK), "tutorial"),
+        Item("documents", _documents(facts), "/docs"),
+        Item("error", facts.got_over(_own_fault), "errors?mode=test"),
+        Item("retry", facts.got_over(_our_fault), "/docs"),
+        Item("disconnected", _met(facts, "partner_disconnected"), "sandbox"),
+        Item("limit", facts.got_over(_limited), "/docs#error-rate_limited"),
+        Item("settings", facts.settings_changed, "settings"),
+        Item("live_key", "live" in facts.key_modes, "keys"),
+    ]
+
+
+def checklist_router(
+    member_of: MemberOf, test_calls: RequestsReader, partners: PartnersReader, accounts: Ledger
+) -> Router:
+    """Answer the router of the checklist."""
+
+    @get("/console/{partner_id:str}/checklist", opt={"page": "member"})
+    async def shown(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+        member = await member_of(request, partner_id)
+        keys = await partners.keys(partner_id)
+        async with accounts.transaction() as transaction:
+            past = await transaction.read(partner_stream(partner_id))
+        items = checklist(
+            Facts(
+                await test_calls.seen(partner_id),
+                frozenset(key["mode"] for key in keys),
+                any(isinstance(one.event, PartnerSettingsChanged) for one in past),
+            )
+        )
+        done = sum(item.done for item in items)
+        return console_page(
+            request, member, "checklist", "console/checklist.html", items=items, done=done
+        )
+
+    return Router("/", route_handlers=[shown])
+
+
+def _documents(facts: Facts) -> bool:
+    """Tell whether a claim was made after an upload URL."""
+    minted = facts.first(_is("POST", UPLOADS, HTTPStatus.CREATED))
+    is_claim = _is("POST", CLAIMS, HTTPStatus.CREATED)
+    return minted is not None and any(
+        row["last_at"] > minted for row in facts.seen if is_claim(row)
+    )
+
+
+def _met(facts: Facts, code: str) -> bool:
+    return facts.first(lambda row: row["code"] == code) is not None
+
+
+def _is(method: str, route: str, status: int) -> Callable[[Any], bool]:
+    return lambda row: (row["method"], row["route"], row["status"]) == (method, route, status)
+
+
+def _good(row: Any) -> bool:  # noqa: ANN401 - a row of seen.sql
+    return HTTPStatus.OK <= row["status"] < HTTPStatus.MULTIPLE_CHOICES
+
+
+def _limited(row: Any) -> bool:  # noqa: ANN401 - as above
+    return row["status"] == HTTPStatus.TOO_MANY_REQUESTS
+
+
+def _own_fault(row: Any) -> bool:  # noqa: ANN401 - as above
+    is_client_error = HTTPStatus.BAD_REQUEST <= row["status"] < HTTPStatus.INTERNAL_SERVER_ERROR
+    return is_client_error and not _limited(row)
+
+
+def _our_fault(row: Any) -> bool:  # noqa: ANN401 - as above
+    return row["status"] >= HTTPStatus.INTERNAL_SERVER_ERROR or row["code"] == "claim_conflict"

@@ -1,0 +1,197 @@
+"""`/console/{partner_id}/keys`: issuing, rolling and revoking API keys; each token is shown once.
+
+The page that answers the form has the token, and nothing else ever does. Sent again, by loading
+that page anew, a form issues nothing and shows nothing: the id of the key to be issued stands in
+it, and a key is rolled once.
+"""
+
+import hmac
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Final
+
+from litestar import Response, Router, get, post
+from litestar.params import FromPath
+
+from projections.partners.reader import PartnersReader
+from service.clock import Clock
+from service.errors import Refusal, invalid
+from service.ledger.database import Row
+from service.pages.console.frame import Member, MemberOf, console_page, member_cause
+from service.pages.shell import lead_to
+from service.pages.visit import read_form
+from service.partners.commands import OVERLAPS, IssuedKey, PartnerCommands
+from service.partners.keys import has_ended
+from service.sandbox import SandboxFixtures
+from service.secrets import SecretsStore
+from service.web.body import AnyRequest
+
+ENDED_MAX: Final = 25
+"""Keys that have ended and are listed still, the newest."""
+
+_PURPOSE: Final = "issue-key"
+
+
+class KeyPages:
+    """What the handlers share: the parts, and the questions that they ask alike."""
+
+    def __init__(
+        self,
+        commands: PartnerCommands,
+        partners: PartnersReader,
+        secrets: SecretsStore,
+        sandbox: SandboxFixtures,
+        clock: Clock,
+    ) -> None:
+        """Take the parts that the bootstrap chose."""
+        self.commands = commands
+        self._partners = partners
+        self._secrets = secrets
+        self._sandbox = sandbox
+        self._clock = clock
+
+    async def listed(self, request: AnyRequest, member: Member) -> Response[bytes]:
+        """Answer the list, and the form whose key is drawn already."""
+        key_id, proof = await self.drawn(member)
+        rows = reversed(await self._partners.keys(member.partner_id))
+        keys = [self._shown(row) for row in rows]
+        ended = [key["key_id"] for key in keys if key["state"] == "ended"]
+        unlisted = set(ended[ENDED_MAX:])
+        return console_page(
+            request,
+            member,
+            "keys",
+            "console/keys.html",
+            keys=[key for key in keys if key["key_id"] not in unlisted],
+            unlisted=unlisted,
+            ended_max=ENDED_MAX,
+            key_id=key_id,
+            proof=proof,
+            again="again" in request.query_params,
+        )
+
+    async def issue(
+        self, request: AnyRequest, member: Member, form: Mapping[str, str]
+    ) -> IssuedKey:
+        """Issue the key that the form names."""
+        key_id, mode = form.get("key_id", ""), form.get("mode")
+        proof = await self._proof(member, key_id)
+        if not hmac.compare_digest(form.get("proof", "").encode(), proof.encode()):
+            raise invalid("key_id", "not from our form")
+        if mode not in {"live", "test"}:
+            raise invalid("mode", "expected live or test")
+        issued = await self.commands.issue_key(
+            member.partner_id,
+            "live" if mode == "live" else "test",
+            member_cause(request, member.person),
+            key_id,
+        )
+        if mode == "test":
+            await self._sandbox.ensure(member.partner_id, member.sandbox_epoch)
+        return issued
+
+    async def drawn(self, member: Member) -> tuple[str, str]:
+        """Answer the id of a key to be issued, and what shows that we drew it."""
+        key_id = self.commands.new_key_id()
+        return key_id, await self._proof(member, key_id)
+
+    async def key(self, member: Member, key_id: str) -> dict[str, object]:
+        """Answer one key of the partner's; refuses with `key_not_found`."""
+        for row in await self._partners.keys(member.partner_id):
+            if row["key_id"] == key_id:
+                return self._shown(row)
+        raise Refusal("key_not_found")
+
+    def _shown(self, row: Row) -> dict[str, object]:
+        ends_at = row["revoked_at"]
+        ended = has_ended(ends_at, later=row["revoked_later"], now=self._clock())
+        state = "ended" if ended else "ends" if ends_at else "valid"
+        return {**row, "state": state, "ends_at": exact(ends_at)}
+
+    async def _proof(self, member: Member, key_id: str) -> str:
+        """Answer what shows that we drew a key's id, for this partner."""
+        return (await self._secrets.get()).link_token(_PURPOSE, f"{member.partner_id}\0{key_id}")
+
+
+def exact(at: datetime | None) -> str:
+    """Answer a moment to the second, in UTC: a key ends to the second."""
+    if at is None:
+        return ""
+    at = at.astimezone(UTC)
+    return f"{at.day} {at:%B %Y, %H:%M:%S} UTC"
+
+
+def keys_router(pages: KeyPages, member_of: MemberOf) -> Router:
+    """Answer the router of keys."""
+    commands = pages.commands
+
+    @get("/console/{partner_id:str}/keys", opt={"page": "member"})
+    async def keys(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+        return await pages.listed(request, await member_of(request, partner_id))
+
+    @post("/console/{partner_id:str}/keys", opt={"page": "member"})
+    async def issue(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+        member = await member_of(request, partner_id)
+        form = await read_form(request)
+        try:
+            issued = await pages.issue(request, member, form)
+        except Refusal as refusal:
+            return _again(member, refusal)
+        return _token(request, member, issued)
+
+    @get("/console/{partner_id:str}/keys/{key_id:str}/roll", opt={"page": "member"})
+    async def choose(
+        request: AnyRequest, partner_id: FromPath[str], key_id: FromPath[str]
+    ) -> Response[bytes]:
+        member = await member_of(request, partner_id)
+        key = await pages.key(member, key_id)
+        return console_page(
+            request, member, "keys", "console/key_roll.html", key=key, overlaps=OVERLAPS
+        )
+
+    @post("/console/{partner_id:str}/keys/{key_id:str}/roll", opt={"page": "member"})
+    async def roll(
+        request: AnyRequest, partner_id: FromPath[str], key_id: FromPath[str]
+    ) -> Response[bytes]:
+        member = await member_of(request, partner_id)
+        overlap = OVERLAPS.get((await read_form(request)).get("overlap", ""))
+        if overlap is None:
+            raise invalid("overlap", f"expected one of {', '.join(OVERLAPS)}")
+        cause = member_cause(request, member.person)
+        try:
+            issued = await commands.roll_key(partner_id, key_id, overlap, cause)
+        except Refusal as refusal:
+            return _again(member, refusal)
+        return _token(request, member, issued, await pages.key(member, key_id))
+
+    @get("/console/{partner_id:str}/keys/{key_id:str}/revoke", opt={"page": "member"})
+    async def confirm(
+        request: AnyRequest, partner_id: FromPath[str], key_id: FromPath[str]
+    ) -> Response[bytes]:
+        member = await member_of(request, partner_id)
+        key = await pages.key(member, key_id)
+        return console_page(request, member, "keys", "console/key_revoke.html", key=key)
+
+    @post("/console/{partner_id:str}/keys/{key_id:str}/revoke", opt={"page": "member"})
+    async def revoke(
+        request: AnyRequest, partner_id: FromPath[str], key_id: FromPath[str]
+    ) -> Response[bytes]:
+        member = await member_of(request, partner_id)
+        await read_form(request)
+        await commands.revoke_key(partner_id, key_id, member_cause(request, member.person))
+        return lead_to(f"{member.path}/keys")
+
+    return Router("/", route_handlers=[keys, issue, choose, roll, confirm, revoke])
+
+
+def _token(
+    request: AnyRequest, member: Member, issued: IssuedKey, old: dict[str, object] | None = None
+) -> Response[bytes]:
+    return console_page(request, member, "keys", "console/key_issued.html", issued=issued, old=old)
+
+
+def _again(member: Member, refusal: Refusal) -> Response[bytes]:
+    """Lead a form that was sent twice to the list; refuse what is refused for another reason."""
+    if refusal.code != "key_state":
+        raise refusal
+    return lead_to(f"{member.path}/keys?again")

@@ -1,0 +1,56 @@
+"""What the console's lists share: the mode they show, what they are asked, where they go on."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from service.caller import Mode
+from service.errors import invalid
+from service.ledger.database import Row
+from service.web.body import AnyRequest
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_DIGITS_MAX: Final = 16
+_TEXT_MAX: Final = 255
+
+Place = tuple[datetime, str]
+"""A moment and an id: where a list goes on. No two rows share both."""
+
+
+def mode_of(request: AnyRequest) -> Mode:
+    """Answer the mode that a page shows: `?mode=test`, or else live."""
+    return "test" if asked(request, "mode") == "test" else "live"
+
+
+def asked(request: AnyRequest, name: str) -> str | None:
+    """Answer a parameter of the address; None where it is absent or empty."""
+    value = request.query_params.get(name)
+    if value is not None and ("\0" in value or len(value) > _TEXT_MAX):
+        raise invalid(name, "not a value of this list")
+    return value or None
+
+
+def place(last: Place | None) -> str | None:
+    """Answer a place as an address has it: microseconds since 1970, a point, the id."""
+    if last is None:
+        return None
+    return f"{(last[0] - _EPOCH) // timedelta(microseconds=1)}.{last[1]}"
+
+
+def next_place(rows: Sequence[Row], shown: int, at: str, row_id: str) -> str | None:
+    """Answer where the next page begins: None where no more rows were read than are shown."""
+    if len(rows) <= shown:
+        return None
+    last = rows[shown - 1]
+    return place((last[at], last[row_id]))
+
+
+def asked_place(request: AnyRequest, name: str = "before") -> Place | None:
+    """Answer the place that an address has; refuses what is none."""
+    value = asked(request, name)
+    if value is None:
+        return None
+    number, point, last_id = value.partition(".")
+    if not (point and number.isascii() and number.isdecimal() and len(number) <= _DIGITS_MAX):
+        raise invalid(name, "not a place in this list")
+    return _EPOCH + timedelta(microseconds=int(number)), last_id

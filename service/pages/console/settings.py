@@ -1,0 +1,34 @@
+"""`/console/{partner_id}/settings`: what the API does with magic links (contract 2.2)."""
+
+from litestar import Response, Router, get, post
+from litestar.params import FromPath
+
+from service.pages.console.frame import MemberOf, console_page, member_cause
+from service.pages.shell import lead_to
+from service.pages.visit import read_form
+from service.partners.commands import PartnerCommands
+from service.web.body import AnyRequest
+
+
+def settings_router(commands: PartnerCommands, member_of: MemberOf) -> Router:
+    """Answer the router of settings; the API obeys from its next request on."""
+
+    @get("/console/{partner_id:str}/settings", opt={"page": "member"})
+    async def settings(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+        member = await member_of(request, partner_id)
+        saved = "saved" in request.query_params
+        return console_page(request, member, "settings", "console/settings.html", saved=saved)
+
+    @post("/console/{partner_id:str}/settings", opt={"page": "member"})
+    async def save(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+        member = await member_of(request, partner_id)
+        form = await read_form(request)
+        await commands.change_settings(
+            partner_id,
+            member_cause(request, member.person),
+            return_link="return_link" in form,
+            suppress_email="suppress_email" in form,
+        )
+        return lead_to(f"{member.path}/settings?saved")
+
+    return Router("/", route_handlers=[settings, save])

@@ -1,0 +1,111 @@
+"""`/console/{partner_id}/tutorial`: a first claim, by commands to paste into a shell.
+
+They carry `$API_KEY`. Tokens are not stored, so carrying a key means issuing one: on demand, by a
+post, shown once.
+"""
+
+import shlex
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from litestar import Response, Router, get, post
+from litestar.params import FromPath
+
+from service.errors import Refusal
+from service.pages.console.frame import Member, MemberOf, console_page
+from service.pages.console.keys import KeyPages
+from service.pages.shell import lead_to
+from service.pages.visit import read_form
+from service.sandbox import fixture_ids
+from service.web.body import AnyRequest
+
+REFERENCE: Final = "tutorial-1"
+
+
+class Step(NamedTuple):
+    """A step: texts `tutorial.<name>.title` and `.why`, a command, and the status it answers."""
+
+    name: str
+    command: str
+    status: int
+
+
+def steps(base_url: str, partner_id: str, epoch: int) -> list[Step]:
+    """Answer the steps in the sandbox of a partner; `base_url` is the API's, with its version."""
+    ids = fixture_ids(partner_id, epoch)
+    claim = {
+        "entity_id": ids.connected_entity_id,
+        "partner_claim_id": REFERENCE,
+        "defendant": {"name": "Example Debtor Ltd"},
+        "invoices": [{"number": "INV-1", "total_amount_for_invoice": "125.00"}],
+    }
+    business = {
+        "partner_user_id": REFERENCE,
+        "company_name": "Example Trading Ltd",
+        "user_email": "owner@example.com",
+    }
+    upload = {
+        "entity_id": ids.connected_entity_id,
+        "partner_claim_id": f"{REFERENCE}-with-document",
+        "filename": "invoice.pdf",
+        "mime_type": "application/pdf",
+    }
+    create = _post(f"{base_url}/claims", claim)
+    listing = _call(f"{base_url}/claims?entity_id={ids.connected_entity_id}")
+    gone = _post(f"{base_url}/claims", claim | {"entity_id": ids.disconnected_entity_id})
+    return [
+        Step("look", listing, 200),
+        Step("create", create, 201),
+        Step("repeat", create, 200),
+        Step("list", listing, 200),
+        Step("refused", gone, 403),
+        Step("onboard", _post(f"{base_url}/onboardings", business), 201),
+        Step("document", _post(f"{base_url}/documents/upload-url", upload), 201),
+    ]
+
+
+def _post(url: str, body: dict[str, Any]) -> str:
+    sent = shlex.quote(msgspec.json.encode(body).decode())
+    return f"{_call(url)} \\\n  -H 'Content-Type: application/json' \\\n  -d {sent}"
+
+
+def _call(url: str) -> str:
+    return f'curl -i {shlex.quote(url)} \\\n  -H "Authorization: Bearer $API_KEY"'
+
+
+def tutorial_router(member_of: MemberOf, keys: KeyPages, base_url: str) -> Router:
+    """Answer the router of the tutorial."""
+
+    async def shown(
+        request: AnyRequest, member: Member, token: str | None = None
+    ) -> Response[bytes]:
+        key_id, proof = await keys.drawn(member)
+        return console_page(
+            request,
+            member,
+            "tutorial",
+            "console/tutorial.html",
+            steps=steps(base_url, member.partner_id, member.sandbox_epoch),
+            token=token,
+            key_id=key_id,
+            proof=proof,
+            again="again" in request.query_params,
+        )
+
+    @get("/console/{partner_id:str}/tutorial", opt={"page": "member"})
+    async def tutorial(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+        return await shown(request, await member_of(request, partner_id))
+
+    @post("/console/{partner_id:str}/tutorial", opt={"page": "member"})
+    async def with_key(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+        member = await member_of(request, partner_id)
+        form = await read_form(request)
+        try:
+            issued = await keys.issue(request, member, form | {"mode": "test"})
+        except Refusal as refusal:
+            if refusal.code != "key_state":  # a form that was sent twice
+                raise
+            return lead_to(f"{member.path}/tutorial?again")
+        return await shown(request, member, issued.token)
+
+    return Router("/", route_handlers=[tutorial, with_key])

@@ -1,0 +1,138 @@
+"""`/console/{partner_id}/usage`: calls by the minute against the limit, as a picture and a table.
+
+The limit is one for all keys of both modes (contract section 8), so both are in the picture.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+from litestar import Response, Router, get
+from litestar.params import FromPath
+
+from service.caller import Mode
+from service.clock import Clock
+from service.pages.console.frame import MemberOf, console_page
+from service.requests.reader import RequestsReader
+from service.web.body import AnyRequest
+
+MINUTES: Final = 60
+DAY: Final = timedelta(hours=24)
+HEIGHT: Final = 160
+STEP: Final = 12
+BAR: Final = 9
+TICK_MINUTES: Final = 15
+
+
+class Minute(NamedTuple):
+    """Calls of one minute. `limited` are those that the limit refused; the rest was admitted."""
+
+    at: datetime
+    live: int = 0
+    test: int = 0
+    limited: int = 0
+    refused: int = 0
+
+    @property
+    def total(self) -> int:
+        """All calls of the minute."""
+        return self.live + self.test + self.limited
+
+
+class Bar(NamedTuple):
+    """A part of the picture, in its own units from the top left."""
+
+    kind: str
+    x: int
+    y: float
+    height: float
+
+
+class Picture(NamedTuple):
+    """Bars, the limit's height, and the minutes that are named below."""
+
+    bars: list[Bar]
+    limit_y: float
+    ticks: list[tuple[int, str]]
+    top: int
+
+
+def usage_router(
+    member_of: MemberOf, calls: Mapping[Mode, RequestsReader], limit: int, clock: Clock
+) -> Router:
+    """Answer the router of usage; `limit` is that of requests a minute."""
+
+    @get("/console/{partner_id:str}/usage", opt={"page": "member"})
+    async def usage(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+        member = await member_of(request, partner_id)
+        now = clock().replace(second=0, microsecond=0)
+        day = await _minutes(calls, partner_id, now - DAY + timedelta(minutes=1))
+        first = now - timedelta(minutes=MINUTES - 1)
+        moments = [first + timedelta(minutes=number) for number in range(MINUTES)]
+        hour = [day.get(at, Minute(at)) for at in moments]
+        return console_page(
+            request,
+            member,
+            "usage",
+            "console/usage.html",
+            limit=limit,
+            picture=picture(hour, limit),
+            width=MINUTES * STEP,
+            height=HEIGHT,
+            bar=BAR,
+            hour=[minute for minute in hour if minute.total],
+            sums=[("hour", summed(hour)), ("day", summed(list(day.values())))],
+        )
+
+    return Router("/", route_handlers=[usage])
+
+
+async def _minutes(
+    calls: Mapping[Mode, RequestsReader], partner_id: str, since: datetime
+) -> dict[datetime, Minute]:
+    found: dict[datetime, Minute] = {}
+    for mode, reader in calls.items():
+        for row in await reader.usage(partner_id, since):
+            at, admitted = row["minute"], row["requests"] - row["limited"]
+            known = found.get(at, Minute(at))
+            found[at] = Minute(
+                at,
+                known.live + (admitted if mode == "live" else 0),
+                known.test + (admitted if mode == "test" else 0),
+                known.limited + row["limited"],
+                known.refused + row["refused"],
+            )
+    return found
+
+
+def summed(minutes: list[Minute]) -> dict[str, int]:
+    """Answer the figures of some minutes; `peak` is the busiest one's."""
+    return {
+        "total": sum(minute.total for minute in minutes),
+        "live": sum(minute.live for minute in minutes),
+        "test": sum(minute.test for minute in minutes),
+        "refused": sum(minute.refused for minute in minutes),
+        "limited": sum(minute.limited for minute in minutes),
+        "peak": max((minute.total for minute in minutes), default=0),
+    }
+
+
+def picture(hour: list[Minute], limit: int) -> Picture:
+    """Answer where the bars stand: live below, test on it, what was refused by the limit on top."""
+    top = max(limit, *(minute.total for minute in hour))
+    scale = HEIGHT / (top * 1.1)
+    bars: list[Bar] = []
+    for number, minute in enumerate(hour):
+        base = float(HEIGHT)
+        parts = (("live", minute.live), ("test", minute.test), ("limited", minute.limited))
+        for kind, count in parts:
+            if count:
+                tall = round(count * scale, 2)
+                base -= tall
+                bars.append(Bar(kind, number * STEP, round(base, 2), tall))
+    ticks = [
+        (number * STEP, f"{minute.at:%H:%M}")
+        for number, minute in enumerate(hour)
+        if minute.at.minute % TICK_MINUTES == 0
+    ]
+    return Picture(bars, round(HEIGHT - limit * scale, 2), ticks, top)

@@ -1,0 +1,1 @@
+"""Pages of customers: approving a partner, finishing an onboarding, their account."""

@@ -1,0 +1,112 @@
+"""`/account`: a person's businesses, who is connected to them, and ending that."""
+
+from litestar import Response, Router, get, post
+from litestar.params import FromPath
+
+from projections.claim_list.reader import ClaimListReader
+from projections.connections.reader import ConnectionsReader
+from service.connections.access import Access
+from service.connections.commands import ConnectionCommands
+from service.errors import Refusal
+from service.ledger.database import Row
+from service.pages.customer.connect import PartnerName
+from service.pages.customer.mine import customer_cause, entities_of, own_entity
+from service.pages.shell import lead_to, page
+from service.pages.visit import no_cookie, read_form, signed_in
+from service.people.sessions import Sessions
+from service.web.body import AnyRequest
+
+CLAIMS_SHOWN = 50
+
+
+def account_router(
+    commands: ConnectionCommands,
+    connections: ConnectionsReader,
+    claims: ClaimListReader,
+    partner_name: PartnerName,
+    sessions: Sessions,
+) -> Router:
+    """Answer the router of a customer's account (live mode: there is no other for customers)."""
+
+    @get("/account", opt={"page": "signed-in"})
+    async def account(request: AnyRequest) -> Response[bytes]:
+        entities = [
+            {
+                "entity": entity,
+                "partners": [
+                    {"name": await partner_name(row["partner_id"]), "row": row}
+                    for row in await connections.connections(entity["entity_id"])
+                ],
+            }
+            for entity in await entities_of(request, connections)
+        ]
+        return page(request, "customer/account.html", entities=entities)
+
+    @get("/account/{entity_id:str}/{partner_id:str}", opt={"page": "signed-in"})
+    async def partner(
+        request: AnyRequest, entity_id: FromPath[str], partner_id: FromPath[str]
+    ) -> Response[bytes]:
+        entity, access = await connection_of(request, entity_id, partner_id)
+        listed = await claims.page(
+            partner_id,
+            entity_id,
+            limit=CLAIMS_SHOWN,
+            page_token=request.query_params.get("from") or None,
+            partner_user_id=None,
+        )
+        return page(
+            request,
+            "customer/partner.html",
+            entity=entity,
+            partner_id=partner_id,
+            partner_name=await partner_name(partner_id),
+            access=access,
+            claims=listed.claims,
+            next_page=listed.next_page_token,
+            is_first="from" not in request.query_params,
+        )
+
+    @get("/account/{entity_id:str}/{partner_id:str}/disconnect", opt={"page": "signed-in"})
+    async def confirm(
+        request: AnyRequest, entity_id: FromPath[str], partner_id: FromPath[str]
+    ) -> Response[bytes]:
+        entity, access = await connection_of(request, entity_id, partner_id)
+        if not access.connected:
+            return lead_to(f"/account/{entity_id}/{partner_id}")
+        name = await partner_name(partner_id)
+        return page(
+            request,
+            "customer/disconnect.html",
+            entity=entity,
+            partner_id=partner_id,
+            partner_name=name,
+        )
+
+    @post("/account/{entity_id:str}/{partner_id:str}/disconnect", opt={"page": "signed-in"})
+    async def disconnect(
+        request: AnyRequest, entity_id: FromPath[str], partner_id: FromPath[str]
+    ) -> Response[bytes]:
+        signed_in(request)
+        await read_form(request)
+        await own_entity(request, connections, entity_id)
+        await commands.disconnect(entity_id, partner_id, customer_cause(request, entity_id))
+        return lead_to(f"/account/{entity_id}/{partner_id}")
+
+    @post("/account/sign-out", opt={"page": "signed-in"})
+    async def sign_out(request: AnyRequest) -> Response[bytes]:
+        person = signed_in(request)
+        await read_form(request)
+        await sessions.end_all(person.address_hash)
+        return lead_to("/sign-in", [no_cookie()])
+
+    async def connection_of(
+        request: AnyRequest, entity_id: str, partner_id: str
+    ) -> tuple[Row, Access]:
+        """Answer one of the person's businesses, and a partner that is or was connected to it."""
+        entity = await own_entity(request, connections, entity_id)
+        access = await connections.access(partner_id, entity_id)
+        if access.connected_at is None:
+            raise Refusal("entity_not_owned")
+        return entity, access
+
+    return Router("/", route_handlers=[account, partner, confirm, disconnect, sign_out])

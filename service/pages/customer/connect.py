@@ -1,0 +1,93 @@
+"""`/connect/<token>`: a partner asks, the customer approves or declines (contract, Path B)."""
+
+from collections.abc import Awaitable, Callable
+
+from litestar import Response, Router, get, post
+from litestar.params import FromPath
+
+from projections.connections.reader import ConnectionsReader
+from service.connections.commands import ConnectionCommands, LinkView
+from service.errors import Refusal, invalid
+from service.ledger.database import Row
+from service.ledger.events import Cause
+from service.pages.customer.mine import customer_cause, entities_of, own_entity
+from service.pages.shell import lead_to, page
+from service.pages.visit import person_of, read_form, signed_in
+from service.web.body import AnyRequest
+
+PartnerName = Callable[[str], Awaitable[str]]
+"""Answers a partner's name by its id."""
+
+
+def connect_router(commands: ConnectionCommands, connections: ConnectionsReader) -> Router:
+    """Answer the router of connect links. Only links of live mode are ever found."""
+
+    @get("/connect/{token:str}", opt={"page": "token"})
+    async def ask(request: AnyRequest, token: FromPath[str]) -> Response[bytes]:
+        link = await commands.look(token)
+        known = person_of(request) is not None
+        entities = await entities_of(request, connections) if known else []
+        return _asked(request, link, token, entities)
+
+    @post("/connect/{token:str}", opt={"page": "signed-in"})
+    async def answer(request: AnyRequest, token: FromPath[str]) -> Response[bytes]:
+        person = signed_in(request)
+        form = await read_form(request)
+        link = await commands.look(token)
+        if form.get("answer") == "decline":
+            await commands.decline(
+                token, Cause(f"customer:{person.person_id}", request.scope["state"]["request_id"])
+            )
+            return lead_to("/connect/declined")
+        if form.get("answer") != "approve":
+            raise invalid("answer", "expected approve or decline")
+        if not form.get("entity_id"):
+            entities = await entities_of(request, connections)
+            return _asked(request, link, token, entities, is_unchosen=True)
+        entity = await own_entity(request, connections, form["entity_id"])
+        await commands.approve(
+            token, entity["entity_id"], customer_cause(request, entity["entity_id"])
+        )
+        return lead_to(f"/connected/{entity['entity_id']}/{link.partner_id}")
+
+    @get("/connect/declined", opt={"page": "public"})
+    async def declined(request: AnyRequest) -> Response[bytes]:
+        return page(request, "customer/declined.html")
+
+    return Router("/", route_handlers=[ask, answer, declined])
+
+
+def _asked(
+    request: AnyRequest,
+    link: LinkView,
+    token: str,
+    entities: list[Row],
+    *,
+    is_unchosen: bool = False,
+) -> Response[bytes]:
+    """Answer the page that asks; `is_unchosen`: which of several businesses was left open."""
+    return page(
+        request,
+        "customer/connect.html",
+        400 if is_unchosen else 200,
+        link=link,
+        entities=entities,
+        token=token,
+        is_unchosen=is_unchosen,
+    )
+
+
+def connected_router(connections: ConnectionsReader, partner_name: PartnerName) -> Router:
+    """Answer the router of what follows an approval: the entity id, to pass on."""
+
+    @get("/connected/{entity_id:str}/{partner_id:str}", opt={"page": "signed-in"})
+    async def connected(
+        request: AnyRequest, entity_id: FromPath[str], partner_id: FromPath[str]
+    ) -> Response[bytes]:
+        entity = await own_entity(request, connections, entity_id)
+        if not (await connections.access(partner_id, entity_id)).connected:
+            raise Refusal("entity_not_owned")
+        name = await partner_name(partner_id)
+        return page(request, "customer/connected.html", entity=entity, partner_name=name)
+
+    return Router("/", route_handlers=[connected])

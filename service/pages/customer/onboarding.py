@@ -1,0 +1,68 @@
+"""`/onboarding/<token>`: a referred person corrects, completes and finishes (contract, Path A)."""
+
+from typing import Any
+
+from litestar import Response, Router, get, post
+from litestar.params import FromPath
+
+from projections.connections.reader import ConnectionsReader
+from service.errors import Refusal
+from service.onboardings.commands import Invited, OnboardingCommands
+from service.onboardings.wire import Confirmed
+from service.pages.shell import lead_to, page
+from service.pages.visit import read_form
+from service.web.body import AnyRequest
+from service.web.decoding import check
+
+
+def onboarding_router(commands: OnboardingCommands, connections: ConnectionsReader) -> Router:
+    """Answer the router of magic links: the token is the credential, no signing in is needed."""
+
+    @get("/onboarding/{token:str}", opt={"page": "token"})
+    async def ask(request: AnyRequest, token: FromPath[str]) -> Response[bytes]:
+        invited = await commands.look(token)
+        return _form(request, invited, _filled(invited.details), {})
+
+    @post("/onboarding/{token:str}", opt={"page": "token"})
+    async def finish(request: AnyRequest, token: FromPath[str]) -> Response[bytes]:
+        form = await read_form(request)
+        invited = await commands.look(token)
+        given = {name: form.get(name, "") for name in Confirmed.__struct_fields__}
+        try:
+            confirmed = check(Confirmed, **given)
+        except Refusal as refusal:
+            return _form(request, invited, given, dict(refusal.field_errors or {}), 400)
+        request_id = request.scope["state"]["request_id"]
+        await commands.complete(token, request_id, confirmed)
+        return lead_to(f"/onboarding/{token}/done")
+
+    @get("/onboarding/{token:str}/done", opt={"page": "token"})
+    async def done(request: AnyRequest, token: FromPath[str]) -> Response[bytes]:
+        finished = await commands.finished(token)
+        access = await connections.access(finished.partner_id, finished.entity_id)
+        return page(
+            request,
+            "customer/connected.html",
+            entity={"entity_id": access.entity_id, "name": access.name},
+            partner_name=finished.partner_name,
+        )
+
+    return Router("/", route_handlers=[ask, finish, done])
+
+
+def _form(
+    request: AnyRequest,
+    invited: Invited,
+    values: dict[str, Any],
+    faults: dict[str, Any],
+    status: int = 200,
+) -> Response[bytes]:
+    return page(
+        request, "customer/onboarding.html", status, invited=invited, values=values, faults=faults
+    )
+
+
+def _filled(details: dict[str, Any]) -> dict[str, Any]:
+    """Answer the form's fields as the partner sent them."""
+    flat = details | details.get("address", {})
+    return {name: flat.get(name) or "" for name in Confirmed.__struct_fields__}

@@ -1,0 +1,151 @@
+"""Rendering pages, and what people see where a page is refused."""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final, cast
+from urllib.parse import quote
+
+import structlog
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from litestar import Response
+from litestar.datastructures import Cookie
+from litestar.exceptions import HTTPException
+
+from service.errors import Refusal
+from service.ledger.database import LedgerError
+from service.ledger.sealing import KeyUnknown
+from service.pages.assets import ASSETS
+from service.pages.visit import CSRF_FIELD, HEADERS, SignInNeeded, person_of
+from service.pages.words import TEXTS, text
+from service.web.answers import RETRY_AFTER_SECONDS
+from service.web.body import AnyRequest
+
+_OUR_PATH: Final = re.compile(r"(?!.*//)/[!-\[\]-~]{0,511}")
+"""ASCII without white space, controls or backslash, nowhere two slashes in a row."""
+
+log = structlog.get_logger()
+
+
+def moment(at: datetime | None) -> str:
+    """Answer a moment as people read it, in UTC."""
+    if at is None:
+        return "-"
+    at = at.astimezone(UTC)
+    return f"{at.day} {at:%B %Y, %H:%M} UTC"
+
+
+TEMPLATES: Final = Environment(
+    loader=PackageLoader("service.pages"),
+    autoescape=select_autoescape(default=True, default_for_string=True),
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+cast("dict[str, object]", TEMPLATES.globals).update({"t": text, "asset": ASSETS.path})
+TEMPLATES.filters["moment"] = moment
+
+
+def page(
+    request: AnyRequest,
+    template: str,
+    status: int = 200,
+    cookies: Sequence[Cookie] = (),
+    **context: object,
+) -> Response[bytes]:
+    """Answer a page of `templates/`. It knows who is signed in, and the form's token.
+
+    Templates: `t(name, …)` is a text, `csrf_field` goes into every form.
+    """
+    state = request.scope["state"]
+    state["headers"].update(HEADERS)  # for what is refused before the visitor is known
+    html = TEMPLATES.get_template(template).render(
+        person=person_of(request),
+        csrf=state.get("csrf"),
+        csrf_name=CSRF_FIELD,
+        path=request.url.path,
+        **context,
+    )
+    return Response(html.encode(), status_code=status, media_type="text/html", cookies=cookies)
+
+
+def lead_to(path: str, cookies: Sequence[Cookie] = ()) -> Response[bytes]:
+    """Answer that the browser shall get another page of ours (303: by GET)."""
+    return Response(
+        b"", status_code=303, headers={"Location": path}, media_type="text/plain", cookies=cookies
+    )
+
+
+def safe_path(path: str, default: str = "/") -> str:
+    r"""Answer a path of this host to go on to; anything else becomes the default.
+
+    Browsers read `//host`, `/\host` and `/<tab>/host` as another host's address.
+    """
+    return path if _OUR_PATH.fullmatch(path) else default
+
+
+def on_refusal(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
+    """Answer a refusal as a page: what happened, what to do next, its code and status."""
+    request.scope["state"]["code"] = refusal.code
+    known = f"refused.{refusal.code}.title" in TEXTS
+    name = refusal.code if known else "other"
+    answer = page(
+        request,
+        "refused.html",
+        refusal.row.status,
+        title=text(f"refused.{name}.title"),
+        advice=text(f"refused.{name}.advice"),
+        message=refusal.message,
+        faults=_faults(refusal),
+        code=refusal.code,
+        http_status=refusal.row.status,
+        request_id=request.scope["state"]["request_id"],
+    )
+    if refusal.row.status in {429, 503}:  # contract section 8
+        answer.set_header("Retry-After", str(refusal.retry_after_seconds or RETRY_AFTER_SECONDS))
+    return answer
+
+
+def on_sign_in_needed(request: AnyRequest, _error: SignInNeeded) -> Response[bytes]:
+    """Lead to the sign-in page, and back afterwards."""
+    query = request.url.query if request.method in {"GET", "HEAD"} else ""
+    path = f"{request.url.path}?{query}" if query else request.url.path
+    return lead_to(f"/sign-in?next={quote(path, safe='/')}")
+
+
+def on_ledger_error(request: AnyRequest, error: Exception) -> Response[bytes]:
+    """Answer that PostgreSQL is away."""
+    log.warning("ledger unavailable", error_type=type(error.__cause__ or error).__name__)
+    return on_refusal(request, Refusal("service_unavailable"))
+
+
+def on_http_exception(request: AnyRequest, error: HTTPException) -> Response[bytes]:
+    """Answer what the framework refused."""
+    code = {404: "not_found", 405: "method_not_allowed", 413: "payload_too_large"}
+    if error.status_code >= 500:  # noqa: PLR2004 - the framework's own failures
+        return on_unexpected(request, error)
+    answer = on_refusal(request, Refusal(code.get(error.status_code, "validation_failed")))
+    for name, value in (error.headers or {}).items():  # 405 says which methods there are
+        answer.set_header(name, value)
+    return answer
+
+
+def on_unexpected(request: AnyRequest, error: Exception) -> Response[bytes]:
+    """Answer a fault of ours, and say nothing about it but in the log."""
+    log.error("unexpected error", request_id=request.scope["state"]["request_id"], exc_info=error)
+    return on_refusal(request, Refusal("internal_error"))
+
+
+EXCEPTION_HANDLERS: Final = {
+    Refusal: on_refusal,
+    SignInNeeded: on_sign_in_needed,
+    HTTPException: on_http_exception,
+    LedgerError: on_ledger_error,
+    KeyUnknown: on_ledger_error,
+    Exception: on_unexpected,
+}
+
+
+def _faults(refusal: Refusal) -> Mapping[str, Sequence[str]]:
+    faults = dict(refusal.field_errors or {})
+    return faults | ({"": refusal.form_errors} if refusal.form_errors else {})

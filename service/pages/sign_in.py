@@ -1,0 +1,89 @@
+"""`/sign-in`, `/sign-out`: a link by mail, redeemed by a person's post."""
+
+from typing import Final
+
+from litestar import Response, Router, get, post
+from litestar.params import FromPath
+
+from service.errors import Refusal
+from service.pages.shell import lead_to, page, safe_path
+from service.pages.visit import network_of, no_cookie, read_form, session_cookie
+from service.people.sessions import Sessions
+from service.people.sign_in import Link, SignIn
+from service.web.body import AnyRequest
+from service.web.rate_limit import RateLimiter
+from service.web.scalars import email_fault
+
+HOME: Final = "/account"
+
+
+def sign_in_router(sign_in: SignIn, sessions: Sessions, limiter: RateLimiter) -> Router:
+    """Answer the router of signing in and out."""
+    attempts = _Attempts(sign_in, limiter)
+
+    @get("/sign-in", opt={"page": "public"})
+    async def ask(request: AnyRequest) -> Response[bytes]:
+        next_path = safe_path(request.query_params.get("next", ""), HOME)
+        return page(request, "sign_in.html", next_path=next_path, email="", faults=())
+
+    @post("/sign-in", opt={"page": "public"})
+    async def send(request: AnyRequest) -> Response[bytes]:
+        form = await read_form(request)
+        email, next_path = form.get("email", ""), safe_path(form.get("next", ""), HOME)
+        fault = email_fault(email)
+        if fault is not None:
+            return page(
+                request, "sign_in.html", 400, next_path=next_path, email=email, faults=(fault,)
+            )
+        await attempts.charge(request)
+        await sign_in.ask(email, next_path)
+        return lead_to("/sign-in/sent")
+
+    @get("/sign-in/sent", opt={"page": "public"})
+    async def sent(request: AnyRequest) -> Response[bytes]:
+        return page(request, "sign_in_sent.html")
+
+    @get("/sign-in/{token:str}", opt={"page": "token"})
+    async def confirm(request: AnyRequest, token: FromPath[str]) -> Response[bytes]:
+        link = await attempts.look(request, token)
+        return page(request, "sign_in_confirm.html", email=link.email)
+
+    @post("/sign-in/{token:str}", opt={"page": "token"})
+    async def redeem(request: AnyRequest, token: FromPath[str]) -> Response[bytes]:
+        await read_form(request)
+        await attempts.look(request, token)
+        session, next_path = await sign_in.redeem(token, request.scope["state"]["session"])
+        return lead_to(next_path, [session_cookie(session.token)])
+
+    @post("/sign-out", opt={"page": "public"})
+    async def sign_out(request: AnyRequest) -> Response[bytes]:
+        await read_form(request)
+        token = request.scope["state"]["session"]
+        if token is not None:
+            await sessions.end(token)
+        return lead_to("/sign-in", [no_cookie()])
+
+    return Router("/", route_handlers=[ask, send, sent, confirm, redeem, sign_out])
+
+
+class _Attempts:
+    """Limits by network what can be asked for, and guessed. By address: `SignIn.ask`."""
+
+    def __init__(self, sign_in: SignIn, limiter: RateLimiter) -> None:
+        self._sign_in = sign_in
+        self._limiter = limiter
+
+    async def charge(self, request: AnyRequest) -> None:
+        """Charge an attempt to the visitor's network; refuses with `rate_limited`."""
+        allowance = await self._limiter.charge_sign_in(network_of(request))
+        if not allowance.admitted:
+            raise Refusal("rate_limited", retry_after_seconds=allowance.retry_after_seconds)
+
+    async def look(self, request: AnyRequest, token: str) -> Link:
+        """Look at a link; one that never was is a guess, and is charged. Refuses as it does."""
+        try:
+            return await self._sign_in.look(token)
+        except Refusal as refusal:
+            if refusal.code == "sign_in_link_invalid":
+                await self.charge(request)
+            raise

@@ -1,0 +1,52 @@
+// Copying, and tables that stack on a phone. Without a script the buttons stay hidden, the text can
+// be selected, and tables scroll sideways.
+const said = document.getElementById("said");
+
+async function copy(button) {
+  try {
+    await navigator.clipboard.writeText(button.dataset.copy);
+  } catch {
+    // No clipboard without TLS or permission: select the text, so that one keystroke copies it.
+    const text = button.parentElement.querySelector("code");
+    if (text) getSelection().selectAllChildren(text);
+    return;
+  }
+  if (button.textContent === button.dataset.done) return;
+  const before = button.innerHTML;
+  button.textContent = said.textContent = button.dataset.done;
+  setTimeout(() => { button.innerHTML = before; said.textContent = ""; }, 2000);
+}
+
+function stack(table) {
+  const names = [...table.querySelectorAll("thead th")].map((cell) => cell.textContent.trim());
+  if (names.length < 3 || table.classList.contains("stack")) return;
+  // Said again by role: cells that are displayed as blocks are no table's to a screen reader.
+  table.setAttribute("role", "table");
+  for (const group of table.querySelectorAll("thead, tbody")) group.setAttribute("role", "rowgroup");
+  for (const row of table.rows) row.setAttribute("role", "row");
+  for (const head of table.querySelectorAll("thead th")) head.setAttribute("role", "columnheader");
+  for (const row of table.querySelectorAll("tbody tr")) {
+    [...row.cells].forEach((cell, place) => {
+      cell.setAttribute("role", cell.tagName === "TH" ? "rowheader" : "cell");
+      if (row.cells.length === names.length) cell.dataset.label = names[place];
+      cell.classList.toggle("void", !cell.textContent.trim());
+    });
+  }
+  table.classList.add("stack");
+}
+
+function dress(root) {
+  for (const button of root.querySelectorAll("button[data-copy][hidden]")) {
+    button.hidden = false;
+    button.addEventListener("click", () => copy(button));
+  }
+  root.querySelectorAll(".scroll > table").forEach(stack);
+}
+
+dress(document);
+document.addEventListener("htmx:load", (event) => dress(event.detail.elt));
+
+// What is shown once does not come back when a browser keeps the page for its "back".
+addEventListener("pagehide", () => {
+  for (const one of document.querySelectorAll("[data-once]")) one.remove();
+});

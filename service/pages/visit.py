@@ -1,0 +1,171 @@
+"""Who visits a page, and what a request may do: sessions, same-origin posts, forms.
+
+A middleware of the pages' router, so that no page can be reached around it.
+"""
+
+import hmac
+from ipaddress import IPv6Address, ip_address
+from typing import Final
+from urllib.parse import parse_qsl
+
+from litestar.datastructures import Cookie, Headers
+from litestar.enums import ScopeType
+from litestar.middleware import ASGIMiddleware
+from litestar.types import ASGIApp, Receive, Scope, Send
+
+from service.errors import Refusal
+from service.people.person import Person
+from service.people.sessions import LIFETIME, Sessions
+from service.secrets import SecretsStore
+from service.web.body import AnyRequest, read_body
+
+COOKIE: Final = "__Host-session"
+CSRF_FIELD: Final = "csrf"
+FIELDS_MAX: Final = 200
+
+_SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+
+HEADERS: Final = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
+        "font-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; "
+        "base-uri 'none'"
+    ),
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""Of every page: links are credentials, and what people see is theirs alone."""
+
+
+class SignInNeeded(Exception):
+    """The page is for people who are signed in; the handler leads them there and back."""
+
+
+class Visits(ASGIMiddleware):
+    """Puts the signed-in person, if any, into the request's state; refuses foreign posts."""
+
+    scopes = (ScopeType.HTTP,)
+
+    def __init__(self, sessions: Sessions, secrets: SecretsStore, public_url: str) -> None:
+        """Take the parts that the bootstrap chose."""
+        self._sessions = sessions
+        self._secrets = secrets
+        self._origin = public_url
+
+    def __deepcopy__(self, _memo: object) -> "Visits":
+        """Stay the same: the framework copies routers, with all they hold, when they nest."""
+        return self
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
+        """Find out who visits."""
+        state = scope["state"]
+        state["headers"].update(HEADERS)
+        state["person"] = state["session"] = state["csrf"] = None
+        headers = Headers.from_scope(scope)
+        if scope.get("method") not in _SAFE:
+            self._refuse_foreign(headers)
+        token = _cookie(headers, COOKIE)
+        person = await self._sessions.read(token) if token else None
+        if person is not None:
+            state["person"], state["session"] = person, token
+            secrets = await self._secrets.get()
+            state["csrf"] = secrets.link_token("csrf", person.session_id)
+        if "\0" in scope["path"] or b"%00" in scope["query_string"]:
+            raise Refusal("not_found")  # PostgreSQL cannot store NUL, so nothing of ours has it
+        await next_app(scope, receive, send)
+
+    def _refuse_foreign(self, headers: Headers) -> None:
+        """Refuse a post that another site made (Fetch Metadata; without it, by Origin)."""
+        site = headers.get("sec-fetch-site")
+        is_ours = site == "same-origin" if site else headers.get("origin") == self._origin
+        if not is_ours:
+            raise Refusal("cross_site_request")
+
+
+def person_of(request: AnyRequest) -> Person | None:
+    """Answer who is signed in, if anyone is."""
+    return request.scope["state"].get("person")  # what is refused on the way here has none
+
+
+def signed_in(request: AnyRequest) -> Person:
+    """Answer who is signed in; raises SignInNeeded."""
+    person = person_of(request)
+    if person is None:
+        raise SignInNeeded
+    return person
+
+
+def network_of(request: AnyRequest) -> str:
+    """Answer the network that a visitor comes from: an IPv4 address, or an IPv6 network of 64 bits.
+
+    Such a network is the least that anybody is given, and has addresses for everybody.
+    """
+    host = request.client.host if request.client else ""
+    try:
+        address = ip_address(host)
+    except ValueError:  # a socket without addresses
+        return host
+    if isinstance(address, IPv6Address):
+        return str(address.ipv4_mapped or IPv6Address(int(address) >> 64 << 64))
+    return host
+
+
+async def read_form(request: AnyRequest) -> dict[str, str]:
+    """Answer a posted form's fields, each once, white space around them cut.
+
+    Refuses with `validation_failed` what is no form, and with `cross_site_request` a signed-in
+    person's form without its token.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    body = await read_body(request)
+    if kind != "application/x-www-form-urlencoded" and body:
+        raise Refusal("validation_failed", form_errors=["expected a form"])
+    try:
+        pairs = parse_qsl(
+            body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=FIELDS_MAX
+        )
+    except ValueError:  # UnicodeDecodeError is one
+        raise Refusal("validation_failed", form_errors=["the form cannot be read"]) from None
+    form = {name: value.strip() for name, value in pairs}
+    if any("\0" in value for value in form.values()):
+        raise Refusal("validation_failed", form_errors=["NUL is not allowed"])
+    expected = request.scope["state"]["csrf"]
+    if expected is not None and not hmac.compare_digest(
+        form.pop(CSRF_FIELD, "").encode(), expected.encode()
+    ):
+        raise Refusal("cross_site_request")
+    return form
+
+
+def session_cookie(token: str) -> Cookie:
+    """Answer the cookie of a session; `__Host-` binds it to this host alone, over TLS."""
+    return Cookie(
+        key=COOKIE,
+        value=token,
+        path="/",
+        httponly=True,
+        secure=True,
+        samesite="lax",
+        max_age=int(LIFETIME.total_seconds()),
+    )
+
+
+def no_cookie() -> Cookie:
+    """Answer the cookie that removes the session's."""
+    return Cookie(
+        key=COOKIE, value="", path="/", httponly=True, secure=True, samesite="lax", max_age=0
+    )
+
+
+def _cookie(headers: Headers, name: str) -> str | None:
+    """Answer the one value of a cookie; two of a name are none: one of them was planted."""
+    found: list[str] = []
+    for line in headers.getall("cookie", []):
+        for part in line.split(";"):
+            key, _, value = part.strip().partition("=")
+            if key == name:
+                found.append(value)
+    return found[0] if len(found) == 1 else None

@@ -1,0 +1,85 @@
+"""Sending sign-in links: a loop over those that wait, one mail a transaction."""
+
+from datetime import timedelta
+from email.utils import parseaddr
+from typing import Final
+
+import structlog
+
+from service.ledger.database import Database, LedgerError, Row
+from service.ledger.sealing import MasterKeys
+from service.ledger.sql import Sql
+from service.mail.messages import sign_in_mail
+from service.mail.transport import MailRefused, MailTransport, MailUnavailable
+from service.people.sign_in import PURPOSE, unwrapped
+from service.secrets import SecretsStore
+
+SEND_SECONDS_MAX: Final = 20.0
+
+_DUE = Sql("service.people", "mail_due")
+_TAKE = Sql("service.people", "mail_take")
+_SETTLE = Sql("service.people", "mail_settle")
+
+log = structlog.get_logger()
+
+
+class SignInMail:
+    """Sends what is due until it is too late for it to be of use; any number of processes may."""
+
+    def __init__(
+        self,
+        accounts: Database,
+        secrets: SecretsStore,
+        master_keys: MasterKeys,
+        transport: MailTransport,
+        *,
+        public_url: str,
+        sender: str,
+    ) -> None:
+        """Take the parts that the bootstrap chose."""
+        self._accounts = accounts
+        self._secrets = secrets
+        self._master_keys = master_keys
+        self._transport = transport
+        self._public_url = public_url
+        self._sender = sender
+        self._domain = parseaddr(sender)[1].rpartition("@")[2]
+
+    async def step(self) -> int:
+        """Send one mail that is due; answer how many were taken up."""
+        schema = self._accounts.schema
+        if not await self._accounts.fetchrow(_DUE):
+            return 0
+        async with self._accounts.transaction(SEND_SECONDS_MAX) as connection:
+            row = await connection.fetchrow(_TAKE.on(schema))
+            if row is None:
+                return 0
+            state = await self._deliver(row)
+            wait = timedelta(seconds=2 ** min(row["mail_attempts"], 6))
+            await connection.execute(_SETTLE.on(schema), row["link_id"], state, wait)
+        return 1
+
+    async def _deliver(self, row: Row) -> str:
+        link_id = row["link_id"]
+        email = unwrapped(self._master_keys, row).email
+        token = (await self._secrets.get()).link_token(PURPOSE, link_id)
+        try:
+            await self._transport.send(
+                sign_in_mail(
+                    to=email,
+                    link=f"{self._public_url}/sign-in/{token}",
+                    expires_at=row["expires_at"],
+                    sender=self._sender,
+                    message_id=f"{link_id}@{self._domain}",
+                    date=row["asked_at"],
+                )
+            )
+        except LedgerError:
+            raise
+        except MailRefused:
+            log.warning("mail refused", message_id=link_id)
+            return "failed"
+        except MailUnavailable:
+            log.warning("mail waits", message_id=link_id)
+            return "waiting"
+        return "sent"

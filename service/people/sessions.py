@@ -1,0 +1,83 @@
+"""Sessions on the server: a random token in a cookie, of which only the SHA-256 is stored."""
+
+import secrets
+from datetime import timedelta
+from typing import Final, NamedTuple
+
+from service.clock import Clock
+from service.ids import NewId
+from service.ledger.database import Database
+from service.ledger.sealing import KeyUnknown, MasterKeys
+from service.ledger.sql import Sql
+from service.people.person import Person
+from service.secrets import token_hash
+
+LIFETIME: Final = timedelta(hours=12)
+TOKEN_BYTES: Final = 32
+
+_BEGIN = Sql("service.people", "session_begin")
+_READ = Sql("service.people", "session_read")
+_END = Sql("service.people", "session_end")
+_FORGET = Sql("service.people", "forget")
+_END_ALL = Sql("service.people", "session_end_all")
+
+
+class Session(NamedTuple):
+    """A new session; `token` goes into the cookie and is nowhere else."""
+
+    token: str
+    person: Person
+
+
+class Sessions:
+    """Begins, reads and ends sessions, in the schema of the ledger of accounts."""
+
+    def __init__(
+        self, accounts: Database, master_keys: MasterKeys, clock: Clock, new_id: NewId
+    ) -> None:
+        """Take the parts that the bootstrap chose."""
+        self._accounts = accounts
+        self._master_keys = master_keys
+        self._clock = clock
+        self._new_id = new_id
+
+    async def begin(self, email: str, address_hash: bytes) -> Session:
+        """Begin a session of 12 hours."""
+        token = secrets.token_urlsafe(TOKEN_BYTES)
+        session_id = self._new_id("ses", self._clock())
+        wrapped = self._master_keys.wrap(email.encode(), session_id.encode())
+        await self._accounts.fetch(
+            _BEGIN,
+            token_hash(token),
+            session_id,
+            address_hash,
+            wrapped,
+            self._master_keys.newest,
+            LIFETIME,
+        )
+        return Session(token, Person(email, address_hash.hex(), session_id))
+
+    async def read(self, token: str) -> Person | None:
+        """Answer who is signed in; None for a session that ended, expired or never was."""
+        row = await self._accounts.fetchrow(_READ, token_hash(token))
+        if row is None:
+            return None
+        try:
+            email = self._master_keys.unwrap(
+                row["wrapped"], row["master_key_id"], row["session_id"].encode()
+            )
+        except KeyUnknown:  # its master key was retired: signing in again mends it
+            return None
+        return Person(email.decode(), row["address_hash"].hex(), row["session_id"])
+
+    async def end(self, token: str) -> None:
+        """End a session."""
+        await self._accounts.fetch(_END, token_hash(token))
+
+    async def forget(self, address_hash: bytes) -> None:
+        """Remove a person's sessions and sign-in links, with the address that they hold."""
+        await self._accounts.fetch(_FORGET, address_hash)
+
+    async def end_all(self, address_hash: str) -> None:
+        """End every session of a person, on every machine."""
+        await self._accounts.fetch(_END_ALL, bytes.fromhex(address_hash))

@@ -1,0 +1,121 @@
+"""Signing in by a link that is sent to an e-mail address.
+
+Any address gets one: whether it is known changes nothing in the answer. The link's token is an HMAC
+of its id, so that the mail can be made again; only its SHA-256 is stored (decision 15).
+"""
+
+from datetime import timedelta
+from typing import Final, NamedTuple
+
+import msgspec
+
+from service.clock import Clock
+from service.errors import Refusal
+from service.ids import NewId
+from service.ledger.database import Database, Row
+from service.ledger.sealing import MasterKeys
+from service.ledger.sql import Sql
+from service.people.sessions import Session, Sessions
+from service.secrets import SecretsStore, token_hash
+
+LINK_LIFETIME: Final = timedelta(minutes=15)
+PURPOSE: Final = "sign-in"
+ASKED_MAX: Final = 5
+"""Links that one address may be sent in LINK_LIFETIME; further ones are dropped in silence."""
+
+_LOCK = Sql("service.people", "link_lock")
+_ASK = Sql("service.people", "link_ask")
+_LOOK = Sql("service.people", "link_look")
+_USE = Sql("service.people", "link_use")
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What is sealed in a link: for which address, and where it leads."""
+
+    email: str
+    next_path: str
+
+
+def unwrapped(master_keys: MasterKeys, row: Row) -> Asked:
+    """Open what is sealed in a link's row; raises KeyUnknown."""
+    link_id: str = row["link_id"]
+    sealed = master_keys.unwrap(row["wrapped"], row["master_key_id"], link_id.encode())
+    return msgspec.json.decode(sealed, type=Asked)
+
+
+class Link(NamedTuple):
+    """A link that can be used: whom it signs in, and where that leads."""
+
+    email: str
+    address_hash: bytes
+    next_path: str
+
+
+class SignIn:
+    """Issues and redeems links. All of it is in the ledger of accounts' schema."""
+
+    def __init__(
+        self,
+        accounts: Database,
+        secrets: SecretsStore,
+        master_keys: MasterKeys,
+        sessions: Sessions,
+        clock: Clock,
+        new_id: NewId,
+    ) -> None:
+        """Take the parts that the bootstrap chose."""
+        self._accounts = accounts
+        self._secrets = secrets
+        self._master_keys = master_keys
+        self._sessions = sessions
+        self._clock = clock
+        self._new_id = new_id
+
+    async def ask(self, email: str, next_path: str) -> None:
+        """Note a link to be sent; nothing is noted where the address has had too many."""
+        secrets = await self._secrets.get()
+        link_id = self._new_id("sin", self._clock())
+        # The path is sealed with the address: it may hold another link's token.
+        sealed = msgspec.json.encode(Asked(email, next_path))
+        wrapped = self._master_keys.wrap(sealed, link_id.encode())
+        address_hash = bytes.fromhex(secrets.lookup_email(email))
+        schema = self._accounts.schema
+        async with self._accounts.transaction() as connection:
+            await connection.execute(_LOCK.on(schema), address_hash)
+            await connection.execute(
+                _ASK.on(schema),
+                link_id,
+                token_hash(secrets.link_token(PURPOSE, link_id)),
+                address_hash,
+                wrapped,
+                self._master_keys.newest,
+                LINK_LIFETIME,
+                ASKED_MAX,
+            )
+
+    async def look(self, token: str) -> Link:
+        """Answer what a link would do; it stays as it is.
+
+        Refuses with `sign_in_link_invalid`, `sign_in_link_expired` or `sign_in_link_used`.
+        """
+        row = await self._accounts.fetchrow(_LOOK, token_hash(token))
+        if row is None:
+            raise Refusal("sign_in_link_invalid")
+        if row["used_at"] is not None:
+            raise Refusal("sign_in_link_used")
+        if row["expired"]:
+            raise Refusal("sign_in_link_expired")
+        asked = unwrapped(self._master_keys, row)
+        return Link(asked.email, row["address_hash"], asked.next_path)
+
+    async def redeem(self, token: str, old_session: str | None) -> tuple[Session, str]:
+        """Use a link up; answer a new session, and the path that the person was on the way to.
+
+        `old_session` is ended. Refuses as `look` does; of two at once one gets the session.
+        """
+        link = await self.look(token)
+        if await self._accounts.fetchrow(_USE, token_hash(token)) is None:
+            raise Refusal("sign_in_link_used")
+        if old_session is not None:
+            await self._sessions.end(old_session)
+        return await self._sessions.begin(link.email, link.address_hash), link.next_path

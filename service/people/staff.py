@@ -1,0 +1,113 @@
+"""Adding and removing addresses of the team."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from service.clock import Clock
+from service.errors import Refusal
+from service.ids import NewId
+from service.ledger.database import Row
+from service.ledger.events import ERASED, Cause, Recorded
+from service.ledger.ledger import Append, Ledger, Transaction
+from service.ledger.sql import Sql
+from service.people.events import (
+    PersonalDataOpened,
+    StaffAdded,
+    StaffRemoved,
+    opened_stream,
+    staff_stream,
+)
+from service.secrets import SecretsStore
+
+_BY_ADDRESS = Sql("projections.staff", "by_address")
+_LIST = Sql("projections.staff", "list")
+
+
+class Member(NamedTuple):
+    """One of the team."""
+
+    staff_id: str
+    email: str
+    added_at: datetime
+
+
+class StaffCommands:
+    """Writes to the ledger of accounts."""
+
+    def __init__(
+        self, accounts: Ledger, secrets: SecretsStore, clock: Clock, new_id: NewId
+    ) -> None:
+        """Take the parts that the bootstrap chose."""
+        self._accounts = accounts
+        self._secrets = secrets
+        self._clock = clock
+        self._new_id = new_id
+
+    async def add(self, email: str, cause: Cause) -> str:
+        """Add an address; answer its staff id. Adding it twice changes nothing."""
+        email_hash = (await self._secrets.get()).lookup_email(email)
+        stream = staff_stream(email_hash)
+        drawn = self._new_id("stf", self._clock())
+
+        async def attempt(transaction: Transaction) -> str:
+            past = await transaction.read(stream)
+            present = _present(past)
+            if present is not None:
+                return present
+            keys = await transaction.data_keys([stream])
+            key = keys.get(stream) or self._accounts.master_keys.new_data_key(stream)
+            event = StaffAdded(staff_id=drawn, email=email, email_hash=email_hash)
+            await transaction.append(
+                Append(stream, len(past), [event], cause, key, new_key=stream not in keys)
+            )
+            return drawn
+
+        return await self._accounts.decide(attempt)
+
+    async def remove(self, email: str, cause: Cause) -> None:
+        """Remove an address; refuses with `staff_not_found`."""
+        stream = staff_stream((await self._secrets.get()).lookup_email(email))
+
+        async def attempt(transaction: Transaction) -> None:
+            past = await transaction.read(stream)
+            present = _present(past)
+            if present is None:
+                raise Refusal("staff_not_found")
+            await transaction.append(Append(stream, len(past), [StaffRemoved(present)], cause))
+
+        await self._accounts.decide(attempt)
+
+    async def list(self) -> list[Member]:
+        """Answer everybody who is staff now, in the order in which they were added."""
+        async with self._accounts.transaction() as transaction:
+            rows = await transaction.fetch(_LIST)
+            streams = [await transaction.read(row["stream_id"]) for row in rows]
+        return [
+            Member(row["staff_id"], _address(past) or ERASED, row["added_at"])
+            for row, past in zip(rows, streams, strict=True)
+        ]
+
+    async def opened(self, staff_id: str, claim_id: str, cause: Cause) -> None:
+        """Record that one of the team opens a claim's personal data."""
+        stream = opened_stream(cause.request_id, claim_id)
+        event = PersonalDataOpened(staff_id=staff_id, claim_id=claim_id)
+        async with self._accounts.transaction() as transaction:
+            await transaction.append(Append(stream, 0, [event], cause))
+
+    async def by_address(self, address_hash: str) -> Row | None:
+        """Answer the staff id of an address, None for one that is not staff."""
+        return await self._accounts.database.fetchrow(_BY_ADDRESS, bytes.fromhex(address_hash))
+
+
+def _address(past: list[Recorded]) -> str | None:
+    added = [one.event for one in past if isinstance(one.event, StaffAdded)]
+    return added[-1].email
+
+
+def _present(past: list[Recorded]) -> str | None:
+    """Answer the staff id that a stream leaves valid."""
+    match past[-1].event if past else None:
+        case StaffAdded(staff_id=staff_id):
+            return staff_id
+        case _:
+            return None

@@ -1,0 +1,66 @@
+"""The list of erasures, kept outside the database: a restored backup knows nothing of the later."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final, Literal
+from uuid import UUID
+
+import msgspec
+
+from service.audit.publication import Publication
+
+PREFIX: Final = "erasures/"
+
+Kind = Literal["claim", "entity"]
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One erasure that was asked for. It holds nothing personal.
+
+    The first of `data_keys` is the id of the subject's own stream; the others belong to the links
+    that an entity redeemed. `reason` is the team's words, `at` the time of the asking.
+    """
+
+    ledger: str
+    kind: Kind
+    subject: str
+    data_keys: Sequence[UUID]
+    reason: str
+    at: datetime
+
+    @property
+    def name(self) -> str:
+        """Where the entry lies: sorted by ledger, then by time."""
+        milliseconds = int(self.at.timestamp() * 1000)
+        return f"{PREFIX}{self.ledger}/{milliseconds:015d}-{self.subject}.json"
+
+
+class EntryUnreadable(Exception):
+    """Something of the list is not an entry; `str()` says which."""
+
+
+class ErasureList:
+    """Writes and reads the entries; each is written once."""
+
+    def __init__(self, publication: Publication) -> None:
+        """`publication` is a place that no restore of the database touches."""
+        self._publication = publication
+
+    async def put(self, entry: Entry) -> None:
+        """Write an entry, before anything is erased; raises PublicationUnavailable."""
+        await self._publication.put(entry.name, msgspec.json.encode(entry) + b"\n")
+
+    async def names(self) -> list[str]:
+        """Answer the names of all entries, oldest first in each ledger."""
+        return await self._publication.names(PREFIX)
+
+    async def read(self, name: str) -> Entry:
+        """Answer an entry; raises EntryUnreadable and PublicationUnavailable."""
+        content = await self._publication.get(name)
+        try:
+            entry = msgspec.json.decode(content or b"", type=Entry)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise EntryUnreadable(f"{name} is not an entry of the erasure list") from error
+        if not entry.data_keys:
+            raise EntryUnreadable(f"{name} names no data key")
+        return entry

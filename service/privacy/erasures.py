@@ -1,0 +1,236 @@
+"""Erasing a subject from one ledger: its data key, and what read models and mail hold (decision 5).
+
+In this order, so that a command that was cut off is finished by running it again:
+1. the erasure is noted outside the database, so that no restore brings the subject back unnoticed;
+2. one transaction destroys the key, appends PersonalDataErased, clears read models and mail;
+3. the claim's objects are removed from storage.
+"""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from asyncpg import UndefinedTableError
+
+from service.clock import Clock
+from service.connections.events import connection_stream, link_stream
+from service.entities.commands import business_locks
+from service.entities.events import EntityRegistered, entity_stream
+from service.ledger.database import Row, transaction_on
+from service.ledger.events import ERASED, Cause, Event, Meta
+from service.ledger.ledger import ATTEMPTS_MAX, Append, AppendConflict, Ledger, Transaction
+from service.ledger.sql import Sql
+from service.privacy.erasure_list import Entry, ErasureList, Kind
+from service.privacy.events import PersonalDataErased
+
+SECONDS_MAX: Final = 30.0
+"""Longer than a mail that is on its way may take: the erasure waits for it."""
+UNLISTED_SECONDS_MAX: Final = 600.0
+"""The whole log is looked through."""
+
+_FACTS = Sql("service.privacy", "facts")
+_ENTITY = Sql("service.privacy", "entity")
+_KEYS_LEFT = Sql("service.privacy", "keys_left")
+_DESTROY_KEYS = Sql("service.privacy", "destroy_keys")
+_SETTLE_MAIL = Sql("service.privacy", "settle_mail")
+_CLAIMS_OF_ENTITY = Sql("service.privacy", "claims_of_entity")
+_EXISTS = Sql("service.privacy", "exists")
+_UNLISTED = Sql("service.privacy", "unlisted")
+_CLAIM = Sql("projections.claim_list", "by_id")
+_ERASE_ENTITY = Sql("projections.connections", "erase_entity")
+
+
+class Subject(NamedTuple):
+    """Whose data it is: the person an entity stands for, or the defendant's side of a claim."""
+
+    kind: Kind
+    subject_id: str
+    stream_id: UUID
+
+
+class Erased(NamedTuple):
+    """What came of it; for a subject that was erased before, when and why that was.
+
+    `keys` and `mail` are what this call destroyed and kept from being sent.
+    """
+
+    at: datetime
+    reason: str
+    is_new: bool
+    keys: int
+    mail: int
+
+
+class Erasures:
+    """Erases subjects of one ledger."""
+
+    def __init__(self, ledger: Ledger, listed: ErasureList, clock: Clock) -> None:
+        """`listed` is the list outside the database."""
+        self._ledger = ledger
+        self._listed = listed
+        self._clock = clock
+
+    async def claim(self, claim_id: str) -> Subject | None:
+        """Answer a claim as a subject; None where this ledger has none of this id."""
+        row = await self._ledger.database.fetchrow(_CLAIM, claim_id)
+        return None if row is None else Subject("claim", claim_id, row["stream_id"])
+
+    async def entity(self, entity_id: str) -> Subject | None:
+        """Answer an entity as a subject; None where this ledger has none of this id."""
+        subject = Subject("entity", entity_id, entity_stream(self._ledger.name, entity_id))
+        row = await self._ledger.database.fetchrow(_FACTS, subject.stream_id)
+        return subject if self._is_of(subject, row) else None
+
+    async def claims_of(self, entity: Subject) -> list[Row]:
+        """Answer an entity's claims (claim_id, stream_id, stage, erased), oldest first."""
+        return await self._ledger.database.fetch(_CLAIMS_OF_ENTITY, entity.subject_id)
+
+    async def erase(self, subject: Subject, reason: str, cause: Cause) -> Erased:
+        """Note the erasure in the list and do it; a subject that is erased stays as it is.
+
+        Raises PublicationUnavailable when it could not be noted: nothing was erased then.
+        """
+        async with self._ledger.transaction() as transaction:
+            keys = [subject.stream_id, *await self._links(transaction, subject)]
+            left = await transaction.fetch(_KEYS_LEFT, keys)
+            known = await transaction.fetchrow(_FACTS, subject.stream_id)
+        if left or known is None or known["erased"] is None:
+            entry = Entry(
+                ledger=self._ledger.name,
+                kind=subject.kind,
+                subject=subject.subject_id,
+                data_keys=keys,
+                reason=reason,
+                at=self._clock(),
+            )
+            await self._listed.put(entry)
+        return await self._apply(subject, reason, cause)
+
+    async def reapply(self, entry: Entry, cause: Cause) -> Erased | None:
+        """Do an erasure of the list where the database does not show it; None: no such subject.
+
+        A stream of another subject's is left alone: after a restore the partner may have created
+        the claim anew, under the same reference and another id.
+        """
+        subject = Subject(entry.kind, entry.subject, entry.data_keys[0])
+        row = await self._ledger.database.fetchrow(_FACTS, subject.stream_id)
+        if not self._is_of(subject, row):
+            return None
+        return await self._apply(subject, entry.reason, cause, entry.data_keys)
+
+    async def unlisted(self, entries: Iterable[Entry]) -> int:
+        """Answer how many subjects the log says were erased that the whole list does not have."""
+        mode = self._ledger.name
+        streams = [key for entry in entries if entry.ledger == mode for key in entry.data_keys]
+        async with self._ledger.database.connection(UNLISTED_SECONDS_MAX) as connection:
+            return await connection.fetchval(_UNLISTED.on(mode), streams) or 0
+
+    async def _apply(
+        self, subject: Subject, reason: str, cause: Cause, listed: Sequence[UUID] = ()
+    ) -> Erased:
+        for _ in range(ATTEMPTS_MAX):
+            with suppress(AppendConflict):  # a claim moved meanwhile
+                async with self._ledger.transaction(SECONDS_MAX) as transaction:
+                    return await self._attempt(transaction, subject, reason, cause, listed)
+        raise AppendConflict(subject.subject_id)
+
+    async def _attempt(
+        self,
+        transaction: Transaction,
+        subject: Subject,
+        reason: str,
+        cause: Cause,
+        listed: Sequence[UUID],
+    ) -> Erased:
+        """Lock, look, append, destroy. Mail comes first: nothing of claims waits for its server."""
+        await transaction.lock(subject.stream_id)
+        mail = await transaction.fetch(_SETTLE_MAIL, subject.subject_id)
+        await self._keep_still(transaction, subject)
+        facts = await transaction.fetchrow(_FACTS, subject.stream_id)
+        assert facts is not None  # noqa: S101 - whoever asks has seen the stream
+        links = await self._links(transaction, subject)
+        keys = {subject.stream_id, *links, *listed}
+        left = {row["key_id"]: row["version"] for row in await transaction.fetch(_KEYS_LEFT, keys)}
+        was = self._was(subject, facts)
+        is_new = was is None
+        appends = [] if was else [self._fact(subject, facts["version"], reason, cause)]
+        appends += [
+            _append(key, left[key], link_id, reason, cause)
+            for key, link_id in links.items()
+            if key in left
+        ]
+        recorded = await transaction.append(*appends) if appends else []
+        if was is None:
+            await self._clear_beside(transaction, subject)
+            was = next((r.meta.at, reason) for r in recorded if r.stream_id == subject.stream_id)
+        gone = await transaction.fetch(_DESTROY_KEYS, keys)
+        return Erased(*was, is_new, len(gone), len(mail))
+
+    async def _clear_beside(self, transaction: Transaction, subject: Subject) -> None:
+        """Clear the tables that a rebuild builds or keeps, which may hold names and hashes.
+
+        After the append, whose own write keeps a rebuild from exchanging tables until the end.
+        """
+        for schema in (f"{self._ledger.name}_next", f"{self._ledger.name}_previous"):
+            table = await transaction.fetchrow(_EXISTS, f"{schema}.entities")
+            if table is not None and table["found"]:
+                statement, connection = _ERASE_ENTITY.on(schema), transaction.connection
+                # A rebuild may drop it at this moment: then it holds nothing of anybody any more.
+                with suppress(UndefinedTableError):
+                    async with transaction_on(connection):  # a savepoint
+                        await connection.execute(statement, [subject.subject_id], [ERASED])
+
+    async def _keep_still(self, transaction: Transaction, subject: Subject) -> None:
+        """Wait for claims under way, and keep out a second registration of the same business."""
+        row = await transaction.fetchrow(_ENTITY, subject.subject_id)
+        if subject.kind == "entity" and row is not None:
+            known_by = EntityRegistered(
+                entity_id=subject.subject_id,
+                established=True,
+                email_hash=_hexadecimal(row["email_hash"]),
+                company_number_hash=_hexadecimal(row["company_number_hash"]),
+            )
+            await transaction.lock(*business_locks(known_by))
+            mode = self._ledger.name
+            await transaction.lock(
+                *(connection_stream(mode, one, subject.subject_id) for one in row["partner_ids"])
+            )
+
+    async def _links(self, transaction: Transaction, subject: Subject) -> dict[UUID, str]:
+        """Answer the streams, and keys, of the links that an entity redeemed, with their ids."""
+        row = await transaction.fetchrow(_ENTITY, subject.subject_id)
+        ids: list[str] = row["link_ids"] if row is not None else []
+        return {link_stream(self._ledger.name, one): one for one in ids}
+
+    def _fact(self, subject: Subject, version: int, reason: str, cause: Cause) -> Append:
+        return _append(subject.stream_id, version, subject.subject_id, reason, cause)
+
+    def _was(self, subject: Subject, facts: Row) -> tuple[datetime, str] | None:
+        """Answer when and why a subject was erased, if it was."""
+        if facts["erased"] is None:
+            return None
+        event, meta = self._decode(subject.stream_id, PersonalDataErased.__name__, facts["erased"])
+        assert isinstance(event, PersonalDataErased)  # noqa: S101 - its topic says so
+        return meta.at, event.reason
+
+    def _is_of(self, subject: Subject, facts: Row | None) -> bool:
+        """Tell whether a stream is that of this subject, and of no other of the same references."""
+        if facts is None:
+            return False
+        event, _ = self._decode(subject.stream_id, facts["topic"], facts["state"])
+        return getattr(event, f"{subject.kind}_id", None) == subject.subject_id
+
+    def _decode(self, stream_id: UUID, topic: str, state: bytes) -> tuple[Event, Meta]:
+        return self._ledger.codec.decode(stream_id, 0, topic, state)
+
+
+def _append(stream_id: UUID, version: int, subject: str, reason: str, cause: Cause) -> Append:
+    event = PersonalDataErased(subject=subject, data_key=stream_id, reason=reason)
+    events: list[Event] = [event]
+    return Append(stream_id, version, events, cause)
+
+
+def _hexadecimal(value: bytes | None) -> str | None:
+    return None if value is None else value.hex()

@@ -1,0 +1,156 @@
+"""Telling where a person's data is, without showing any: places and fields alone.
+
+Every sealed box whose key exists is opened, a page at a time: nothing else can tell what is in it.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from service.ledger.database import Row
+from service.ledger.decoding import Unread
+from service.ledger.events import Recorded
+from service.ledger.ledger import Ledger, Transaction
+from service.ledger.sql import Sql
+from service.onboardings.events import OnboardingStarted
+from service.privacy.text_search import Sought
+
+PAGE: Final = 500
+SECONDS_MAX: Final = 60.0
+"""For one page of events, or one table of rows."""
+ROWS_AHEAD: Final = 500
+
+NOT_SEARCHED: Final = ("events", "log", "pending", "head", "public_ids", "data_keys")
+"""The log's own tables: its events are opened one by one, the others hold numbers and keys."""
+
+_EVENTS = Sql("service.privacy", "find_events")
+_SIZE = Sql("service.privacy", "find_size")
+_COLUMNS = Sql("service.privacy", "find_columns")
+_MAIL = Sql("service.privacy", "find_mail")
+
+Advance = Callable[[int], object]
+
+
+class Place(NamedTuple):
+    """Where something of the person is: `where` names an event, a row or a mail, `field` the part.
+
+    `is_sealed` False: in the clear part of an event, where erasing does not reach. None: no event;
+    erasing clears it, unless it repeats what stands in the clear in one.
+    """
+
+    ledger: str
+    kind: str
+    where: str
+    topic: str
+    field: str
+    is_sealed: bool | None
+
+
+class Search:
+    """Looks for an address in one ledger."""
+
+    def __init__(self, ledger: Ledger, sought: Sought) -> None:
+        """`sought` is what is looked for."""
+        self._ledger = ledger
+        self._sought = sought
+        self.unread: list[Unread] = []
+        """Events that could not be read, so far: what is in them, nobody can tell."""
+
+    async def size(self) -> int:
+        """Answer about how many events there are to open."""
+        row = await self._ledger.database.fetchrow(_SIZE)
+        return row["size"] if row is not None else 0
+
+    async def places(self, advance: Advance) -> AsyncIterator[Place]:
+        """Answer each place; `advance` hears how far in the log it is.
+
+        Raises KeyUnknown where a box's key cannot be unwrapped: nothing can be said of it.
+        """
+        async for place in self._in_events(advance):
+            yield place
+        async for place in self._in_rows():
+            yield place
+
+    async def _in_events(self, advance: Advance) -> AsyncIterator[Place]:
+        last = 0
+        while True:
+            async with self._ledger.transaction(SECONDS_MAX) as transaction:
+                rows = await transaction.fetch(_EVENTS, last, PAGE)
+                if not rows:
+                    return
+                found = await self._in_page(transaction, rows)
+            for place in found:
+                yield place
+            advance(rows[-1]["append_id"] - last)
+            last = rows[-1]["append_id"]
+
+    async def _in_page(self, transaction: Transaction, rows: Sequence[Row]) -> list[Place]:
+        found: list[Place] = []
+        mailed: list[UUID] = []
+        stored = ((row["position"] or 0, row["append_id"], *tuple(row)[2:]) for row in rows)
+        events = await transaction.decode_numbered(stored, unread=self.unread)
+        of = {row["append_id"]: row for row in rows}
+        for recorded in events:
+            row = of[recorded.append_id]
+            fields = list(self._fields(recorded))
+            found += [self._event(row, recorded, field) for field in fields]
+            if fields and isinstance(recorded.event, OnboardingStarted):
+                mailed.append(recorded.stream_id)
+        if mailed:
+            mails = await transaction.fetch(_MAIL, mailed)
+            found += [self._place("outgoing mail", one["message_id"], "recipient") for one in mails]
+        return found
+
+    def _fields(self, recorded: Recorded) -> list[str]:
+        whole = (recorded.event, recorded.meta.actor)
+        if not self._sought.may_be_in(msgspec.json.encode(whole)):
+            return []
+        fields: dict[str, Any] = {
+            name: getattr(recorded.event, name) for name in recorded.event.__struct_fields__
+        }
+        built = msgspec.to_builtins(fields | {"meta": {"actor": recorded.meta.actor}})
+        return list(dict.fromkeys(self._sought.paths(built)))
+
+    def _event(self, row: Row, recorded: Recorded, field: str) -> Place:
+        number = f"position {row['position']}"
+        if row["position"] is None:
+            number = f"not numbered, append_id {row['append_id']}"
+        where = f"{number}, stream {recorded.stream_id} version {recorded.version}"
+        is_sealed = field.partition(".")[0].partition("[")[0] in recorded.event.personal
+        return Place(self._ledger.name, "event", where, row["topic"], field, is_sealed)
+
+    async def _in_rows(self) -> AsyncIterator[Place]:
+        name = self._ledger.name
+        schemas = [name, f"{name}_next", f"{name}_previous"]
+        for table in await self._ledger.database.fetch(_COLUMNS, schemas, NOT_SEARCHED):
+            async for place in self._in_table(table):
+                yield place
+
+    async def _in_table(self, table: Row) -> AsyncIterator[Place]:
+        key, columns = table["key"], table["columns"]
+        names = ", ".join(map(_quoted, dict.fromkeys([*key, *columns])))
+        of = f"{_quoted(table['table_schema'])}.{_quoted(table['table_name'])}"
+        statement = f"select {names} from {of}"  # noqa: S608 - the catalogue's own names, quoted
+        async with self._ledger.database.transaction(SECONDS_MAX * 60) as connection:
+            async for row in connection.cursor(statement, prefetch=ROWS_AHEAD):
+                for column in columns:
+                    if any(self._sought.paths(row[column], column)):
+                        yield self._row(table, row, column)
+
+    def _row(self, table: Row, row: Row, column: str) -> Place:
+        kind = "row" if table["table_schema"] == self._ledger.name else table["table_schema"]
+        # A key that holds the address itself is not shown.
+        shown = [
+            f"{name} {'(not shown)' if list(self._sought.paths(row[name], name)) else row[name]}"
+            for name in table["key"]
+        ]
+        return self._place(kind, ", ".join(shown) or "no key", column, table["table_name"])
+
+    def _place(self, kind: str, where: str, field: str, topic: str = "mail_outbox") -> Place:
+        return Place(self._ledger.name, kind, where, topic, field, None)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

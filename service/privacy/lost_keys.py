@@ -1,0 +1,87 @@
+"""Finding data keys that are gone although nobody erased their subject: that is data loss."""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from service.ledger.codec import stored_form
+from service.ledger.database import Row
+from service.ledger.events import Unreadable
+from service.ledger.ledger import Ledger
+from service.ledger.sql import Sql
+
+PAGE: Final = 1000
+SECONDS_MAX: Final = 60.0
+"""For one page of events."""
+NAMED_MAX: Final = 1000
+"""Keys that are named. Beyond these their events are only counted, so memory stays bounded."""
+_NAMES: Final = ("claim_id", "link_id", "entity_id", "partner_id")
+"""Fields that name whose an event is, the closest first."""
+
+_EVENTS = Sql("service.privacy", "find_events")
+_SIZE = Sql("service.privacy", "find_size")
+_LOST = Sql("service.privacy", "keys_lost")
+
+
+class Lost(NamedTuple):
+    """A lost key, and the first event that cannot be opened without it."""
+
+    data_key: UUID
+    subject: str | None
+    topic: str
+    position: int | None
+
+
+class Found(NamedTuple):
+    """`events` counts all that are sealed by lost keys; `keys` names at most NAMED_MAX of these."""
+
+    events: int
+    keys: list[Lost]
+
+
+class LostKeys:
+    """Looks for the lost keys of one ledger."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        """Read through the ledger's own pool."""
+        self._ledger = ledger
+
+    async def size(self) -> int:
+        """Answer about how many events there are to look at."""
+        row = await self._ledger.database.fetchrow(_SIZE)
+        return row["size"] if row is not None else 0
+
+    async def find(self, advance: Callable[[int], object]) -> Found:
+        """Look at every event; `advance` hears how far in the log it is. No key is unwrapped."""
+        events, last = 0, 0
+        keys: dict[UUID, Lost] = {}
+        while True:
+            async with self._ledger.transaction(SECONDS_MAX) as transaction:
+                rows = await transaction.fetch(_EVENTS, last, PAGE)
+                if not rows:
+                    return Found(events, list(keys.values()))
+                sealed = [(key, row) for row in rows if (key := _key_of(row)) is not None]
+                asked = list({key for key, _ in sealed})
+                lost = {row["key_id"] for row in await transaction.fetch(_LOST, asked)}
+            for key, row in sealed:
+                if key in lost:
+                    events += 1
+                    if key not in keys and len(keys) < NAMED_MAX:
+                        keys[key] = Lost(key, _subject(row), row["topic"], row["position"])
+            advance(rows[-1]["append_id"] - last)
+            last = rows[-1]["append_id"]
+
+
+def _key_of(row: Row) -> UUID | None:
+    try:
+        sealed = stored_form(row["state"]).sealed
+    except Unreadable:  # `audit verify` tells of it
+        return None
+    return None if sealed is None else sealed.key
+
+
+def _subject(row: Row) -> str | None:
+    data = msgspec.json.decode(stored_form(row["state"]).data)
+    return next((data[name] for name in _NAMES if data.get(name)), None)

@@ -1,0 +1,56 @@
+"""Where in a value an e-mail address stands, folded as look-ups fold it. Pure."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+_BEFORE = r"(?<![\w.!#$%&'*+/=?^`{|}~-])"
+_AFTER = r"(?![\w-]|\.\w)"
+"""An address is not found in a longer one: what may come before and after, RFC 5322's atom text."""
+
+
+class Sought:
+    """An address that is looked for, and the keyed hash that stands for it."""
+
+    def __init__(self, email: str, email_hash: str) -> None:
+        """`email_hash` is hexadecimal, as `Secrets.lookup_email` answers it."""
+        folded = email.casefold()
+        self._in_text = re.compile(_BEFORE + re.escape(folded) + _AFTER)
+        encoded = msgspec.json.encode(folded).decode()[1:-1]
+        self._in_json = re.compile(re.escape(encoded))
+        self._hash = bytes.fromhex(email_hash)
+        self._hash_text = email_hash
+
+    def paths(self, value: object, path: str = "") -> Iterator[str]:
+        """Yield the paths of the texts in a value that hold it, such as `details.user_email`."""
+        if isinstance(value, str):
+            if value == self._hash_text or self._in_text.search(value.casefold()):
+                yield path
+        elif isinstance(value, bytes):
+            if value == self._hash or self._in_text.search(_text(value)):
+                yield path
+        elif isinstance(value, Mapping):
+            for name, one in value.items():
+                yield from self._of_entry(name, one, path)
+        elif isinstance(value, Sequence):
+            for number, one in enumerate(value):
+                yield from self.paths(one, f"{path}[{number}]")
+
+    def may_be_in(self, encoded: bytes) -> bool:
+        """Tell quickly whether a JSON document can hold it: most hold nothing of the kind."""
+        text = encoded.decode()
+        return self._hash_text in text or self._in_json.search(text.casefold()) is not None
+
+    def _of_entry(self, name: Any, one: object, path: str) -> Iterator[str]:  # noqa: ANN401
+        """Look in a name too: partners choose names of fields where a schema lets them."""
+        if isinstance(name, str) and self._in_text.search(name.casefold()):
+            yield f"{path}.(a name)" if path else "(a name)"
+            yield from self.paths(one, f"{path}.(a name)" if path else "(a name)")
+        else:
+            yield from self.paths(one, f"{path}.{name}" if path else str(name))
+
+
+def _text(value: bytes) -> str:
+    return value.decode(errors="replace").casefold()

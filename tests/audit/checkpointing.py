@@ -1,0 +1,106 @@
+"""Checkpoints of a test's ledger, a publication that can be taken away, and a ledger's attacker."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from service.audit.checkpoints import Checkpoints
+from service.audit.log_tree import extended
+from service.audit.note import NoteKey
+from service.audit.publication import DirectoryPublication, Publication, PublicationUnavailable
+from service.ledger.merkle import CompactRange
+from tests.world import STAFF
+
+LOSE = """
+delete from accounts.events where append_id in
+    (select append_id from accounts.log where position > SIZE)
+"""
+KEY = NoteKey.of_seed("example.com/claim-ledger", bytes(32))
+
+
+class Away:
+    """A publication that fails once it is told to; until then another one's."""
+
+    def __init__(self, inner: Publication) -> None:
+        self.inner = inner
+        self.fails: set[str] = set()
+
+    async def put(self, name: str, content: bytes) -> bool:
+        """Put, or fail where the name ends so."""
+        self._fail("put", name)
+        return await self.inner.put(name, content)
+
+    async def get(self, name: str) -> bytes | None:
+        """Get, or fail."""
+        self._fail("get", name)
+        return await self.inner.get(name)
+
+    async def names(self, prefix: str, after: str = "") -> list[str]:
+        """List, or fail."""
+        self._fail("names", prefix)
+        return await self.inner.names(prefix, after)
+
+    async def folders(self, prefix: str) -> list[str]:
+        """List, or fail."""
+        self._fail("names", prefix)
+        return await self.inner.folders(prefix)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _fail(self, call: str, name: str) -> None:
+        if call in self.fails or f"{call} {name.rpartition('.')[2]}" in self.fails:
+            raise PublicationUnavailable("it is away")
+
+
+@pytest.fixture
+def place(tmp_path) -> Away:
+    """Answer a directory that can be taken away."""
+    return Away(DirectoryPublication(tmp_path / "published"))
+
+
+@pytest.fixture
+def checkpoints(accounts, place) -> Checkpoints:
+    """Answer the checkpoints of accounts."""
+    return Checkpoints(accounts, [KEY], place)
+
+
+@pytest.fixture
+def add(service) -> Callable[[int], Awaitable[None]]:
+    """Answer how to append some events."""
+
+    async def append(count: int = 1) -> None:
+        for _ in range(count):
+            await service.partners.add("A partner", "a@example.com", STAFF)
+
+    return append
+
+
+@pytest.fixture
+def attack(owner) -> Callable[..., None]:
+    """Answer how the database's owner changes what refuses to be changed."""
+
+    def run(*statements: str) -> None:
+        owner.execute("alter table accounts.log drop constraint if exists log_append_id_fkey")
+        for table in ("events", "log", "checkpoints", "head"):
+            owner.execute(f"alter table accounts.{table} disable trigger user")
+        for statement in statements:
+            assert owner.execute(statement).rowcount > 0, statement
+        for table in ("events", "log", "checkpoints", "head"):
+            owner.execute(f"alter table accounts.{table} enable trigger user")
+
+    return run
+
+
+async def lose(owner, attack: Callable[..., None], size: int) -> None:
+    """Bring the log back to a size, as a restore does."""
+    rows = owner.execute("select leaf_hash from accounts.log order by position limit %s", [size])
+    tree = await extended(CompactRange(), b"".join(row[0] for row in rows))
+    statements = (
+        "delete from accounts.checkpoints where size > SIZE",
+        LOSE,
+        "delete from accounts.log where position > SIZE",
+        "update accounts.head set size = SIZE, tree = '\\xTREE'",
+    )
+    tree_text = tree.to_bytes().hex()
+    attack(*(one.replace("SIZE", str(size)).replace("TREE", tree_text) for one in statements))

@@ -1,0 +1,176 @@
+"""`claim-ledger audit keygen`, `public-key`, `checkpoint` and `lineage`, as processes."""
+
+import base64
+import json
+import stat
+from pathlib import Path
+
+import psycopg
+
+from service.audit.checkpoint import Checkpoint
+from service.audit.note import NoteKey
+from service.dev.state import kept_secrets, write_private
+from tests.dev_process import environment, run
+
+LEDGERS = ["accounts", "live", "test"]
+
+
+def published(team) -> Path:
+    """Answer where the dev publishes."""
+    return team.dev.data_dir / "published"
+
+
+def test_keygen():
+    """The two texts belong together, and the name is the public URL's host."""
+    done = run(
+        "audit", "keygen", "--json", env=environment(PUBLIC_URL="https://api.example.com:8443")
+    )
+    answer = json.loads(done.stdout)
+    key = NoteKey.parse(answer["private_key"])
+    assert key.can_sign
+    assert key.name == "api.example.com/claim-ledger"
+    assert key.public_text == answer["public_key"]
+    again = json.loads(run("audit", "keygen", "--json", "--name", key.name).stdout)
+    assert again["private_key"] != answer["private_key"]
+
+
+def test_keygen_for_a_person():
+    """Two lines."""
+    lines = run("audit", "keygen", "--name", "example.com/ledger").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["private_key", "public_key"]
+    assert lines[0].split()[1].startswith("PRIVATE+KEY+example.com/ledger+")
+
+
+def test_keygen_without_a_name():
+    """One is asked for."""
+    done = run("audit", "keygen")
+    assert done.returncode == 2
+    assert "--name: expected one such as example.com/claim-ledger" in done.stderr
+
+
+def test_keygen_with_a_name_that_is_none():
+    """Spaces, a plus, or what is no path to publish under."""
+    for name in ("a b", "a+b", "../a", "a//b", "/a"):
+        done = run("audit", "keygen", "--name", name)
+        assert (done.returncode, done.stdout) == (2, ""), name
+        assert "--name" in done.stderr
+
+
+def test_checkpoints_in_dev(team):
+    """They work at once, cover what was just written, and are signed by the dev's key."""
+    team.partner()
+    rows = team.do("audit", "checkpoint")["checkpoints"]
+    (row,) = team.do("audit", "public-key")["keys"]
+    key = NoteKey.parse(row["public_key"])
+    assert not key.can_sign
+    assert [one["ledger"] for one in rows] == LEDGERS
+    for one in rows:
+        assert (one["is_new"], one["published"], one["fault"]) == (True, True, None)
+        path = published(team) / "checkpoints" / one["origin"] / f"{one['size']:020}.txt"
+        checkpoint = Checkpoint.open(path.read_text(), [key])
+        assert checkpoint == (one["origin"], one["size"], base64.b64decode(one["root"]))
+        assert checkpoint.ledger == one["ledger"]
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with psycopg.connect(team.dev.facts["database_url"]) as connection:
+        for one in rows:
+            count = f"select count(*) from {one['ledger']}.events"  # noqa: S608 - ours
+            assert connection.execute(count).fetchone() == (one["size"],)
+
+
+def test_nothing_new(team):
+    """The same again, and not new; one ledger alone can be asked for."""
+    first = team.do("audit", "checkpoint", "--ledger", "test")["checkpoints"]
+    again = team.do("audit", "checkpoint", "--ledger", "test")["checkpoints"]
+    assert again == [first[0] | {"is_new": False}]
+    assert team.raw("audit", "checkpoint", "--ledger", "other").returncode == 2
+
+
+def test_the_secrets_are_kept(team):
+    """The key is drawn once, beside the master key."""
+    kept = json.loads((team.dev.data_dir / "secrets.json").read_text())
+    ring = team.do("audit", "public-key")["keys"]
+    key = NoteKey.parse(kept["checkpoint_keys"])
+    assert ring == [{"name": key.name, "public_key": key.public_text}]
+
+
+def test_an_older_directory_gets_a_key(tmp_path):
+    """What it has is kept, and the second look draws nothing."""
+    write_private(tmp_path / "secrets.json", {"master_keys": "x", "seeded": {"a": 1}})
+    first = kept_secrets(tmp_path)
+    assert (first["master_keys"], first["seeded"]) == ("x", {"a": 1})
+    assert NoteKey.parse(first["checkpoint_keys"]).can_sign
+    assert kept_secrets(tmp_path) == first
+
+
+def test_a_lineage_without_need(team):
+    """Refused, with how to insist."""
+    team.do("audit", "checkpoint")
+    done = team.raw("audit", "lineage", "--reason", "none", "--ledger", "test")
+    assert done.returncode == 1
+    assert "nothing is lost" in done.stderr
+    assert "--force" in done.stderr
+    done = team.raw("audit", "lineage", "--reason", "none")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert team.raw("audit", "lineage", "--reason", " ", "--force").returncode == 2
+    assert team.raw("audit", "lineage").returncode == 2
+
+
+def test_lost_events(team):
+    """The command tells of them with 1, and `audit lineage` is the way on."""
+    before = team.do("audit", "checkpoint", "--ledger", "test")["checkpoints"][0]
+    key = NoteKey.parse(
+        json.loads((team.dev.data_dir / "secrets.json").read_text())["checkpoint_keys"]
+    )
+    ahead = Checkpoint(before["origin"], before["size"] + 1000, bytes(32))
+    folder = published(team) / "checkpoints" / before["origin"]
+    (folder / f"{ahead.size:020}.txt").write_text(ahead.sign(key))
+
+    code, answer = team.answer("audit", "checkpoint")
+    assert code == 1
+    faults = {one["ledger"]: one["fault"] for one in answer["checkpoints"]}
+    assert (faults["accounts"], faults["live"]) == (None, None)
+    assert faults["test"] == (
+        f"a checkpoint of {ahead.size} events was published, the log has {before['size']}"
+    )
+
+    answer = team.do("audit", "lineage", "--reason", "a restore")
+    (row,) = answer["lineages"]
+    assert (row["ledger"], row["shared_size"]) == ("test", before["size"])
+    assert (row["previous_origin"], row["previous_size"]) == (ahead.origin, ahead.size)
+    assert row["size"] == before["size"] + 1
+    assert row["origin"] != before["origin"]
+    assert answer["mails_settled"] == 0
+    after = team.do("audit", "checkpoint", "--ledger", "test")["checkpoints"][0]
+    assert (after["origin"], after["is_new"]) == (row["origin"], False)
+
+
+def of_the_dev(team, **given: str) -> dict[str, str]:
+    """Answer an environment that works on the dev's database."""
+    kept = json.loads((team.dev.data_dir / "secrets.json").read_text())
+    return environment(
+        DATABASE_URL=team.dev.facts["database_url"],
+        MASTER_KEYS=kept["master_keys"],
+        PUBLIC_URL=team.dev.facts["public_url"],
+        **given,
+    )
+
+
+def test_without_keys(team):
+    """One line that says what to do."""
+    done = run("audit", "checkpoint", env=of_the_dev(team))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "CLAIM_LEDGER_CHECKPOINT_KEYS" in done.stderr
+    assert run("audit", "public-key", "--json", env=of_the_dev(team)).stdout == '{"keys": []}\n'
+
+
+def test_a_publication_that_is_away(team, tmp_path):
+    """A refusal that names the place."""
+    team.do("audit", "checkpoint")
+    kept = json.loads((team.dev.data_dir / "secrets.json").read_text())
+    (tmp_path / "file").write_text("")
+    place = (tmp_path / "file" / "published").as_uri()
+    env = of_the_dev(team, CHECKPOINT_KEYS=kept["checkpoint_keys"], PUBLISH_TO=place)
+    done = run("audit", "checkpoint", "--json", env=env)
+    answer = json.loads(done.stdout)
+    assert (done.returncode, answer["code"]) == (1, "service_unavailable")
+    assert f"{tmp_path}/file/published" in answer["message"]

@@ -1,0 +1,185 @@
+"""`claim-ledger audit history`, `audit trace` and `projections retry`, on a running dev."""
+
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from tests.cli.conftest import mailbox
+from tests.dev_process import until
+from tests.world import claim_body
+
+BEHIND = """
+select 1 from live.head as h, live.subscriptions as s
+where s.name = 'activity' and (s.position < h.size or exists (select from live.pending))
+"""
+STATE = """
+select state from live.events
+where topic = 'ClaimStageChanged' and position(%s::bytea in state) > 0
+"""
+SET_STATE = """
+update live.events set state = %s
+where topic = 'ClaimStageChanged' and position(%s::bytea in state) > 0
+"""
+PLACE = """
+select position, originator_id from live.log join live.events using (append_id)
+where topic = 'ClaimStageChanged' and position(%s::bytea in state) > 0
+"""
+
+
+@pytest.fixture(scope="module")
+def claim(team, demo):
+    """Answer the ids of a claim with a message that staff has moved, and of its request."""
+    body = claim_body(demo["entity_id"], f"case-{uuid4().hex}", message="Please help.")
+    answer = team.call(demo["live_key"], "POST", "/claims", json=body)
+    claim_id = answer.json()["claim_id"]
+    team.do("claims", "move", claim_id, "negotiation")
+    return claim_id, answer.headers["X-Request-Id"], answer.json()["message_id"]
+
+
+@pytest.fixture
+def owner(team):
+    """Answer a connection of the owner, when activity has caught up."""
+    with psycopg.connect(team.dev.facts["database_url"], autocommit=True) as connection:
+        until(lambda: connection.execute(BEHIND).fetchone() is None)
+        yield connection
+
+
+def topics(answer):
+    """Answer what happened, in order."""
+    return [event["topic"] for event in answer["events"]]
+
+
+def test_the_history_of_a_claim(team, demo, claim):
+    """Each event with its position, time, actor, request and what it says in the clear."""
+    claim_id, request_id, message_id = claim
+    answer = team.do("audit", "history", claim_id)
+    created, message, moved = answer["events"]
+    assert topics(answer) == ["ClaimCreated", "FirstMessagePosted", "ClaimStageChanged"]
+    assert {event["ledger"] for event in answer["events"]} == {"live"}
+    assert created["actor"].startswith("partner:ptn_")
+    assert created["request_id"] == message["request_id"] == request_id
+    assert created["data"]["entity_id"] == demo["entity_id"]
+    assert (created["personal"], message["personal"]) == ({"details": "sealed"}, {"text": "sealed"})
+    assert message["data"]["message_id"] == message_id
+    assert (moved["actor"], moved["data"]["stage"]) == ("staff:cli", "negotiation")
+    assert answer["is_cut"] is False
+    assert "Please help." not in str(answer)
+
+
+def test_a_partners_history_spans_the_ledgers(team):
+    """Its account, its live links and its sandbox are one timeline, unless one is asked for."""
+    partner_id, live, _ = team.partner()
+    team.link(live)
+    everywhere = team.do("audit", "history", partner_id)["events"]
+    asked = team.do("audit", "history", partner_id, "--ledger", "live")["events"]
+    assert {event["ledger"] for event in everywhere} == {"accounts", "live", "test"}
+    assert everywhere[0]["topic"] == "PartnerApplied"
+    assert sorted(event["at"] for event in everywhere) == [event["at"] for event in everywhere]
+    assert [event["topic"] for event in asked] == ["ConnectLinkIssued"]
+
+
+def test_a_link_an_entity_and_a_key_have_histories(team):
+    """What happened to each is found by its id."""
+    _, live, _ = team.partner()
+    entity_id = team.do("entities", "add", "A business", "--email", mailbox())["entity_id"]
+    team.do("connect", "approve", team.link(live), "--entity", entity_id)
+    entity = team.do("audit", "history", entity_id)
+    (link_id,) = {one["data"]["link_id"] for one in entity["events"] if "link_id" in one["data"]}
+    link = topics(team.do("audit", "history", link_id))
+    key = topics(team.do("audit", "history", live.split(".")[1]))
+    assert topics(entity)[0] == "EntityRegistered"
+    assert set(topics(entity)[1:]) == {"ConnectLinkRedeemed", "EntityConnected"}
+    assert (link, key) == (["ConnectLinkIssued", "ConnectLinkRedeemed"], ["ApiKeyIssued"])
+
+
+def test_a_trace_of_a_request(team, claim):
+    """Everything that one request caused, whatever it is about."""
+    _, request_id, _ = claim
+    traced = team.do("audit", "trace", request_id)
+    assert (traced["id"], topics(traced)) == (request_id, ["ClaimCreated", "FirstMessagePosted"])
+
+
+def test_a_long_history_is_cut_at_its_beginning(team, claim):
+    """The newest events are told, and that there are more."""
+    answer = team.do("audit", "history", claim[0], "--limit", "1")
+    assert (topics(answer), answer["is_cut"]) == (["ClaimStageChanged"], True)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("history", "clm_00000000000000000000000000"),
+        ("trace", "req_00000000000000000000000000"),
+        ("history", 'quoted " and \\ and é'),
+    ],
+    ids=" ".join,
+)
+def test_an_unknown_id_is_refused(team, arguments):
+    """Nothing in any ledger names it."""
+    assert team.refused("audit", *arguments) == "not_found"
+
+
+def test_an_id_of_another_ledger_is_refused(team, claim):
+    """A claim of live mode has no history in the test ledger."""
+    assert team.refused("audit", "history", claim[0], "--ledger", "test") == "not_found"
+
+
+def test_an_event_without_a_readable_state_is_told_of(team, claim, owner):
+    """Evidence is not left out because it is damaged."""
+    owner.execute("alter table live.events disable trigger append_only")
+    claim_id = claim[0].encode()
+    (before,) = owner.execute(STATE, (claim_id,)).fetchone()
+    owner.execute(SET_STATE, (b"{" + claim_id, claim_id))
+    damaged = team.do("audit", "history", claim[0])["events"][-1]
+    owner.execute(SET_STATE, (before, claim_id))
+    owner.execute("alter table live.events enable always trigger append_only")
+    assert (damaged["topic"], damaged["at"]) == ("ClaimStageChanged", None)
+    assert damaged["data"] == "unreadable: the stored event is damaged"
+
+
+def test_a_retry_takes_up_what_is_parked(team, claim, owner):
+    """Streams that can be applied now are; what is left is listed, and the end is 1."""
+    position, stream_id = owner.execute(PLACE, (claim[0].encode(),)).fetchone()
+    park = "insert into live.parked values ('activity', %s, %s, 'KeyError', now())"
+    owner.execute(park, (position, stream_id))
+    code, failed = team.answer("projections", "retry", "activity", "--ledger", "live")
+    # Its rows are there already, which the read model refuses to have twice.
+    owner.execute("delete from live.activity where position = %s", (position,))
+    unknown = team.refused("projections", "retry", "activity", "--position", str(10**9))
+    done = team.do("projections", "retry", "activity", "--position", str(position))
+    rows = "select count(*) from live.activity where position = %s"
+    assert (code, failed["applied"], unknown) == (1, 0, "not_found")
+    (left,) = failed["parked"]
+    assert (left["position"], left["topic"]) == (position, "ClaimStageChanged")
+    assert left["error"] == "UniqueViolationError"
+    assert done == {"applied": 1, "parked": []}
+    assert owner.execute(rows, (position,)).fetchone() == (2,)
+
+
+def test_an_unknown_read_model_is_wrong_usage(team):
+    """The names that there are, are told."""
+    done = team.raw("projections", "retry", "claim_list")
+    assert (done.returncode, "there is activity" in done.stderr) == (2, True)
+
+
+def test_hashes_of_secrets_are_left_out(team):
+    """Of keys and links alike, to people and to programs."""
+    partner_id, live, _ = team.partner()
+    team.link(live)
+    answer = team.do("audit", "history", partner_id)
+    fields = {name for event in answer["events"] for name in event["data"]}
+    assert not fields & {"secret_hash", "token_hash"}
+    assert {"ApiKeyIssued", "ConnectLinkIssued"} <= set(topics(answer))
+
+
+def test_people_get_a_block_an_event(team, claim):
+    """A fact a line, within the data too, and long hashes are shortened."""
+    shown = team.raw("audit", "history", claim[0]).stdout
+    blocks = shown.split("\n\n")
+    assert len(blocks) == 4
+    assert max(map(len, shown.splitlines())) < 100
+    created = dict(line.split(None, 1) for line in blocks[1].splitlines())
+    assert (created["topic"], created["data.claim_id"]) == ("ClaimCreated", claim[0])
+    (hashed,) = {value for name, value in created.items() if name.endswith("fingerprint")}
+    assert hashed.endswith("…")

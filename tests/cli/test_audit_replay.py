@@ -1,0 +1,145 @@
+"""`claim-ledger audit replay` on a running dev."""
+
+import json
+from datetime import datetime, timedelta
+
+import pytest
+
+from service.cli.output import ROWS_SHOWN_MAX, show
+from service.cli.spool import Spool
+from tests.cli.conftest import mailbox
+from tests.dev_process import until
+from tests.world import claim_body
+
+
+def test_a_claim_as_of_each_of_its_stages(team, demo):
+    """By position and by time the claim is where it was then; both ways agree with other software.
+
+    The answer says which position, when that event happened, and how long the log is.
+    """
+    claim_id = _claim(team, demo, "replayed")
+    created = _replay(team, "--claim", claim_id)
+    team.do("claims", "move", claim_id, "negotiation")
+    moved = _replay(team, "--claim", claim_id, stage="negotiation")
+    then = _do(team, "--claim", claim_id, "--position", str(created["position"]))
+    by_time = _do(team, "--claim", claim_id, "--at", created["at"])
+    checked = _do(team, "--claim", claim_id, "--independent", "--at", created["at"])
+    just_before = datetime.fromisoformat(created["at"]) - timedelta(milliseconds=1)
+    assert [one["stage"] for one in created["claims"]] == ["triage"]
+    assert created["position"] < moved["position"] == moved["size"]
+    assert then == by_time == created | {"size": moved["size"]}
+    assert (checked["agrees"], checked["independent_count"], checked["differing"]) == (True, 1, [])
+    assert checked["claims"] == created["claims"]
+    assert created["counts"]["entities"] == created["counts"]["connections"] == 1
+    assert created["claims"][0]["partner_claim_id"] == "replayed"
+    refused = ("--claim", claim_id, "--at", just_before.isoformat())
+    assert team.refused("audit", "replay", *refused) == "claim_not_found"
+
+
+def test_every_ledger_replays(team, demo):
+    """Live and test answer what partners do there, accounts who they are; nothing is secret."""
+    live = _do(team, "--ledger", "live", "--independent")
+    test = _do(team, "--ledger", "test", "--independent")
+    accounts = _do(team, "--ledger", "accounts", "--partner", demo["partner_id"])
+    assert live["agrees"]
+    assert test["agrees"]
+    assert [live["counts"][of] for of in live["counts"]] == [len(live[of]) for of in live["counts"]]
+    assert test["counts"]["entities"] >= 3
+    assert [one["partner_id"] for one in accounts["partners"]] == [demo["partner_id"]]
+    assert {one["partner_id"] for one in accounts["api_keys"]} == {demo["partner_id"]}
+    assert "hash" not in str(live) + str(test) + str(accounts)
+
+
+def test_filters(team, demo):
+    """An entity's replay has its connections, a partner's its claims; unknown ids are refused."""
+    entity = _do(team, "--entity", demo["entity_id"])
+    partner = _do(team, "--partner", demo["partner_id"])
+    nobody = team.do("partners", "add", "P", "--email", mailbox())["partner_id"]
+    assert [one["entity_id"] for one in entity["entities"]] == [demo["entity_id"]]
+    assert demo["partner_id"] in {one["partner_id"] for one in entity["connections"]}
+    assert {one["partner_id"] for one in partner["connections"]} == {demo["partner_id"]}
+    assert set(_do(team, "--partner", nobody)["counts"].values()) == {0}
+    assert team.refused("audit", "replay", "--claim", "clm_x") == "claim_not_found"
+    assert team.refused("audit", "replay", "--entity", "ent_x") == "entity_not_found"
+    assert team.refused("audit", "replay", "--partner", "ptn_x") == "partner_not_found"
+
+
+def test_people_get_a_table(team, demo):
+    """Without `--json` there is a line a fact and a table a kind of thing."""
+    shown = team.raw("audit", "replay", "--entity", demo["entity_id"])
+    assert shown.returncode == 0, shown.stderr
+    assert f"  {demo['entity_id']}" in shown.stdout
+    assert {"entities", "claims", "connections"} <= set(shown.stdout.split("\n"))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--at", "yesterday"),
+        ("--at", "2026-03-01T10:15:30"),
+        ("--at", "2026-02-30T10:15:30Z"),
+        ("--at", "0001-01-01T00:00:00+10:00"),
+        ("--at", "2026-03-01T10:15:30Z", "--position", "1"),
+        ("--position", "-1"),
+        ("--claim", "x", "--entity", "y"),
+        ("--ledger", "accounts", "--claim", "x"),
+        ("--ledger", "accounts", "--independent"),
+    ],
+)
+def test_wrong_usage(team, arguments):
+    """No moment, a time without its offset, or two of what exclude each other end with 2."""
+    code, answer = team.answer("audit", "replay", *arguments)
+    assert (code, answer["code"]) == (2, "validation_failed")
+
+
+def test_the_beginning_and_the_future(team):
+    """Position 0 and a time before the log are empty; a position past its end is refused."""
+    empty = _do(team, "--position", "0")
+    assert (empty["position"], empty["at"], set(empty["counts"].values())) == (0, None, {0})
+    assert _do(team, "--at", "1999-12-31T23:59:59+01:00") == empty | {"size": empty["size"]}
+    assert team.refused("audit", "replay", "--position", str(10**12)) == "validation_failed"
+    latest = _do(team, "--at", "2999-01-01T00:00:00Z")
+    assert latest["position"] == latest["size"]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3, ROWS_SHOWN_MAX + 2])
+def test_a_spooled_table_is_printed_in_full_to_programs(capsys, rows):
+    """As JSON it is the same as a list; a person gets the first rows and how many follow."""
+    printed, table = [], []
+    for as_json in (True, False):
+        spool = Spool()
+        for number in range(rows):
+            spool.add({"number": number, "text": 'a "quoted"\nline'})
+        show({"ledger": "live", "claims": spool, "more": [1], "at": None}, as_json=as_json)
+        (printed if as_json else table).append(capsys.readouterr().out)
+    assert printed[0].count("\n") == 1
+    assert json.loads(printed[0]) == {
+        "ledger": "live",
+        "claims": [{"number": number, "text": 'a "quoted"\nline'} for number in range(rows)],
+        "more": [1],
+        "at": None,
+    }
+    assert table[0].count("quoted") == min(rows, ROWS_SHOWN_MAX)
+    assert ("and 2 more: `--json` has them all" in table[0]) == (rows > ROWS_SHOWN_MAX)
+
+
+def _claim(team, demo, reference: str) -> str:
+    body = claim_body(demo["entity_id"], reference)
+    return team.call(demo["live_key"], "POST", "/claims", json=body).json()["claim_id"]
+
+
+def _do(team, *arguments: str):
+    return team.do("audit", "replay", *arguments)
+
+
+def _replay(team, *arguments: str, stage: str = "triage"):
+    """Replay until the dev has numbered the claim's last event."""
+    found = {}
+
+    def numbered() -> bool:
+        code, answer = team.answer("audit", "replay", *arguments)
+        found.update(answer)
+        return code == 0 and answer["claims"][0]["stage"] == stage
+
+    until(numbered)
+    return found

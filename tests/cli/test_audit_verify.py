@@ -1,0 +1,206 @@
+"""`claim-ledger audit verify`, on a database of the test's own."""
+
+import json
+import os
+import pty
+import select
+import subprocess
+from contextlib import suppress
+
+import psycopg
+import pytest
+
+from service.audit.checkpoint import Checkpoint
+from service.audit.note import NoteKey
+from tests.audit.sealed_log import KEY, ORIGIN, SIZE, make_sealed_log
+from tests.dev_process import PROGRAM, environment, run
+from tests.world import MASTER_KEY, PUBLIC_URL
+
+VERIFY = ("audit", "verify")
+
+
+@pytest.fixture
+async def log(database_url, tmp_path):
+    """Answer a sealed log in the ledger of accounts; what was published of it lies in a folder."""
+    made = await make_sealed_log(database_url, tmp_path)
+    folder = tmp_path / "published" / "checkpoints" / ORIGIN
+    folder.mkdir(parents=True)
+    for note in made.published.published:
+        (folder / f"{note.size:020}.txt").write_text(note.text)
+        leaves = await made.published.leaves(note.leaves_name)
+        (folder / f"{note.size:020}.leaves").write_bytes(leaves)
+    return made
+
+
+@pytest.fixture
+def installed(database_url, log, tmp_path) -> dict[str, str]:
+    """Answer the environment of an installation that publishes."""
+    assert log.rows
+    return environment(
+        DATABASE_URL=database_url,
+        MASTER_KEYS=MASTER_KEY,
+        PUBLIC_URL=PUBLIC_URL,
+        CHECKPOINT_KEYS=KEY.private_text,
+        PUBLISH_TO=(tmp_path / "published").as_uri(),
+    )
+
+
+def verified(env, *arguments) -> tuple[int, dict]:
+    """Run the command; answer its exit code and the one object that it printed."""
+    done = run(*VERIFY, *arguments, "--json", env=env)
+    assert done.stdout.count("\n") == 1, done.stderr
+    assert done.stderr == ""
+    return done.returncode, json.loads(done.stdout)
+
+
+def change(database_url, statement, *tables):
+    """Change the database as its owner can."""
+    with psycopg.connect(database_url) as connection:
+        for table in tables:
+            connection.execute(f"alter table accounts.{table} disable trigger user")
+        connection.execute(statement)
+
+
+def test_a_sound_installation(installed):
+    """All three ledgers, the live one in front: ok, size and root, and no fault; 0."""
+    code, answer = verified(installed)
+    names = [one["ledger"] for one in answer["ledgers"]]
+    sizes = [one["size"] for one in answer["ledgers"]]
+    assert (code, answer["ok"], answer["ledger"]) == (0, True, "live")
+    assert {"position", "fault"}.isdisjoint(answer)
+    assert (names, sizes) == (["accounts", "live", "test"], [SIZE, 0, 0])
+
+
+def test_people_see_whose_figures_they_are(installed):
+    """The figures above the table are said to be of one ledger."""
+    told = run(*VERIFY, env=installed).stdout
+    assert "what follows is of live alone" in told.split("ledgers\n")[0]
+
+
+def test_one_ledger(installed):
+    """One ledger alone has one verdict."""
+    code, answer = verified(installed, "--ledger", "accounts")
+    assert (code, list(answer)) == (
+        0,
+        ["ok", "ledger", "size", "root", "checkpoints", "lineages", "set_aside", "set_aside_size"],
+    )
+    assert (answer["ok"], answer["size"], answer["checkpoints"]) == (True, SIZE, 3)
+
+
+def test_an_altered_row(installed, database_url):
+    """The first fault stands in front with its position, in JSON and for people; 1."""
+    change(
+        database_url,
+        "update accounts.events set state = state || ' ' from accounts.log as l"
+        " where l.append_id = events.append_id and l.position = 33",
+        "events",
+    )
+    code, answer = verified(installed)
+    told = run(*VERIFY, env=installed)
+    assert (code, answer["ok"], answer["ledger"], answer["position"]) == (1, False, "accounts", 33)
+    assert answer["fault"] == "The event at position 33 is not the one that was hashed there."
+    assert [one["ok"] for one in answer["ledgers"]] == [False, True, True]
+    assert told.returncode == 1
+    assert "The event at position 33 is not the one that was hashed there." in told.stdout
+
+
+def test_what_the_database_forgot(installed, database_url):
+    """A stored checkpoint that is gone is missed, because it was published."""
+    change(database_url, "delete from accounts.checkpoints where size = 45", "checkpoints")
+    code, answer = verified(installed, "--ledger", "accounts")
+    assert (code, answer["position"]) == (1, 45)
+    assert answer["fault"].endswith("is missing from the database.")
+
+
+def test_a_checkpoint_of_old(installed, log, tmp_path):
+    """What an auditor kept has to hold; an unknown key's is checked once the key is given."""
+    root = Checkpoint.open(log.published.published[0].text, [KEY]).root
+    auditor = NoteKey.of_seed(KEY.name, b"\2" * 32)
+    for name, checkpoint, key in (
+        ("good", Checkpoint(ORIGIN, 20, root), KEY),
+        ("bad", Checkpoint(ORIGIN, SIZE + 1, root), KEY),
+        ("other", Checkpoint(ORIGIN, 20, root), auditor),
+        ("live", Checkpoint(f"{KEY.name}/live/1", 20, root), KEY),
+    ):
+        (tmp_path / name).write_text(checkpoint.sign(key))
+    assert verified(installed, "--checkpoint", tmp_path / "good")[0] == 0
+    code, answer = verified(installed, "--checkpoint", tmp_path / "bad")
+    assert (code, answer["ledger"], answer["position"]) == (1, "accounts", SIZE + 1)
+    code, answer = verified(installed, "--checkpoint", tmp_path / "other")
+    assert (code, answer["code"]) == (1, "validation_failed")
+    assert "CLAIM_LEDGER_CHECKPOINT_KEYS or give --public-key" in json.dumps(answer)
+    key = ("--public-key", auditor.public_text)
+    assert verified(installed, "--checkpoint", tmp_path / "other", *key)[0] == 0
+    code, answer = verified(installed, "--checkpoint", tmp_path / "live", "--ledger", "accounts")
+    assert (code, answer["code"]) == (1, "validation_failed")
+
+
+def test_wrong_usage(installed, tmp_path):
+    """Keys and files that are none, and options that exclude each other: told, and 2."""
+    (tmp_path / "bytes").write_bytes(b"\xff")
+    file = tmp_path / "bytes"
+    for arguments, said in (
+        (["--public-key", "x"], "as `claim-ledger audit keygen` prints it"),
+        (["--public-key", KEY.private_text], "this is a private key"),
+        (["--checkpoint", tmp_path / "none"], "No such file"),
+        (["--checkpoint", file], "not a signed note"),
+        (["--ledger", "none"], "is not one of"),
+        (["--export", tmp_path / "none"], "does not exist"),
+        (["--export", file], "needs --public-key"),
+        (["--export", file, "--ledger", "live"], "no --ledger, --data-dir"),
+    ):
+        code, answer = verified(installed, *arguments)
+        assert (code, answer["code"]) == (2, "validation_failed")
+        assert said in answer["message"]
+        assert KEY.private_text not in answer["message"]
+
+
+def test_an_export_needs_no_installation(tmp_path):
+    """No settings, no database: a file that is no export is a fault, and 1."""
+    (tmp_path / "file").write_text("{}")
+    key = ("--public-key", KEY.public_text)
+    code, answer = verified(environment(), "--export", tmp_path / "file", *key)
+    assert (code, answer["ok"], answer["position"]) == (1, False, None)
+    assert answer["fault"]
+
+
+def test_the_other_kind_of_file(tmp_path):
+    """A receipt is no faulty export, nor the reverse: the command for it is named, and 2."""
+    key = ("--public-key", KEY.public_text)
+    for kind, arguments, said in (
+        ("receipt", (*VERIFY, "--export"), "this is a receipt, use `claim-ledger audit check`"),
+        ("export", ("audit", "check"), "this is an export, use `claim-ledger audit verify"),
+    ):
+        file = tmp_path / kind
+        file.write_text(f'{{"format":"claim-ledger {kind} v1","ledger":"live"}}\n')
+        done = run(*arguments, file, *key, env=environment())
+        assert done.returncode == 2
+        assert said in done.stdout + done.stderr
+
+
+def test_a_place_that_cannot_be_read(installed, tmp_path):
+    """Evidence that cannot be fetched is no verdict: the place is named, and 1."""
+    note = tmp_path / "published" / "checkpoints" / ORIGIN / f"{20:020}.txt"
+    note.unlink()
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    note.symlink_to(tmp_path / "loop")
+    code, answer = verified(installed)
+    assert (code, answer["code"]) == (1, "service_unavailable")
+    assert str(note) in answer["message"]
+
+
+def test_a_person_sees_a_bar(installed):
+    """On a terminal stderr shows the progress; in a pipe it shows nothing."""
+    ours, theirs = pty.openpty()
+    watched = subprocess.Popen(
+        [PROGRAM, *VERIFY], stdout=subprocess.DEVNULL, stderr=theirs, env=installed
+    )
+    os.close(theirs)
+    shown = b""
+    with suppress(OSError):  # how a terminal ends on Linux
+        while select.select([ours], [], [], 30)[0] and (more := os.read(ours, 4096)):
+            shown += more
+    os.close(ours)
+    assert watched.wait(30) == 0
+    assert b"verifying accounts" in shown
+    assert b"100%" in shown

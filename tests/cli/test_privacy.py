@@ -1,0 +1,235 @@
+"""`claim-ledger privacy` and `keys-at-rest`, on a running dev."""
+
+import json
+import os
+import pty
+import subprocess
+from contextlib import suppress
+
+import psycopg
+import pytest
+
+from tests.cli.conftest import Team, mailbox
+from tests.cli.test_documents import Upload, elsewhere
+from tests.dev_process import PROGRAM, environment, run
+from tests.world import claim_body
+
+CANARY = "canary-Zoë"
+
+
+def claim_about(team: Team, demo, email: str, reference: str) -> str:
+    """Create a claim of the demonstration that holds an address; answer its id."""
+    body = claim_body(
+        demo["entity_id"], reference, message=f"{CANARY}: {email}", defendant={"name": CANARY}
+    )
+    answer = team.call(demo["live_key"], "POST", "/claims", json=body)
+    assert answer.status_code == 201, answer.text
+    return answer.json()["claim_id"]
+
+
+def entries(team: Team) -> list[str]:
+    """Answer the names of the erasure list's entries."""
+    return sorted(path.name for path in (team.dev.data_dir / "published").rglob("erasures/*/*"))
+
+
+def test_from_finding_to_nothing(team, demo):
+    """Found in its places, erased, gone; a second time answers what was and appends nothing."""
+    email, reference = mailbox(), mailbox().partition("@")[0]
+    claim_id = claim_about(team, demo, email, reference)
+    found = team.do("privacy", "find", email.upper())
+    erased = team.do("privacy", "erase", "--claim", claim_id, "--reason", "case 7", "--yes")
+    events = team.events()
+    again = team.do("privacy", "erase", "--claim", claim_id, "--reason", "again", "--yes")
+    assert [(one["topic"], one["field"]) for one in found["found"]] == [
+        ("FirstMessagePosted", "text")
+    ]
+    assert email not in json.dumps(found).casefold()
+    assert (erased["already_erased"], erased["keys_destroyed"]) == (False, 1)
+    assert (again["already_erased"], again["reason"], again["erased_at"]) == (
+        True,
+        "case 7",
+        erased["erased_at"],
+    )
+    assert (team.events(), team.do("privacy", "find", email)["places"]) == (events, 0)
+    assert sum(claim_id in name for name in entries(team)) == 1
+    shown = team.do("claims", "show", claim_id)
+    assert (shown["erased"], shown["message"]) == (True, None)
+    body = claim_body(demo["entity_id"], reference)
+    replay = team.call(demo["live_key"], "POST", "/claims", json=body)
+    assert (replay.status_code, replay.json()["claim_id"]) == (200, claim_id)
+    assert team.do("claims", "move", claim_id, "closed")["stage"] == "closed"
+
+
+def test_an_entity_and_its_claims(team):
+    """The claims are listed and stay; with --with-claims each goes by an event of its own."""
+    email = mailbox()
+    entity_id = team.do("entities", "add", "Canary Ltd", "--email", email)["entity_id"]
+    _, live, _ = team.partner()
+    team.do("connect", "approve", team.link(live), "--entity", entity_id)
+    claim = team.call(live, "POST", "/claims", json=claim_body(entity_id)).json()["claim_id"]
+    erase = ("privacy", "erase", "--entity", entity_id, "--reason", "case 8", "--yes")
+    alone = team.do(*erase)
+    whole = team.do(*erase, "--with-claims")
+    assert alone["claims"] == [{"claim_id": claim, "stage": "triage", "erased": False}]
+    assert whole["claims"] == [{"claim_id": claim, "stage": "triage", "erased": True}]
+    assert (alone["already_erased"], whole["already_erased"]) == (False, True)
+    assert team.do("entities", "show", entity_id)["name"] == "[erased]"
+    assert team.do("entities", "add", "Canary Ltd", "--email", email)["entity_id"] != entity_id
+
+
+def test_an_erased_document_is_no_finding(team, demo):
+    """It counts as erased; its object answers 404."""
+    upload = Upload(team, demo).put()
+    claim_id = upload.claim().json()["claim_id"]
+    before = team.answer("documents", "verify")[1]["erased"]
+    erased = team.do("privacy", "erase", "--claim", claim_id, "--reason", "case 9", "--yes")
+    after = team.answer("documents", "verify")[1]
+    assert (erased["objects"], erased["objects_left"], upload.object()) == (1, 0, 404)
+    assert after["erased"] == before + 1
+    assert claim_id not in {one["claim_id"] for one in after["findings"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["erase", "--claim", "clm_none", "--reason", "x", "--yes"], "claim_not_found"),
+        (["erase", "--entity", "ent_none", "--reason", "x", "--yes"], "entity_not_found"),
+        (["erase", "--claim", "x", "--reason", "  ", "--yes"], "validation_failed"),
+        (["erase", "--claim", "x", "--reason", "x" * 501, "--yes"], "validation_failed"),
+        (["erase", "--claim", "x", "--reason", "for a@example.com", "--yes"], "validation_failed"),
+        (["find", "nobody"], "validation_failed"),
+    ],
+)
+def test_what_is_refused(team, arguments, code):
+    """Unknown subjects, reasons that are none or name somebody, an address that is none."""
+    assert team.refused("privacy", *arguments) == code
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--reason", "x", "--yes"],
+        ["--claim", "c", "--entity", "e", "--reason", "x", "--yes"],
+        ["--claim", "c", "--with-claims", "--reason", "x", "--yes"],
+        ["--claim", "c", "--yes"],
+    ],
+)
+def test_wrong_usage(team, arguments):
+    """One subject, a reason, and claims only of entities: else 2."""
+    code, answer = team.answer("privacy", "erase", *arguments)
+    assert (code, answer["code"]) == (2, "validation_failed")
+
+
+def test_a_program_has_to_say_yes(team, demo):
+    """Without --yes and without a terminal nothing is erased."""
+    claim_id = claim_about(team, demo, mailbox(), mailbox().partition("@")[0])
+    code, answer = team.answer("privacy", "erase", "--claim", claim_id, "--reason", "x")
+    assert (code, "--yes" in answer["message"]) == (2, True)
+    assert not team.do("claims", "show", claim_id)["erased"]
+
+
+@pytest.mark.parametrize(("typed", "erased", "code"), [(b"n\n", False, 130), (b"y\n", True, 0)])
+def test_a_person_is_asked(team, demo, typed, erased, code):
+    """On a terminal the question names the subject, and an n leaves it as it is."""
+    claim_id = claim_about(team, demo, mailbox(), mailbox().partition("@")[0])
+    ours, theirs = pty.openpty()
+    arguments = ["privacy", "erase", "--claim", claim_id, "--reason", "x"]
+    asked = subprocess.Popen(
+        [PROGRAM, *arguments, "--data-dir", team.dev.data_dir],
+        stdin=theirs,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    )
+    os.write(ours, typed)
+    _, said = asked.communicate(timeout=30)
+    for descriptor in (ours, theirs):
+        with suppress(OSError):
+            os.close(descriptor)
+    assert f"Erase the personal data of {claim_id} (live) for ever?" in said.decode()
+    assert (asked.returncode, team.do("claims", "show", claim_id)["erased"]) == (code, erased)
+
+
+def test_without_a_list_nothing_is_erased(team, demo):
+    """The message names the setting."""
+    claim_id = claim_about(team, demo, mailbox(), mailbox().partition("@")[0])
+    arguments = ["privacy", "erase", "--claim", claim_id, "--reason", "x", "--yes", "--json"]
+    done = run(*arguments, env=elsewhere(team))
+    assert done.returncode == 1
+    assert "CLAIM_LEDGER_PUBLISH_TO" in json.loads(done.stdout)["message"]
+    assert not team.do("claims", "show", claim_id)["erased"]
+
+
+def test_logs_hold_neither_reason_nor_data(team, demo):
+    """What the commands and dev print beside answers names nobody."""
+    email = mailbox()
+    claim_id = claim_about(team, demo, email, mailbox().partition("@")[0])
+    reason = "told-in-confidence"
+    arguments = ["erase", "--claim", claim_id, "--reason", reason, "--yes"]
+    found, erased = team.raw("privacy", "find", email), team.raw("privacy", *arguments)
+    assert (found.returncode, erased.returncode) == (0, 0)
+    said = found.stderr + erased.stderr + team.dev.printed
+    assert not any(word in said for word in (email, reason, CANARY))
+
+
+def test_reapply(team, demo, tmp_path):
+    """Everything listed is shown already; a key that came back is destroyed again."""
+    claim_id = claim_about(team, demo, mailbox(), mailbox().partition("@")[0])
+    with psycopg.connect(demo["database_url"], autocommit=True) as owner:
+        owner.execute("create table public.kept as select * from live.data_keys")
+        team.do("privacy", "erase", "--claim", claim_id, "--reason", "case 10", "--yes")
+        first = team.do("privacy", "reapply")
+        owner.execute(
+            "insert into live.data_keys select k.* from public.kept as k"
+            " join live.claim_list as c on c.stream_id = k.key_id where c.claim_id = %s",
+            [claim_id],
+        )
+        owner.execute("drop table public.kept")
+    second = team.do("privacy", "reapply")
+    env = elsewhere(team, PUBLISH_TO=tmp_path.as_uri())
+    wrong = run("privacy", "reapply", "--json", env=env)
+    assert (wrong.returncode, json.loads(wrong.stdout)["unlisted"] > 0) == (1, True)
+    assert "erasures that the list does not have" in wrong.stderr
+    assert (first["unlisted"], second["unlisted"]) == (0, 0)
+    assert (first["applied"], first["listed"], first["absent"]) == ([], first["shown"], 0)
+    assert [(one["subject"], one["keys_destroyed"]) for one in second["applied"]] == [(claim_id, 1)]
+
+
+def test_rotating_with_one_key(team):
+    """A ring of one key: nothing to do, and it is said."""
+    answer = team.do("keys-at-rest", "rotate")
+    assert (answer["unused"], answer["still_used"], answer["not_opened_by_ring"]) == ([], [], [])
+    assert team.do("keys-at-rest", "verify") == {"events_lost": 0, "lost_keys": []}
+    assert {one["rewrapped"] for one in answer["tables"]} == {0}
+
+
+def test_rotating_while_dev_runs(team, demo):
+    """A key that the ring lacks is named, with 1; dev goes on."""
+    env = elsewhere(team, MASTER_KEYS="AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=")
+    done = run("keys-at-rest", "rotate", "--json", env=env)
+    answer = json.loads(done.stdout)
+    assert (done.returncode, len(answer["not_opened_by_ring"])) == (1, 1)
+    assert sum(one["rewrapped"] for one in answer["tables"]) == 0
+    claim_about(team, demo, mailbox(), mailbox().partition("@")[0])
+
+
+def test_evidence_and_rebuilds_hold_afterwards(team, demo, tmp_path):
+    """A receipt of before still holds; the log verifies; replay, rebuild and rollback show it."""
+    email, receipt = mailbox(), tmp_path / "receipt.json"
+    entity_id = team.do("entities", "add", CANARY, "--email", email)["entity_id"]
+    claim_id = claim_about(team, demo, email, email.partition("@")[0])
+    team.do("audit", "prove", claim_id, "--out", str(receipt))
+    public_key = team.do("audit", "public-key")["keys"][0]["public_key"]
+    team.do("projections", "rebuild", "connections", "--ledger", "live")
+    for subject in (("--claim", claim_id), ("--entity", entity_id)):
+        team.do("privacy", "erase", *subject, "--reason", "case 11", "--yes")
+    assert team.do("privacy", "find", email)["places"] == 0  # the rows that are kept, too
+    assert run("audit", "check", str(receipt), "--public-key", public_key).returncode == 0
+    assert team.do("audit", "verify", "--ledger", "live")["ok"]
+    replayed = team.raw("audit", "replay", "--claim", claim_id, "--json")
+    assert (replayed.returncode, CANARY in replayed.stdout) == (0, False)
+    assert [one["subject"] for one in json.loads(replayed.stdout)["erased"]] == [claim_id]
+    for command in ("verify", "rebuild", "rollback", "verify"):
+        team.do("projections", command, "connections", "--ledger", "live")
+        assert team.do("entities", "show", entity_id)["name"] == "[erased]"
+        assert team.do("privacy", "find", email)["places"] == 0

@@ -1,0 +1,208 @@
+"""`claim-ledger projections`, as an operator runs it beside a running service."""
+
+import subprocess
+
+import psycopg
+import pytest
+
+from tests.cli.conftest import mailbox
+from tests.dev_process import PROGRAM, environment, until
+from tests.world import claim_body
+
+MODELS = {
+    *("activity", "claim_documents", "claim_list", "connect_links", "connections"),
+    "onboardings",
+}
+WAITING = "select count(*) from pg_locks where not granted"
+NEXT = "select count(*) from pg_class where relnamespace = to_regnamespace('live_next')"
+
+
+@pytest.fixture
+def owner(team):
+    """Answer a connection of the owner of the running dev's database."""
+    with psycopg.connect(team.dev.facts["database_url"], autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def claim_ids(team):
+    """Answer the claims that a connected partner created."""
+    _, live, _ = team.partner()
+    entity_id = team.do("entities", "add", "A business", "--email", mailbox())["entity_id"]
+    team.do("connect", "approve", team.link(live), "--entity", entity_id)
+    answers = [
+        team.call(live, "POST", "/claims", json=claim_body(entity_id, f"case-{number}"))
+        for number in range(5)
+    ]
+    return [answer.json()["claim_id"] for answer in answers]
+
+
+@pytest.mark.usefixtures("claim_ids")
+def test_status_tells_of_every_read_model_and_subscriber(team):
+    """Their kinds, versions and positions, and that the heads move."""
+    answer = team.do("projections", "status")
+    assert answer["is_moving"] is True
+    assert {one["ledger"] for one in answer["ledgers"]} == {"accounts", "live", "test"}
+    live = {one["name"]: one for one in answer["projections"] if one["ledger"] == "live"}
+    assert set(live) >= MODELS | {"mail"}
+    assert live["claim_list"]["kind"] == "inline"
+    assert (live["claim_list"]["version"], live["claim_list"]["code_version"]) == (1, 1)
+    assert live["activity"]["kind"] == "catch-up"
+    assert live["mail"]["kind"] == "effect"
+    (head,) = [one for one in answer["ledgers"] if one["ledger"] == "live"]
+    assert live["claim_list"]["position"] == head["size"] > 0
+    assert answer["parked"] == []
+
+
+@pytest.mark.usefixtures("claim_ids")
+def test_everything_is_rebuilt_verified_and_rolled_back_beside_the_service(team):
+    """Each read model of each ledger, equal before and after; the demonstration still lists."""
+    rebuilt = team.do("projections", "rebuild", "--all")
+    names = {(one["ledger"], one["name"]) for one in rebuilt["rebuilt"]}
+    assert names >= {(mode, name) for mode in ("live", "test") for name in MODELS}
+    assert ("accounts", "partners") in names
+    assert {one["swapped"] for one in rebuilt["rebuilt"]} == {True}
+    assert rebuilt["differences"] == []
+    (claims,) = [
+        one for one in rebuilt["rebuilt"] if (one["ledger"], one["name"]) == ("live", "claim_list")
+    ]
+    assert claims["rows"] > 0
+    assert claims["events"] >= claims["rows"]
+    assert team.do("projections", "verify")["differences"] == []
+    back = team.do("projections", "rollback", "claim_list", "--ledger", "live")
+    (row,) = back["rolled_back"]
+    assert row["position"] >= claims["position"]
+    assert (row["live_version"], row["live_made_at"], row["kept_version"]) == (1, None, 1)
+    assert row["kept_made_at"] is not None
+    assert team.do("projections", "verify", "claim_list")["differences"] == []
+
+
+def test_a_wrong_row_is_found_and_mended(team, owner, claim_ids):
+    """`verify` and `rebuild --if-equal` end with 1 and name it; `rebuild` mends it."""
+    owner.execute(
+        "update live.claim_list set stage = 'settled', partner_claim_id = 'wrong'"
+        " where claim_id = %s",
+        [claim_ids[1]],
+    )
+    difference = {
+        "ledger": "live",
+        "name": "claim_list",
+        "table": "claim_list",
+        "key": claim_ids[1],
+        "fault": "changed",
+        "columns": "partner_claim_id, stage",
+    }
+    one = ("claim_list", "--ledger", "live")
+    for arguments in (("verify", *one), ("rebuild", *one, "--if-equal")):
+        code, answer = team.answer("projections", *arguments)
+        assert (code, answer["differences"]) == (1, [difference])
+    mended = team.do("projections", "rebuild", *one)
+    (row,) = mended["rebuilt"]
+    assert (row["differences"], row["swapped"], row["mended"]) == (1, True, 1)
+    assert team.do("projections", "verify", *one)["differences"] == []
+
+
+def test_a_killed_rebuild_leaves_everything_in_place(team, owner):
+    """Killed while it waits for the swap: live rows stay, and the next one clears up and works."""
+    one = ("projections", "rebuild", "claim_list", "--ledger", "live", "--json")
+    rows = owner.execute("select count(*) from live.claim_list").fetchone()
+    with psycopg.connect(team.dev.facts["database_url"]) as reader:
+        reader.execute("select from live.claim_list")
+        process = subprocess.Popen(
+            [PROGRAM, *one, "--data-dir", team.dev.data_dir], env=environment()
+        )
+        until(lambda: owner.execute(WAITING).fetchone() > (0,))
+        process.kill()
+        process.wait()
+        assert owner.execute(NEXT).fetchone() > (0,)
+    assert owner.execute("select count(*) from live.claim_list").fetchone() == rows
+    until(lambda: team.raw(*one).returncode == 0)
+    assert owner.execute(NEXT).fetchone() == (0,)
+    assert owner.execute("select count(*) from live.claim_list").fetchone() == rows
+
+
+def test_a_second_rebuild_is_refused(team, owner):
+    """With a message, and without an effect."""
+    lock = "pg_advisory_lock(hashtext('claim-ledger rebuild'), hashtext('live'))"
+    owner.execute(f"select {lock}")
+    done = team.raw("projections", "rebuild", "claim_list", "--ledger", "live")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "another rebuild or verification of live is running" in done.stderr
+
+
+def test_a_login_that_does_not_own_the_tables_is_told_so(team, owner):
+    """What it lacks is named."""
+    owner.execute("create role poor login password 'poor' in role claim_ledger_live")
+    url = team.dev.facts["database_url"]
+    settings = {"CLAIM_LEDGER_DATABASE_URL": as_user(url, "poor")} | {
+        f"CLAIM_LEDGER_{name}": value
+        for name, value in (("MASTER_KEYS", "A" * 43 + "="), ("PUBLIC_URL", "http://localhost"))
+    }
+    done = subprocess.run(
+        [PROGRAM, "projections", "verify", "claim_list", "--ledger", "live"],
+        env=environment() | settings,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "rebuilding needs the login that owns the tables" in done.stderr
+
+
+def as_user(url, name):
+    """Answer the same database's URL under another login."""
+    parts = psycopg.conninfo.conninfo_to_dict(url)
+    rest = {key: value for key, value in parts.items() if key not in {"user", "password"}}
+    query = f"?host={rest['host']}" if rest.get("host", "").startswith("/") else ""
+    host = "" if query else f"{rest.get('host', 'localhost')}:{rest.get('port', 5432)}"
+    return f"postgresql://{name}:{name}@{host}/{rest['dbname']}{query}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("rebuild",), "Give the name of a read model, or --all."),
+        (("rebuild", "claim_list", "--all"), "Give the name of a read model, or --all."),
+        (("rebuild", "claims"), "No read model 'claims'; there are activity, claim_documents"),
+        (("verify", "claim_list", "--ledger", "accounts"), "No read model 'claim_list'"),
+        (("rollback", "claim_list"), "claim_list is a read model of live, test: give --ledger."),
+    ],
+)
+def test_wrong_usage_says_what_is_right(team, arguments, said):
+    """It ends with 2, before anything is done."""
+    done = team.raw("projections", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+def test_a_stopped_sequencer_is_a_finding(team, owner):
+    """While the head is held and events wait, `status` ends with 1."""
+    with psycopg.connect(team.dev.facts["database_url"]) as holder:
+        holder.execute("select from live.head for update")
+        owner.execute("insert into live.pending select append_id from live.events limit 1")
+        code, answer = team.answer("projections", "status")
+        owner.execute("delete from live.pending")
+    assert (code, answer["is_moving"]) == (1, False)
+    stalled = {one["ledger"] for one in answer["ledgers"] if one["is_stalled"]}
+    assert stalled == {"live"}
+
+
+@pytest.mark.parametrize(
+    ("position", "parked", "fault"), [(0, 1, None), (1_000_000, 0, "ahead of the log")]
+)
+def test_a_parked_stream_or_a_log_that_was_cut_is_a_finding(team, owner, position, parked, fault):
+    """`status` ends with 1 and tells which read model or subscriber it is."""
+    owner.execute("insert into live.subscriptions (name, position) values ('mine', %s)", [position])
+    owner.execute(
+        "insert into live.parked select 'mine', 1, gen_random_uuid(), 'x', now()"
+        " from generate_series(1, %s)",
+        [parked],
+    )
+    code, answer = team.answer("projections", "status")
+    owner.execute("delete from live.parked where read_model = 'mine'")
+    owner.execute("delete from live.subscriptions where name = 'mine'")
+    (mine,) = [one for one in answer["projections"] if one["name"] == "mine"]
+    assert (code, mine["parked"], mine["fault"]) == (1, parked, fault)
+    assert mine["is_stalled"] is False
+    assert mine["oldest_pending_seconds"] >= 0

@@ -1,0 +1,94 @@
+"""An event that cannot be read: every command says which it is, and none falls over."""
+
+import asyncio
+import json
+import subprocess
+
+import psycopg
+import pytest
+
+from tests.dev_process import PROGRAM, environment
+from tests.projections.test_replay import _number
+from tests.world import MASTER_KEY, PUBLIC_URL, STAFF
+
+SWAPPED = """
+alter table live.events disable trigger user;
+update live.events set state = (
+    select state from live.events where topic = 'ClaimStageChanged' limit 1
+) where topic = 'ClaimCreated';
+alter table live.events enable always trigger append_only;
+"""
+PLACE = "select position from live.log join live.events using (append_id) where topic = %s"
+
+
+@pytest.fixture
+async def damaged(world, database_url):
+    """Answer (run a command, claim id, position): a claim's first event has another topic's state.
+
+    So that the command line sees what an operator would see, it is run as a process.
+    """
+    partner = await world.partner()
+    entity_id = await partner.connected_entity()
+    claim_id = (await partner.claim(entity_id)).json()["claim_id"]
+    await world.service.modes["live"].claims.move(claim_id, "negotiation", STAFF)
+    await _number(world.service.modes["live"].ledger)
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        owner.execute(SWAPPED)
+        (position,) = owner.execute(PLACE, ["ClaimCreated"]).fetchone()
+    settings = {
+        "CLAIM_LEDGER_DATABASE_URL": database_url,
+        "CLAIM_LEDGER_MASTER_KEYS": MASTER_KEY,
+        "CLAIM_LEDGER_PUBLIC_URL": PUBLIC_URL,
+    }
+
+    async def run(*arguments):
+        return await asyncio.to_thread(
+            subprocess.run,
+            [PROGRAM, *arguments],
+            env=environment() | settings,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    return run, claim_id, position
+
+
+async def test_each_command_names_the_place(damaged):
+    """One line, the end is 1, nothing of what the event holds; before it a replay works."""
+    run, claim_id, position = damaged
+    place = f"Error: position {position} of live cannot be read: its data are not those of"
+    for arguments in (
+        ("audit", "replay"),
+        ("audit", "replay", "--independent"),
+        ("audit", "replay", "--at", "2999-01-01T00:00:00Z"),
+        ("projections", "rebuild", "claim_list", "--ledger", "live"),
+    ):
+        done = await run(*arguments)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), done.stderr
+        assert done.stderr.startswith(place)
+    shown = await run("claims", "show", claim_id)
+    assert (shown.returncode, shown.stdout, shown.stderr.count("\n")) == (1, "", 1)
+    assert shown.stderr.startswith("Error: version 1 of stream ")
+    before = await run("audit", "replay", "--position", str(position - 1), "--json")
+    assert (before.returncode, json.loads(before.stdout)["claims"]) == (0, [])
+
+
+async def test_verifying_and_finding_go_on(damaged):
+    """What can be read is answered, what cannot is listed, and the end is 1."""
+    run, _, position = damaged
+    verified = await run("projections", "verify", "--ledger", "live", "--json")
+    answer = json.loads(verified.stdout)
+    assert (verified.returncode, verified.stderr) == (1, "")
+    assert {row["name"] for row in answer["verified"]} >= {"claim_list", "connections", "activity"}
+    assert {(row["name"], row["position"]) for row in answer["put_aside"]} >= {
+        ("claim_list", position)
+    }
+    assert ("claim_list", "surplus") in {
+        (row["name"], row["fault"]) for row in answer["differences"]
+    }
+    found = await run("privacy", "find", "b1@example.com", "--json")
+    (unread,) = json.loads(found.stdout)["unread"]
+    assert (found.returncode, found.stderr) == (1, "")
+    assert (unread["ledger"], unread["position"], unread["version"]) == ("live", position, 1)

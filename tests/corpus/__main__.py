@@ -1,0 +1,43 @@
+"""`python -m tests.corpus`: add lines for what the catalogue has and the corpus has not.
+
+With `--accept` also write anew what every line is read as, after a topic got a new version: look at
+the difference before you commit it.
+"""
+
+import sys
+
+import msgspec
+
+from tests.corpus.corpus import DIRECTORY, SUMS, lines, missing, sums, written
+
+
+def main() -> None:
+    """Add, and say what was added. Hashes that are written stay: a changed line ends it."""
+    if SUMS.exists() and not set(SUMS.read_text().splitlines()) <= set(sums().splitlines()):
+        sys.exit("a line of the corpus was changed or removed: put it back")
+    for ledger, cls in missing():
+        for line in written(ledger, cls):
+            _append(f"{line.topic}.jsonl", msgspec.json.encode(line))
+            _append(f"expected/{line.topic}.jsonl", msgspec.json.encode(line.expected()))
+            print(f"added {line.topic} version {line.class_version}")  # noqa: T201 - a script
+    if "--accept" in sys.argv:
+        _accept()
+    SUMS.write_text(sums())
+
+
+def _append(name: str, raw: bytes) -> None:
+    path = DIRECTORY / name
+    path.parent.mkdir(exist_ok=True)
+    with path.open("ab") as file:
+        file.write(raw + b"\n")
+
+
+def _accept() -> None:
+    for path in (DIRECTORY / "expected").glob("*.jsonl"):
+        path.unlink()
+    for line in lines().values():
+        _append(f"expected/{line.topic}.jsonl", msgspec.json.encode(line.expected()))
+
+
+if __name__ == "__main__":
+    main()

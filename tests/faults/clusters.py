@@ -1,0 +1,281 @@
+"""Clusters of a test's own, PostgreSQL's programs on them, and what a sound ledger looks like."""
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import (
+    AbstractAsyncContextManager,
+    ExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from prometheus_client.parser import text_string_to_metric_families
+
+from migrations import migrate
+from service.audit.note import NoteKey
+from service.audit.verify import verify_ledger
+from service.audit.verify_evidence import published_evidence
+from service.bootstrap import Service
+from service.embedded import EmbeddedPostgres, debian_bin_dir, wheel_bin_dir
+from service.ledger.merkle import CompactRange, leaf_hash, leaf_record
+from tests.dev_process import environment, run
+from tests.mail.mail_server import MailServer
+from tests.world import (
+    MASTER_KEY,
+    PATIENCE_SECONDS,
+    PUBLIC_URL,
+    Partner,
+    World,
+    settings_for,
+    world_on,
+)
+
+LEDGERS = ("accounts", "live", "test")
+_HEAD = (
+    "select size, tree, (select count(*) from {0}.pending), (select count(*) from {0}.events)"
+    " from {0}.head"
+)
+_ROWS = (
+    "select l.position, l.append_id, e.originator_id, e.originator_version, e.topic, e.state,"
+    " l.leaf_hash from {0}.log as l left join {0}.events as e using (append_id)"
+    " order by l.position"
+)
+_SETTLED = (
+    "select (select count(*) from {0}.pending) + (select count(*) from {0}.subscriptions"
+    " where position < (select size from {0}.head))"
+)
+_NEARLY_DURABLE = {"synchronous_commit": "on", "full_page_writes": "on"}
+"""What a backup needs of a server whose machine will not crash."""
+_OWN_HBA = "host all postgres 127.0.0.1/32 trust\nhost replication postgres 127.0.0.1/32 trust\n"
+
+
+@dataclass
+class Cluster:
+    """A running PostgreSQL and the programs that belong to it."""
+
+    server: EmbeddedPostgres
+    bin_dir: Path
+
+    @property
+    def url(self) -> str:
+        """The owner's URL."""
+        return self.server.url
+
+    @property
+    def superuser_url(self) -> str:
+        """The superuser's URL, once `admit_superuser` has let it in."""
+        return f"postgresql://postgres@127.0.0.1:{self.url.rpartition(':')[2]}"
+
+    def run(self, program: str, *arguments: str | Path) -> str:
+        """Run one of PostgreSQL's programs to its good end; answer what it printed."""
+        done = subprocess.run(
+            [self.bin_dir / program, *arguments], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def execute(self, *statements: str, superuser: bool = False) -> None:
+        """Run statements, each a transaction of its own."""
+        url = self.superuser_url if superuser else self.url
+        with psycopg.connect(url, autocommit=True) as connection:
+            for statement in statements:
+                connection.execute(statement)
+
+    def value(self, query: str) -> object:
+        """Answer the only value of a query."""
+        with psycopg.connect(self.url) as connection:
+            row = connection.execute(query).fetchone()
+        assert row is not None
+        return row[0]
+
+    def admit_superuser(self) -> None:
+        """Let the superuser in without a password, as a test on its own cluster may."""
+        hba = self.server.data_dir / "cluster" / "pg_hba.conf"
+        hba.write_text(_OWN_HBA + hba.read_text())
+        self.server.stop()
+        self.server.start()
+
+
+@dataclass
+class Clusters:
+    """Makes clusters; all end with the test."""
+
+    home: Path
+    bin_dir: Path
+    _stack: ExitStack = field(default_factory=ExitStack)
+
+    def new(self, name: str, **settings: str) -> Cluster:
+        """Answer a new running cluster, empty; PostgreSQL's own settings may be given."""
+        server = EmbeddedPostgres(
+            self.home / name,
+            bin_dir=self.bin_dir,
+            settings=_NEARLY_DURABLE | settings,
+            durable=False,
+        )
+        return Cluster(self._stack.enter_context(server), self.bin_dir)
+
+    def migrated(self, name: str, **settings: str) -> Cluster:
+        """Answer a new running cluster with our schema."""
+        cluster = self.new(name, **settings)
+        migrate(cluster.url)
+        return cluster
+
+    def from_base_backup(self, name: str, backup: Path, of: Cluster, **settings: str) -> Cluster:
+        """Answer a cluster that has recovered from a base backup, as its settings tell it to."""
+        home, found = self.home / name, (of.server.data_dir / "cluster").stat()
+        home.mkdir(mode=0o700)
+        shutil.copy(of.server.data_dir / "password", home)
+        shutil.move(backup, home / "cluster")
+        (home / "cluster" / "recovery.signal").touch()
+        for path in (home / "cluster", *(home / "cluster").rglob("*")):
+            os.chown(path, found.st_uid, found.st_gid)
+        cluster = self.new(name, **settings)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while cluster.value("select pg_is_in_recovery()"):  # it can be read before it is recovered
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        return cluster
+
+
+@contextmanager
+def clusters_in(home: Path, chosen: str) -> Iterator[Clusters]:
+    """Make clusters below a directory; `chosen` is the test run's `--postgres`."""
+    bin_dir = debian_bin_dir() if chosen == "15" else wheel_bin_dir()
+    assert bin_dir is not None
+    clusters = Clusters(home, bin_dir)
+    with clusters._stack:  # noqa: SLF001 - its maker
+        yield clusters
+
+
+class Installation:
+    """One installation, whatever database it has: its mail server, publication and keys."""
+
+    def __init__(self, home: Path, smtp_port: int) -> None:
+        self._home = home
+        self._given = {
+            "SMTP_URL": f"smtp://127.0.0.1:{smtp_port}",
+            "PUBLISH_TO": (home / "published").as_uri(),
+            "CHECKPOINT_KEYS": NoteKey.generate("example.com/claim-ledger").private_text,
+        }
+
+    def on(self, cluster: Cluster) -> AbstractAsyncContextManager[World]:
+        """Run the service, its followers too."""
+        settings = settings_for(cluster.url, self._home, **self._given)
+        return world_on(settings, self._home)
+
+    def command(self, cluster: Cluster, *arguments: str | Path) -> tuple[int, dict[str, Any]]:
+        """Run a command of the team; answer its exit code and what it printed as JSON."""
+        given = {
+            "DATABASE_URL": cluster.url,
+            "MASTER_KEYS": MASTER_KEY,
+            "PUBLIC_URL": PUBLIC_URL,
+        } | self._given
+        done = run(*arguments, "--json", env=environment(**given))
+        return done.returncode, json.loads(done.stdout)
+
+
+@contextmanager
+def folder_for_all() -> Iterator[Path]:
+    """Answer a folder that the server's user can write to as well as we can."""
+    with tempfile.TemporaryDirectory(prefix="claim-ledger-") as name:
+        Path(name).chmod(0o777)
+        yield Path(name)
+
+
+def check_log(url: str, ledger: str, *, size: int | None = None) -> int:
+    """Recompute a log from its events; answer its size.
+
+    Positions without a gap, each event once, each stream in its order, leaf hashes and the tree as
+    the documented record has them, and nothing left over: every event has a position.
+    """
+    with psycopg.connect(url) as owner:
+        rows = owner.execute(_ROWS.format(ledger)).fetchall()
+        head = owner.execute(_HEAD.format(ledger)).fetchone()
+    assert [row[0] for row in rows] == list(range(1, len(rows) + 1))
+    assert len({row[1] for row in rows}) == len(rows)
+    versions: dict[object, int] = {}
+    for row in rows:
+        assert row[3] == versions.get(row[2], 0) + 1
+        versions[row[2]] = row[3]
+    assert [row[-1] for row in rows] == [leaf_hash(leaf_record(*row[:-1])) for row in rows]
+    tree = CompactRange()
+    tree.extend(row[-1] for row in rows)
+    size = len(rows) if size is None else size
+    assert head == (size, tree.to_bytes(), 0, size)
+    return size
+
+
+async def check_verified(service: Service) -> None:
+    """Verify every ledger as `audit verify` does, published checkpoints included."""
+    keys = service.settings.checkpoint_keys or ()
+    for ledger in service.ledgers:
+        evidence = await published_evidence(service.publication, ledger.name, keys, None)
+        verdict = await verify_ledger(ledger.database, evidence)
+        assert verdict.ok, verdict
+
+
+async def settled(url: str) -> None:
+    """Wait until every event is numbered and every subscriber has seen it."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        with psycopg.connect(url, autocommit=True) as owner:
+            for ledger in LEDGERS:
+                left = _SETTLED.format(ledger)
+                while owner.execute(left).fetchone() != (0,):  # noqa: ASYNC110 - done elsewhere
+                    await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def unnumbered(url: str) -> AsyncIterator[None]:
+    """Hold the head of the live log: what is appended meanwhile waits for its position."""
+    with psycopg.connect(url) as stranger:
+        # In a thread: a sequencer in this loop may hold it, and has to get on.
+        await asyncio.to_thread(stranger.execute, "select from live.head for update")
+        yield
+
+
+async def onboard(partner: Partner, reference: str) -> None:
+    """Start an onboarding, which mails `<reference>@example.com`."""
+    body = {
+        "partner_user_id": reference,
+        "company_name": "New business",
+        "user_email": f"{reference}@example.com",
+    }
+    answer = await partner.call("POST", "/onboardings", json=body)
+    assert answer.status_code == 201
+
+
+async def received(server: MailServer, count: int) -> None:
+    """Wait until the mail server has so many mails."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while len(server.received) < count:  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0.02)
+
+
+async def outbox_empty(cluster: Cluster) -> None:
+    """Wait until no mail is left to send."""
+    waiting = "select count(*) from live.mail_outbox where state = 'waiting'"
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while cluster.value(waiting):  # noqa: ASYNC110 - done elsewhere
+            await asyncio.sleep(0.02)
+
+
+async def metric(world: World, name: str, **labels: str) -> float:
+    """Answer a metric's value as a scrape has it."""
+    text = (await world.client.get("/metrics")).text
+    (value,) = [
+        sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == name and sample.labels == labels
+    ]
+    return value

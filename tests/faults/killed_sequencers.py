@@ -1,0 +1,139 @@
+"""Sequencers as processes of their own, killed at random.
+
+The parent never touches the database: it forks a sequencer into each slot, kills it with SIGKILL
+at a random time, and forks the next, so that hundreds of deaths take seconds. It prints
+`{"kills": […], "mid_batch": …}`: the deaths of each slot, and how many met a batch half done.
+Run as `python -m tests.faults.killed_sequencers DATABASE_URL LEDGER KILLS_EACH`.
+"""
+
+import asyncio
+import json
+import mmap
+import os
+import random
+import signal
+import sys
+import time
+from dataclasses import dataclass
+
+from service.ledger.database import Connection, Database, LedgerError, Row
+from service.ledger.sequencer import Sequencer
+
+SLOTS = 3
+LIFE_SECONDS_MAX = 0.04
+"""A sequencer that is up lives for a random part of this, …"""
+AIM_SECONDS_MAX = 0.3
+"""… every other one then until it holds a batch, if it comes to that, and …"""
+BATCH_SECONDS = 0.004
+"""… a random part of this in the middle of it."""
+UNBORN, UP, IN_BATCH = range(3)
+
+
+class Marking(Sequencer):
+    """A sequencer that shows its parent when it is up, and when it is in the middle of a batch."""
+
+    def __init__(self, database: Database, shared: mmap.mmap, slot: int) -> None:
+        super().__init__(database)
+        self._shared = shared
+        self._slot = slot
+
+    async def step(self) -> int:
+        """Number a batch; the mark changes once it is committed."""
+        try:
+            return await super().step()
+        finally:
+            self._shared[self._slot] = UP
+
+    async def _number(self, connection: Connection, head: Row | None) -> int:
+        """Number a batch; where the head is held it begins now."""
+        if head is not None:
+            self._shared[self._slot] = IN_BATCH
+        return await super()._number(connection, head)
+
+
+async def number_for_ever(url: str, schema: str, shared: mmap.mmap, slot: int) -> None:
+    """Number whatever comes, as a worker does."""
+    database = Database(url, schema, role=f"claim_ledger_{schema}", pool_size=1, deadline=10.0)
+    await database.open()
+    sequencer = Marking(database, shared, slot)
+    while True:
+        try:
+            done = await sequencer.step()
+        except LedgerError as error:
+            sys.stderr.write(f"{type(error).__name__} {error}\n")
+            done = 0
+        if not done:
+            await asyncio.sleep(0.001)
+
+
+@dataclass
+class Slot:
+    """A place in which one sequencer follows another."""
+
+    number: int
+    url: str
+    schema: str
+    shared: mmap.mmap
+    pid: int = 0
+    kills: int = 0
+    mid_batch: int = 0
+    ends: float | None = None
+    """When it is to be killed; None while it is not up."""
+    aimed: bool = False
+
+    def fork(self) -> None:
+        """Bring up a new sequencer."""
+        self.shared[self.number] = UNBORN
+        self.ends = None
+        self.aimed = bool(self.kills % 2)
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                asyncio.run(number_for_ever(self.url, self.schema, self.shared, self.number))
+            finally:
+                os._exit(1)
+
+    def look(self, now: float) -> None:
+        """Kill it when its time has come."""
+        state = self.shared[self.number]
+        if self.ends is None and state != UNBORN:
+            self.ends = now + random.uniform(0, LIFE_SECONDS_MAX)  # noqa: S311
+        if self.ends is None or now < self.ends:
+            return
+        if self.aimed and (state == IN_BATCH or now > self.ends + AIM_SECONDS_MAX):
+            self.aimed = False
+            self.ends = now + random.uniform(0, BATCH_SECONDS)  # noqa: S311
+        elif not self.aimed:
+            self.kill()
+            self.fork()
+
+    def kill(self) -> None:
+        """Kill it, whatever it is doing."""
+        os.kill(self.pid, signal.SIGKILL)
+        _, status = os.waitpid(self.pid, 0)
+        if not os.WIFSIGNALED(status):
+            raise SystemExit(f"a sequencer ended by itself: {status}")
+        self.kills += 1
+        self.mid_batch += self.shared[self.number] == IN_BATCH
+
+
+def main(url: str, schema: str, kills_each: int) -> dict[str, object]:
+    """Kill every slot's sequencer so many times; answer what happened."""
+    shared = mmap.mmap(-1, SLOTS)
+    slots = [Slot(number, url, schema, shared) for number in range(SLOTS)]
+    for slot in slots:
+        slot.fork()
+    while min(slot.kills for slot in slots) < kills_each:
+        for slot in slots:
+            slot.look(time.monotonic())
+        time.sleep(0.0005)
+    for slot in slots:
+        slot.kill()
+    return {
+        "kills": [slot.kills for slot in slots],
+        "mid_batch": sum(slot.mid_batch for slot in slots),
+    }
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(main(sys.argv[1], sys.argv[2], int(sys.argv[3]))))

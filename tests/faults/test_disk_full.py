@@ -1,0 +1,162 @@
+"""A full disk, for real: a cluster on a small file system that a filler file fills up."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from migrations import migrate
+from service.embedded import EmbeddedPostgres, debian_bin_dir
+from service.ledger.database import DEADLINE_SECONDS
+from tests.faults.clusters import check_log, settled, unnumbered
+from tests.world import settings_for, world_on
+
+CHUNK_BYTES = 1 << 20
+CLAIMS = 40
+CLAIMS_MAX = 400
+NOTE = "x" * 20_000
+SETTINGS = {"min_wal_size": "32MB", "max_wal_size": "48MB"}
+WAL_BYTES = 64 << 20
+"""More than the write-ahead log has room for once the disk is full."""
+
+
+@dataclass
+class SmallDisk:
+    """A file system that a PostgreSQL writes to, and a file that takes the rest of its room."""
+
+    folder: Path
+    server: EmbeddedPostgres
+
+    def fill(self) -> None:
+        """Leave no byte to anybody."""
+        with (self.folder / "filler").open("ab", buffering=0) as filler:
+            for size in (CHUNK_BYTES, 4096):
+                with suppress(OSError):
+                    while filler.write(b"\0" * size) == size:
+                        pass
+
+    def clear(self) -> None:
+        """Give the room back, as an operator would."""
+        (self.folder / "filler").unlink()
+
+
+@pytest.fixture
+def server(request, tmp_path) -> Iterator[EmbeddedPostgres]:
+    """Answer a server, not started, whose directory may become a disk of its own."""
+    old = request.config.getoption("--postgres") == "15"
+    bin_dir = debian_bin_dir() if old else None
+    server = EmbeddedPostgres(tmp_path / "postgres", bin_dir=bin_dir, settings=SETTINGS)
+    yield server
+    server.shutdown_abruptly()  # one that has run out of disk takes its time
+    for folder in (server.data_dir, server.data_dir / "cluster" / "pg_wal"):
+        if folder.is_mount():
+            subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@pytest.fixture
+def full_data(server) -> SmallDisk:
+    """Answer a migrated server, all of it on a disk of its own."""
+    server.data_dir.mkdir(mode=0o700)
+    _mount(server.data_dir, "192m")
+    migrate(server.start())
+    return SmallDisk(server.data_dir, server)
+
+
+@pytest.fixture
+def full_wal(server) -> SmallDisk:
+    """Answer a migrated server, its write-ahead log on a disk of its own."""
+    migrate(server.start())
+    server.stop()
+    wal, aside = server.data_dir / "cluster" / "pg_wal", server.data_dir / "aside"
+    owner = wal.stat()
+    shutil.move(wal, aside)
+    wal.mkdir()
+    _mount(wal, "80m")
+    shutil.copytree(aside, wal, dirs_exist_ok=True)
+    for path in (wal, *wal.rglob("*")):
+        os.chown(path, owner.st_uid, owner.st_gid)
+    server.start()
+    return SmallDisk(wal, server)
+
+
+def _mount(folder, size):
+    mounting = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", folder]
+    if os.geteuid() != 0 or subprocess.run(mounting, check=False).returncode:
+        pytest.skip("mounting a small file system is root's way")
+
+
+async def test_a_full_disk_is_503_until_there_is_room(full_data, tmp_path):
+    """Writes are refused whole with advice, reading goes on; room again, and all is as before."""
+    settings = settings_for(full_data.server.url, tmp_path / "mail")
+    async with world_on(settings, tmp_path / "mail", deadline_seconds=DEADLINE_SECONDS) as world:
+        partner = await world.partner()
+        entity_id = await partner.connected_entity()
+        async with unnumbered(full_data.server.url):
+            before = [await partner.claim(entity_id, f"before-{n}") for n in range(CLAIMS)]
+            full_data.fill()
+        during = await _until_refused(partner, entity_id)
+        page = await partner.call("GET", f"/claims?entity_id={entity_id}&limit=100")
+        listed = {one["partner_claim_id"] for one in page.json()["claims"]}
+        full_data.clear()
+        after = [await partner.claim(entity_id, f"during-{n}") for n in range(len(during))]
+        await settled(full_data.server.url)
+    assert {answer.status_code for answer in before} == {201}
+    assert page.status_code == 200
+    assert f"during-{len(during) - 1}" not in listed
+    assert [answer.status_code for answer in after] == [200] * (len(during) - 1) + [201]
+    check_log(full_data.server.url, "live")
+    check_log(full_data.server.url, "accounts")
+
+
+async def test_a_full_disk_of_the_write_ahead_log(full_wal, tmp_path):
+    """PostgreSQL crashes then and recovers once there is room; we go on without a restart."""
+    settings = settings_for(full_wal.server.url, tmp_path / "mail")
+    async with world_on(settings, tmp_path / "mail", deadline_seconds=DEADLINE_SECONDS) as world:
+        partner = await world.partner()
+        entity_id = await partner.connected_entity()
+        before = [await partner.claim(entity_id, f"before-{n}") for n in range(CLAIMS)]
+        full_wal.fill()
+        _write_until_it_gives_up(full_wal)
+        assert len(await _until_refused(partner, entity_id)) == 1
+        full_wal.clear()
+        first = await _back(partner, entity_id)
+        again = [await partner.claim(entity_id, f"before-{n}") for n in range(CLAIMS)]
+        await settled(full_wal.server.url)
+    assert first.status_code == 201
+    assert [one.json()["claim_id"] for one in again] == [one.json()["claim_id"] for one in before]
+    check_log(full_wal.server.url, "live")
+
+
+async def _until_refused(partner, entity_id):
+    """Claim until the full disk is felt; answer all answers, the last of them the refusal."""
+    answers = []
+    while not answers or answers[-1].status_code == 201:
+        answers.append(await partner.claim(entity_id, f"during-{len(answers)}", note=NOTE))
+        assert len(answers) < CLAIMS_MAX
+    assert (answers[-1].status_code, answers[-1].json()["code"]) == (503, "service_unavailable")
+    assert int(answers[-1].headers["Retry-After"]) >= 1
+    return answers
+
+
+def _write_until_it_gives_up(disk):
+    """Write more than the write-ahead log can take: the server ends every session."""
+    filler = "create table public.filler as select n, md5(n::text) from generate_series(1, %s) n"
+    with psycopg.connect(disk.server.url) as owner, pytest.raises(psycopg.OperationalError):
+        owner.execute(filler % (WAL_BYTES // 64))
+
+
+async def _back(partner, entity_id):
+    """Answer the first claim that works again."""
+    for _ in range(400):
+        answer = await partner.claim(entity_id, "during-0")
+        if answer.status_code != 503:
+            break
+        await asyncio.sleep(0.05)
+    return answer

@@ -1,0 +1,118 @@
+"""A transaction that never ends holds up nobody, is visible, and is alarmed."""
+
+import asyncio
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from service.catalogue import PARTNER_LEDGER
+from service.ledger.database import LedgerUnavailable
+from service.ledger.ledger import Append
+from service.ledger.sequencer import Sequencer
+from tests.faults.clusters import check_log, metric, unnumbered
+from tests.ledger.samples import CAUSE, sample
+from tests.world import PATIENCE_SECONDS
+
+FACT = sample(PARTNER_LEDGER["LineageBegun"])
+CLAIMS = 60
+
+
+async def test_a_transaction_that_has_appended_holds_up_nobody(world, database_url):
+    """Others append and are numbered meanwhile; it follows once it ends, and leaves no gap."""
+    partner = await world.partner()
+    entity_id = await partner.connected_entity()
+    with psycopg.connect(database_url) as stranger:
+        stranger.execute("set role claim_ledger_live")
+        stranger.execute(
+            "with e as (insert into live.events (originator_id, originator_version, topic, state)"
+            " select originator_id, originator_version + 1000, topic, state from live.events"
+            " limit 1 returning append_id) insert into live.pending select append_id from e"
+        )
+        answers = [await partner.claim(entity_id, f"case-{number}") for number in range(CLAIMS)]
+        await _numbered(world)
+        size = await metric(world, "claim_ledger_log_size", ledger="live")
+        await asyncio.sleep(0.3)
+        open_seconds = await metric(world, "claim_ledger_oldest_transaction_seconds")
+        stranger.rollback()
+    assert {answer.status_code for answer in answers} == {201}
+    assert size >= CLAIMS
+    assert open_seconds > 0.3
+    await _numbered(world)
+    assert check_log(database_url, "live") == size
+    assert await metric(world, "claim_ledger_oldest_transaction_seconds") < open_seconds
+
+
+async def test_a_late_commit_is_numbered_after_the_others(world, database_url):
+    """What an hour-long transaction appended first comes last: readers never have to look back."""
+    partner = await world.partner()
+    entity_id = await partner.connected_entity()
+    ledger, stream = world.service.modes["live"].ledger, uuid4()
+    async with ledger.transaction() as transaction:
+        (late,) = await transaction.append(Append(stream, 0, [FACT], CAUSE))
+        for number in range(CLAIMS):
+            assert (await partner.claim(entity_id, f"case-{number}")).status_code == 201
+        await _numbered(world)
+    await _numbered(world)
+    size = check_log(database_url, "live")
+    with psycopg.connect(database_url) as owner:
+        placed = "select position from live.log where append_id = %s"
+        assert owner.execute(placed, [late.append_id]).fetchone() == (size,)
+
+
+async def test_a_snapshot_that_is_held_holds_up_nobody(world, database_url):
+    """Dead rows of `pending` cannot be cleaned under it: numbering goes on all the same."""
+    partner = await world.partner()
+    entity_id = await partner.connected_entity()
+    with psycopg.connect(database_url) as stranger:
+        stranger.execute("set transaction isolation level repeatable read")
+        seen = stranger.execute("select count(*) from live.events").fetchone()
+        for number in range(CLAIMS):
+            assert (await partner.claim(entity_id, f"case-{number}")).status_code == 201
+        await _numbered(world)
+        assert await metric(world, "claim_ledger_log_size", ledger="live") >= CLAIMS
+        assert await metric(world, "claim_ledger_oldest_transaction_seconds") > 0
+        assert stranger.execute("select count(*) from live.events").fetchone() == seen
+    check_log(database_url, "live")
+
+
+async def test_an_event_that_is_not_numbered_shows_its_age(world, database_url):
+    """Where a stranger holds the head of a log, the alarm's two metrics say so."""
+    partner = await world.partner()
+    entity_id = await partner.connected_entity()
+    await _numbered(world)
+    async with unnumbered(database_url):
+        assert (await partner.claim(entity_id, "case-1")).status_code == 201
+        await asyncio.sleep(0.5)
+        waiting = await metric(world, "claim_ledger_events_pending", ledger="live")
+        seconds = await metric(world, "claim_ledger_oldest_pending_seconds", ledger="live")
+    assert waiting > 0
+    assert seconds >= 0.5
+    await _numbered(world)
+    assert await metric(world, "claim_ledger_oldest_pending_seconds", ledger="live") == 0
+
+
+async def test_our_own_forgotten_transaction_is_ended(world, database_url):
+    """PostgreSQL ends a session of ours that idles in a transaction, and the pool goes on."""
+    database = world.service.modes["test"].ledger.database
+
+    async def forget():
+        async with database.transaction() as connection:
+            limit = await connection.fetchval("show idle_in_transaction_session_timeout")
+            assert limit == "10s"
+            await connection.execute("set local idle_in_transaction_session_timeout = '100ms'")
+            await asyncio.sleep(0.5)
+            await connection.fetchval("select 1")
+
+    with pytest.raises(LedgerUnavailable):
+        await forget()
+    assert await Sequencer(database).step() >= 0
+    check_log(database_url, "test")
+
+
+async def _numbered(world):
+    """Wait until the live ledger has nothing to number."""
+    sequencer = Sequencer(world.service.modes["live"].ledger.database)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while (await sequencer.lag()).waiting:  # noqa: ASYNC110 - it is numbered elsewhere
+            await asyncio.sleep(0.01)

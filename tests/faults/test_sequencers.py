@@ -1,0 +1,139 @@
+"""Sequencers that compete and die, and workers that have nothing to do."""
+
+import asyncio
+import json
+import sys
+import time
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from migrations import migrate
+from service.audit.note import NoteKey
+from service.bootstrap import Service
+from service.catalogue import ACCOUNTS
+from service.embedded import EmbeddedPostgres, debian_bin_dir
+from service.ledger.database import LedgerError
+from service.ledger.ledger import Append
+from service.ledger.sequencer import Sequencer
+from service.mail.transport import mail_transport
+from tests.faults.clusters import check_log
+from tests.ledger.samples import CAUSE, sample
+from tests.world import PATIENCE_SECONDS, settings_for
+
+KILLS_EACH = 100
+APPENDERS = 6
+SECONDS_MAX = 60.0
+IDLE_SECONDS = 5.0
+ROOT = Path(__file__).parents[2]
+APPROVED = sample(ACCOUNTS["PartnerApproved"])
+XMAX = "select pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
+
+
+@pytest.fixture
+async def service(database_url, tmp_path):
+    """Answer the parts, no follower of theirs running."""
+    settings = settings_for(database_url, tmp_path)
+    async with Service(settings, deadline_seconds=PATIENCE_SECONDS).opened() as one:
+        yield one
+
+
+async def test_three_sequencers_killed_a_hundred_times_each(service, database_url):
+    """SIGKILL at random, in mid-batch too: no gap, no duplicate, streams in order, tree right."""
+    begun = time.monotonic()
+    killing = asyncio.create_task(_kill_sequencers(database_url))
+    appended = await asyncio.gather(
+        *(_append_until(killing, service.accounts) for _ in range(APPENDERS))
+    )
+    killed = await killing
+    assert min(killed["kills"]) >= KILLS_EACH
+    assert killed["mid_batch"] >= KILLS_EACH // 4  # else the deaths met nothing worth meeting
+    with psycopg.connect(database_url) as owner:
+        numbered_meanwhile = owner.execute("select size from accounts.head").fetchone()[0]
+        assert numbered_meanwhile > sum(appended) // 2
+    await _number_the_rest(service.accounts)
+    check_log(database_url, "accounts", size=sum(appended))
+    assert time.monotonic() - begun < SECONDS_MAX
+
+
+async def test_an_idle_worker_draws_no_transaction_ids(request, tmp_path):
+    """All followers of all ledgers, checkpoints included, only read while nothing happens."""
+    old = request.config.getoption("--postgres") == "15"
+    quiet = {"autovacuum": "off"}  # whatever draws an id is ours then
+    with EmbeddedPostgres(
+        tmp_path / "postgres",
+        bin_dir=debian_bin_dir() if old else None,
+        settings=quiet,
+        durable=False,
+    ) as server:
+        migrate(server.url)
+        settings = settings_for(
+            server.url,
+            tmp_path / "mail",
+            CHECKPOINT_KEYS=NoteKey.generate("example.com/ledger").private_text,
+            CHECKPOINT_SECONDS="1",
+            PUBLISH_TO=(tmp_path / "published").as_uri(),
+        )
+        service = Service(settings, deadline_seconds=PATIENCE_SECONDS)
+        transport = mail_transport(settings.smtp_url)
+        async with service.opened():
+            background = service.background(transport)
+            background.start()
+            await service.partners.add("A partner", "partner@example.com", CAUSE)
+            with psycopg.connect(server.url, autocommit=True) as owner:
+                before = await _settled(owner)
+                await asyncio.sleep(IDLE_SECONDS)
+                after = owner.execute(XMAX).fetchone()[0]
+            await background.stop()
+        await transport.close()
+    assert after == before
+
+
+async def _kill_sequencers(url):
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.faults.killed_sequencers", url, "accounts", str(KILLS_EACH)),
+        cwd=ROOT,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        output, said = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert (process.returncode, said) == (0, b"")
+    return json.loads(output)
+
+
+async def _append_until(killing, ledger):
+    """Append to a stream of one's own, a transaction an event; answer how many there were."""
+    stream, version = uuid4(), 0
+    while not killing.done():
+        async with ledger.transaction() as transaction:
+            await transaction.append(Append(stream, version, [APPROVED], CAUSE))
+        version += 1
+    return version
+
+
+async def _number_the_rest(ledger):
+    """Number what is left; a dead sequencer's backend may hold the row for a moment yet."""
+    sequencer = Sequencer(ledger.database)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while (await sequencer.lag()).waiting:
+            try:
+                await sequencer.step()
+            except LedgerError:
+                await asyncio.sleep(0.01)
+
+
+async def _settled(owner, seconds=2.0):
+    """Answer the next transaction id once none was drawn for a while."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            before = owner.execute(XMAX).fetchone()[0]
+            await asyncio.sleep(seconds)
+            if owner.execute(XMAX).fetchone()[0] == before:
+                return before

@@ -1,0 +1,258 @@
+"""No mail is sent twice, although the database was restored: sent ones are noted outside it."""
+
+import asyncio
+import json
+from contextlib import suppress
+from email import message_from_bytes, policy
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from projections.runner import Subscription
+from service.audit.publication import DirectoryPublication, PublicationUnavailable
+from service.ledger.sequencer import Sequencer
+from service.mail.outbox import ATTEMPTS_MAX, SEND_SECONDS_MAX, MailSubscriber, Outbox
+from service.mail.sent import SECONDS_MAX as NOTE_SECONDS_MAX
+from service.mail.sent import SentMail
+from service.mail.smtp import DEADLINE_SECONDS, SmtpTransport
+from tests.mail.mail_server import MailServer
+from tests.world import PUBLIC_URL, settings_for, world_on
+
+
+class Refusing(DirectoryPublication):
+    """A directory that can be taken away."""
+
+    fails: frozenset[str] = frozenset()
+    hangs: frozenset[str] = frozenset()
+
+    async def put(self, name: str, content: bytes) -> bool:
+        """Put, or fail, or never answer."""
+        if "put" in self.hangs:
+            await asyncio.Event().wait()
+        if "put" in self.fails:
+            raise PublicationUnavailable("it is away")
+        return await super().put(name, content)
+
+    async def get(self, name: str) -> bytes | None:
+        """Get, or fail, or never answer."""
+        if "get" in self.hangs:
+            await asyncio.Event().wait()
+        if "get" in self.fails:
+            raise PublicationUnavailable("it is away")
+        return await super().get(name)
+
+
+@pytest.fixture
+async def mail_server():
+    """Answer a running mail server."""
+    one = MailServer()
+    one.port = await one.start()
+    yield one
+    await one.stop()
+
+
+@pytest.fixture
+async def world(database_url, tmp_path):
+    """Answer a world that follows no log by itself, with a publication."""
+    given = {"PUBLISH_TO": (tmp_path / "published").as_uri()}
+    settings = settings_for(database_url, tmp_path, **given)
+    async with world_on(settings, tmp_path, follow=False) as one:
+        yield one
+
+
+@pytest.fixture
+def place(tmp_path) -> Refusing:
+    """Answer the same publication, which a test can take away."""
+    return Refusing(tmp_path / "published")
+
+
+@pytest.fixture
+async def outbox(world, mail_server, place):
+    """Answer an outbox with one mail, on a server of mails."""
+    partner = await world.partner()
+    body = {"partner_user_id": "u1", "company_name": "New", "user_email": "owner@example.com"}
+    answer = await partner.call("POST", "/onboardings", json=body)
+    assert answer.status_code == 201, answer.text
+    service, live = world.service, world.service.modes["live"].ledger
+    await Sequencer(live.database).step()
+    while await Subscription(live, MailSubscriber()).step():
+        pass
+    transport = SmtpTransport(f"smtp://127.0.0.1:{mail_server.port}?starttls=offered")
+    yield Outbox(
+        live,
+        service.partner_list,
+        service.secrets,
+        transport,
+        public_url=PUBLIC_URL,
+        sender="no-reply@example.com",
+        clock=service.clock,
+        sent=SentMail(live, place, service.clock, seconds_max=0.3),
+    )
+    await transport.close()
+
+
+class Box:
+    """What the outbox's table holds."""
+
+    def __init__(self, database_url: str) -> None:
+        self.database_url = database_url
+
+    def rows(self) -> list[tuple[str, int]]:
+        """Answer state and attempts of each mail."""
+        with psycopg.connect(self.database_url) as owner:
+            return owner.execute("select state, attempts from live.mail_outbox").fetchall()
+
+    def restore(self) -> None:
+        """Bring the mails back to before they were sent, and due."""
+        with psycopg.connect(self.database_url) as owner:
+            owner.execute(
+                "update live.mail_outbox set state = 'waiting', attempts = 0,"
+                " next_attempt_at = now() - interval '1 hour'"
+            )
+
+    def due(self) -> None:
+        """Let what waits be due now."""
+        with psycopg.connect(self.database_url) as owner:
+            owner.execute("update live.mail_outbox set next_attempt_at = now() - interval '1 hour'")
+
+
+@pytest.fixture
+def box(database_url) -> Box:
+    """Answer the table."""
+    return Box(database_url)
+
+
+def notes(directory: Path) -> list[Path]:
+    """Answer the notes of sent mails."""
+    return list((directory / "published" / "mail").glob("*"))
+
+
+async def test_a_sent_mail_is_noted(outbox, mail_server, box, tmp_path):
+    """When, and under which Message-ID; nothing of whom it went to."""
+    assert await outbox.step() == 1
+    (received,) = mail_server.received
+    mail = message_from_bytes(received, policy=policy.default)
+    (path,) = notes(tmp_path)
+    note = json.loads(path.read_text())
+    assert path.name.startswith("onb_")
+    assert set(note) == {"at", "message_id"}
+    assert note["message_id"] == mail["Message-ID"]
+    assert "owner" not in path.read_text()
+    assert box.rows() == [("sent", 1)]
+
+
+async def test_a_restored_mail_is_not_sent_again(outbox, mail_server, box):
+    """It is settled as sent instead."""
+    await outbox.step()
+    box.restore()
+    assert await outbox.step() == 1
+    assert len(mail_server.received) == 1
+    assert box.rows()[0][0] == "sent"
+    assert await outbox.step() == 0
+
+
+async def test_settling_all_at_once(outbox, world, mail_server, box):
+    """As the command for a new lineage does; mails that were never sent wait on."""
+    assert await world.service.sent_mail.settle() == 0
+    assert box.rows() == [("waiting", 0)]
+    await outbox.step()
+    box.restore()
+    assert await world.service.sent_mail.settle() == 1
+    assert box.rows() == [("sent", 0)]
+    assert await outbox.step() == 0
+    assert len(mail_server.received) == 1
+
+
+async def test_a_publication_that_is_away(outbox, mail_server, box, place):
+    """Late rather than twice: the mail waits, however long, and is not given up."""
+    place.fails = frozenset({"get"})
+    for _ in range(ATTEMPTS_MAX + 2):
+        assert await outbox.step() == 1
+        assert await outbox.step() == 0, "not due for a while"
+        box.due()
+    assert box.rows() == [("waiting", 0)]
+    assert mail_server.received == []
+    place.fails = frozenset()
+    await outbox.step()
+    assert (box.rows(), len(mail_server.received)) == ([("sent", 1)], 1)
+
+
+async def test_a_note_that_cannot_be_made(outbox, mail_server, box, place, tmp_path):
+    """The mail is sent once all the same."""
+    place.fails = frozenset({"put"})
+    await outbox.step()
+    assert box.rows() == [("sent", 1)]
+    assert await outbox.step() == 0
+    assert len(mail_server.received) == 1
+    assert notes(tmp_path) == []
+
+
+async def test_a_mail_that_was_refused_is_not_noted(outbox, mail_server, box, tmp_path):
+    """Nor is one that waits: only what left counts."""
+    mail_server.on_data = "451 later"
+    await outbox.step()
+    assert (box.rows(), notes(tmp_path)) == ([("waiting", 1)], [])
+    box.due()
+    mail_server.on_data = None
+    await outbox.step()
+    assert (box.rows(), len(notes(tmp_path))) == ([("sent", 2)], 1)
+
+
+async def test_a_publication_that_never_answers(outbox, mail_server, box, place):
+    """Looked at: the mail waits. Written to: it is sent, once."""
+    place.hangs = frozenset({"get"})
+    await outbox.step()
+    assert (box.rows(), mail_server.received) == ([("waiting", 0)], [])
+    box.due()
+    place.hangs = frozenset({"put"})
+    for _ in range(3):
+        await outbox.step()
+        box.due()
+    assert (box.rows(), len(mail_server.received)) == ([("sent", 1)], 1)
+
+
+async def test_a_slow_publication_leaves_time_to_settle():
+    """Look, hand-over, farewell and note all fit into the transaction of a mail."""
+    assert 2 * NOTE_SECONDS_MAX + DEADLINE_SECONDS + 1 < SEND_SECONDS_MAX - 2
+
+
+@pytest.mark.parametrize("cut", ["look", "send", "note"])
+async def test_a_sender_that_is_always_cut_off(outbox, mail_server, box, monkeypatch, cut):
+    """Wherever: each attempt is counted, waits, and there is an end of them."""
+    if cut == "send":
+        monkeypatch.setattr(SmtpTransport, "send", _cut)
+    else:
+        monkeypatch.setattr(SentMail, "has" if cut == "look" else "note", _cut)
+    for attempt in range(1, ATTEMPTS_MAX + 1):
+        with suppress(asyncio.CancelledError):
+            await outbox.step()
+        assert box.rows() == [("waiting", attempt)]
+        assert await outbox.step() == 0, "not due for a while"
+        box.due()
+    sent = len(mail_server.received)
+    monkeypatch.undo()
+    await outbox.step()
+    assert box.rows() == [("failed", ATTEMPTS_MAX + 1)]
+    assert (sent, len(mail_server.received)) == (ATTEMPTS_MAX if cut == "note" else 0, sent)
+
+
+async def test_a_sender_that_is_cut_off_after_the_note(outbox, mail_server, box, monkeypatch):
+    """What it could not commit is made up for by the note: nothing is sent again."""
+    note = SentMail.note
+
+    async def noted_and_cut(*args):
+        await note(*args)
+        await _cut()
+
+    monkeypatch.setattr(SentMail, "note", noted_and_cut)
+    with suppress(asyncio.CancelledError):
+        await outbox.step()
+    assert box.rows() == [("waiting", 1)]
+    box.due()
+    await outbox.step()
+    assert (box.rows(), len(mail_server.received)) == ([("sent", 2)], 1)
+
+
+async def _cut(*_args):
+    raise asyncio.CancelledError

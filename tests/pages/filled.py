@@ -1,0 +1,185 @@
+"""An installation with something of everything on its pages: long names, many keys, every state."""
+
+import time
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import psycopg
+
+from service.bootstrap import Service
+from service.claims.decisions import STAGES
+from tests.pages.site import Site
+from tests.world import STAFF, claim_body
+
+LONG = "Wolstenholme-Featherstonehaugh & Partners Chartered Bookkeeping Associates (Holdings) Ltd"
+PEOPLE = {
+    "owner": "a.very.long.address.of.an.owner@accounts.subsidiary.example.com",
+    "single": "single@example.com",
+    "stranger": "stranger@example.com",
+    "developer": "developer@example.com",
+    "newcomer": "newcomer@example.com",
+    "pending": "pending@example.com",
+    "declined": "declined@example.com",
+    "lonely": "lonely@example.com",
+    "staff": "team@example.com",
+}
+"""Who visits, by their part: what they see follows from it."""
+NOTED_SECONDS_MAX = 20.0
+
+
+class Filled:
+    """What was filled in, by name; the paths of pages are made from these."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.number = 0
+        self.partner, self.key = site.partner(LONG)
+        self.other, self.other_key = site.partner("Ledger Books")
+        self.quiet, self.quiet_key = site.partner("Quiet Partner")
+        self.entity = site.entity(PEOPLE["owner"], "Bakery " + "of many words " * 5)
+        self.second = site.entity("grocery@example.com", "Grocery")
+        self.alone = site.entity("workshop@example.com", "Workshop")
+        self._gather(self.second, self.alone)
+        self.single = site.entity(PEOPLE["single"], "Florist")
+        site.do(self._people)
+        for key, entity in ((self.key, self.entity), (self.key, self.second)):
+            self._connect(key, entity)
+        self._connect(self.other_key, self.entity)
+        self._connect(self.quiet_key, self.entity)
+        site.do(
+            lambda service: service.modes["live"].connections.disconnect(
+                self.entity, self.other, STAFF
+            )
+        )
+        self.claims = [self._claim(number) for number in range(8)]
+        self._calls_that_fail()
+        site.do(self._move)
+        self.request, self.claim = self._noted(), self.claims[0]
+
+    def page_of(self, who: str | None, **options: Any) -> Any:
+        """Answer a page of a new profile, signed in as one of PEOPLE."""
+        page = self.site.visitor(**options)
+        if who is not None:
+            self.site.sign_in(page, PEOPLE[who], "/sign-in/sent")
+        return page
+
+    def connect_link(self, **more: Any) -> str:
+        """Answer the path of a fresh connect link."""
+        body = {"partner_user_id": f"user-{self._next()}"} | more
+        return _path(self.site.api(self.key, "POST", "/connect-requests", json=body), "connect_url")
+
+    def expired_link(self) -> str:
+        """Answer the path of a link whose time is over."""
+        path = self.connect_link()
+        # The clock of a served installation is the real one: the row is turned back instead.
+        with psycopg.connect(self.site.database_url, autocommit=True) as connection:
+            connection.execute(
+                "update live.connect_links set expires_at = now() - interval '1 minute' where"
+                " token_hash = sha256(convert_to(%s, 'UTF8'))",
+                [path.rpartition("/")[2]],
+            )
+        return path
+
+    def onboarding_link(self, **more: Any) -> str:
+        """Answer the path of a fresh magic link."""
+        number = self._next()
+        body = {
+            "partner_user_id": f"onboarded-{number}",
+            "company_name": "Bakry",
+            "user_email": f"baker{number}@example.com",
+            "company_number": f"{number:08}",
+            "address": {"first_line": "1 Example Street", "postcode": "AB1 2CD"},
+        } | more
+        return _path(self.site.api(self.key, "POST", "/onboardings", json=body), "magic_link_url")
+
+    def sign_in_link(self, email: str) -> str:
+        """Answer the path of a link to sign in."""
+        self.site.do(lambda service: service.sign_in.ask(email, "/account"))
+        return self.site.mailed_link(email, "sign-in").removeprefix(self.site.url)
+
+    def _next(self) -> int:
+        self.number += 1
+        return self.number
+
+    def _gather(self, *entities: str) -> None:
+        """Give businesses to the owner: commands allow one an address, pages do not assume it."""
+        with psycopg.connect(self.site.database_url, autocommit=True) as connection:
+            connection.execute(
+                "update live.entities set email_hash ="
+                " (select email_hash from live.entities where entity_id = %s)"
+                " where entity_id = any(%s)",
+                [self.entity, list(entities)],
+            )
+
+    def _connect(self, key: str, entity_id: str) -> None:
+        body = {"partner_user_id": f"user-{self._next()}"}
+        path = _path(self.site.api(key, "POST", "/connect-requests", json=body), "connect_url")
+        token = path.rpartition("/")[2]
+        self.site.do(
+            lambda service: service.modes["live"].connections.approve(token, entity_id, STAFF)
+        )
+
+    def _claim(self, number: int) -> str:
+        reference = f"case-{number}" if number else "case-" + "0123456789" * 8
+        body = claim_body(self.entity, reference)
+        answer = self.site.api(self.key, "POST", "/claims", json=body)
+        assert answer.status_code == 201, answer.text
+        return answer.json()["claim_id"]
+
+    def _calls_that_fail(self) -> None:
+        self.site.api(self.key, "POST", "/claims", json={})
+        self.site.api(self.key, "GET", "/claims?entity_id=ent_unknown")
+        self.site.api(self.other_key, "POST", "/claims", json=claim_body(self.entity))
+
+    def _noted(self) -> str:
+        """Answer the request id of a refused call, once calls have been noted."""
+        deadline = time.monotonic() + NOTED_SECONDS_MAX
+        while time.monotonic() < deadline:
+            with psycopg.connect(self.site.database_url, autocommit=True) as connection:
+                row = connection.execute(
+                    "select request_id from live.requests where partner_id = %s and status = 404",
+                    [self.partner],
+                ).fetchone()
+            if row:
+                return row[0]
+            time.sleep(0.1)
+        raise AssertionError("calls are not noted")
+
+    async def _people(self, service: Service) -> None:
+        partners = service.partners
+        await partners.change_settings(self.partner, STAFF, return_link=True)
+        for who in ("developer", "newcomer"):
+            await partners.add_member(self.partner, PEOPLE[who], STAFF)
+        members = (await partners.look(self.partner)).members
+        self.member = next(
+            member_id for member_id, member in members.items() if member.email == PEOPLE["newcomer"]
+        )
+        await partners.add_member(self.quiet, PEOPLE["lonely"], STAFF)
+        keys = [await partners.issue_key(self.partner, "test", STAFF) for _ in range(6)]
+        self.test_key, self.key_id = keys[0].token, keys[1].key_id
+        await partners.revoke_key(self.partner, keys[2].key_id, STAFF)
+        await partners.roll_key(self.partner, keys[3].key_id, timedelta(hours=24), STAFF)
+        await service.sandbox.ensure(self.partner)
+        await service.staff.add(PEOPLE["staff"], STAFF)
+        self.pending = await self._applied(service, "pending")
+        self.declined = await self._applied(service, "declined")
+        await partners.decline(self.declined, STAFF, "The use that you describe is not recovery.")
+
+    async def _applied(self, service: Service, who: str) -> str:
+        return await service.partners.apply(
+            company=f"{who.capitalize()} {LONG}",
+            contact_name="A person of the company",
+            use="We keep the books of small businesses, and chase what they are owed. " * 4,
+            email=PEOPLE[who],
+            cause=STAFF,
+        )
+
+    async def _move(self, service: Service) -> None:
+        for claim_id, stage in zip(self.claims, STAGES, strict=False):
+            await service.modes["live"].claims.move(claim_id, stage, STAFF)
+
+
+def _path(answer: httpx.Response, name: str) -> str:
+    assert answer.is_success, answer.text
+    return httpx.URL(answer.json()[name]).path

@@ -1,0 +1,214 @@
+"""Every page in every state that looks different: one list for axe, for weight, for pictures."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from playwright.sync_api import Page
+
+from tests.pages.filled import PEOPLE, Filled
+
+Show = Callable[[Filled, Page], object]
+
+
+class Shot(NamedTuple):
+    """One page: its name, who looks at it (of PEOPLE, or nobody), and how they get there.
+
+    `titled` False: a state of a page that is here already under the same title.
+    """
+
+    name: str
+    who: str | None
+    show: Show
+    titled: bool = True
+
+
+def at(path: str) -> Show:
+    """Answer going to a path; names in braces are those of Filled."""
+    return lambda filled, page: page.goto(path.format(**vars(filled)))
+
+
+def visit(shot: Shot, filled: Filled) -> Page:
+    """Answer the page of a shot, in a profile of its own."""
+    # Without transitions: a colour that is half way to another is nobody's to measure.
+    viewport = {"width": 1280, "height": 800}
+    page = filled.page_of(shot.who, viewport=viewport, reduced_motion="reduce")
+    shot.show(filled, page)
+    page.wait_for_load_state("load")
+    return page
+
+
+def _press(path: Callable[[Filled], str], button: str) -> Show:
+    def show(filled: Filled, page: Page) -> None:
+        page.goto(path(filled))
+        page.get_by_role("button", name=button, exact=True).click()
+
+    return show
+
+
+def _faulty_address(_filled: Filled, page: Page) -> None:
+    page.goto("/sign-in")
+    page.locator("form").evaluate("form => form.noValidate = true")
+    page.get_by_label("E-mail address").fill("nobody")
+    page.get_by_role("button", name="Send the link").click()
+
+
+def _faulty_onboarding(filled: Filled, page: Page) -> None:
+    page.goto(filled.onboarding_link())
+    page.locator("form").evaluate("form => form.noValidate = true")
+    page.get_by_label("Name of the business").fill("")
+    page.get_by_label("Company number").fill("?" * 200)
+    page.get_by_label("Country").fill("x" * 200)
+    page.get_by_role("button", name="Finish").click()
+
+
+def _used_link(filled: Filled, page: Page) -> None:
+    link = filled.sign_in_link(filled.site.mailbox())
+    page.goto(link)
+    page.get_by_role("button", name="Sign in").click()
+    page.goto(link)
+
+
+def _faulty_application(_filled: Filled, page: Page) -> None:
+    page.goto("/console/apply")
+    page.locator("main form").evaluate("form => form.noValidate = true")
+    page.locator("main form button.primary").click()
+
+
+def _issued(filled: Filled, page: Page) -> None:
+    page.goto(f"/console/{filled.partner}/keys")
+    page.locator("main form button.primary").click()
+
+
+def _own_key(filled: Filled, page: Page) -> None:
+    page.goto(f"/console/{filled.partner}/tutorial")
+    page.locator("main form button.primary").click()
+
+
+def _opened(filled: Filled, page: Page) -> None:
+    page.goto(f"/backoffice/claims/{filled.claim}")
+    page.locator("main form[action$=personal] button").click()
+
+
+def _search(sought: str) -> Show:
+    def show(_filled: Filled, page: Page) -> None:
+        page.goto("/backoffice")
+        page.locator("#sought").fill(sought)
+        page.locator("main form button.primary").click()
+
+    return show
+
+
+CUSTOMERS = [
+    Shot("sign-in", None, at("/sign-in")),
+    Shot("sign-in-faulty", None, _faulty_address, titled=False),
+    Shot("sign-in-sent", None, at("/sign-in/sent")),
+    Shot(
+        "sign-in-confirm",
+        None,
+        lambda filled, page: page.goto(filled.sign_in_link(filled.site.mailbox())),
+    ),
+    Shot("sign-in-used", None, _used_link),
+    Shot("sign-in-unknown", None, at("/sign-in/unknown")),
+    Shot("front", None, at("/")),
+    Shot(
+        "connect",
+        None,
+        lambda filled, page: page.goto(filled.connect_link(label="for your bookkeeping " * 4)),
+    ),
+    Shot(
+        "connect-one", "single", lambda filled, page: page.goto(filled.connect_link()), titled=False
+    ),
+    Shot(
+        "connect-several",
+        "owner",
+        lambda filled, page: page.goto(filled.connect_link(label="for your bookkeeping")),
+        titled=False,
+    ),
+    Shot(
+        "connect-no-business",
+        "stranger",
+        lambda filled, page: page.goto(filled.connect_link()),
+        titled=False,
+    ),
+    Shot("connect-declined", "single", _press(Filled.connect_link, "Decline")),
+    Shot("connect-expired", None, lambda filled, page: page.goto(filled.expired_link())),
+    Shot("connect-unknown", None, at("/connect/unknown")),
+    Shot("connected", "owner", at("/connected/{entity}/{partner}")),
+    Shot("onboarding", None, lambda filled, page: page.goto(filled.onboarding_link())),
+    Shot("onboarding-faulty", None, _faulty_onboarding, titled=False),
+    Shot("onboarding-finished", None, _press(Filled.onboarding_link, "Finish"), titled=False),
+    Shot("account", "owner", at("/account")),
+    Shot("account-empty", "stranger", at("/account"), titled=False),
+    Shot("account-partner", "owner", at("/account/{entity}/{partner}")),
+    Shot("account-partner-ended", "owner", at("/account/{entity}/{other}")),
+    Shot("account-partner-empty", "owner", at("/account/{entity}/{quiet}")),
+    Shot("account-disconnect", "owner", at("/account/{entity}/{partner}/disconnect")),
+    Shot("account-not-yours", "stranger", at("/account/{entity}/{partner}")),
+]
+
+CONSOLE = [
+    Shot("console-apply", "newcomer", at("/console/apply")),
+    Shot("console-apply-faulty", "newcomer", _faulty_application, titled=False),
+    Shot("console-partners", "developer", at("/console/partners")),
+    Shot("console-none", "stranger", at("/console/partners"), titled=False),
+    Shot("console-pending", "pending", at("/console/{pending}")),
+    Shot("console-declined", "declined", at("/console/{declined}"), titled=False),
+    Shot("console-overview", "developer", at("/console/{partner}"), titled=False),
+    Shot("console-keys", "developer", at("/console/{partner}/keys")),
+    Shot("console-key-issued", "developer", _issued),
+    Shot("console-key-roll", "developer", at("/console/{partner}/keys/{key_id}/roll")),
+    Shot("console-key-revoke", "developer", at("/console/{partner}/keys/{key_id}/revoke")),
+    Shot("console-settings", "developer", at("/console/{partner}/settings")),
+    Shot("console-team", "developer", at("/console/{partner}/team")),
+    Shot("console-team-remove", "developer", at("/console/{partner}/team/{member}/remove")),
+    Shot("console-requests", "developer", at("/console/{partner}/requests")),
+    Shot("console-requests-empty", "lonely", at("/console/{quiet}/requests?code=none"), False),
+    Shot("console-request", "developer", at("/console/{partner}/requests/{request}")),
+    Shot("console-request-unknown", "developer", at("/console/{partner}/requests/unknown")),
+    Shot("console-errors", "developer", at("/console/{partner}/errors")),
+    Shot("console-errors-empty", "lonely", at("/console/{quiet}/errors?mode=test"), titled=False),
+    Shot("console-usage", "developer", at("/console/{partner}/usage")),
+    Shot("console-usage-empty", "pending", at("/console/{pending}/usage"), titled=False),
+    Shot("console-links", "developer", at("/console/{partner}/links")),
+    Shot("console-onboardings", "developer", at("/console/{partner}/onboardings")),
+    Shot("console-onboardings-empty", "lonely", at("/console/{quiet}/onboardings"), titled=False),
+    Shot("console-claims", "developer", at("/console/{partner}/claims")),
+    Shot("console-claims-empty", "lonely", at("/console/{quiet}/claims"), titled=False),
+    Shot("console-sandbox", "developer", at("/console/{partner}/sandbox")),
+    Shot("console-sandbox-reset", "developer", at("/console/{partner}/sandbox/reset")),
+    Shot("console-checklist", "developer", at("/console/{partner}/checklist")),
+    Shot("console-tutorial", "developer", at("/console/{partner}/tutorial")),
+    Shot("console-tutorial-key", "developer", _own_key, titled=False),
+    Shot("console-not-member", "stranger", at("/console/{partner}")),
+]
+
+BACKOFFICE = [
+    Shot("backoffice", "staff", at("/backoffice")),
+    Shot("backoffice-found", "staff", _search(PEOPLE["owner"]), titled=False),
+    Shot("backoffice-nothing", "staff", _search("nothing@example.com"), titled=False),
+    Shot("backoffice-partners", "staff", at("/backoffice/partners")),
+    Shot("backoffice-partner", "staff", at("/backoffice/partners/{partner}")),
+    Shot("backoffice-review", "staff", at("/backoffice/partners/{pending}"), titled=False),
+    Shot("backoffice-partner-revoke", "staff", at("/backoffice/partners/{partner}/revoke")),
+    Shot("backoffice-entity", "staff", at("/backoffice/entities/{entity}")),
+    Shot(
+        "backoffice-entity-connect",
+        "staff",
+        at("/backoffice/entities/{alone}/connect?partner_id={quiet}"),
+    ),
+    Shot("backoffice-entity-handed", "staff", at("/backoffice/entities/{entity}/handed/{partner}")),
+    Shot(
+        "backoffice-entity-disconnect",
+        "staff",
+        at("/backoffice/entities/{entity}/disconnect/{partner}"),
+    ),
+    Shot("backoffice-claim", "staff", at("/backoffice/claims/{claim}")),
+    Shot("backoffice-claim-opened", "staff", _opened, titled=False),
+    Shot("backoffice-timeline", "staff", at("/backoffice/timeline/{entity}")),
+    Shot("backoffice-timeline-claim", "staff", at("/backoffice/timeline/{claim}"), titled=False),
+    Shot("backoffice-health", "staff", at("/backoffice/health")),
+    Shot("backoffice-unknown", "staff", at("/backoffice/partners/ptn_unknown")),
+    Shot("backoffice-not-staff", "stranger", at("/backoffice")),
+]
+
+SHOTS = CUSTOMERS + CONSOLE + BACKOFFICE

@@ -1,0 +1,57 @@
+"""`just screenshots`: a picture of every page of the gallery, by width and theme.
+
+Into build/screenshots; names of shots as arguments make only those, or those that begin so.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+from migrations import migrate
+from service.embedded import EmbeddedPostgres
+from tests.pages.conftest import CHROMIUM
+from tests.pages.filled import Filled
+from tests.pages.gallery import SHOTS, Shot, visit
+from tests.pages.site import site_on
+
+FOLDER = Path("build/screenshots")
+WIDTHS = (360, 1280)
+THEMES = ("light", "dark")
+
+
+def main() -> None:
+    """Make the pictures."""
+    wanted = tuple(sys.argv[1:]) or ("",)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="screenshots-") as name,
+        sync_playwright() as playwright,
+    ):
+        directory = Path(name)
+        directory.chmod(0o755)  # PostgreSQL runs as another user where this runs as root
+        with EmbeddedPostgres(directory / "postgres", durable=False) as server:
+            migrate(server.url)
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+            with site_on(server.url, directory, browser) as site:
+                filled = Filled(site)
+                for shot in SHOTS:
+                    if shot.name.startswith(wanted):
+                        _shoot(shot, filled)
+            browser.close()
+
+
+def _shoot(shot: Shot, filled: Filled) -> None:
+    page = visit(shot, filled)
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 800})
+        for theme in THEMES:
+            page.emulate_media(color_scheme=theme)
+            page.screenshot(path=FOLDER / f"{shot.name}-{width}-{theme}.png", full_page=True)
+    filled.site.leave()
+    print(shot.name, file=sys.stderr)  # noqa: T201 - progress
+
+
+if __name__ == "__main__":
+    main()

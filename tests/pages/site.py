@@ -1,0 +1,163 @@
+"""A served installation, the partners and customers around it, and their browsers."""
+
+import asyncio
+import re
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email import message_from_bytes
+from email.policy import default
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import httpx
+from playwright.sync_api import Browser, BrowserContext, Page
+
+from service.bootstrap import Service
+from service.pages.visit import COOKIE
+from tests.serving import served
+from tests.world import STAFF, settings_for
+
+T = TypeVar("T")
+MAIL_SECONDS_MAX = 20.0
+LINK = re.compile(r"https?://\S+")
+
+
+class Team:
+    """The service's parts in a thread of their own: the browser's driver has a loop in this one."""
+
+    def __init__(self, database_url: str, mail_dir: Path, url: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        settings = settings_for(database_url, mail_dir, PUBLIC_URL=url)
+        self._service = Service(settings, deadline_seconds=20)
+        self._opened = self._service.opened()
+        self._run(self._opened.__aenter__())
+
+    def do(self, act: Callable[[Service], Awaitable[T]]) -> T:
+        """Run commands as the team does, in this process."""
+
+        async def acted() -> T:
+            return await act(self._service)
+
+        return self._run(acted())
+
+    def end(self) -> None:
+        """Close the pools, and end the thread."""
+        self._run(self._opened.__aexit__(None, None, None))
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+
+@dataclass
+class Site:
+    """`url` is the origin; `browser` visits it."""
+
+    url: str
+    database_url: str
+    mail_dir: Path
+    browser: Browser
+    team: Team
+    contexts: list[BrowserContext] = field(default_factory=list[BrowserContext])
+
+    def do(self, act: Callable[[Service], Awaitable[T]]) -> T:
+        """Run commands as the team does, in this process."""
+        return self.team.do(act)
+
+    def mailbox(self) -> str:
+        """Answer an e-mail address that nobody has yet."""
+        return f"{uuid4().hex}@example.com"
+
+    def partner(self, name: str = "Partner") -> tuple[str, str]:
+        """Answer an approved partner's id and live key."""
+
+        async def act(service: Service) -> tuple[str, str]:
+            partner_id = await service.partners.add(name, "partner@example.com", STAFF)
+            await service.partners.approve(partner_id, STAFF)
+            issued = await service.partners.issue_key(partner_id, "live", STAFF)
+            return partner_id, issued.token
+
+        return self.do(act)
+
+    def entity(self, email: str, name: str = "Business") -> str:
+        """Answer an established business."""
+        return self.do(lambda service: service.modes["live"].entities.add(name, email, None, STAFF))
+
+    def api(self, key: str, method: str, path: str, **more: Any) -> httpx.Response:
+        """Call the partner API."""
+        headers = {"Authorization": f"Bearer {key}"}
+        return httpx.request(method, f"{self.url}/v1{path}", headers=headers, timeout=20, **more)
+
+    def mailed_link(self, to: str, kind: str) -> str:
+        """Answer the link of the newest mail to an address; `kind` begins its path."""
+        deadline = time.monotonic() + MAIL_SECONDS_MAX
+        while time.monotonic() < deadline:
+            for file in sorted(self.mail_dir.glob("*.eml"), key=_age, reverse=True):
+                message = message_from_bytes(file.read_bytes(), policy=default)
+                link = LINK.search(message.get_content())
+                if to in str(message["To"]) and link and f"/{kind}/" in link[0]:
+                    file.unlink()
+                    return link[0]
+            time.sleep(0.05)
+        raise AssertionError(f"no mail to {to} with a link to {kind}")
+
+    def visitor(self, **options: Any) -> Page:
+        """Answer a page of a new, empty browser profile, which the end of the test closes."""
+        context: BrowserContext = self.browser.new_context(base_url=self.url, **options)
+        context.set_default_timeout(20_000)
+        self.contexts.append(context)
+        return context.new_page()
+
+    def leave(self) -> None:
+        """Close every profile that a visitor opened."""
+        while self.contexts:
+            self.contexts.pop().close()
+
+    def sign_in(self, page: Page, email: str, path: str = "/account") -> None:
+        """Begin a session for a visitor, without a mail, and go to a page.
+
+        Links by mail are limited by address and by network; tests that are not about them would
+        meet the limits together.
+        """
+
+        async def begin(service: Service) -> str:
+            address = bytes.fromhex((await service.secrets.get()).lookup_email(email))
+            return (await service.sessions.begin(email, address)).token
+
+        cookie = {"name": COOKIE, "value": self.do(begin), "url": self.url.replace("http", "https")}
+        page.context.add_cookies([{**cookie, "secure": True, "httpOnly": True, "sameSite": "Lax"}])
+        page.goto(path)
+
+    def sign_in_by_mail(self, page: Page, email: str) -> None:
+        """Sign a visitor in by the link in the mail."""
+        page.goto("/sign-in")
+        page.get_by_label("E-mail address").fill(email)
+        page.get_by_role("button", name="Send the link").click()
+        page.goto(self.mailed_link(email, "sign-in"))
+        page.get_by_role("button", name="Sign in").click()
+        page.wait_for_url("**/account")
+
+
+@contextmanager
+def site_on(database_url: str, directory: Path, browser: Browser) -> Iterator[Site]:
+    """Serve an installation until left."""
+    mail_dir = directory / "mail"
+    mail_dir.mkdir()
+    with served(database_url, directory, own_url=True, RATE_LIMIT_PER_MINUTE="100000") as one:
+        team = Team(database_url, mail_dir, one.url)
+        try:
+            yield Site(one.url, database_url, mail_dir, browser, team)
+        finally:
+            team.end()
+
+
+def _age(file: Path) -> float:
+    return file.stat().st_mtime

@@ -1,0 +1,163 @@
+"""Every page of the gallery: what axe-core finds, what its colours come to, what keys can do."""
+
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import axe_playwright_python
+import pytest
+from playwright.sync_api import Page, expect
+
+from service.pages.table import PAGES
+from tests.pages.filled import PEOPLE, Filled
+from tests.pages.gallery import SHOTS, Shot, visit
+
+AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js").read_text()
+LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+WIDTHS = (360, 1280)
+THEMES = ("light", "dark")
+LEADS_ON = {"/console"}
+"""What has no page of its own: it leads to one."""
+
+
+@pytest.fixture(scope="module")
+def filled(site) -> Filled:
+    """Answer an installation with something on every page."""
+    return Filled(site)
+
+
+@pytest.mark.parametrize("shot", SHOTS, ids=[shot.name for shot in SHOTS])
+def test_axe_finds_nothing_of_level_a_or_aa(shot: Shot, filled: Filled):
+    """On no page, in neither theme, on a phone as on a desktop, and nothing is cut off."""
+    page = visit(shot, filled)
+    page.evaluate(AXE)
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 800})
+        assert _overflow(page) <= 0, f"{shot.name} is wider than {width} pixels"
+        for theme in THEMES:
+            page.emulate_media(color_scheme=theme)
+            assert _violations(page) == [], f"{shot.name}, {width} pixels, {theme}"
+
+
+def test_titles_are_distinct_and_no_page_is_left_out(filled):
+    """Pages are told apart by their titles; the gallery shows every page of the table."""
+    titles: dict[str, list[str]] = {}
+    seen: set[str] = set()
+    for shot in SHOTS:
+        page = visit(shot, filled)
+        seen.add(urlsplit(page.url).path)
+        if shot.titled:
+            titles.setdefault(page.title(), []).append(shot.name)
+        filled.site.leave()
+    assert [names for names in titles.values() if len(names) > 1] == []
+    paths = {one.path for one in PAGES if one.method == "GET"} - LEADS_ON
+    assert {path for path in paths if not any(_fits(path, one) for one in seen)} == set()
+
+
+def test_the_skip_link_comes_first_and_skips(filled):
+    """The first Tab reaches it, Enter leads past the bar."""
+    page = filled.page_of("owner")
+    page.goto("/account")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_in_viewport()
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+
+
+def test_keys_alone_approve_a_partner(filled):
+    """Choosing among several businesses and approving need no pointer."""
+    page = filled.page_of("owner")
+    page.goto(filled.connect_link())
+    _tab_to(page, page.get_by_role("radio").first)
+    for _ in range(5):
+        if page.get_by_role("radio", name="Workshop").is_checked():
+            break
+        page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("radio", name="Workshop")).to_be_checked()
+    _tab_to(page, page.get_by_role("button", name="Approve"))
+    page.keyboard.press("Enter")
+    expect(page.get_by_text(filled.alone, exact=True)).to_be_visible()
+
+
+def test_keys_alone_finish_an_onboarding_and_hear_of_faults(filled):
+    """The faults take the focus when the form comes back; the fields then are as they were."""
+    page = filled.page_of(None)
+    page.goto(filled.onboarding_link())
+    page.locator("form").evaluate("form => form.noValidate = true")
+    _tab_to(page, page.get_by_label("Name of the business"))
+    page.keyboard.press("Control+A")
+    page.keyboard.press("Delete")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_be_focused()
+    expect(page.get_by_label("First line")).to_have_value("1 Example Street")
+    _tab_to(page, page.get_by_label("Name of the business"))
+    page.keyboard.type("Bakery")
+    _tab_to(page, page.get_by_role("button", name="Finish"))
+    page.keyboard.press("Enter")
+    expect(page.locator(".copyable code")).to_contain_text("ent_")
+
+
+def test_what_is_focused_can_be_seen(filled):
+    """Whatever Tab reaches on a page has an outline."""
+    page = filled.page_of("owner")
+    page.goto("/account")
+    reached = 0
+    while True:
+        page.keyboard.press("Tab")
+        width = page.evaluate(
+            "document.activeElement === document.body ? null"
+            " : getComputedStyle(document.activeElement).outlineWidth"
+        )
+        if width is None:
+            break
+        assert width == "3px"
+        reached += 1
+    assert reached > 5
+
+
+def test_copying_is_said(filled):
+    """The button copies the entity id, says so, and a screen reader hears it."""
+    page = filled.page_of("owner")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(f"/connected/{filled.entity}/{filled.partner}")
+    page.get_by_role("button", name="Copy").click()
+    expect(page.get_by_role("status")).to_have_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == filled.entity
+
+
+def test_people_of_the_gallery_are_made_up():
+    """Their addresses are of the domain that is nobody's."""
+    assert {address.rpartition("example.com")[2] for address in PEOPLE.values()} == {""}
+
+
+def _fits(path: str, one: str) -> bool:
+    return re.fullmatch(re.sub(r"\{[^}]*\}", "[^/]+", path), one) is not None
+
+
+def _overflow(page: Page) -> int:
+    return page.evaluate(
+        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    )
+
+
+def _violations(page: Page) -> list[tuple[str, list[str]]]:
+    found = page.evaluate("levels => axe.run({runOnly: {type: 'tag', values: levels}})", LEVELS)
+    return [
+        (
+            one["id"],
+            [
+                node["html"][:200] + " | " + (node.get("failureSummary") or "")[:300]
+                for node in one["nodes"]
+            ],
+        )
+        for one in found["violations"]
+    ]
+
+
+def _tab_to(page: Page, wanted) -> None:
+    for _ in range(40):
+        if wanted.evaluate("one => one === document.activeElement"):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"Tab does not reach {wanted}")

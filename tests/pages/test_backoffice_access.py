@@ -1,0 +1,188 @@
+"""Who gets into the back office, and what its pages refuse, without a browser."""
+
+import psycopg
+import pytest
+
+from service.claims.events import STAGES
+from service.connections.events import connection_stream
+from tests.pages.visitor import Visitor
+from tests.world import STAFF
+
+PAGES = (
+    "/backoffice",
+    "/backoffice/partners",
+    "/backoffice/partners/{partner}",
+    "/backoffice/partners/{partner}/revoke",
+    "/backoffice/entities/{entity}",
+    "/backoffice/entities/{entity}/connect?partner_id={partner}",
+    "/backoffice/entities/{entity}/handed/{partner}",
+    "/backoffice/entities/{entity}/disconnect/{partner}",
+    "/backoffice/claims/{claim}",
+    "/backoffice/timeline/{claim}",
+    "/backoffice/health",
+)
+FORMS = (
+    "/backoffice",
+    "/backoffice/partners/{partner}/approve",
+    "/backoffice/partners/{partner}/decline",
+    "/backoffice/partners/{partner}/revoke",
+    "/backoffice/entities/{entity}/connect",
+    "/backoffice/entities/{entity}/disconnect/{partner}",
+    "/backoffice/claims/{claim}/stage",
+    "/backoffice/claims/{claim}/personal",
+)
+
+EVENTS = {
+    "accounts": "select count(*) from accounts.events",
+    "live": "select count(*) from live.events",
+    "test": "select count(*) from test.events",
+}
+OPEN = "select entity_id from live.entities where not established"
+
+
+@pytest.fixture
+async def ids(world):
+    """Answer the ids of a partner, its member's address, a business, its person's, a claim."""
+    partner = await world.partner()
+    live = world.service.modes["live"]
+    entity = await live.entities.add("Bakery", "owner@example.com", None, STAFF)
+    await partner.connect(entity)
+    await world.service.partners.add_member(partner.partner_id, "dev@example.com", STAFF)
+    claim = (await partner.claim(entity, message="A private message.")).json()["claim_id"]
+    return {"partner": partner.partner_id, "entity": entity, "claim": claim}
+
+
+@pytest.fixture
+async def staff(world):
+    """Answer a member of the team."""
+    await world.service.staff.add("team@example.com", STAFF)
+    return await Visitor(world).sign_in("team@example.com")
+
+
+async def sizes(world):
+    """Answer how many events each ledger has: a refused post adds none."""
+    counts = []
+    for ledger in world.service.ledgers:
+        async with ledger.database.connection() as connection:
+            counts.append(await connection.fetchval(EVENTS[ledger.name]))
+    return counts
+
+
+@pytest.mark.parametrize(
+    "email",
+    ["nobody@example.com", "owner@example.com", "dev@example.com", "former@example.com"],
+    ids=["outsider", "customer", "member", "former"],
+)
+async def test_everybody_else_is_refused(world, ids, email):
+    """Outsiders, customers, partners' members and former staff: 403 everywhere, and no event."""
+    await world.service.staff.add("former@example.com", STAFF)
+    await world.service.staff.remove("former@example.com", STAFF)
+    visitor = await Visitor(world).sign_in(email)
+    before = await sizes(world)
+    answers = [await visitor.get(path.format(**ids)) for path in PAGES]
+    answers += [await visitor.post(path.format(**ids), stage="closed") for path in FORMS]
+    assert [answer.status_code for answer in answers] == [403] * (len(PAGES) + len(FORMS))
+    assert all("not_staff" in answer.text for answer in answers)
+    assert await sizes(world) == before
+
+
+async def test_staff_see_every_page(ids, staff):
+    """Each page answers, and none of them holds what is personal of a claim."""
+    for path in PAGES:
+        answer = await staff.get(path.format(**ids))
+        assert answer.status_code == 200, path
+        assert "Debtor" not in answer.text
+        assert "A private message." not in answer.text
+
+
+@pytest.mark.parametrize("path", [*PAGES[2:10], *FORMS[1:]])
+async def test_ids_that_nothing_has(staff, path):
+    """A page that says so, with status 404, whatever the id looks like."""
+    nothing = dict.fromkeys(("partner", "entity", "claim"), "no_such<b>thing")
+    ask = staff.post if path in FORMS else staff.get
+    fields = {"stage": "closed", "reason": "r", "partner_id": "p"} if path in FORMS else {}
+    answer = await ask(path.format(**nothing), **fields)
+    assert answer.status_code == 404
+    assert "<b>" not in answer.text
+
+
+async def test_a_stage_that_is_none_is_said_at_its_field(world, ids, staff):
+    """The page comes again with what is allowed; the claim stays where it is."""
+    answer = await staff.post(f"/backoffice/claims/{ids['claim']}/stage", stage="won")
+    assert answer.status_code == 400
+    assert "expected one of triage" in answer.text
+    row = await world.service.modes["live"].claim_list.by_id(ids["claim"])
+    assert row["stage"] == STAGES[0]
+
+
+@pytest.mark.parametrize("reason", ["", "   ", "r" * 2001])
+async def test_a_reason_that_cannot_be_taken(world, staff, reason):
+    """None, nothing but spaces, or too long: said at the field, and the partner stays pending."""
+    partner_id = await world.service.partners.add("Books", "p@example.com", STAFF)
+    answer = await staff.post(f"/backoffice/partners/{partner_id}/decline", reason=reason)
+    assert answer.status_code == 400
+    assert 'aria-invalid="true"' in answer.text
+    assert (await world.service.partners.look(partner_id)).status == "pending"
+
+
+async def test_only_what_can_be_connected_is(world, ids, staff):
+    """Not to a partner that is pending, not before the onboarding is finished, not a sandbox's."""
+    pending = await world.service.partners.add("Books", "p@example.com", STAFF)
+    other = await world.partner()
+    body = {"partner_user_id": "u", "company_name": "New", "user_email": "new@example.com"}
+    await other.call("POST", "/onboardings", json=body)
+    async with world.service.modes["live"].ledger.database.connection() as connection:
+        opened = await connection.fetchval(OPEN)
+    sandbox = await world.service.sandbox.ensure(ids["partner"])
+    for entity_id, partner_id, code in (
+        (ids["entity"], pending, "partner_state"),
+        (ids["entity"], "ptn_none", "partner_not_found"),
+        (opened, ids["partner"], "entity_state"),
+        (sandbox.unconnected_entity_id, ids["partner"], "Nothing has this id"),
+    ):
+        path = f"/backoffice/entities/{entity_id}/connect"
+        answer = await staff.post(path, partner_id=partner_id)
+        assert answer.status_code in {404, 409}, code
+        assert code in answer.text
+
+
+async def test_connecting_twice_is_one_event(world, ids, staff):
+    """A form that is sent twice shows the id again."""
+    partner = await world.partner()
+    path = f"/backoffice/entities/{ids['entity']}"
+    for _ in range(2):
+        answer = await staff.post(f"{path}/connect", partner_id=partner.partner_id)
+        assert answer.headers["location"] == f"{path}/handed/{partner.partner_id}"
+    live = world.service.modes["live"].ledger
+    async with live.transaction() as transaction:
+        stream = connection_stream("live", partner.partner_id, ids["entity"])
+        assert len(await transaction.read(stream)) == 1
+
+
+async def test_a_look_that_cannot_be_recorded_shows_nothing(ids, staff, database_url):
+    """Personal data is shown only after the event is written."""
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        owner.execute("revoke insert on accounts.events from claim_ledger_accounts")
+        answer = await staff.post(f"/backoffice/claims/{ids['claim']}/personal")
+        owner.execute("grant insert on accounts.events to claim_ledger_accounts")
+    assert answer.status_code >= 500
+    assert "Debtor" not in answer.text
+
+
+@pytest.mark.parametrize("text", ["%00", "a%00b", "%F0%9F%98%80", "x" * 3000, "%22%3E%3Cb%3E"])
+async def test_hostile_ids_are_no_ids(staff, text):
+    """NUL, emoji, thousands of characters, markup: nothing has such an id."""
+    for place in ("partners", "entities", "claims", "timeline"):
+        answer = await staff.get(f"/backoffice/{place}/{text}")
+        assert answer.status_code in {400, 404}, place
+        assert "<b>" not in answer.text
+    answer = await staff.get(f"/backoffice/partners?state={text}&after={text}")
+    assert answer.status_code == (404 if "%00" in text else 200)
+
+
+@pytest.mark.parametrize("before", ["x", "-1", "9" * 19, "9" * 40, "\u0661", "1.5"])
+async def test_a_page_of_claims_begins_somewhere(ids, staff, before):
+    """What is no place in the list shows its beginning, and is no fault of ours."""
+    answer = await staff.get(f"/backoffice/entities/{ids['entity']}", params={"before": before})
+    assert answer.status_code == 200
+    assert ids["claim"] in answer.text

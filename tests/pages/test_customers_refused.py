@@ -1,0 +1,274 @@
+"""What customers see where a link or a choice is refused: code, status, and what to do next."""
+
+import re
+
+import pytest
+
+from tests.pages.businesses import another_business
+from tests.pages.visitor import Visitor, local
+from tests.world import STAFF
+
+EMAIL = "customer@example.com"
+
+
+async def run(world, statement):
+    """Run a statement on the live ledger's tables."""
+    async with world.service.modes["live"].ledger.transaction() as transaction:
+        await transaction.connection.execute(statement)
+
+
+async def link_of(partner):
+    """Answer the path of a fresh connect link."""
+    answer = await partner.call("POST", "/connect-requests", json={"partner_user_id": "u"})
+    return local(answer.json()["connect_url"])
+
+
+async def business(world, name="Bakery", email=EMAIL):
+    """Answer the id of a business that uses the service."""
+    return await world.service.modes["live"].entities.add(name, email, None, STAFF)
+
+
+async def onboarding(world, partner, email="new@example.com", **more):
+    """Answer the path of a new onboarding's link."""
+    body = {"partner_user_id": email, "company_name": "New", "user_email": email} | more
+    await world.service.partners.change_settings(partner.partner_id, STAFF, return_link=True)
+    answer = await partner.call("POST", "/onboardings", json=body)
+    return local(answer.json()["magic_link_url"])
+
+
+def refused(answer, status, code):
+    """Tell whether a page has this status and code, and says where to go on."""
+    assert answer.status_code == status, answer.text
+    assert f"<code>{code}</code>" in answer.text
+    assert str(status) in answer.text
+    title = re.search(r"<h1>(.+?)</h1>", answer.text)
+    assert title
+    return title[1]
+
+
+async def test_connect_links_that_hold_no_more(world):
+    """Unknown, expired, used and declined links: the contract's code, whoever opens or answers."""
+    partner = await world.partner()
+    entity_id = await business(world)
+    visitor = await Visitor(world).sign_in(EMAIL)
+    used, declined, expired = [await link_of(partner) for _ in range(3)]
+    answer = await visitor.post(used, answer="approve", entity_id=entity_id)
+    assert answer.headers["location"] == f"/connected/{entity_id}/{partner.partner_id}"
+    assert (await visitor.post(declined, answer="decline")).headers["location"] == (
+        "/connect/declined"
+    )
+    await run(
+        world,
+        "update live.connect_links set expires_at = now() where link_id ="
+        " (select link_id from live.connect_links where state = 'issued' limit 1)",
+    )
+    for path, status, code in [
+        ("/connect/unknown", 400, "connect_token_invalid"),
+        (declined, 400, "connect_token_invalid"),
+        (expired, 400, "connect_token_expired"),
+        (used, 409, "connect_token_already_redeemed"),
+    ]:
+        refused(await Visitor(world).get(path), status, code)
+        refused(await visitor.post(path, answer="approve", entity_id=entity_id), status, code)
+
+
+async def test_an_entity_that_is_linked_already(world):
+    """A second link for the same business: 409, and the way to the account."""
+    partner = await world.partner()
+    entity_id = await business(world)
+    await partner.connect(entity_id)
+    visitor = await Visitor(world).sign_in(EMAIL)
+    answer = await visitor.post(await link_of(partner), answer="approve", entity_id=entity_id)
+    refused(answer, 409, "entity_already_linked")
+    assert 'href="/account"' in answer.text
+
+
+async def test_choosing_among_several(world):
+    """Each business is offered; none chosen comes back with the fault; the chosen is connected."""
+    partner = await world.partner()
+    await business(world, "Bakery")
+    second = await another_business(world.service, "Brewery", EMAIL)
+    visitor = await Visitor(world).sign_in(EMAIL)
+    path = await link_of(partner)
+    page = (await visitor.get(path)).text
+    assert page.count('type="radio"') == 2
+    unchosen = await visitor.post(path, answer="approve")
+    assert unchosen.status_code == 400
+    assert 'id="entity-fault"' in unchosen.text
+    answer = await visitor.post(path, answer="approve", entity_id=second)
+    assert answer.headers["location"] == f"/connected/{second}/{partner.partner_id}"
+    shown = await visitor.get(answer.headers["location"])
+    assert second in shown.text
+    assert "Brewery" in shown.text
+
+
+async def test_a_business_of_somebody_else(world):
+    """It looks like one that does not exist, everywhere, and nothing is connected."""
+    partner = await world.partner()
+    theirs = await business(world, "Theirs", "other@example.com")
+    await business(world)
+    await partner.connect(theirs)
+    visitor = await Visitor(world).sign_in(EMAIL)
+    link = await link_of(partner)
+    for entity_id in (theirs, "ent_none"):
+        answer = await visitor.post(link, answer="approve", entity_id=entity_id)
+        refused(answer, 404, "entity_not_found")
+        below = f"{entity_id}/{partner.partner_id}"
+        for path in (f"/connected/{below}", f"/account/{below}", f"/account/{below}/disconnect"):
+            refused(await visitor.get(path), 404, "entity_not_found")
+        refused(await visitor.post(f"/account/{below}/disconnect"), 404, "entity_not_found")
+    access = await world.service.modes["live"].connection_list.access(partner.partner_id, theirs)
+    assert access.connected
+
+
+async def test_a_person_without_a_business(world):
+    """The page says which address was looked for, and how to use another; nothing to approve."""
+    partner = await world.partner()
+    visitor = await Visitor(world).sign_in("nobody@example.com")
+    path = await link_of(partner)
+    page = (await visitor.get(path)).text
+    assert "nobody@example.com" in page
+    assert f'href="/sign-in?next={path}"' in page
+    assert 'value="approve"' not in page
+    assert "nobody@example.com" in (await visitor.get("/account")).text
+
+
+async def test_an_answer_that_is_none(world):
+    """Neither approve nor decline is a fault that is named."""
+    partner = await world.partner()
+    visitor = await Visitor(world).sign_in(EMAIL)
+    refused(await visitor.post(await link_of(partner), answer="maybe"), 400, "validation_failed")
+
+
+async def test_a_partner_that_was_never_connected(world):
+    """There is nothing to see and nothing to end."""
+    partner = await world.partner()
+    below = f"{await business(world)}/{partner.partner_id}"
+    visitor = await Visitor(world).sign_in(EMAIL)
+    for path in (f"/connected/{below}", f"/account/{below}", f"/account/{below}/disconnect"):
+        refused(await visitor.get(path), 403, "entity_not_owned")
+
+
+async def test_disconnecting_twice(world):
+    """The second time there is nothing to confirm, and nothing more happens."""
+    partner = await world.partner()
+    entity_id = await business(world)
+    await partner.connect(entity_id)
+    path = f"/account/{entity_id}/{partner.partner_id}"
+    visitor = await Visitor(world).sign_in(EMAIL)
+    for _ in range(2):
+        answer = await visitor.post(f"{path}/disconnect")
+        assert (answer.status_code, answer.headers["location"]) == (303, path)
+    assert (await visitor.get(f"{path}/disconnect")).headers["location"] == path
+    assert (await partner.claim(entity_id)).json()["code"] == "partner_disconnected"
+
+
+async def test_claims_by_the_page(world):
+    """Fifty a page, newest first, each once; a page that is none is a fault."""
+    partner = await world.partner()
+    entity_id = await business(world)
+    await partner.connect(entity_id)
+    for number in range(53):
+        await partner.claim(entity_id, f"case-{number:02}")
+    visitor = await Visitor(world).sign_in(EMAIL)
+    path = f"/account/{entity_id}/{partner.partner_id}"
+    first = (await visitor.get(path)).text
+    older = re.search(r'href="(\?from=[^"]+)"', first)
+    assert older
+    second = (await visitor.get(path + older[1])).text
+    found = [re.findall(r"case-\d\d", page) for page in (first, second)]
+    assert [len(one) for one in found] == [50, 3]
+    assert found[0] + found[1] == [f"case-{number:02}" for number in range(52, -1, -1)]
+    assert f'href="{path}"' in second
+    refused(await visitor.get(f"{path}?from=clm_none"), 400, "validation_failed")
+
+
+async def test_onboarding_corrects_and_completes(world):
+    """What is sent is what is known then; the page after it survives a reload, for an hour."""
+    partner = await world.partner()
+    path = await onboarding(world, partner, company_name="Bakry", address={"postcode": "AB1"})
+    visitor = Visitor(world)
+    assert 'value="Bakry"' in (await visitor.get(path)).text
+    form = {"company_name": "Bakery", "locality": "London", "postcode": "AB1 2CD"}
+    answer = await visitor.post(path, **form)
+    assert (answer.status_code, answer.headers["location"]) == (303, f"{path}/done")
+    done = [await Visitor(world).get(f"{path}/done") for _ in range(2)]
+    ids = {re.findall(r"<code[^>]*>(ent_\w+)</code>", one.text)[0] for one in done}
+    assert len(ids) == 1
+    assert "Bakery" in done[0].text
+    assert (await partner.claim(ids.pop())).status_code == 201
+    await run(world, "update live.onboardings set completed_at = now() - interval '61 min'")
+    refused(await visitor.get(f"{path}/done"), 409, "magic_link_already_used")
+
+
+async def test_onboarding_faults_stand_at_their_fields(world):
+    """Every faulty field says so, and what was typed stays; nothing is finished."""
+    partner = await world.partner()
+    path = await onboarding(world, partner)
+    answer = await Visitor(world).post(path, company_name="", region="r" * 256, country="GB")
+    assert answer.status_code == 400
+    assert 'id="company_name-fault"' in answer.text
+    assert 'id="region-fault"' in answer.text
+    assert 'id="country-fault"' not in answer.text
+    assert 'value="GB"' in answer.text
+    refused(await Visitor(world).get(f"{path}/done"), 400, "magic_link_invalid")
+    assert (await Visitor(world).get(path)).status_code == 200
+
+
+async def test_onboarding_links_that_hold_no_more(world):
+    """Unknown, expired, used, and a business that finished by another way."""
+    partner = await world.partner()
+    used = await onboarding(world, partner, "used@example.com")
+    expired = await onboarding(world, partner, "expired@example.com")
+    taken = await onboarding(world, partner, "taken@example.com")
+    await business(world, "Taken", "taken@example.com")
+    visitor = Visitor(world)
+    assert (await visitor.post(used, company_name="Used")).status_code == 303
+    await run(
+        world,
+        "update live.onboardings set expires_at = now()"
+        " where partner_user_id = 'expired@example.com'",
+    )
+    for path, status, code in [
+        ("/onboarding/unknown", 400, "magic_link_invalid"),
+        (expired, 400, "magic_link_expired"),
+        (used, 409, "magic_link_already_used"),
+    ]:
+        refused(await visitor.get(path), status, code)
+        refused(await visitor.post(path, company_name="Again"), status, code)
+    refused(await visitor.get("/onboarding/unknown/done"), 400, "magic_link_invalid")
+    answer = await visitor.post(taken, company_name="Taken")
+    refused(answer, 422, "onboarding_unavailable")
+
+
+@pytest.mark.parametrize("kind", ["connect", "onboarding"])
+async def test_opening_a_link_does_not_use_it(world, kind):
+    """A hundred GETs and HEADs, and the person can still answer."""
+    partner = await world.partner()
+    entity_id = await business(world)
+    path = await (link_of(partner) if kind == "connect" else onboarding(world, partner))
+    scanner = Visitor(world)
+    for _ in range(50):
+        assert (await scanner.get(path)).status_code == 200
+        assert (await scanner.client.head(path)).status_code == 200
+    visitor = await Visitor(world).sign_in(EMAIL)
+    fields = {"answer": "approve", "entity_id": entity_id, "company_name": "New"}
+    assert (await visitor.post(path, **fields)).status_code == 303
+
+
+async def test_markup_in_names_stays_text(world):
+    """Of the partner's label, the business and the person alike."""
+    partner = await world.partner()
+    evil = "<script>alert(1)</script>"
+    await business(world, evil)
+    body = {"partner_user_id": "u", "label": evil}
+    answer = await partner.call("POST", "/connect-requests", json=body)
+    visitor = await Visitor(world).sign_in(EMAIL)
+    pages = [
+        await visitor.get(local(answer.json()["connect_url"])),
+        await visitor.get("/account"),
+        await visitor.get(await onboarding(world, partner, company_name=evil, user_name=evil)),
+    ]
+    for page in pages:
+        assert "<script>alert" not in page.text
+        assert "&lt;script&gt;alert" in page.text

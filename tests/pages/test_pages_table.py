@@ -1,0 +1,223 @@
+"""Every page, held to the table: who may see it, its headers, its HTML, what its forms refuse."""
+
+import re
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from litestar.routes import HTTPRoute
+
+from service.pages.table import PAGES, Page
+from service.pages.visit import CSRF_FIELD, HEADERS
+from tests.pages.markup import faults_of
+from tests.pages.visitor import FROM_OUR_PAGE, Visitor, local
+from tests.world import STAFF, World
+
+GETS = [one for one in PAGES if one.method == "GET"]
+POSTS = [one for one in PAGES if one.method == "POST"]
+GUARDED = {"member": "not_member", "staff": "not_staff"}
+FIXED = {
+    *(f"/assets/{name}" for name in ("pages.css", "pages.js", "htmx.min.js", "icon.svg")),
+    *("/favicon.svg", "/favicon.ico", "/docs", "/docs/assets/reference.css", "/v1/openapi.json"),
+    *("/health/live", "/health/ready", "/metrics"),
+}
+"""What is no page: the same for everybody, or for operators."""
+
+
+class People:
+    """Everybody that there is, and what the paths' parameters stand for."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.values: dict[str, str] = {"request_id": "req_none"}
+        self.tokens: dict[str, str] = {}
+
+    async def prepare(self) -> None:
+        """Make a partner with a team, a business of a customer, links, and a team of ours."""
+        world, service = self.world, self.world.service
+        partner = await world.partner()
+        live = service.modes["live"]
+        entity_id = await live.entities.add("Bakery", "customer@example.com", None, STAFF)
+        await partner.connect(entity_id)
+        claim = await partner.claim(entity_id)
+        await service.partners.add_member(partner.partner_id, "member@example.com", STAFF)
+        await service.partners.add_member(partner.partner_id, "second@example.com", STAFF)
+        await service.staff.add("staff@example.com", STAFF)
+        self.values |= {
+            "partner_id": partner.partner_id,
+            "entity_id": entity_id,
+            "claim_id": claim.json()["claim_id"],
+            "subject": entity_id,
+            "key_id": (await service.partner_list.keys(partner.partner_id))[0]["key_id"],
+            "member_id": (await service.partner_list.members(partner.partner_id))[0]["member_id"],
+        }
+        body = {"partner_user_id": "u"}
+        asked = await partner.call("POST", "/connect-requests", json=body)
+        self.tokens["connect"] = local(asked.json()["connect_url"]).rpartition("/")[2]
+
+    async def rightful(self, page: Page) -> Visitor:
+        """Answer a visitor who may see a page."""
+        if page.who in {"public", "token"}:
+            return Visitor(self.world)
+        who = {"signed-in": "customer"}.get(page.who, page.who)
+        return await Visitor(self.world).sign_in(f"{who}@example.com")
+
+    def url(self, page: Page) -> str:
+        """Answer a page's path with values in it."""
+        token = self.tokens.get(page.path.split("/")[1], "unknown")
+        values = self.values | {"token": token}
+
+        def value(found: re.Match[str]) -> str:
+            assert found[1] in values, f"say in People.prepare what {found[0]} stands for"
+            return values[found[1]]
+
+        return re.sub(r"\{(\w+):str\}", value, page.path)
+
+
+@pytest.fixture
+async def people(world) -> People:
+    """Answer everybody."""
+    everybody = People(world)
+    await everybody.prepare()
+    return everybody
+
+
+def routed_pages(world: World) -> tuple[dict[tuple[str, str], str], set[str]]:
+    """Answer who may see each page as the handlers say, and the paths that are no pages."""
+    app: Any = world.app._app  # noqa: SLF001 - nothing but the tests needs what is inside
+    pages: dict[tuple[str, str], str] = {}
+    others: set[str] = set()
+    for route in app.routes:
+        for handler in route.route_handlers if isinstance(route, HTTPRoute) else ():
+            who = handler.opt.get("page")
+            for method in handler.http_methods - {"OPTIONS", "HEAD"}:
+                if who:
+                    pages[method, route.path] = who
+                elif "endpoint" not in handler.opt:
+                    others.add(route.path)
+    return pages, others
+
+
+async def test_every_page_has_its_row(world):
+    """service/pages/table.py names each page that the application routes, and nothing else."""
+    found, others = routed_pages(world)
+    expected = {(one.method, one.path): one.who for one in PAGES}
+    missing = [f'Page("{m}", "{p}", "{found[m, p]}", …)' for m, p in found.keys() - expected.keys()]
+    gone = [f"{method} {path}" for method, path in expected.keys() - found.keys()]
+    assert not missing, "service/pages/table.py lacks:\n" + "\n".join(sorted(missing))
+    assert not gone, f"service/pages/table.py has rows of no page: {gone}"
+    assert found == expected
+    assert len(expected) == len(PAGES), "a page has two rows"
+    assert others == FIXED
+    assert all(one.purpose.endswith(".") for one in PAGES)
+
+
+async def test_strangers_are_led_to_sign_in_and_back(people):
+    """Whatever is not public or by a link leads to /sign-in, which knows where to go on."""
+    for one in PAGES:
+        if one.who in {"public", "token"}:
+            continue
+        url = people.url(one)
+        stranger = Visitor(people.world)
+        answer = await (stranger.get(url) if one.method == "GET" else stranger.post(url))
+        where = urlsplit(answer.headers.get("location", ""))
+        assert (answer.status_code, where.path) == (303, "/sign-in"), one
+        assert parse_qs(where.query) == {"next": [url]}, one
+
+
+async def test_a_query_survives_signing_in(people):
+    """The way back leads to the page of the list that was asked for."""
+    answer = await Visitor(people.world).get("/account/a/b?from=clm_1&x=2")
+    assert answer.headers["location"] == "/sign-in?next=/account/a/b%3Ffrom%3Dclm_1%26x%3D2"
+
+
+async def test_outsiders_are_refused(people):
+    """Somebody who is signed in, and neither a member nor staff, gets a page with 403."""
+    outsider = await Visitor(people.world).sign_in("outsider@example.com")
+    for one in PAGES:
+        if one.who not in GUARDED:
+            continue
+        url = people.url(one)
+        answer = await (outsider.get(url) if one.method == "GET" else outsider.post(url))
+        assert answer.status_code == 403, one
+        assert f"<code>{GUARDED[one.who]}</code>" in answer.text, one
+        assert not faults_of(answer.text, CSRF_FIELD, signed_in=True), one
+
+
+async def test_each_page_for_whom_it_is(people):
+    """Whoever may see it sees well-formed HTML, under the headers of all pages; HEAD agrees."""
+    for one in GETS:
+        visitor, url = await people.rightful(one), people.url(one)
+        answer = await visitor.get(url)
+        assert answer.status_code in {200, 303, 400, 404}, (one, answer.text)
+        assert "/sign-in" not in answer.headers.get("location", ""), one
+        if one.who != "token" and "request_id" not in one.path:
+            assert answer.status_code in {200, 303}, (one, answer.text)
+        assert {name: answer.headers[name] for name in HEADERS} == HEADERS, one
+        if answer.status_code != 303:
+            signed_in = visitor.session is not None
+            assert not faults_of(answer.text, CSRF_FIELD, signed_in=signed_in), one
+        head = await visitor.client.head(url)
+        assert (head.status_code, head.content) == (answer.status_code, b""), one
+        assert head.headers.get("location") == answer.headers.get("location"), one
+
+
+async def test_posts_of_other_sites_are_refused(people):
+    """Without Fetch Metadata or an Origin of ours nothing is posted, not even by the rightful."""
+    foreign: list[dict[str, str]] = [
+        {},
+        {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "none"},
+        {"Origin": "null"},
+        {"Origin": "https://evil.example"},
+    ]
+    for one in POSTS:
+        visitor = await people.rightful(one)
+        for headers in foreign:
+            form = {CSRF_FIELD: visitor.csrf}
+            answer = await visitor.client.post(people.url(one), data=form, headers=headers)
+            assert answer.status_code == 403, (one, headers)
+            assert "<code>cross_site_request</code>" in answer.text, (one, headers)
+
+
+@pytest.mark.parametrize("token", [None, "", "guess"])
+async def test_posts_without_the_session_s_token_are_refused(people, token):
+    """A signed-in person's form without its token does nothing, wherever it seems to come from."""
+    for one in POSTS:
+        visitor = await people.rightful(one)
+        if visitor.session is None:
+            visitor = await Visitor(people.world).sign_in("customer@example.com")
+        form = {} if token is None else {CSRF_FIELD: token}
+        answer = await visitor.client.post(people.url(one), data=form, headers=FROM_OUR_PAGE)
+        assert answer.status_code == 403, one
+        assert "<code>cross_site_request</code>" in answer.text, one
+
+
+async def test_other_methods_are_refused(people):
+    """PUT, PATCH and DELETE are nothing that a page takes."""
+    visitor = Visitor(people.world)
+    for path in {people.url(one) for one in PAGES}:
+        for method in ("PUT", "PATCH", "DELETE", "OPTIONS"):
+            answer = await visitor.client.request(method, path, headers=FROM_OUR_PAGE)
+            assert answer.status_code == 405, (method, path)
+            assert "Allow" in answer.headers, (method, path)
+
+
+async def test_the_front_page_leads_on(world):
+    """To the account and the console, by way of signing in, and to the reference."""
+    visitor = Visitor(world)
+    front = (await visitor.get("/")).text
+    for path, status in (("/account", 303), ("/console", 303), ("/docs", 200)):
+        assert f'href="{path}"' in front
+        assert (await visitor.get(path)).status_code == status
+
+
+async def test_icons(world):
+    """The icon that pages name is there, and the one that browsers ask for by themselves."""
+    for path in ("/favicon.svg", "/favicon.ico"):
+        answer = await world.client.get(path)
+        assert (answer.status_code, answer.headers["content-type"]) == (200, "image/svg+xml")
+    front = await world.client.get("/")
+    (icon,) = re.findall(r'<link rel="icon" href="([^"]+)"', front.text)
+    assert (await world.client.get(icon)).content == answer.content

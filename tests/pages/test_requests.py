@@ -1,0 +1,201 @@
+"""What developers see of their traffic in a browser: requests, errors, usage, links, claims."""
+
+import re
+import time
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.world import STAFF, claim_body
+
+PAYLOAD = "<script>document.title='x'</script>\"'><img src=x onerror=alert(1)>"
+NOTED_SECONDS_MAX = 20.0
+
+
+@pytest.fixture
+def developer(site):
+    """Answer a page of a partner's developer, the partner's id, and its key of each mode."""
+    page = site.visitor()
+    partner_id, live = site.partner("Ledger Books")
+    email = site.mailbox()
+
+    async def prepare(service):
+        await service.partners.add_member(partner_id, email, STAFF)
+        await service.sandbox.ensure(partner_id)
+        return (await service.partners.issue_key(partner_id, "test", STAFF)).token
+
+    test = site.do(prepare)
+    site.sign_in(page, email, f"/console/{partner_id}/requests")
+    return page, partner_id, {"live": live, "test": test}
+
+
+def shows(page, path, text):
+    """Load a page until calls have been noted: they are written within a second or two."""
+    deadline = time.monotonic() + NOTED_SECONDS_MAX
+    while time.monotonic() < deadline:
+        page.goto(path)
+        if page.get_by_text(text).count():
+            return
+        time.sleep(0.2)
+    raise AssertionError(f"{path} never showed {text}")
+
+
+def fixtures(site, partner_id):
+    """Answer the ids of a partner's fixtures."""
+    return site.do(lambda service: service.sandbox.ensure(partner_id))
+
+
+def test_calls_are_listed_filtered_and_explained(site, developer):
+    """From the list by a filter to one call, its advice, and the errors by code."""
+    page, partner_id, keys = developer
+    entity_id = fixtures(site, partner_id).connected_entity_id
+    site.api(keys["test"], "GET", f"/claims?entity_id={entity_id}")
+    refused = site.api(keys["test"], "GET", "/claims?entity_id=ent_none")
+    refused_id = refused.headers["x-request-id"]
+    shows(page, f"/console/{partner_id}/requests?mode=test", refused_id)
+    rows = page.get_by_role("row")
+    expect(rows).to_have_count(3)
+    page.get_by_label("Code").select_option("entity_not_found")  # at once, by HTMX
+    expect(rows).to_have_count(2)
+    expect(page).to_have_url(re.compile("code=entity_not_found"))
+    page.get_by_role("button", name="Filter").click()
+    expect(rows).to_have_count(2)
+    expect(rows.nth(1)).to_contain_text("404")
+    expect(rows.nth(1)).to_contain_text("GET /v1/claims")
+    expect(page.get_by_label("Code")).to_have_value("entity_not_found")
+    page.get_by_role("link", name=refused_id).click()
+    expect(page.get_by_text("No such entity.")).to_be_visible()
+    expect(page.get_by_text("None: it read, was refused")).to_be_visible()
+    assert page.get_by_role("link", name="Look it up").get_attribute("href") == (
+        "/docs#error-entity_not_found"
+    )
+    page.goto(f"/console/{partner_id}/errors?mode=test")
+    expect(page.get_by_role("heading", name="entity_not_found")).to_be_visible()
+    page.get_by_role("link", name="Show the requests with").click()
+    expect(rows).to_have_count(2)
+    page.get_by_role("link", name="Live", exact=True).click()
+    expect(page.get_by_text("No call fits.")).to_be_visible()
+
+
+def test_one_call_s_page_shows_the_events_it_caused(site, developer):
+    """Topic, position and time of each; nothing of what was sent."""
+    page, partner_id, keys = developer
+    entity_id = fixtures(site, partner_id).connected_entity_id
+    more = {"defendant": {"name": "Canary Debtor"}, "message": "Canary"}
+    body = claim_body(entity_id, "case-1", **more)
+    request_id = site.api(keys["test"], "POST", "/claims", json=body).headers["x-request-id"]
+    path = f"/console/{partner_id}/requests/{request_id}?mode=test"
+    shows(page, path, "ClaimCreated")
+    expect(page.get_by_role("row").nth(1)).to_contain_text("ClaimCreated")
+    expect(page.get_by_role("row").nth(2)).to_contain_text("FirstMessagePosted")
+    assert "Canary" not in page.content()
+    page.goto(f"/console/{partner_id}/requests/{request_id}")
+    expect(page.get_by_role("heading", level=1)).to_have_text("There is no such request")
+
+
+def test_another_partner_s_call_looks_like_none(site, developer):
+    """Its request id is answered as an unknown one is."""
+    page, partner_id, keys = developer
+    request_id = site.api(keys["live"], "GET", "/claims?entity_id=e").headers["x-request-id"]
+    shows(page, f"/console/{partner_id}/requests", request_id)
+    other, other_id, _ = page, *site.partner("Another")
+    email = site.mailbox()
+    site.do(lambda service: service.partners.add_member(other_id, email, STAFF))
+    other = site.visitor()
+    site.sign_in(other, email, f"/console/{other_id}/requests/{request_id}")
+    theirs = other.get_by_role("heading", level=1).inner_text()
+    other.goto(f"/console/{other_id}/requests/req_none")
+    assert theirs == other.get_by_role("heading", level=1).inner_text()
+    answer = other.goto(f"/console/{partner_id}/requests/{request_id}")
+    assert answer.status == 403
+
+
+@pytest.mark.parametrize("query", ["before=x", "before=1", "before=9e9.req_1", "class=3", "code="])
+def test_bad_filters_are_refused(developer, query):
+    """With 400 and the name of the parameter."""
+    page, partner_id, _ = developer
+    long = "x" * 300 if query == "code=" else ""
+    answer = page.goto(f"/console/{partner_id}/requests?{query}{long}")
+    assert answer.status == 400
+    expect(page.get_by_text(query.partition("=")[0], exact=True)).to_be_visible()
+
+
+def test_usage_is_a_picture_and_a_table(site, developer):
+    """Calls of both modes count against one limit; the table says the same in words."""
+    page, partner_id, keys = developer
+    for mode in ("live", "test", "test"):
+        site.api(keys[mode], "GET", "/claims?entity_id=e")
+    deadline = time.monotonic() + NOTED_SECONDS_MAX
+    total = page.get_by_role("row").filter(has_text="Last hour").get_by_role("cell").first
+    while time.monotonic() < deadline:
+        page.goto(f"/console/{partner_id}/usage")
+        if total.inner_text() == "3":
+            break
+        time.sleep(0.2)
+    assert total.inner_text() == "3"
+    assert page.locator("rect.bar-live").count() == 1
+    assert page.locator("rect.bar-test").count() >= 1
+    expect(page.get_by_role("img", name="3 in all")).to_be_visible()
+    page.get_by_text("The picture as a table").click()
+    expect(page.get_by_role("region", name="The picture as a table")).to_be_visible()
+
+
+def test_links_and_onboardings_show_what_became_of_them(site, developer):
+    """Declined, redeemed, completed, started; no entity id of live mode before its customer's."""
+    page, partner_id, keys = developer
+    links = [
+        site.api(keys["live"], "POST", "/connect-requests", json={"partner_user_id": user})
+        .json()["connect_url"]
+        .rpartition("/")[2]
+        for user in ("redeems", "declines", PAYLOAD)
+    ]
+    entity_id = site.entity(site.mailbox())
+
+    async def settle(service):
+        connections = service.modes["live"].connections
+        await connections.approve(links[0], entity_id, STAFF)
+        await connections.decline(links[1], STAFF)
+
+    site.do(settle)
+    page.goto(f"/console/{partner_id}/links")
+    expect(page.get_by_role("row").nth(1)).to_contain_text("issued")
+    expect(page.get_by_role("row").nth(1)).to_contain_text(PAYLOAD)
+    expect(page.get_by_role("row").nth(2)).to_contain_text("declined")
+    expect(page.get_by_role("row").nth(3)).to_contain_text("redeemed")
+    assert entity_id not in page.content()
+    body = {"partner_user_id": "u", "company_name": "New", "user_email": site.mailbox()}
+    site.api(keys["live"], "POST", "/onboardings", json=body)
+    page.goto(f"/console/{partner_id}/onboardings")
+    expect(page.get_by_role("row").nth(1)).to_contain_text("started")
+    assert "ent_" not in page.content()
+    made = site.api(keys["test"], "POST", "/onboardings", json=body | {"partner_user_id": PAYLOAD})
+    assert made.status_code == 201
+    page.get_by_role("link", name="Test", exact=True).click()
+    expect(page.get_by_role("row").nth(1)).to_contain_text(PAYLOAD)
+    expect(page.get_by_role("row").nth(1)).to_contain_text("ent_")
+    assert "Ledger Books" not in page.title()
+
+
+def test_claims_of_all_entities_are_paged(site, developer):
+    """Newest first, none twice, and a script in a reference is text."""
+    page, partner_id, keys = developer
+    first = fixtures(site, partner_id).connected_entity_id
+    body = {"partner_user_id": "u", "company_name": "New", "user_email": "n@example.com"}
+    assert site.api(keys["test"], "POST", "/onboardings", json=body).status_code == 201
+    page.goto(f"/console/{partner_id}/sandbox")
+    second = page.get_by_role("row").filter(has_text="u").last.locator("code").first.inner_text()
+    made = [
+        site.api(keys["test"], "POST", "/claims", json=claim_body(entity, reference)).json()
+        for number in range(26)
+        for entity, reference in ((first, f"{PAYLOAD}{number}"), (second, f"second-{number}"))
+    ]
+    page.goto(f"/console/{partner_id}/claims?mode=test")
+    found = page.locator("tbody tr th").all_inner_texts()
+    expect(page.get_by_text(f"{PAYLOAD}25", exact=True)).to_be_visible()
+    page.get_by_role("link", name="Older").click()
+    found += page.locator("tbody tr th").all_inner_texts()
+    assert found == [claim["claim_id"] for claim in reversed(made)]
+    page.get_by_role("link", name="Newest").click()
+    expect(page.get_by_text(f"{PAYLOAD}25", exact=True)).to_be_visible()
+    answer = page.goto(f"/console/{partner_id}/claims?mode=live&after={found[0]}")
+    assert answer.status == 400

@@ -1,0 +1,232 @@
+"""What developers do before going live: the sandbox, the tutorial, the checklist."""
+
+import os
+import subprocess
+import time
+
+import psycopg
+import pytest
+from playwright.sync_api import expect
+
+from tests.world import STAFF, claim_body
+
+SECONDS_MAX = 20.0
+
+
+@pytest.fixture
+def developer(site):
+    """Answer a page of a partner's developer, the partner's id, and a test key."""
+    page = site.visitor()
+    partner_id, _ = site.partner("Ledger Books")
+    email = site.mailbox()
+
+    async def prepare(service):
+        await service.partners.add_member(partner_id, email, STAFF)
+        return (await service.partners.issue_key(partner_id, "test", STAFF)).token
+
+    test = site.do(prepare)
+    site.sign_in(page, email, f"/console/{partner_id}/sandbox")
+    return page, partner_id, test
+
+
+def claim(site, key, entity_id, reference="case-1"):
+    """Create a claim; answer status, code and id."""
+    answer = site.api(key, "POST", "/claims", json=claim_body(entity_id, reference))
+    return answer.status_code, answer.json().get("code"), answer.json().get("claim_id")
+
+
+def row_of(page, text):
+    """Answer the row that has a text."""
+    return page.get_by_role("row").filter(has_text=text)
+
+
+def test_entities_are_disconnected_and_connected_again(site, developer):
+    """The API obeys from the next request on."""
+    page, _, key = developer
+    row = page.get_by_role("row").nth(1)
+    entity_id = row.locator("code").inner_text()
+    assert claim(site, key, entity_id)[0] == 201
+    row.get_by_role("button", name="Disconnect").click()
+    expect(row.get_by_text("disconnected", exact=True)).to_be_visible()
+    assert claim(site, key, entity_id, "case-2")[:2] == (403, "partner_disconnected")
+    row.get_by_role("button", name="Connect").click()
+    expect(row.get_by_role("button", name="Disconnect")).to_be_visible()
+    assert claim(site, key, entity_id, "case-2")[0] == 201
+    never = page.get_by_role("row").nth(3)
+    never_id = never.locator("code").inner_text()
+    assert claim(site, key, never_id)[:2] == (403, "entity_not_owned")
+    never.get_by_role("button", name="Connect").click()
+    expect(never.get_by_role("button", name="Disconnect")).to_be_visible()
+    assert claim(site, key, never_id)[0] == 201
+
+
+def test_another_partner_s_entity_looks_like_none(site, developer):
+    """Neither another's sandbox nor a live business can be driven."""
+    page, partner_id, _ = developer
+    other_id, _ = site.partner("Another")
+    others = site.do(lambda service: service.sandbox.ensure(other_id)).connected_entity_id
+    live = site.entity(site.mailbox())
+    answers = set()
+    for entity_id in (others, live, "ent_none"):
+        page.goto(f"/console/{partner_id}/sandbox")
+        form = page.locator("main form").first
+        form.evaluate(
+            "(form, to) => { form.action = to }",
+            f"/console/{partner_id}/sandbox/entities/{entity_id}",
+        )
+        with page.expect_navigation() as navigation:
+            form.get_by_role("button").click()
+        heading = page.get_by_role("heading", level=1).inner_text()
+        answers.add((navigation.value.status, heading))
+    assert answers == {(404, "There is no such entity in your sandbox")}
+
+
+def test_a_reset_frees_references_and_deletes_nothing(site, developer):
+    """The same partner_claim_id makes a new claim; the old one is found by its entity's id."""
+    page, partner_id, key = developer
+    old = page.get_by_role("row").nth(1).locator("code").inner_text()
+    body = {"partner_user_id": "u", "company_name": "New", "user_email": "n@example.com"}
+    first = site.api(key, "POST", "/onboardings", json=body)
+    assert first.status_code == 201
+    _, _, old_claim = claim(site, key, old)
+    page.goto(f"/console/{partner_id}/sandbox")
+    expect(page.get_by_text("None yet.")).to_have_count(0)
+    page.get_by_role("link", name="Begin anew").click()
+    epoch_form = page.url
+    page.get_by_role("button", name="Begin anew").click()
+    expect(page.get_by_text("It began anew on")).to_be_visible()
+    expect(page.get_by_text("None yet.")).to_be_visible()
+    new = page.get_by_role("row").nth(1).locator("code").inner_text()
+    assert new != old
+    status, _, new_claim = claim(site, key, new)
+    assert (status, new_claim != old_claim) == (201, True)
+    # The same entity and the same reference, too: the epoch is part of the natural key.
+    status, _, again = claim(site, key, old)
+    assert (status, again != old_claim) == (201, True)
+    second = site.api(key, "POST", "/onboardings", json=body)
+    assert second.status_code == 201
+    assert second.json()["onboarding_id"] != first.json()["onboarding_id"]
+    listed = site.api(key, "GET", f"/claims?entity_id={old}").json()["claims"]
+    assert old_claim in [one["claim_id"] for one in listed]
+    assert page.goto(epoch_form).status == 200
+
+
+def test_a_form_that_is_sent_twice_resets_once(developer):
+    """The second one meets an epoch that has begun."""
+    page, partner_id, _ = developer
+    page.goto(f"/console/{partner_id}/sandbox/reset")
+    second = page.context.new_page()
+    second.goto(page.url)
+    page.get_by_role("button", name="Begin anew").click()
+    ids = page.locator("tbody th code").all_inner_texts()
+    second.get_by_role("button", name="Begin anew").click()
+    assert second.locator("tbody th code").all_inner_texts() == ids
+
+
+def test_the_tutorial_works_when_it_is_pasted(site, developer):
+    """Every command answers what its step says, with the key that was issued on demand."""
+    page, partner_id, _ = developer
+    page.goto(f"/console/{partner_id}/tutorial")
+    assert "pk_test_ptn" not in page.content()
+    page.get_by_role("button", name="Issue a test key and show it here").click()
+    commands = page.locator("pre").all_inner_texts()
+    assert commands[0].startswith(f"export API_KEY=pk_test_{partner_id}.")
+    expected = page.get_by_text("the first time.").all_inner_texts()
+    found = []
+    for command in commands[1:]:
+        shell = subprocess.run(
+            ["bash", "-c", f"{commands[0]}\n{command}"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PATH": os.environ["PATH"]},
+        )
+        found.append(f"Answers {shell.stdout.split()[1]} the first time.")
+    # No store of documents is configured here, so that the last one is refused.
+    assert found == [*expected[:-1], "Answers 503 the first time."]
+    assert (len(found), expected[-1]) == (7, "Answers 201 the first time.")
+    page.reload()
+    expect(page.get_by_text("That form was sent before")).to_be_visible()
+    assert "pk_test_ptn" not in page.content()
+    log = (site.mail_dir.parent / "serve.log").read_text()
+    assert commands[0].rpartition(".")[2] not in log
+
+
+def test_the_checklist_follows_the_traffic(site, developer):
+    """What was done is done, in the same order; nothing can be ticked by hand."""
+    page, partner_id, key = developer
+    entity_id = page.get_by_role("row").nth(1).locator("code").inner_text()
+    gone = page.get_by_role("row").nth(2).locator("code").inner_text()
+    page.goto(f"/console/{partner_id}/checklist")
+    assert done_on(page) == ["A test key", "A live key"]
+    for _ in range(2):
+        claim(site, key, entity_id)
+    claim(site, key, gone)
+    time.sleep(0.01)  # the clock of calls has milliseconds
+    site.api(key, "GET", f"/claims?entity_id={entity_id}")
+    claim(site, key, entity_id, "trigger_service_unavailable")
+    claim(site, key, entity_id, "case-2")
+    site.do(lambda service: service.partners.change_settings(partner_id, STAFF, return_link=True))
+    expected = [
+        "A test key",
+        "A claim created",
+        "The same claim sent again",
+        "Claims listed",
+        "An error of yours, and the call mended",
+        "An error of ours, and the call repeated",
+        "An entity that disconnected you",
+        "Settings decided",
+        "A live key",
+    ]
+    deadline = time.monotonic() + SECONDS_MAX
+    while done_on(page) != expected and time.monotonic() < deadline:
+        time.sleep(0.2)
+        page.reload()
+    assert done_on(page) == expected
+    expect(page.get_by_text("9 of 13 done")).to_be_visible()
+    assert page.locator("main form").count() == 0
+
+
+def done_on(page):
+    """Answer the items that are done."""
+    items = page.locator(".check").filter(has=page.get_by_text("done", exact=True))
+    return [text.removeprefix("done").strip() for text in items.locator("h2").all_inner_texts()]
+
+
+def test_an_unapproved_partner_has_no_sandbox(site):
+    """It is told so; the tutorial offers no key."""
+    page = site.visitor()
+    email = site.mailbox()
+
+    async def prepare(service):
+        partner_id = await service.partners.add("New", "n@example.com", STAFF)
+        await service.partners.add_member(partner_id, email, STAFF)
+        return partner_id
+
+    partner_id = site.do(prepare)
+    site.sign_in(page, email, f"/console/{partner_id}/sandbox")
+    expect(page.get_by_role("heading", level=1)).to_have_text("The account is not approved")
+    page.goto(f"/console/{partner_id}/tutorial")
+    expect(page.get_by_text("Keys can be issued once our team")).to_be_visible()
+    expect(page.get_by_role("button", name="Issue a test key")).to_have_count(0)
+
+
+def test_looking_at_the_sandbox_makes_nothing(site):
+    """A page that is only read appends no event: the fixtures are the subscriber's to make."""
+    partner_id, _ = site.partner("Looks only")
+    email = site.mailbox()
+    site.do(lambda service: service.partners.add_member(partner_id, email, STAFF))
+    page = site.visitor()
+    site.sign_in(page, email, f"/console/{partner_id}/sandbox")
+    rows = page.get_by_role("rowheader")
+    for _ in range(50):
+        page.goto(f"/console/{partner_id}/sandbox")
+        if rows.count() == 3:
+            break
+        page.wait_for_timeout(100)
+    assert rows.count() == 3
+    with psycopg.connect(site.database_url) as owner:
+        count = "select count(*) from test.events"
+        before = owner.execute(count).fetchone()
+        page.goto(f"/console/{partner_id}/sandbox")
+        assert owner.execute(count).fetchone() == before

@@ -1,0 +1,292 @@
+"""Signing in and out over HTTP: what is answered, what is limited, what ends a session."""
+
+import re
+import statistics
+import time
+
+import pytest
+
+from service.pages.shell import safe_path
+from service.pages.visit import COOKIE, CSRF_FIELD
+from service.people.sign_in import PURPOSE
+from tests.pages.visitor import FROM_OUR_PAGE, Visitor
+from tests.world import STAFF
+
+EMAIL = "person@example.com"
+NETWORK_MAX = 20
+ELSEWHERE = [
+    *(
+        "//evil.example",
+        "/\\evil.example",
+        "\\\\evil.example",
+        "///evil.example",
+        "/.//evil.example",
+    ),
+    *("https://evil.example", "https:evil.example", "http:///evil.example", "evil.example"),
+    *("javascript:alert(1)", "data:text/html,x", "/\t/evil.example", "/\n/evil.example"),
+    *("\t//evil.example", " //evil.example", "/a\r\nSet-Cookie: x=y", "/\x7f", "/a\u2028b"),
+    *("/\N{FULLWIDTH SOLIDUS}evil.example", "/\xe4", "/a//evil.example", "/..//evil.example"),
+    *("", "?x", "#x", "/" + "x" * 600),
+]
+
+
+async def newest_link(world):
+    """Answer the token of the link that was noted last."""
+    async with world.service.accounts.transaction() as transaction:
+        row = await transaction.connection.fetchrow(
+            "select link_id from accounts.sign_in_links order by asked_at desc, link_id desc"
+        )
+    return (await world.service.secrets.get()).link_token(PURPOSE, row["link_id"])
+
+
+async def count(world, table):
+    """Answer how many rows a table of the accounts has."""
+    statement = {
+        "sessions": "select count(*) from accounts.sessions",
+        "sign_in_links": "select count(*) from accounts.sign_in_links",
+    }[table]
+    async with world.service.accounts.transaction() as transaction:
+        return await transaction.connection.fetchval(statement)
+
+
+async def run(world, statement):
+    """Run a statement."""
+    async with world.service.accounts.transaction() as transaction:
+        await transaction.connection.execute(statement)
+
+
+async def asked(world, visitor, next_path="/account", email=EMAIL):
+    """Ask for a link as a person does; answer its token."""
+    answer = await visitor.post("/sign-in", email=email, next=next_path)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in/sent")
+    return await newest_link(world)
+
+
+async def is_signed_in(visitor):
+    """Answer whether the account opens."""
+    return (await visitor.get("/account")).status_code == 200
+
+
+async def test_signing_in(world):
+    """Ask, open, confirm: the page names the address, the session leads to where one was going."""
+    visitor = Visitor(world)
+    token = await asked(world, visitor, "/account/a/b?from=c")
+    confirm = await visitor.get(f"/sign-in/{token}")
+    assert f"<strong>{EMAIL}</strong>" in confirm.text
+    answer = await visitor.post(f"/sign-in/{token}")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/account/a/b?from=c")
+    cookie = answer.headers["set-cookie"]
+    assert cookie.startswith(f"{COOKIE}=")
+    attributes = {part.strip().lower() for part in cookie.split(";")[1:]}
+    assert attributes == {"httponly", "secure", "path=/", "samesite=lax", "max-age=43200"}
+    assert await is_signed_in(visitor)
+    again = await Visitor(world).post(f"/sign-in/{token}")
+    assert (again.status_code, "sign_in_link_used" in again.text) == (409, True)
+
+
+async def test_next_leads_nowhere_else(world):
+    """What is not a path of ours becomes the account, in the form and behind the link."""
+    for number, path in enumerate(ELSEWHERE):
+        visitor = Visitor(world, f"192.0.2.{number}")
+        page = await visitor.get("/sign-in", params={"next": path})
+        assert 'name="next" value="/account"' in page.text, path
+        token = await asked(world, visitor, path, f"p{number}@example.com")
+        answer = await visitor.post(f"/sign-in/{token}")
+        assert answer.headers["location"] == "/account", path
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/account", "/connect/a_B-9", "/a?b=c&d=%2F%2Fe", "/%2f%2fx"]
+)
+def test_our_own_paths_stay(path):
+    """Encoded slashes are no slashes to a browser: such a path stays on this host."""
+    assert safe_path(path, "/other") == path
+
+
+async def test_the_answer_tells_nothing(world):
+    """Known, unknown, of the team, or asked for too often: one answer, in about the same time."""
+    await world.service.modes["live"].entities.add("Bakery", "known@example.com", None, STAFF)
+    await world.service.staff.add("team@example.com", STAFF)
+    kinds = ["known@example.com", "unknown@example.com", "team@example.com"]
+    answers, seconds = set(), {kind: [] for kind in kinds}
+    for number in range(8):
+        visitor = Visitor(world, f"192.0.2.{number}")
+        for kind in kinds:
+            began = time.perf_counter()
+            answer = await visitor.post("/sign-in", email=kind, next="/account")
+            seconds[kind].append(time.perf_counter() - began)
+            headers = {k: v for k, v in answer.headers.items() if k != "x-request-id"}
+            answers.add((answer.status_code, answer.text, tuple(sorted(headers.items()))))
+    assert len(answers) == 1
+    middle = [statistics.median(one) for one in seconds.values()]
+    assert max(middle) < 3 * min(middle) + 0.05
+    assert await count(world, "sign_in_links") == 5 * len(kinds)
+
+
+async def test_a_network_is_limited(world):
+    """Twenty attempts a minute; then a page that says when, and another network is unharmed."""
+    visitor = Visitor(world, "192.0.2.1")
+    for number in range(NETWORK_MAX):
+        answer = await visitor.post("/sign-in", email=f"p{number}@example.com", next="/")
+        assert answer.status_code == 303
+    blocked = await visitor.post("/sign-in", email="more@example.com", next="/")
+    assert (blocked.status_code, "rate_limited" in blocked.text) == (429, True)
+    assert 1 <= int(blocked.headers["retry-after"]) <= 60
+    assert await count(world, "sign_in_links") == NETWORK_MAX
+    other = await Visitor(world, "192.0.2.2").post("/sign-in", email="more@example.com", next="/")
+    assert other.status_code == 303
+
+
+async def test_guessed_links_are_charged(world):
+    """Wrong tokens count, opened or posted; a right one opens for those behind the network."""
+    visitor = Visitor(world, "192.0.2.1")
+    token = await asked(world, Visitor(world, "192.0.2.9"))
+    for number in range(NETWORK_MAX // 2):
+        assert (await visitor.get(f"/sign-in/guess-{number}")).status_code == 400
+        assert (await visitor.post(f"/sign-in/guess-{number}")).status_code == 400
+    assert (await visitor.get("/sign-in/guess")).status_code == 429
+    assert (await visitor.post("/sign-in", email=EMAIL, next="/")).status_code == 429
+    assert (await visitor.post(f"/sign-in/{token}")).status_code == 303
+
+
+async def test_a_network_of_ipv6_is_one(world):
+    """The 64 bits that a household has share a limit; its neighbour does not."""
+    for number in range(NETWORK_MAX):
+        visitor = Visitor(world, f"2001:db8:0:1::{number:x}")
+        await visitor.post("/sign-in", email=f"p{number}@example.com", next="/")
+    same, other = Visitor(world, "2001:db8:0:1:ffff::1"), Visitor(world, "2001:db8:0:2::1")
+    assert (await same.post("/sign-in", email=EMAIL, next="/")).status_code == 429
+    assert (await other.post("/sign-in", email=EMAIL, next="/")).status_code == 303
+
+
+async def test_bad_addresses_come_back(world):
+    """The form again, the fault at the field, what was typed still there; nothing is noted."""
+    for email in ("", "nobody", "a b@example.com", "a@b@example.com", "a" * 300):
+        answer = await Visitor(world).post("/sign-in", email=email, next="/account")
+        assert answer.status_code == 400, email
+        assert 'aria-invalid="true"' in answer.text
+        assert f'value="{email}"' in answer.text
+    assert await count(world, "sign_in_links") == 0
+
+
+async def test_signing_in_renews_the_session(world):
+    """A session that was there ends: its cookie, kept by somebody else, is worth nothing."""
+    visitor, thief = await Visitor(world).sign_in(EMAIL), Visitor(world)
+    thief.keep(visitor.session or "")
+    assert await is_signed_in(thief)
+    token = await asked(world, visitor)
+    assert (await visitor.post(f"/sign-in/{token}")).status_code == 303
+    assert visitor.session != thief.session
+    assert (await is_signed_in(visitor), await is_signed_in(thief)) == (True, False)
+
+
+async def test_planted_cookies_are_not_adopted(world):
+    """The session of a sign-in is always a new one, whatever cookie came with it."""
+    visitor = Visitor(world)
+    visitor.keep("planted-by-somebody-else")
+    token = await asked(world, visitor)
+    answer = await visitor.post(f"/sign-in/{token}")
+    assert "planted" not in answer.headers["set-cookie"]
+    assert not await is_signed_in(visitor_with(world, f"{COOKIE}=planted-by-somebody-else"))
+
+
+def visitor_with(world, cookies):
+    """Answer a visitor who sends these cookies and no others."""
+    visitor = Visitor(world)
+    visitor.client.headers["Cookie"] = cookies
+    return visitor
+
+
+async def test_two_cookies_of_that_name_are_none(world):
+    """One of them was planted, and nobody can tell which."""
+    good = (await Visitor(world).sign_in(EMAIL)).session
+    assert await is_signed_in(visitor_with(world, f"a=b; {COOKIE}={good}; c=d"))
+    for pair in (f"{COOKIE}={good}; {COOKIE}=x", f"{COOKIE}=x; {COOKIE}={good}"):
+        assert not await is_signed_in(visitor_with(world, pair))
+
+
+async def test_other_cookies_are_no_session(world):
+    """Only the `__Host-` name counts, which no other host and no plain connection can set."""
+    good = (await Visitor(world).sign_in(EMAIL)).session
+    for name in ("session", "__host-session", "__Secure-session"):
+        assert not await is_signed_in(visitor_with(world, f"{name}={good}"))
+
+
+async def test_signing_out_ends_the_session_on_the_server(world):
+    """A cookie that was stolen before fails after; the browser is told to forget its own."""
+    visitor, other = await Visitor(world).sign_in(EMAIL), await Visitor(world).sign_in(EMAIL)
+    stolen = visitor_with(world, f"{COOKIE}={visitor.session}")
+    assert await is_signed_in(stolen)
+    answer = await visitor.post("/sign-out")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
+    assert "max-age=0" in answer.headers["set-cookie"].lower()
+    assert (await is_signed_in(stolen), await is_signed_in(other)) == (False, True)
+
+
+async def test_signing_out_everywhere(world):
+    """Every session of the person ends, and nobody else's."""
+    mine = [await Visitor(world).sign_in(EMAIL) for _ in range(3)]
+    somebody = await Visitor(world).sign_in("somebody@example.com")
+    copies = [visitor_with(world, f"{COOKIE}={one.session}") for one in mine]
+    answer = await mine[0].post("/account/sign-out")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
+    assert [await is_signed_in(one) for one in copies] == [False] * 3
+    assert await is_signed_in(somebody)
+
+
+async def test_sessions_expire_by_the_database_s_clock(world):
+    """Twelve hours after it began a session is over, whatever the browser keeps."""
+    visitor = await Visitor(world).sign_in(EMAIL)
+    lasts = "select expires_at - started_at = interval '12 hours' from accounts.sessions"
+    async with world.service.accounts.transaction() as transaction:
+        assert await transaction.connection.fetchval(lasts)
+    await run(world, "update accounts.sessions set expires_at = now()")
+    assert not await is_signed_in(visitor)
+
+
+async def test_a_link_opened_by_others_is_inert(world):
+    """A hundred GETs and HEADs change nothing; the person's post still signs in."""
+    token = await asked(world, Visitor(world))
+    scanner = Visitor(world, "192.0.2.7")
+    for _ in range(50):
+        assert (await scanner.get(f"/sign-in/{token}")).status_code == 200
+        assert (await scanner.client.head(f"/sign-in/{token}")).status_code == 200
+    assert await count(world, "sessions") == 0
+    assert (await Visitor(world).post(f"/sign-in/{token}")).status_code == 303
+
+
+async def test_a_form_of_another_person_s_session_is_refused(world):
+    """The token of a form belongs to one session."""
+    mine, other = await Visitor(world).sign_in(EMAIL), await Visitor(world).sign_in(EMAIL)
+    form = {CSRF_FIELD: other.csrf}
+    answer = await mine.client.post("/sign-out", data=form, headers=FROM_OUR_PAGE)
+    assert answer.status_code == 403
+    assert await is_signed_in(mine)
+
+
+NO_FORMS = [
+    (b'{"email": "person@example.com"}', "application/json"),
+    (b"email=person%40example.com", "text/plain"),
+    (b"email=%ff%fe", "application/x-www-form-urlencoded"),
+    (b"email=a%00b@example.com", "application/x-www-form-urlencoded"),
+    ("email=ü@example.com".encode(), "application/x-www-form-urlencoded"),
+    (b"a=b&" * 300, "application/x-www-form-urlencoded"),
+]
+
+
+async def test_what_is_no_form(world):
+    """Other types, bytes that are no text, NUL, too many fields: a page that says so."""
+    for content, kind in NO_FORMS:
+        headers = FROM_OUR_PAGE | {"Content-Type": kind}
+        answer = await Visitor(world).client.post("/sign-in", content=content, headers=headers)
+        assert answer.status_code == 400, content
+        assert "<code>validation_failed</code>" in answer.text, content
+
+
+async def test_refusals_name_code_status_and_request(world):
+    """Each page of a refusal can be told to the team."""
+    answer = await Visitor(world).get("/sign-in/unknown")
+    detail = re.search(r'<p class="detail">(.*?)</p>', answer.text)
+    assert detail
+    for part in ("400", "sign_in_link_invalid", answer.headers["x-request-id"]):
+        assert part in detail[1]

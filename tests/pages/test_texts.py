@@ -1,0 +1,147 @@
+"""The words of the pages: each that is asked for is there, and each that is there is asked for."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from string import Formatter
+
+import jinja2
+import pytest
+from jinja2 import nodes
+
+from service.errors import ERRORS
+from service.pages.shell import TEMPLATES
+from service.pages.words import TEXTS, text
+
+PAGES = Path("service/pages")
+REFUSED = re.compile(r"refused\.(\w+)\.(title|advice)")
+OUTSIDE = {
+    *("auth_missing", "auth_invalid_format", "auth_unknown_partner", "auth_revoked"),
+    *("auth_bad_secret", "invalid_json", "body_required", "document_path_invalid"),
+    *("document_not_uploaded", "document_verification_failed", "partner_disconnected"),
+    *("claim_conflict", "onboarding_not_found", "staff_not_found"),
+}
+"""Codes that no page meets: of the partner API and of the team's commands alone."""
+
+Use = tuple[str, str, frozenset[str] | None]
+"""Where, which text, which values; None: the values are not seen there."""
+
+
+def template_uses() -> Iterator[Use]:
+    """Answer each `t(…)` of a template, and each text that a template names."""
+    for name in TEMPLATES.list_templates():
+        source = (PAGES / "templates" / name).read_text()
+        tree = jinja2.Environment(autoescape=True).parse(source)
+        called: set[int] = set()
+        for call in tree.find_all(nodes.Call):
+            if isinstance(call.node, nodes.Name) and call.node.name == "t" and call.args:
+                for first in constants(call.args[0]):
+                    called.add(id(first))
+                    yield name, first.value, frozenset(one.key for one in call.kwargs)
+        for constant in tree.find_all(nodes.Const):
+            if id(constant) not in called and constant.value in TEXTS:
+                yield name, constant.value, None
+
+
+def constants(node: nodes.Node) -> list[nodes.Const]:
+    """Answer the literal names of a text: one, or those that a condition chooses from."""
+    if isinstance(node, nodes.Const):
+        return [node]
+    if isinstance(node, nodes.CondExpr):
+        return [
+            one for side in (node.expr1, node.expr2) if side is not None for one in constants(side)
+        ]
+    return []
+
+
+def code_uses() -> Iterator[Use]:
+    """Answer each `text(…)` of the code, and each text that the code names."""
+    for file in sorted(PAGES.rglob("*.py")):
+        tree = ast.parse(file.read_text())
+        called: set[int] = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+                first = node.args[0]
+                if node.func.id == "text" and isinstance(first, ast.Constant):
+                    called.add(id(first))
+                    values = frozenset(one.arg for one in node.keywords if one.arg)
+                    yield str(file), str(first.value), values
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and id(node) not in called and node.value in TEXTS:
+                yield str(file), str(node.value), None
+
+
+def prefixes() -> set[str]:
+    """Answer the beginnings of names that are put together, `f"stage.{…}"` or `"stage." ~ …`."""
+    found: set[str] = set()
+    for file in PAGES.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.JoinedStr) and isinstance(node.values[0], ast.Constant):
+                found.add(str(node.values[0].value))
+    for name in TEMPLATES.list_templates():
+        source = (PAGES / "templates" / name).read_text()
+        for joined in jinja2.Environment(autoescape=True).parse(source).find_all(nodes.Concat):
+            first = joined.nodes[0]
+            if isinstance(first, nodes.Const):
+                found.add(str(first.value))
+    return {one for one in found if re.fullmatch(r"[a-z_]+(\.[a-z_]+)*[._]", one)}
+
+
+USES = [*template_uses(), *code_uses()]
+
+
+def placeholders(name: str) -> set[str]:
+    """Answer the values that a text shows."""
+    return {field for _, field, _, _ in Formatter().parse(TEXTS[name]) if field}
+
+
+def test_every_text_that_is_asked_for_exists():
+    """No page fails for want of a word."""
+    assert [(where, name) for where, name, _ in USES if name not in TEXTS] == []
+
+
+def test_every_use_gives_the_text_s_values():
+    """Each placeholder has its value in every use, and no value is given that is not shown."""
+    wrong = [
+        (where, name, sorted(values), sorted(placeholders(name)))
+        for where, name, values in USES
+        if values is not None and name in TEXTS and values != placeholders(name)
+    ]
+    assert wrong == []
+
+
+def test_every_text_is_used():
+    """There is no word that nobody reads."""
+    used = {name for _, name, _ in USES}
+    begun = tuple(prefixes())
+    unused = [one for one in TEXTS if one not in used and not one.startswith(begun)]
+    assert unused == []
+
+
+def test_refusals_have_words():
+    """Each code that a page can meet says what happened and what to do next."""
+    lacking = [
+        f"refused.{code}.{part}"
+        for code in ERRORS.keys() - OUTSIDE
+        for part in ("title", "advice")
+        if f"refused.{code}.{part}" not in TEXTS
+    ]
+    assert sorted(lacking) == []
+
+
+def test_refusals_of_the_texts_are_codes():
+    """No words are kept for a code that is gone, or that no page meets."""
+    codes = {found[1] for name in TEXTS if (found := REFUSED.fullmatch(name))}
+    assert codes - ERRORS.keys() == {"other"}
+    assert codes & OUTSIDE == set()
+    assert ERRORS.keys() >= OUTSIDE
+
+
+@pytest.mark.parametrize("name", sorted(TEXTS))
+def test_values_are_escaped(name):
+    """Whatever a value holds is shown as text; ours alone is markup."""
+    wanted = placeholders(name)
+    shown = text(name, **dict.fromkeys(wanted, "<script>alert(1)</script>"))
+    assert "<script>" not in shown
+    assert shown.count("&lt;script&gt;") >= len(wanted)

@@ -1,0 +1,53 @@
+"""A visitor without a browser: keeps cookies, and posts forms as a page of ours would."""
+
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from service.pages.visit import COOKIE, CSRF_FIELD
+from tests.world import PUBLIC_URL, World
+
+FROM_OUR_PAGE = {"Sec-Fetch-Site": "same-origin", "Origin": "null"}
+"""What Chromium says of a form that a page with `Referrer-Policy: no-referrer` posts."""
+
+
+class Visitor:
+    """One browser profile, at a network address."""
+
+    def __init__(self, world: World, address: str = "127.0.0.1") -> None:
+        self.world = world
+        self.client = world.calling_from(address)
+        self.csrf = ""
+
+    async def sign_in(self, email: str) -> "Visitor":
+        """Begin a session, without a mail."""
+        secrets = await self.world.service.secrets.get()
+        address = bytes.fromhex(secrets.lookup_email(email))
+        session = await self.world.service.sessions.begin(email, address)
+        self.keep(session.token)
+        self.csrf = secrets.link_token("csrf", session.person.session_id)
+        return self
+
+    def keep(self, token: str) -> None:
+        """Have a cookie of the session's name, as if this host had set it."""
+        self.client.cookies.set(COOKIE, token, urlsplit(PUBLIC_URL).hostname or "")
+
+    async def get(self, path: str, **more: Any) -> httpx.Response:
+        """Open a page."""
+        return await self.client.get(path, **more)
+
+    async def post(self, path: str, **fields: str) -> httpx.Response:
+        """Post a form of ours."""
+        form = fields | ({CSRF_FIELD: self.csrf} if self.csrf else {})
+        return await self.client.post(path, data=form, headers=FROM_OUR_PAGE)
+
+    @property
+    def session(self) -> str | None:
+        """The session's token, as the cookie has it."""
+        return self.client.cookies.get(COOKIE)
+
+
+def local(url: str) -> str:
+    """Answer a link's path."""
+    return url.removeprefix(PUBLIC_URL)

@@ -1,0 +1,83 @@
+"""Links to sign in, as the commands behind the page see them."""
+
+import asyncio
+
+from service.errors import Refusal
+from service.people.sign_in import ASKED_MAX, PURPOSE
+
+EMAIL = "person@example.com"
+IDS = "select link_id from accounts.sign_in_links order by asked_at"
+
+
+async def links(world):
+    """Answer the tokens of every link that was noted."""
+    async with world.service.accounts.transaction() as transaction:
+        rows = await transaction.connection.fetch(IDS)
+    secrets = await world.service.secrets.get()
+    return [secrets.link_token(PURPOSE, row["link_id"]) for row in rows]
+
+
+async def run(world, statement):
+    """Run a statement."""
+    async with world.service.accounts.transaction() as transaction:
+        await transaction.connection.execute(statement)
+
+
+async def test_an_address_is_sent_so_many_links_and_no_more(world):
+    """Forty who ask at once get five links noted; the rest is dropped without a word."""
+    await asyncio.gather(*(world.service.sign_in.ask(EMAIL, "/") for _ in range(40)))
+    await world.service.sign_in.ask("Person@Example.com", "/")
+    assert len(await links(world)) == ASKED_MAX
+    await world.service.sign_in.ask("other@example.com", "/")
+    assert len(await links(world)) == ASKED_MAX + 1
+
+
+async def test_an_address_can_ask_again_later(world):
+    """Fifteen minutes later, by the database's clock, there are links again."""
+    for _ in range(ASKED_MAX + 1):
+        await world.service.sign_in.ask(EMAIL, "/")
+    await run(world, "update accounts.sign_in_links set asked_at = asked_at - interval '15 min'")
+    await world.service.sign_in.ask(EMAIL, "/")
+    assert len(await links(world)) == ASKED_MAX + 1
+
+
+async def test_one_of_many_gets_the_session(world):
+    """Of thirty who redeem a link at once, one is signed in."""
+    await world.service.sign_in.ask(EMAIL, "/account")
+    (token,) = await links(world)
+
+    async def redeem():
+        try:
+            session, path = await world.service.sign_in.redeem(token, None)
+        except Refusal as refusal:
+            return refusal.code
+        return session.person.email, path
+
+    outcomes = await asyncio.gather(*(redeem() for _ in range(30)))
+    assert outcomes.count((EMAIL, "/account")) == 1
+    assert outcomes.count("sign_in_link_used") == 29
+
+
+async def test_an_expired_link_is_refused(world):
+    """By the database's clock, whatever ours says."""
+    await world.service.sign_in.ask(EMAIL, "/")
+    (token,) = await links(world)
+    await run(world, "update accounts.sign_in_links set expires_at = now()")
+    for act in (world.service.sign_in.look(token), world.service.sign_in.redeem(token, None)):
+        try:
+            await act
+            code = "none"
+        except Refusal as refusal:
+            code = refusal.code
+        assert code == "sign_in_link_expired"
+
+
+async def test_nothing_readable_is_stored(world):
+    """Neither the address nor the way on, which may hold another link's token, is in the row."""
+    await world.service.sign_in.ask(EMAIL, "/connect/secret-token")
+    (token,) = await links(world)
+    async with world.service.accounts.transaction() as transaction:
+        row = await transaction.connection.fetchrow("select * from accounts.sign_in_links")
+    stored = b" ".join(value if isinstance(value, bytes) else str(value).encode() for value in row)
+    for secret in (EMAIL, "secret-token", token):
+        assert secret.encode() not in stored

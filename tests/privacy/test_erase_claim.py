@@ -1,0 +1,197 @@
+"""Erasing a claim: what goes, what stays, what still works."""
+
+import json
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from service.audit.publication import PublicationUnavailable
+from service.documents.sweep import Sweep
+from service.documents.verify import verify
+from service.errors import Refusal
+from tests.world import STAFF
+
+CANARY = "canary-Zoë"
+EMAIL = "Zoe.Canary@example.com"
+DETAILS = {
+    "message": f"{CANARY}, write to {EMAIL}.",
+    "defendant": {"name": CANARY, "email": EMAIL},
+}
+
+
+async def claim_with_document(privacy, reference="case-1"):
+    """Answer a partner, its entity, the body and the answer of a claim about the canary."""
+    partner = await privacy.documents.world.partner()
+    entity_id = await partner.connected_entity()
+    ref = await privacy.documents.uploaded(partner, entity_id, reference, filename=f"{CANARY}.pdf")
+    made = await partner.claim(entity_id, reference, document_refs=[ref], **DETAILS)
+    assert made.status_code == 201, made.text
+    return partner, entity_id, ref, made.json()
+
+
+async def test_a_claims_key_and_what_it_sealed_are_gone(privacy, database_url):
+    """The key's row is gone, the event is there, the details open no more, the stage stays."""
+    _, _, _, made = await claim_with_document(privacy)
+    live = privacy.service.modes["live"].claims
+    before = await live.show(made["claim_id"])
+    done = await privacy.erase_claim(made["claim_id"], "case 7")
+    after = await live.show(made["claim_id"])
+    assert before.created.details["defendant"]["name"] == CANARY
+    assert (after.created.details, after.message.text, after.attached.filenames) == (None,) * 3
+    assert (after.erased, after.stage, after.version) == (True, "triage", before.version + 1)
+    assert (done.erased.is_new, done.erased.keys, done.erased.reason) == (True, 1, "case 7")
+    subject = await privacy.claim(made["claim_id"])
+    with psycopg.connect(database_url) as owner:
+        (event,) = owner.execute(
+            "select convert_from(state, 'UTF8')::json -> 'data' from live.events"
+            " where topic = 'PersonalDataErased'"
+        ).fetchall()
+        keys = owner.execute(
+            "select 1 from live.data_keys where key_id = %s", [subject.stream_id]
+        ).fetchall()
+    assert event[0] == {
+        "subject": made["claim_id"],
+        "data_key": str(subject.stream_id),
+        "reason": "case 7",
+    }
+    assert keys == []
+
+
+async def test_the_list_outside_is_written_and_holds_nothing_personal(privacy):
+    """One entry names ledger, subject, keys, reason and time; a second call adds none."""
+    _, _, _, made = await claim_with_document(privacy)
+    subject = await privacy.claim(made["claim_id"])
+    await privacy.erase_claim(made["claim_id"])
+    again = await privacy.erase_claim(made["claim_id"], "another reason")
+    (path,) = (privacy.published / "erasures" / "live").iterdir()
+    entry = json.loads(path.read_text())
+    assert path.name.endswith(f"-{made['claim_id']}.json")
+    assert len(path.name.partition("-")[0]) == 15
+    assert entry.pop("at").endswith("Z")
+    assert entry == {
+        "ledger": "live",
+        "kind": "claim",
+        "subject": made["claim_id"],
+        "data_keys": [str(subject.stream_id)],
+        "reason": "case 1",
+    }
+    assert (again.erased.is_new, again.erased.reason, again.erased.keys) == (False, "case 1", 0)
+
+
+async def test_documents_are_removed_and_reported_as_erased(privacy):
+    """Linked and unlinked objects go; the audit counts the link as erased, not as missing."""
+    partner, entity_id, _, made = await claim_with_document(privacy)
+    await privacy.documents.uploaded(partner, entity_id)  # minted for the same claim, never linked
+    done = await privacy.erase_claim(made["claim_id"])
+    live = privacy.service.modes["live"]
+    checked = [one async for one in verify(live.claim_documents, live.storage.store)]
+    assert (done.objects.objects, done.objects.left) == (2, 0)
+    assert [(one.fault, one.document["erased"]) for one in checked] == [(None, True)]
+    assert await live.storage.store.under("entities/") == {}
+
+
+async def test_an_object_that_comes_back_is_a_finding_until_it_is_erased_again(privacy):
+    """An upload URL lives for 15 minutes: what it brings is found, and removed by another call."""
+    partner = await privacy.documents.world.partner()
+    entity_id = await partner.connected_entity()
+    minted = await privacy.documents.mint(partner, entity_id)
+    await privacy.documents.put(minted)
+    ref = {
+        "storage_path": minted.json()["storage_path"],
+        "mime_type": "application/pdf",
+        "filename": "a.pdf",
+    }
+    made = (await partner.claim(entity_id, document_refs=[ref])).json()
+    live = privacy.service.modes["live"]
+    await privacy.erase_claim(made["claim_id"])
+    assert (await privacy.documents.put(minted)).status_code == 200
+    found = [one.fault async for one in verify(live.claim_documents, live.storage.store)]
+    again = await privacy.erase_claim(made["claim_id"])
+    after = [one.fault async for one in verify(live.claim_documents, live.storage.store)]
+    assert (found, again.objects.objects, after) == (["remains"], 1, [None])
+
+
+async def test_a_replay_still_answers_200(privacy):
+    """With the same body and with another: the same claim; nothing is compared any more."""
+    partner, entity_id, ref, made = await claim_with_document(privacy)
+    await privacy.erase_claim(made["claim_id"])
+    same = await partner.claim(entity_id, document_refs=[ref], **DETAILS)
+    other = await partner.claim(entity_id, defendant={"name": "Another"})
+    listed = await partner.call("GET", f"/claims?entity_id={entity_id}")
+    assert [one.status_code for one in (same, other, listed)] == [200] * 3
+    assert {one.json()["claim_id"] for one in (same, other)} == {made["claim_id"]}
+    assert [one["claim_id"] for one in listed.json()["claims"]] == [made["claim_id"]]
+    assert CANARY not in listed.text
+
+
+async def test_an_erased_claim_goes_on_through_its_stages(privacy):
+    """A stage is a fact without names: moving works, and the claim stays erased."""
+    _, _, _, made = await claim_with_document(privacy)
+    await privacy.erase_claim(made["claim_id"])
+    moved = await privacy.service.modes["live"].claims.move(made["claim_id"], "closed", STAFF)
+    assert (moved.stage, moved.erased) == ("closed", True)
+
+
+async def test_the_sandbox_is_a_ledger_of_its_own(privacy):
+    """A test claim is erased in the test ledger; the live one knows no such claim."""
+    partner = await privacy.documents.world.partner()
+    ids = await privacy.service.sandbox.ensure(partner.partner_id)
+    made = await partner.claim(ids.connected_entity_id, mode="test", **DETAILS)
+    claim_id = made.json()["claim_id"]
+    assert await privacy.parts("live").erasures.claim(claim_id) is None
+    done = await privacy.erase_claim(claim_id, mode="test")
+    assert (done.erased.is_new, done.erased.keys) == (True, 1)
+    shown = await privacy.service.modes["test"].claims.show(claim_id)
+    assert shown.created.details is None
+
+
+async def test_nothing_is_erased_where_it_cannot_be_noted(privacy):
+    """A list that cannot be written: the claim stays whole."""
+    _, _, _, made = await claim_with_document(privacy)
+    privacy.published.rmdir()
+    privacy.published.write_text("no directory")
+    with pytest.raises(PublicationUnavailable):
+        await privacy.erase_claim(made["claim_id"])
+    shown = await privacy.service.modes["live"].claims.show(made["claim_id"])
+    assert shown.created.details["defendant"]["name"] == CANARY
+    assert not shown.erased
+
+
+async def test_an_unknown_claim(privacy):
+    """No subject; the team's commands say claim_not_found."""
+    assert await privacy.parts().erasures.claim("clm_none") is None
+    assert await privacy.parts().erasures.entity("ent_none") is None
+    with pytest.raises(Refusal):
+        await privacy.service.modes["live"].claims.show("clm_none")
+
+
+async def test_a_sweep_takes_what_an_erased_claim_left(privacy, database_url):
+    """The rows of young uploads stay until no URL can bring anything back; then a sweep ends it."""
+    _, _, ref, made = await claim_with_document(privacy)
+    live = privacy.service.modes["live"]
+    subject = await privacy.claim(made["claim_id"])
+    await privacy.parts().erasures.erase(subject, "case 1", STAFF)  # cut off before storage
+    later = privacy.service.clock() + timedelta(hours=1)
+    swept = await Sweep(live.ledger, live.storage.store, later, dry_run=False).run(lambda _: None)
+    with psycopg.connect(database_url) as owner:
+        left = owner.execute("select count(*) from live.uploads").fetchone()
+    assert [(one.is_gone, one.found.name) for one in swept] == [(True, ref["storage_path"])]
+    assert (left, await live.storage.store.under("entities/")) == ((0,), {})
+
+
+async def test_old_uploads_are_forgotten_and_young_ones_kept(privacy, database_url):
+    """A row goes with its object once its URL can take nothing any more."""
+    partner, entity_id, _, made = await claim_with_document(privacy)
+    await privacy.documents.uploaded(partner, entity_id)
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        owner.execute(
+            "update live.uploads set minted_at = minted_at - interval '2 hours'"
+            " where storage_path in (select storage_path from live.claim_documents)"
+        )
+        await privacy.erase_claim(made["claim_id"])
+        left = owner.execute(
+            "select storage_path in (select storage_path from live.claim_documents)"
+            " from live.uploads"
+        ).fetchall()
+    assert left == [(False,)]

@@ -1,0 +1,169 @@
+"""Erasing an entity: look-ups, links, onboardings, waiting mail, and its claims if asked."""
+
+import psycopg
+import pytest
+
+from service.errors import Refusal
+from service.onboardings.commands import PURPOSE
+from tests.world import STAFF
+
+EMAIL = "zoe.canary@example.com"
+ONBOARDING = {
+    "partner_user_id": "u-1",
+    "company_name": "Canary Ltd",
+    "company_number": "CN 123",
+    "user_email": EMAIL,
+    "user_name": "canary-Zoë",
+}
+
+
+def rows(database_url, statement, *given):
+    """Answer the rows of a statement, as the owner."""
+    with psycopg.connect(database_url) as owner:
+        return owner.execute(statement, given).fetchall()
+
+
+async def onboarded(privacy):
+    """Answer a partner and its answer to starting an onboarding."""
+    partner = await privacy.documents.world.partner()
+    answer = await partner.call("POST", "/onboardings", json=ONBOARDING)
+    assert answer.status_code == 201, answer.text
+    return partner, answer.json()
+
+
+async def entity_of(privacy, onboarding_id):
+    """Answer the entity of an onboarding."""
+    row = await privacy.service.modes["live"].onboarding_list.by_id(onboarding_id)
+    return row["entity_id"]
+
+
+async def test_an_entitys_row_names_nobody(privacy, database_url):
+    """Name and hashes go, established stays; the address and the number are free again."""
+    live = privacy.service.modes["live"].entities
+    entity_id = await live.add("Canary Ltd", EMAIL, "CN 123", STAFF)
+    with pytest.raises(Refusal):
+        await live.add("Canary Ltd", EMAIL, "CN 123", STAFF)
+    done = await privacy.erase_entity(entity_id)
+    again = await live.add("Canary Ltd", EMAIL, "CN 123", STAFF)
+    row = rows(
+        database_url,
+        "select name, email_hash, company_number_hash, established from live.entities"
+        " where entity_id = %s",
+        entity_id,
+    )
+    assert row == [("[erased]", None, None, True)]
+    assert (done.erased.keys, done.erased.is_new, again != entity_id) == (1, True, True)
+
+
+async def test_an_onboarding_still_answers_and_its_link_is_void(privacy, database_url):
+    """A replay answers 200 with the same id whatever its body; the magic link opens nothing."""
+    partner, started = await onboarded(privacy)
+    entity_id = await entity_of(privacy, started["onboarding_id"])
+    secrets = await privacy.service.secrets.get()
+    token = secrets.link_token(PURPOSE, started["onboarding_id"])
+    await privacy.erase_entity(entity_id)
+    same = await partner.call("POST", "/onboardings", json=ONBOARDING)
+    other = await partner.call("POST", "/onboardings", json=ONBOARDING | {"company_name": "X"})
+    assert [one.status_code for one in (same, other)] == [200, 200]
+    assert {one.json()["onboarding_id"] for one in (same, other)} == {started["onboarding_id"]}
+    with pytest.raises(Refusal, match="magic_link_invalid"):
+        await privacy.service.modes["live"].onboardings.complete(token, "req_1")
+    assert rows(database_url, "select magic_link_hash, state from live.onboardings") == [
+        (None, "started")
+    ]
+
+
+async def test_waiting_mail_is_not_sent(privacy, database_url):
+    """Mail that waits becomes obsolete; mail that was sent stays a fact."""
+    _, started = await onboarded(privacy)
+    entity_id = await entity_of(privacy, started["onboarding_id"])
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        owner.execute("delete from live.mail_outbox")
+        owner.execute(
+            "insert into live.mail_outbox (message_id, stream_id, noted_at, next_attempt_at)"
+            " select onboarding_id, stream_id, now(), now() + interval '1 day'"
+            " from live.onboardings where entity_id = %s",
+            [entity_id],
+        )
+    done = await privacy.erase_entity(entity_id)
+    assert done.erased.mail == 1
+    assert rows(database_url, "select message_id, state from live.mail_outbox") == [
+        (started["onboarding_id"], "obsolete")
+    ]
+
+
+async def test_labels_of_the_links_that_it_redeemed_go_too(privacy, database_url):
+    """Each label has a key of its own: it is destroyed, and the link's own stream says so."""
+    partner = await privacy.documents.world.partner()
+    entity_id = await privacy.documents.world.entity()
+    body = {"partner_user_id": "u", "label": f"for {EMAIL}"}
+    live = privacy.service.modes["live"].connections
+    links = [
+        (await partner.call("POST", "/connect-requests", json=body)).json()["connect_url"]
+        for _ in range(2)
+    ]
+    await live.approve(links[0].rpartition("/")[2], entity_id, STAFF)
+    before = await privacy.found(EMAIL)
+    done = await privacy.erase_entity(entity_id)
+    after = await privacy.found(EMAIL)
+    ((redeemed,),) = rows(
+        database_url, "select link_id from live.connect_links where state = 'redeemed'"
+    )
+    subjects = rows(
+        database_url,
+        "select convert_from(state, 'UTF8')::json -> 'data' ->> 'subject' from live.events"
+        " where topic = 'PersonalDataErased' order by 1",
+    )
+    assert done.erased.keys == 2
+    assert subjects == [(entity_id,), (redeemed,)]
+    assert [place.field for place in before] == ["label", "label"]
+    assert [place.field for place in after] == ["label"]  # the other link is nobody's yet
+
+
+async def test_claims_are_subjects_of_their_own(privacy):
+    """They are listed and stay; asked for, each is erased by its own event."""
+    partner = await privacy.documents.world.partner()
+    entity_id = await partner.connected_entity()
+    claims = [
+        (await partner.claim(entity_id, f"case-{number}")).json()["claim_id"] for number in range(3)
+    ]
+    live = privacy.service.modes["live"].claims
+    alone = await privacy.erase_entity(entity_id)
+    kept = [(await live.show(claim)).created.details is not None for claim in claims]
+    whole = await privacy.erase_entity(entity_id, with_claims=True)
+    gone = [(await live.show(claim)).erased for claim in claims]
+    entries = [path.name for path in (privacy.published / "erasures" / "live").iterdir()]
+    assert [row["claim_id"] for row in alone.claims] == claims
+    assert [row["erased"] for row in alone.claims] == [False] * 3
+    assert (kept, gone) == ([True] * 3, [True] * 3)
+    assert (whole.erased.is_new, len(entries)) == (False, 4)
+
+
+async def test_connections_go_on(privacy):
+    """Erasing is not disconnecting: a partner still lists, and a new claim is its own subject."""
+    partner = await privacy.documents.world.partner()
+    entity_id = await partner.connected_entity()
+    await privacy.erase_entity(entity_id)
+    made = await partner.claim(entity_id)
+    listed = await partner.call("GET", f"/claims?entity_id={entity_id}")
+    assert (made.status_code, listed.status_code) == (201, 200)
+    assert "Business" not in listed.text
+
+
+@pytest.mark.parametrize("schema", ["live_previous", "live_next"])
+async def test_tables_that_a_rebuild_keeps_are_cleared_too(privacy, database_url, schema):
+    """Else a name would outlive its erasure until the next rebuild, and come back by a rollback."""
+    live = privacy.service.modes["live"].entities
+    entity_id = await live.add("Canary Ltd", EMAIL, None, STAFF)
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        owner.execute(f"create schema {schema}")
+        owner.execute(f"grant usage on schema {schema} to claim_ledger_live")
+        owner.execute(f"create table {schema}.entities (like live.entities)")
+        owner.execute(f"insert into {schema}.entities table live.entities")
+        owner.execute(f"grant select, update on {schema}.entities to claim_ledger_live")
+    before = {place.kind for place in await privacy.found(EMAIL)}
+    await privacy.erase_entity(entity_id)
+    after = await privacy.found(EMAIL)
+    kept = rows(database_url, f"select name, email_hash from {schema}.entities")  # noqa: S608 - ours
+    assert schema in before
+    assert (after, kept) == ([], [("[erased]", None)])

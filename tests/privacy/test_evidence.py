@@ -1,0 +1,143 @@
+"""After an erasure: the evidence holds, and a replay shows the marker, not the data."""
+
+import psycopg
+import pytest
+
+from service.audit.replay import Wanted, moment_of, replayed
+from service.bootstrap import Service
+from service.onboardings.commands import PURPOSE
+from tests.world import settings_for
+
+LEAVES = (
+    "select l.leaf_hash, l.leaf_hash = live.leaf_hash(l.position, e.append_id, e.originator_id,"
+    " e.originator_version, e.topic, e.state)"
+    " from live.log as l join live.events as e using (append_id) order by l.position"
+)
+LOG = (
+    "select e.append_id, e.originator_id, e.originator_version, e.topic, e.state"
+    " from live.log as l join live.events as e using (append_id) order by l.position"
+)
+EVERYTHING = "select * from live.{}"
+TABLES = (
+    *("entities", "connections", "onboardings", "connect_links", "claim_list"),
+    "claim_documents",
+)
+CANARY = "canary-Zoë"
+
+
+async def history(privacy):
+    """Make claims, documents, an onboarding and links; answer (entities, claims)."""
+    partner = await privacy.documents.world.partner()
+    entity_id = await partner.connected_entity()
+    ref = await privacy.documents.uploaded(partner, entity_id)
+    claims = [
+        await partner.claim(entity_id, document_refs=[ref], message=CANARY),
+        await partner.claim(entity_id, "case-2", message=CANARY),
+    ]
+    body = {"partner_user_id": "u", "company_name": CANARY, "user_email": "zoe@example.com"}
+    started = (await partner.call("POST", "/onboardings", json=body)).json()["onboarding_id"]
+    token = (await privacy.service.secrets.get()).link_token(PURPOSE, started)
+    _, finished, _ = await privacy.service.modes["live"].onboardings.complete(token, "req_1")
+    return [entity_id, finished], [one.json()["claim_id"] for one in claims]
+
+
+@pytest.fixture
+def scratch_url(database_url, template):
+    """Answer the owner's URL of a second database, migrated and empty."""
+    name = database_url.rpartition("/")[2] + "_scratch"
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        owner.execute(f"create database {name} template {template}")
+        yield database_url + "_scratch"
+        owner.execute(f"drop database {name} with (force)")
+
+
+async def test_hashes_stay_what_they_were(privacy, database_url):
+    """Every leaf of before is the same afterwards, and still that of its event's columns."""
+    entities, claims = await history(privacy)
+    await privacy.number()
+    with psycopg.connect(database_url) as owner:
+        before = owner.execute(LEAVES).fetchall()
+        await privacy.erase_entity(entities[0], with_claims=True)
+        await privacy.number()
+        after = owner.execute(LEAVES).fetchall()
+    assert after[: len(before)] == before
+    assert all(holds for _, holds in after)
+    assert len(after) - len(before) == 1 + len(claims)
+
+
+@pytest.mark.parametrize("at_once", [10**6, 1], ids=["all at once", "one by one"])
+async def test_a_replay_without_the_keys_makes_the_same_rows(
+    privacy, database_url, scratch_url, tmp_path, at_once
+):
+    """What the projectors make of the log afterwards is what the live tables hold, the marker."""
+    entities, claims = await history(privacy)
+    for entity_id in entities:
+        await privacy.erase_entity(entity_id)
+    await privacy.erase_claim(claims[0])
+    await privacy.number()
+    live = privacy.service.modes["live"].ledger
+    async with live.transaction() as transaction:
+        events = await transaction.decode(
+            [tuple(row) for row in await transaction.connection.fetch(LOG)]
+        )
+    async with Service(settings_for(scratch_url, tmp_path)).opened() as scratch:
+        target = scratch.modes["live"].ledger
+        for start in range(0, len(events), at_once):
+            async with target.transaction(deadline=30) as transaction:
+                await transaction.write(
+                    write
+                    for projector in target.projectors
+                    for recorded in events[start : start + at_once]
+                    for write in projector.project(recorded)
+                )
+    kept, replayed = _rows(database_url), _rows(scratch_url)
+    assert all(kept[table] for table in TABLES)
+    assert replayed == kept
+    assert sum("[erased]" in row for row in kept["entities"]) == len(entities)
+    assert not any(CANARY in row for rows in kept.values() for row in rows)
+
+
+def _rows(url):
+    with psycopg.connect(url) as owner:
+        return {
+            table: sorted(map(str, owner.execute(EVERYTHING.format(table)).fetchall()))
+            for table in TABLES
+        }
+
+
+async def test_a_replay_says_who_was_erased(privacy):
+    """As of the moment, with when and why; by claim, entity or partner."""
+    partner = await privacy.documents.world.partner()
+    entity_id, other = [await partner.connected_entity() for _ in range(2)]
+    claims = [(await partner.claim(entity_id, name)).json()["claim_id"] for name in "ab"]
+    await privacy.number()
+    ledger = privacy.service.modes["live"].ledger
+    before = (await moment_of(ledger)).position
+    await privacy.erase_claim(claims[0], "case 1")
+    await privacy.erase_entity(entity_id, "case 2")
+    await privacy.number()
+    end = (await moment_of(ledger)).position
+    told = [
+        await erased(ledger, end, **wanted)
+        for wanted in (
+            {},
+            {"claim_id": claims[0]},
+            {"claim_id": claims[1]},
+            {"entity_id": entity_id},
+            {"entity_id": other},
+            {"partner_id": partner.partner_id},
+            {"partner_id": "ptn_x"},
+        )
+    ]
+    both = [(claims[0], "case 1"), (entity_id, "case 2")]
+    assert told == [both, both[:1], [], both, [], both, []]
+    assert await erased(ledger, before) == []
+    assert await erased(ledger, before + 1) == both[:1]
+
+
+async def erased(ledger, position, **wanted):
+    """Answer whom a replay calls erased, and why."""
+    async with replayed(ledger, position, lambda _steps: None) as state:
+        rows = [row async for row in state.rows("erasures", Wanted(**wanted))]
+    assert all(row["position"] <= position and row["at"] for row in rows)
+    return [(row["subject"], row["reason"]) for row in rows]

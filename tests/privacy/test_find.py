@@ -1,0 +1,113 @@
+"""Finding a person's data: every place, no value, and nothing once it is erased."""
+
+import pytest
+
+from service.privacy.text_search import Sought
+from tests.world import STAFF
+
+EMAIL = "Zoe.Canary@Example.com"
+HASH = "ab" * 32
+
+
+async def spread(privacy):
+    """Put an address where addresses go; answer (entity ids, claim ids)."""
+    partner = await privacy.documents.world.partner()
+    entity_id = await partner.connected_entity()
+    made = await partner.claim(
+        entity_id,
+        message=f"Ask {EMAIL.lower()}.",
+        defendant={"name": "Debtor", "email": EMAIL},
+    )
+    assert made.status_code == 201, made.text
+    body = {"partner_user_id": "u", "company_name": "New", "user_email": EMAIL}
+    started = await partner.call("POST", "/onboardings", json=body)
+    row = await privacy.service.modes["live"].onboarding_list.by_id(started.json()["onboarding_id"])
+    return row["entity_id"], made.json()["claim_id"]
+
+
+async def test_every_place_before_and_none_after(privacy):
+    """Events by field, read models and waiting mail; after erasing both subjects, nothing."""
+    entity_id, claim_id = await spread(privacy)
+    before = await privacy.found(EMAIL.upper())
+    await privacy.erase_claim(claim_id)
+    between = await privacy.found(EMAIL)
+    await privacy.erase_entity(entity_id)
+    after = await privacy.found(EMAIL)
+    places = {(one.kind, one.topic, one.field) for one in before}
+    assert {
+        ("event", "ClaimCreated", "details.defendant.email"),
+        ("event", "FirstMessagePosted", "text"),
+        ("event", "OnboardingStarted", "details.user_email"),
+        ("event", "EntityRegistered", "email"),
+        ("event", "EntityRegistered", "email_hash"),
+        ("row", "entities", "email_hash"),
+    } <= places
+    assert all(one.is_sealed for one in before if one.kind == "event")
+    assert not any("canary" in str(one).casefold() for one in before)
+    assert {one.topic for one in between} <= {
+        *("OnboardingStarted", "EntityRegistered", "entities", "mail_outbox"),
+    }
+    assert after == []
+
+
+async def test_events_are_named_by_their_place_in_the_log(privacy):
+    """A numbered event by its position, another by its append_id."""
+    live = privacy.service.modes["live"].entities
+    await live.add("Canary Ltd", EMAIL, None, STAFF)
+    await privacy.number()
+    (place, *_) = await privacy.found(EMAIL)
+    assert place.where.startswith("position ")
+    assert place.where.endswith("version 1")
+
+
+async def test_what_stands_in_the_clear_is_said_so(privacy):
+    """A partner that puts an address into its own reference: erasing would not reach it."""
+    partner = await privacy.documents.world.partner()
+    entity_id = await partner.connected_entity()
+    await partner.claim(entity_id, partner_user_id=EMAIL)
+    places = {(one.kind, one.topic, one.field, one.is_sealed) for one in await privacy.found(EMAIL)}
+    assert places == {
+        ("event", "ClaimCreated", "partner_user_id", False),
+        ("row", "claim_list", "partner_user_id", None),
+    }
+
+
+async def test_partners_contacts_are_found_in_accounts(privacy):
+    """A partner's own address is the team's business, and is found too."""
+    await privacy.service.partners.add("A partner", EMAIL, STAFF)
+    places = {(one.ledger, one.topic, one.field) for one in await privacy.found(EMAIL)}
+    assert places == {("accounts", "PartnerApplied", "email"), ("accounts", "partners", "email")}
+
+
+@pytest.mark.parametrize(
+    ("text", "is_there"),
+    [
+        ("a@example.com", True),
+        ("A@EXAMPLE.COM", True),
+        ("Write to <a@example.com>, please.", True),
+        ("a@example.com.", True),
+        ("mailto:a@example.com?subject=x", True),
+        ("joanna@example.com", False),
+        ("x.a@example.com", False),
+        ("a@example.com.au", False),
+        ("a@example.company", False),
+        ("a@example.com-b", False),
+        ("", False),
+    ],
+)
+def test_an_address_is_not_part_of_another(text, is_there):
+    """Found in a text whatever its case, and not inside a longer address."""
+    assert list(Sought("a@example.com", HASH).paths({"x": text})) == (["x"] if is_there else [])
+
+
+def test_paths_lead_to_the_field():
+    """Through objects and lists, by hash in text and bytes, and names of fields are not shown."""
+    sought = Sought("STRASSE@example.com", HASH)
+    value = {
+        "list": [{"deep": "straße@example.com"}, "no"],
+        "hash": HASH,
+        "bytes": bytes.fromhex(HASH),
+        "strasse@example.com": 1,
+        "number": 7,
+    }
+    assert list(sought.paths(value)) == ["list[0].deep", "hash", "bytes", "(a name)"]

@@ -1,0 +1,69 @@
+"""A data key that is gone without an erasure is a loss, and is told from one."""
+
+import psycopg
+import pytest
+
+from service.cli.keys_at_rest import verify_all
+from service.privacy import lost_keys
+from tests.privacy.test_races import labelled_link
+from tests.world import STAFF
+
+
+async def claim_of(partner, entity_id, reference):
+    """Create a claim; answer its id."""
+    return (await partner.claim(entity_id, reference)).json()["claim_id"]
+
+
+@pytest.fixture
+def remove_keys(database_url):
+    """Remove data keys of claims as nobody should."""
+
+    def remove_keys(*claim_ids):
+        with psycopg.connect(database_url) as owner:
+            owner.execute(
+                "delete from live.data_keys where key_id in"
+                " (select stream_id from live.claim_list where claim_id = any(%s))",
+                [list(claim_ids)],
+            )
+
+    return remove_keys
+
+
+async def test_erased_subjects_are_no_loss(privacy, monkeypatch):
+    """Nor is what has its key: claims, entities, links, onboardings, partners."""
+    monkeypatch.setattr(lost_keys, "PAGE", 3)
+    partner = await privacy.documents.world.partner()
+    entity_id = await partner.connected_entity()
+    live = privacy.service.modes["live"].connections
+    other = await privacy.documents.world.partner()
+    await live.approve(await labelled_link(other), entity_id, STAFF)
+    erased, _ = [await claim_of(partner, entity_id, name) for name in ("a", "b")]
+    body = {"partner_user_id": "u", "company_name": "New", "user_email": "n@example.com"}
+    started = (await partner.call("POST", "/onboardings", json=body)).json()["onboarding_id"]
+    row = await privacy.service.modes["live"].onboarding_list.by_id(started)
+    await privacy.erase_claim(erased)
+    await privacy.erase_entity(entity_id)
+    await privacy.erase_entity(row["entity_id"])
+    answer = await verify_all(privacy.service)
+    assert answer == {"events_lost": 0, "lost_keys": []}
+    assert type(answer) is dict
+
+
+async def test_lost_keys_are_listed(privacy, remove_keys, monkeypatch):
+    """Each once, by its subject; all of its events are counted, however many keys are named."""
+    monkeypatch.setattr(lost_keys, "PAGE", 2)
+    partner = await privacy.documents.world.partner()
+    entity_id = await partner.connected_entity()
+    kept, lost, another = [await claim_of(partner, entity_id, name) for name in "abc"]
+    await privacy.number()
+    remove_keys(lost, another)
+    answer = await verify_all(privacy.service)
+    assert type(answer).__name__ == "Findings"
+    assert [one["subject"] for one in answer["lost_keys"]] == [lost, another]
+    assert {one["ledger"] for one in answer["lost_keys"]} == {"live"}
+    assert all(one["position"] for one in answer["lost_keys"])
+    assert answer["events_lost"] == 2
+    assert kept not in str(answer)
+    monkeypatch.setattr(lost_keys, "NAMED_MAX", 1)
+    answer = await verify_all(privacy.service)
+    assert (answer["events_lost"], len(answer["lost_keys"])) == (2, 1)

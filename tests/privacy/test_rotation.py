@@ -1,0 +1,178 @@
+"""Wrapping keys anew under another master key, while others write under the one before."""
+
+import asyncio
+import base64
+from contextlib import AsyncExitStack
+
+import psycopg
+import pytest
+
+from service.bootstrap import Service
+from service.cli.keys_at_rest import rotate_all
+from service.entities.events import entity_stream
+from service.ledger.sealing import KeyUnknown, MasterKeys
+from service.privacy import rotation
+from tests.world import PATIENCE_SECONDS, STAFF, settings_for
+
+OLD, NEW, LOST = (base64.b64encode(bytes([number]) * 32).decode() for number in range(3))
+OLD_ID, NEW_ID, LOST_ID = (MasterKeys([base64.b64decode(key)]).newest for key in (OLD, NEW, LOST))
+WRAPPED = "select master_key_id, count(*) from {0}.{1} group by 1 order by 1"
+LOG = "select append_id, state from live.events order by append_id"
+
+
+@pytest.fixture
+async def with_ring(database_url, tmp_path):
+    """Open services whose rings are given, newest key first."""
+    async with AsyncExitStack() as opened:
+
+        async def with_ring(*ring):
+            settings = settings_for(database_url, tmp_path, MASTER_KEYS=",".join(ring))
+            service = Service(settings, deadline_seconds=PATIENCE_SECONDS)
+            return await opened.enter_async_context(service.opened())
+
+        yield with_ring
+
+
+@pytest.fixture
+def wrapped(database_url):
+    """Count keys by the master key that wraps them."""
+
+    def wrapped(ledger="live", table="data_keys"):
+        with psycopg.connect(database_url) as owner:
+            return dict(owner.execute(WRAPPED.format(ledger, table)).fetchall())
+
+    return wrapped
+
+
+async def add(service, count, first=0):
+    """Register entities."""
+    entities = service.modes["live"].entities
+    return [
+        await entities.add(f"B {number}", f"b{number}@example.com", None, STAFF)
+        for number in range(first, first + count)
+    ]
+
+
+async def test_all_keys_are_wrapped_anew(with_ring, wrapped, database_url):
+    """Data keys and the service's secrets; the old id is named; the log is as it was."""
+    old = await with_ring(OLD)
+    await add(old, 7)
+    await old.partners.add("P", "p@example.com", STAFF)
+    with psycopg.connect(database_url) as owner:
+        before = owner.execute(LOG).fetchall()
+    answer = await rotate_all(await with_ring(NEW, OLD))
+    with psycopg.connect(database_url) as owner:
+        after = owner.execute(LOG).fetchall()
+    assert (wrapped(), wrapped("accounts"), wrapped("accounts", "service_keys")) == (
+        {NEW_ID: 7},
+        {NEW_ID: 1},
+        {NEW_ID: 3},
+    )
+    assert (answer["newest"], answer["unused"], answer["still_used"]) == (NEW_ID, [OLD_ID], [])
+    assert [(one["ledger"], one["keys"], one["rewrapped"]) for one in answer["tables"]] == [
+        ("accounts", "data_keys", 1),
+        ("live", "data_keys", 7),
+        ("test", "data_keys", 0),
+        ("accounts", "service_keys", 3),
+    ]
+    assert type(answer) is dict
+    assert after == before
+    assert OLD_ID in answer["before_removing"]
+    assert "run this again" in answer["before_removing"]
+
+
+async def test_the_new_ring_alone_opens_everything(with_ring):
+    """Once the old key is removed, entities are read and found as before."""
+    old = await with_ring(OLD)
+    (entity_id,) = await add(old, 1)
+    lookup = (await old.secrets.get()).lookup_email("b0@example.com")
+    await rotate_all(await with_ring(NEW, OLD))
+    new = await with_ring(NEW)
+    assert (await new.secrets.get()).lookup_email("b0@example.com") == lookup
+    access = await new.modes["live"].connection_list.access("", entity_id)
+    assert access.name == "B 0"
+
+
+async def test_an_unused_key_may_come_back(with_ring, wrapped):
+    """A process that still has it first wraps by it: the answer says so, and the next run sees."""
+    writer, rotating = await with_ring(OLD, NEW), await with_ring(NEW, OLD)
+    first = await rotate_all(rotating)
+    await add(writer, 1)
+    assert (first["unused"], wrapped()) == ([OLD_ID], {OLD_ID: 1})
+    assert "cannot be known" in first["before_removing"]
+    assert (await rotate_all(rotating))["tables"][1]["rewrapped"] == 1
+    assert (await rotate_all(await with_ring(NEW)))["before_removing"] is None
+
+
+async def test_writers_with_an_older_ring_go_on(with_ring, wrapped, monkeypatch):
+    """They write and read while it runs; what they add is counted, and taken by the next run."""
+    monkeypatch.setattr(rotation, "BATCH", 5)
+    writer = await with_ring(OLD, NEW)  # the first step: the new key known, not used yet
+    await add(writer, 40)
+    rotating = await with_ring(NEW, OLD)
+    written, stop = [], asyncio.Event()
+
+    async def write():
+        number = 1000
+        while not stop.is_set():
+            written.extend(await add(writer, 1, number))
+            found = await writer.modes["live"].connection_list.access("", written[-1])
+            assert found.name == f"B {number}"
+            number += 1
+
+    writing = asyncio.create_task(write())
+    during = await rotate_all(rotating)
+    stop.set()
+    await writing
+    after = await rotate_all(rotating)
+    live = {one["keys"]: one for one in during["tables"] if one["ledger"] == "live"}
+    assert live["data_keys"]["rewrapped"] >= 40
+    assert len(written) > 0
+    assert (wrapped(), after["unused"]) == ({NEW_ID: 40 + len(written)}, [OLD_ID])
+
+
+async def test_a_destroyed_key_does_not_come_back(with_ring, wrapped, database_url, monkeypatch):
+    """Keys that are erased while batches run stay erased."""
+    monkeypatch.setattr(rotation, "BATCH", 3)
+    await add(await with_ring(OLD), 60)
+    rotating = await with_ring(NEW, OLD)
+
+    async def destroy():
+        async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as owner:
+            for _ in range(30):
+                await owner.execute(
+                    "delete from live.data_keys where key_id ="
+                    " (select key_id from live.data_keys order by random() limit 1)"
+                )
+
+    await asyncio.gather(destroy(), rotate_all(rotating))
+    await rotate_all(rotating)
+    assert wrapped() == {NEW_ID: 30}
+
+
+async def test_a_key_that_does_not_open_is_named(with_ring, wrapped):
+    """The master key that is missing from the ring is named; all others are wrapped anew."""
+    lost = await with_ring(LOST)
+    await add(lost, 2)
+    old = await with_ring(OLD, LOST)
+    await add(old, 3, 10)
+    answer = await rotate_all(await with_ring(NEW, OLD))
+    live = next(one for one in answer["tables"] if one["ledger"] == "live")
+    assert type(answer).__name__ == "Findings"
+    assert (answer["not_opened_by_ring"], answer["unused"]) == ([LOST_ID], [OLD_ID])
+    assert (live["rewrapped"], live["unopened"], live["older"]) == (3, 2, 2)
+    assert wrapped() == {NEW_ID: 3, LOST_ID: 2}
+
+
+async def test_an_altered_key_is_no_key(with_ring, database_url):
+    """A wrapping that its own master key does not open is named under that key, and left."""
+    (entity_id,) = await add(await with_ring(OLD), 1)
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        owner.execute("update live.data_keys set wrapped = sha256(wrapped)")
+    service = await with_ring(NEW, OLD)
+    answer = await rotate_all(service)
+    assert answer["not_opened_by_ring"] == [OLD_ID]
+    assert answer["unused"] == []
+    with pytest.raises(KeyUnknown):
+        async with service.modes["live"].ledger.transaction() as transaction:
+            await transaction.read(entity_stream("live", entity_id))

@@ -1,0 +1,216 @@
+"""The index of timelines: which ids of an event are subjects, and timelines that are complete."""
+
+import msgspec
+import psycopg
+import pytest
+
+from projections.activity.projector import SUBJECT_FIELDS, ActivityProjector, subjects
+from projections.activity.reader import ActivityReader, Entry, merged
+from projections.runner import Subscription
+from service.catalogue import ACCOUNTS, PARTNER_LEDGER
+from service.claims.events import Document
+from service.ledger.events import Meta, Recorded
+from service.ledger.sequencer import Sequencer
+from tests.ledger.samples import AT, CANARY, META, STREAM, sample
+from tests.world import STAFF, settings_for, world_on
+
+EVENTS = {**ACCOUNTS, **PARTNER_LEDGER}
+NO_SUBJECTS = {
+    "partner_user_id": "the partner's own word for a user",
+    "partner_claim_id": "the partner's own word for a claim",
+    "partner_invoice_ids": "the partner's own words for invoices",
+    "document_id": "in a list of documents, which the projector looks into",
+}
+
+
+@pytest.fixture
+async def quiet(database_url, tmp_path):
+    """Answer a world that follows no log by itself."""
+    async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as one:
+        yield one
+
+
+@pytest.fixture
+def owner(database_url):
+    """Answer a connection of the database's owner."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+async def told(quiet):
+    """Answer a partner, a claim of its, and a reader of the live ledger; nothing is numbered."""
+    partner = await quiet.partner()
+    entity_id = await partner.connected_entity()
+    answer = await partner.claim(entity_id, message="m")
+    claim_id = answer.json()["claim_id"]
+    live = quiet.service.modes["live"]
+    await live.claims.move(claim_id, "negotiation", STAFF)
+    return partner, entity_id, claim_id, ActivityReader(live.ledger)
+
+
+async def number(ledger):
+    """Give every event of a ledger its position."""
+    while await Sequencer(ledger.database).step():
+        pass
+
+
+async def follow(service, ledger):
+    """Bring activity up to the end of a ledger's log."""
+    (projection,) = service.catch_up[ledger.name]
+    while await Subscription(ledger, projection).step():
+        pass
+
+
+def topics(entries):
+    """Answer what happened, in order."""
+    return [entry.topic for entry in entries]
+
+
+@pytest.mark.parametrize("struct", [*EVENTS.values(), Document], ids=lambda one: one.__name__)
+def test_every_id_of_an_event_is_a_subject_or_excused(struct):
+    """A new field that holds an id is noticed: it is in the index, or says why it is not."""
+    ids = {name for name in struct.__struct_fields__ if name.endswith(("_id", "_ids"))}
+    assert ids <= {*SUBJECT_FIELDS, *NO_SUBJECTS}
+
+
+@pytest.mark.parametrize("event", EVENTS.values(), ids=EVENTS)
+def test_no_subject_is_personal(event):
+    """A sealed field is never copied to the index, where no erasure would find it."""
+    assert set(SUBJECT_FIELDS) & set(event.personal) == set()
+
+
+@pytest.mark.parametrize("event", EVENTS.values(), ids=EVENTS)
+def test_the_rows_hold_nothing_personal(event):
+    """Ids, time, actor and request: no sealed value, and no word of a partner's."""
+    rows = [
+        write.row
+        for write in ActivityProjector().project(Recorded(1, STREAM, 1, sample(event), META, 7))
+    ]
+    text = msgspec.json.encode(rows).decode()
+    assert (CANARY in text, "the-partner_claim_id" in text) == (False, False)
+    assert ("req_1", 7, event.__name__, AT, "staff:test", "req_1") in rows
+
+
+def test_documents_and_erased_subjects_are_subjects():
+    """They stand in a list, and in a field of another kind of name."""
+    attached = subjects(sample(EVENTS["DocumentsAttached"]))
+    assert (attached, subjects(sample(EVENTS["PersonalDataErased"]))) == (
+        ["the-claim_id", "doc_1"],
+        ["the-subject"],
+    )
+
+
+async def test_a_timeline_is_complete_before_numbering_and_before_activity(told, quiet):
+    """Unnumbered events, the log that activity has not reached, and its own rows, alike."""
+    _, _, claim_id, reader = told
+    live = quiet.service.modes["live"].ledger
+    unnumbered = await reader.timeline(claim_id, 100)
+    await number(live)
+    numbered = await reader.timeline(claim_id, 100)
+    await follow(quiet.service, live)
+    indexed = await reader.timeline(claim_id, 100)
+    expected = ["ClaimCreated", "FirstMessagePosted", "ClaimStageChanged"]
+    assert [topics(one) for one in (unnumbered, numbered, indexed)] == [expected] * 3
+    assert [one.position for one in unnumbered] == [None] * 3
+    assert [one.position for one in indexed] == [5, 6, 7]
+    assert numbered == indexed
+    assert indexed[2].data == {"claim_id": claim_id, "stage": "negotiation"}
+
+
+async def test_a_timeline_joins_what_is_indexed_and_what_is_not(told, quiet):
+    """One event is in activity, one in the log alone, one without a number: each once."""
+    _, _, claim_id, reader = told
+    live = quiet.service.modes["live"]
+    await number(live.ledger)
+    await follow(quiet.service, live.ledger)
+    await live.claims.move(claim_id, "proceedings", STAFF)
+    await number(live.ledger)
+    await live.claims.move(claim_id, "judgment", STAFF)
+    timeline = await reader.timeline(claim_id, 100)
+    assert [one.position for one in timeline] == [5, 6, 7, 8, None]
+    assert [one.data["stage"] for one in timeline[2:]] == ["negotiation", "proceedings", "judgment"]
+
+
+async def test_the_newest_events_are_kept_where_there_are_too_many(told, quiet):
+    """A limit cuts off the beginning, wherever the events are read from."""
+    _, _, claim_id, reader = told
+    live = quiet.service.modes["live"].ledger
+    cut = [topics(await reader.timeline(claim_id, 2))]
+    await number(live)
+    await follow(quiet.service, live)
+    cut.append(topics(await reader.timeline(claim_id, 2)))
+    assert cut == [["FirstMessagePosted", "ClaimStageChanged"]] * 2
+
+
+async def test_a_partners_words_name_nothing(told):
+    """A reference that equals the id of a claim puts its event into no timeline of that claim."""
+    partner, entity_id, claim_id, reader = told
+    before = topics(await reader.timeline(claim_id, 100))
+    await partner.claim(entity_id, claim_id)
+    assert topics(await reader.timeline(claim_id, 100)) == before
+
+
+async def test_personal_fields_are_named_and_not_shown(told, owner):
+    """Sealed while their key exists, erased or missing after it is gone; the rest is as it was."""
+    _, _, claim_id, reader = told
+    before = await reader.timeline(claim_id, 100)
+    owner.execute("delete from live.data_keys")
+    missing = await reader.timeline(claim_id, 100)
+    owner.execute(
+        "insert into live.events (originator_id, originator_version, topic, state)"
+        " select originator_id, 99, 'PersonalDataErased', state from live.events"
+        " where originator_id = (select stream_id from live.claim_list where claim_id = %s)"
+        " and originator_version = 1",
+        [claim_id],
+    )
+    after = (await reader.timeline(claim_id, 100))[:3]
+    assert [one.personal for one in before] == [{"details": "sealed"}, {"text": "sealed"}, {}]
+    lost = "key missing"
+    assert [one.personal for one in missing] == [{"details": lost}, {"text": lost}, {}]
+    assert [one.personal for one in after] == [{"details": "erased"}, {"text": "erased"}, {}]
+    assert [one.data for one in before] == [one.data for one in after]
+    assert "Debtor" not in str(before)
+
+
+async def test_what_is_parked_is_in_the_timeline(told, quiet, owner):
+    """An event that activity could not take in is not missing from what happened."""
+    _, _, claim_id, reader = told
+    live = quiet.service.modes["live"].ledger
+    await number(live)
+    await follow(quiet.service, live)
+    (where,) = owner.execute("select originator_id from live.events where append_id = 5").fetchone()
+    owner.execute("delete from live.activity where position = 7")
+    owner.execute("insert into live.parked values ('activity', 7, %s, 'KeyError', now())", (where,))
+    assert [one.position for one in await reader.timeline(claim_id, 100)] == [5, 6, 7]
+
+
+async def test_a_request_is_traced(told, quiet):
+    """Its id is a subject of every event that it caused."""
+    partner, entity_id, _, reader = told
+    answer = await partner.claim(entity_id, "another", message="m")
+    traced = await reader.timeline(answer.headers["X-Request-Id"], 100)
+    assert topics(traced) == ["ClaimCreated", "FirstMessagePosted"]
+    live = quiet.service.modes["live"].ledger
+    await number(live)
+    await follow(quiet.service, live)
+    indexed = await reader.timeline(answer.headers["X-Request-Id"], 100)
+    assert topics(indexed) == topics(traced)
+
+
+def test_several_timelines_are_one_by_time():
+    """Each ledger's own order is kept, also where a clock went back."""
+
+    def entry(ledger, position, second):
+        meta = Meta(AT.replace(second=second), "a", "r", ledger)
+        return Entry(ledger, position, "T", meta, {}, {})
+
+    one = [entry("accounts", 1, 10), entry("accounts", 2, 5), entry("accounts", 3, 30)]
+    other = [entry("live", 1, 7), entry("live", 2, 20)]
+    assert [(e.ledger[0], e.position) for e in merged([one, other])] == [
+        ("l", 1),
+        ("a", 1),
+        ("a", 2),
+        ("l", 2),
+        ("a", 3),
+    ]

@@ -1,0 +1,368 @@
+"""One bad event puts its stream aside; what is no event's fault stops the follower instead."""
+
+import asyncio
+import json
+from collections import defaultdict
+from uuid import UUID, uuid4
+
+import asyncpg
+import psycopg
+import pytest
+
+from projections.activity.projector import ActivityProjector
+from projections.catch_up import CatchUpProjection
+from projections.parking import FOLLOWS, RetryRefused, parked
+from projections.runner import Subscription
+from service.bootstrap import Service
+from service.catalogue import ACCOUNTS
+from service.clock import system_clock
+from service.ledger.database import LedgerUnavailable
+from service.ledger.ledger import Append
+from service.ledger.sealing import KeyUnknown
+from service.ledger.sequencer import Sequencer
+from service.ledger.sql import Sql
+from tests.ledger.samples import CAUSE, sample
+from tests.world import settings_for
+
+APPROVED = sample(ACCOUNTS["PartnerApproved"])
+META = {"at": "2026-03-01T10:15:30Z", "actor": "staff:test", "request_id": "r", "mode": "accounts"}
+INSERT = """
+with e as (
+    insert into accounts.events (originator_id, originator_version, topic, state)
+    values (%s, %s, %s, %s) returning append_id
+) insert into accounts.pending select append_id from e
+"""
+BAD_STATES = {
+    "unknown topic": ("NoSuchThing", {"class_version": 1, "data": {}}, "Unreadable"),
+    "later version": ("PartnerApproved", {"class_version": 9, "data": {}}, "Unreadable"),
+    "no upcast": ("PartnerApproved", {"class_version": 0, "data": {}}, "Unreadable"),
+    "field missing": ("PartnerApproved", {"class_version": 1, "data": {}}, "Unreadable"),
+    "no meta": ("PartnerApproved", {"class_version": 1, "meta": 1, "data": {}}, "Unreadable"),
+    "no JSON": ("PartnerApproved", b"{secret", "Unreadable"),
+}
+
+
+class Brittle(ActivityProjector):
+    """Makes the rows of activity, and fails at the positions that it was told."""
+
+    name = "brittle"
+
+    def __init__(self):
+        self.error = ZeroDivisionError("secret")
+        self.fail_at = set()
+        self.applied = defaultdict(list)
+
+    def project(self, recorded):
+        """Fail, in Python or in the database, or answer the rows."""
+        if recorded.position not in self.fail_at:
+            self.applied[recorded.stream_id].append(recorded.position)
+            return super().project(recorded)
+        if self.error is None:
+            first, *_ = super().project(recorded)
+            return [first._replace(row=(*first.row[:4], None, "secret"))]  # the actor is null
+        raise self.error
+
+
+class Setting:
+    """A ledger that nobody follows by itself, and a brittle projection that does."""
+
+    def __init__(self, service, owner):
+        self.service, self.ledger, self.owner = service, service.accounts, owner
+        self.projector = Brittle()
+        self.projection = CatchUpProjection(self.projector, system_clock)
+
+    async def append(self, stream_id, events=1, after=0):
+        """Append events to a stream and number them."""
+        async with self.ledger.transaction() as transaction:
+            await transaction.append(Append(stream_id, after, [APPROVED] * events, CAUSE))
+        await self.number()
+
+    async def number(self):
+        """Give every event its position."""
+        while await Sequencer(self.ledger.database).step():
+            pass
+
+    async def follow(self):
+        """Go on until there is nothing to do."""
+        while await Subscription(self.ledger, self.projection).step():
+            pass
+
+    async def parked(self):
+        """Answer positions and errors of what is parked."""
+        return [(one.position, one.error) for one in await parked(self.ledger.database)]
+
+    def rows(self):
+        """Answer the positions that have rows."""
+        query = "select distinct position from accounts.activity order by 1"
+        return [position for (position,) in self.owner.execute(query).fetchall()]
+
+    def checkpoint(self):
+        """Answer how far the follower has come."""
+        query = "select position from accounts.subscriptions where name = 'brittle'"
+        return self.owner.execute(query).fetchone()[0]
+
+
+@pytest.fixture
+def owner(database_url):
+    """Answer a connection of the database's owner."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+async def one(database_url, tmp_path, owner):
+    """Answer a ledger and a brittle read model of it."""
+    async with Service(settings_for(database_url, tmp_path)).opened() as service:
+        yield Setting(service, owner)
+
+
+A, B = UUID(int=1), UUID(int=2)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [(ZeroDivisionError("secret"), "ZeroDivisionError"), (None, "NotNullViolationError")],
+    ids=["in Python", "in the database"],
+)
+async def test_a_bad_event_parks_its_stream_and_no_other(one, error, told):
+    """What follows it in its stream waits too, in order; the rest and the checkpoint go on."""
+    await one.append(A, 2)
+    await one.append(B, 2)
+    await one.append(A, 1, after=2)
+    one.projector.error, one.projector.fail_at = error, {2}
+    await one.follow()
+    assert (one.rows(), one.checkpoint()) == ([1, 3, 4], 5)
+    assert await one.parked() == [(2, told), (5, FOLLOWS)]
+
+
+async def test_later_events_of_a_parked_stream_wait_without_being_tried(one):
+    """Its order holds over batches: nothing overtakes the event that failed."""
+    await one.append(A)
+    one.projector.fail_at = {1}
+    await one.follow()
+    one.projector.fail_at = set()
+    await one.append(B)
+    await one.append(A, after=1)
+    await one.follow()
+    assert (one.rows(), await one.parked()) == ([2], [(1, "ZeroDivisionError"), (3, FOLLOWS)])
+
+
+@pytest.mark.parametrize(("topic", "state", "error"), BAD_STATES.values(), ids=BAD_STATES)
+async def test_an_event_that_cannot_be_decoded_is_parked(one, topic, state, error):
+    """Its fault is kept without a word of its content; the rest of the log goes on."""
+    raw = state if isinstance(state, bytes) else json.dumps({"meta": META} | state).encode()
+    one.owner.execute(INSERT, (A, 1, topic, raw))
+    await one.append(A, after=1)
+    await one.append(B)
+    await one.follow()
+    (first, second) = await one.parked()
+    assert (first[0], first[1].partition(":")[0], second) == (1, error, (2, FOLLOWS))
+    assert ("secret" in first[1], one.rows(), one.checkpoint()) == (False, [3], 3)
+
+
+async def test_a_spoilt_box_is_parked(one):
+    """The key is there and the box does not open: that is the event's own fault."""
+    service = one.service
+    await service.partners.add("Partner", "p@example.com", CAUSE)
+    row = one.owner.execute("select originator_id, topic, state from accounts.events").fetchone()
+    state = json.loads(row[2])
+    one.owner.execute(INSERT, (row[0], 2, row[1], json.dumps(state).encode()))  # box of version 1
+    await one.number()
+    one.projector.reads_personal = True
+    await one.follow()
+    text = "BoxSpoilt: the box does not open with this key"
+    assert (await one.parked(), one.rows()) == ([(2, text)], [1])
+
+
+async def test_a_missing_master_key_parks_nothing(one, database_url, tmp_path):
+    """It waits for the ring to be completed, and then goes on where it was."""
+    await one.service.partners.add("Partner", "p@example.com", CAUSE)
+    await one.append(B)
+    one.projector.reads_personal = True
+    settings = settings_for(database_url, tmp_path, MASTER_KEYS="B" * 42 + "A=")
+    async with Service(settings).opened() as other:
+        subscription = Subscription(other.accounts, one.projection)
+        await subscription.step()  # registers
+        with pytest.raises(KeyUnknown):
+            await subscription.step()
+    assert (await one.parked(), one.checkpoint()) == ([], 0)
+    await one.follow()
+    assert one.rows() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        (LedgerUnavailable("away"), LedgerUnavailable),
+        (asyncpg.CannotConnectNowError("away"), LedgerUnavailable),
+        (asyncpg.DiskFullError("full"), LedgerUnavailable),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+async def test_a_database_that_is_away_parks_nothing(one, error, raised):
+    """No event is to blame: the follower tries the same events again."""
+    await one.append(A, 2)
+    one.projector.error, one.projector.fail_at = error, {2}
+    await Subscription(one.ledger, one.projection).step()
+    with pytest.raises(raised):
+        await one.follow()
+    assert (await one.parked(), one.rows(), one.checkpoint()) == ([], [], 0)
+
+
+async def test_a_missing_table_parks_nothing(one):
+    """Every event would fail alike: that is for the operator, not for a retry of each."""
+    await one.append(A)
+    one.owner.execute("alter table accounts.activity rename to elsewhere")
+    with pytest.raises(asyncpg.UndefinedTableError):
+        await one.follow()
+    one.owner.execute("alter table accounts.elsewhere rename to activity")
+    assert (await one.parked(), one.checkpoint()) == ([], 0)
+
+
+async def test_a_retry_takes_streams_up_in_order(one):
+    """Mended, everything that waited is applied as it would have been, and nothing is left."""
+    await one.append(A, 3)
+    await one.append(B, 2)
+    one.projector.fail_at = {1, 4}
+    await one.follow()
+    one.projector.fail_at, one.projector.applied = set(), defaultdict(list)
+    assert await one.projection.retry(one.ledger) == 5
+    assert (await one.parked(), one.rows()) == ([], [1, 2, 3, 4, 5])
+    assert dict(one.projector.applied) == {A: [1, 2, 3], B: [4, 5]}
+    await one.append(A, after=3)
+    await one.follow()
+    assert one.rows() == [1, 2, 3, 4, 5, 6]
+
+
+async def test_a_retry_keeps_what_fails_again(one):
+    """What could be applied is; the event that fails now holds the rest of its stream."""
+    await one.append(A, 4)
+    one.projector.fail_at = {1}
+    await one.follow()
+    one.projector.fail_at = {3}
+    assert await one.projection.retry(one.ledger) == 2
+    assert (one.rows(), await one.parked()) == ([1, 2], [(3, "ZeroDivisionError"), (4, FOLLOWS)])
+    assert await one.projection.retry(one.ledger) == 0
+
+
+async def test_a_retry_of_one_position_takes_up_its_stream_alone(one):
+    """A stream is meant by any of its positions; the others stay as they are."""
+    await one.append(A, 2)
+    await one.append(B)
+    one.projector.fail_at = {1, 3}
+    await one.follow()
+    one.projector.fail_at = set()
+    assert await one.projection.retry(one.ledger, 2) == 2
+    assert (one.rows(), await one.parked()) == ([1, 2], [(3, "ZeroDivisionError")])
+
+
+async def test_a_long_stream_is_retried_in_several_transactions(one, monkeypatch):
+    """A stream of any length can be taken up: each transaction does a part of it."""
+    monkeypatch.setattr("projections.catch_up.EVENTS_MAX", 3)
+    await one.append(A, 10)
+    one.projector.fail_at = {1}
+    await one.follow()
+    one.projector.fail_at = set()
+    assert await one.projection.retry(one.ledger) == 10
+    assert (await one.parked(), one.rows()) == ([], list(range(1, 11)))
+
+
+async def test_a_retry_waits_for_the_follower(one, database_url):
+    """While the checkpoint is held, nothing is taken up: an event could be parked meanwhile."""
+    await one.append(A)
+    one.projector.fail_at = {1}
+    await one.follow()
+    one.projector.fail_at = set()
+    with psycopg.connect(database_url) as follower:
+        follower.execute("select * from accounts.subscriptions where name = 'brittle' for update")
+        retry = asyncio.create_task(one.projection.retry(one.ledger))
+        await asyncio.sleep(0.3)
+        assert (retry.done(), one.rows()) == (False, [])
+    assert (await retry, one.rows()) == (1, [1])
+
+
+async def test_a_retry_is_refused_during_a_rebuild(one, owner):
+    """A rebuild leaves out what is parked: retried meanwhile, its rows would go in the swap."""
+    await one.append(A)
+    one.projector.fail_at = {1}
+    await one.follow()
+    one.projector.fail_at = set()
+    hold = Sql("projections.rebuilding", "try_lock").on("accounts").replace("$1", "%s")
+    assert owner.execute(hold, ("accounts",)).fetchone() == (True,)
+    with pytest.raises(RetryRefused):
+        await one.projection.retry(one.ledger)
+    assert (one.rows(), len(await one.parked())) == ([], 1)
+    owner.execute("select pg_advisory_unlock_all()")
+    assert await one.projection.retry(one.ledger) == 1
+
+
+async def test_a_retry_and_the_follower_do_not_interleave(one):
+    """While events of a stream come in, they are parked or applied: none twice, none lost."""
+    stream, total = uuid4(), 60
+    await one.append(stream)
+    one.projector.fail_at = {1}
+    await one.follow()
+
+    async def come_in():
+        for version in range(1, total):
+            await one.append(stream, after=version)
+            await one.follow()
+
+    async def take_up():
+        for _ in range(30):
+            await one.projection.retry(one.ledger)
+            await asyncio.sleep(0.01)
+            one.projector.fail_at = set()
+
+    await asyncio.gather(come_in(), take_up())
+    await one.projection.retry(one.ledger)
+    assert (await one.parked(), one.rows()) == ([], list(range(1, total + 1)))
+
+
+async def test_a_side_effect_subscriber_waits_at_a_bad_event(one):
+    """What reaches outside is not skipped; topics that nobody knows are not given to it."""
+
+    class Effect:
+        name, topics, events_max = "effect", (ACCOUNTS["PartnerApproved"],), 10
+
+        async def handle(self, _transaction, events):
+            handled.extend(event.position for event in events)
+
+    handled = []
+    await one.append(A)
+    one.owner.execute(INSERT, (B, 1, "NoSuchThing", b"{}"))
+    await one.number()
+    subscription = Subscription(one.ledger, Effect())
+    while await subscription.step():
+        pass
+    one.owner.execute(INSERT, (B, 2, "PartnerApproved", b"{}"))
+    await one.number()
+    for _ in range(2):
+        with pytest.raises(Exception, match="position 3 of accounts cannot be read"):
+            await subscription.step()
+    query = "select position from accounts.subscriptions where name = 'effect'"
+    assert (handled, one.owner.execute(query).fetchone()) == ([1], (2,))
+
+
+async def test_an_inline_projector_that_fails_refuses_the_write(world, owner, monkeypatch):
+    """Its rows are part of the answer's promise: the caller is told, and nothing is written."""
+    partner = await world.partner()
+    entity_id = await partner.connected_entity()
+    ledger = world.service.modes["live"].ledger
+    monkeypatch.setattr(ledger, "projectors", [*ledger.projectors, _Refusing()])
+    answer = await partner.claim(entity_id, message="m")
+    query = "select count(*) from live.events where topic = 'ClaimCreated'"
+    assert (answer.status_code, answer.json()["code"]) == (500, "internal_error")
+    assert set(answer.json()) == {"error", "code", "message"}
+    assert owner.execute(query).fetchone() == (0,)
+    assert owner.execute("select count(*) from live.claim_list").fetchone() == (0,)
+    monkeypatch.undo()
+    assert (await partner.claim(entity_id, message="m")).status_code == 201
+
+
+class _Refusing:
+    name, version, tables = "refusing", 1, ()
+
+    def project(self, recorded):
+        """Fail at every event."""
+        raise ZeroDivisionError(str(recorded.position))

@@ -1,0 +1,102 @@
+"""The console's lists are read off indexes, however much one partner has."""
+
+import json
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from service.ledger.sql import Sql
+
+ROWS = 100_000
+FILL = Path(__file__).with_name("fill_console_lists.sql")
+SHOWN = 51
+
+CLAIMS = Sql("projections.claim_list", "page_of_partner")
+LINKS = Sql("projections.connect_links", "page_of_partner")
+ONBOARDINGS = Sql("projections.onboardings", "page_of_partner")
+CALLS = Sql("service.requests", "page")
+FILTERED = Sql("service.requests", "page_filtered")
+
+PAGES = [
+    (CLAIMS, "text, bigint, int", "'ptn_1', 9223372036854775807, 51", "claim_list"),
+    (CLAIMS, "text, bigint, int", "'ptn_1', 50000, 51", "claim_list"),
+    (LINKS, "text, timestamptz, text, int", "'ptn_1', null, null, 51", "connect_links"),
+    (LINKS, "text, timestamptz, text, int", "'ptn_1', '2026-02-20', 'lnk_9', 51", "connect_links"),
+    (
+        ONBOARDINGS,
+        "text, timestamptz, text, int, timestamptz",
+        "'ptn_1', null, null, 51, null",
+        "onboardings",
+    ),
+    (
+        ONBOARDINGS,
+        "text, timestamptz, text, int, timestamptz",
+        "'ptn_1', '2026-02-20', 'onb_9', 51, '2026-02-10'",
+        "onboardings",
+    ),
+    (CALLS, "text, timestamptz, text, int", "'ptn_1', null, null, 51", "requests"),
+    (CALLS, "text, timestamptz, text, int", "'ptn_1', '2026-02-20', 'req_9', 51", "requests"),
+]
+
+
+@pytest.fixture(scope="module")
+def filled(module_database_url):
+    """Answer an owner's connection to 100,000 rows of each list, most of them one partner's."""
+    with psycopg.connect(module_database_url, autocommit=True, prepare_threshold=None) as owner:
+        owner.execute(FILL.read_text())
+        owner.execute("vacuum analyze")
+        yield owner
+
+
+@pytest.mark.parametrize("generic", ["force_generic_plan", "force_custom_plan"])
+@pytest.mark.parametrize(
+    ("sql", "types", "given", "table"), PAGES, ids=[f"{one[3]}-{one[2]}" for one in PAGES]
+)
+def test_a_page_is_read_off_an_index(filled, sql, types, given, table, generic):
+    """The index has the order: no row beyond the page is read, whatever the plan is made for."""
+    nodes = explained(filled, sql, types, given, generic)
+    scans = [node for node in nodes if node.get("Relation Name") == table]
+    assert scans
+    assert {node["Node Type"] for node in scans} <= {"Index Scan", "Index Only Scan"}
+    assert max(read(node) for node in scans) <= SHOWN + 1, json.dumps(nodes)
+
+
+@pytest.mark.parametrize("generic", ["force_generic_plan", "force_custom_plan"])
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        "'claim_conflict', null, null, null",
+        "null, 'key_2', null, null",
+        "null, null, 'POST /v1/claims', null",
+        "null, null, null, 4::smallint",
+        "'none', null, null, null",
+    ],
+)
+def test_rare_calls_are_found_without_reading_the_rest(filled, wanted, generic):
+    """Of 100,000 calls those of a few minutes are read, however rare what is sought is."""
+    types = "text, timestamptz, text, int, text, text, text, smallint"
+    nodes = explained(filled, FILTERED, types, f"'ptn_1', null, null, 51, {wanted}", generic)
+    calls = [node for node in nodes if node.get("Relation Name") == "requests"]
+    assert sum(read(node) for node in calls) <= ROWS / 50, json.dumps(nodes)
+
+
+def explained(owner, sql, types, given, generic):
+    """Answer the nodes of the plan that was run."""
+    owner.execute("deallocate all")
+    owner.execute(f"set plan_cache_mode = {generic}")
+    owner.execute(f"prepare page ({types}) as {sql.on('live')}")
+    rows = owner.execute(f"explain (analyze, format json) execute page ({given})").fetchone()[0]
+    return list(_nodes(rows[0]["Plan"]))
+
+
+def read(node):
+    """Answer how many rows a scan went through."""
+    removed = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
+    return (node["Actual Rows"] + removed) * node["Actual Loops"]
+
+
+def _nodes(plan):
+    yield plan
+    for inner in plan.get("Plans", []):
+        yield from _nodes(inner)

@@ -1,0 +1,406 @@
+"""Rebuilding read models: beside the live rows, equal to them, swapped in."""
+
+import asyncio
+from contextlib import suppress
+from itertools import count
+
+import psycopg
+import pytest
+
+from projections.read_model import RebuildRefused
+from projections.rebuild import workshop
+from projections.rebuild_swap import Made, swap
+from projections.runner import Subscription
+from service.ledger.events import ERASED
+from tests.document_store import documents_on
+from tests.projections.test_replay import History, _number
+from tests.world import STAFF, settings_for, world_on
+
+SHAPE = """
+select c.relname, i.indexrelid::regclass::text as index, pg_get_indexdef(i.indexrelid) as defined,
+    k.conname, pg_get_constraintdef(k.oid) as enforced, c.relacl::text, c.reloptions::text,
+    pg_get_userbyid(c.relowner) as owner
+from pg_class as c
+join pg_index as i on i.indrelid = c.oid
+left join pg_constraint as k on k.conindid = i.indexrelid
+where c.relnamespace = 'live'::regnamespace and c.relname in ('entities', 'claim_list')
+order by 1, 2
+"""
+WAITING = "select count(*) from pg_locks where not granted"
+KEPT = "select count(*) from pg_class where relnamespace = to_regnamespace('live_previous')"
+BUILT = "select count(*) from pg_class where relnamespace = to_regnamespace('live_next')"
+
+
+@pytest.fixture
+async def documents(database_url, tmp_path, store_credentials):
+    """Answer a running service with a document store."""
+    async with documents_on(database_url, tmp_path, store_credentials) as one:
+        yield one
+
+
+@pytest.fixture
+def owner(database_url):
+    """Answer a connection of the database's owner, each statement its own transaction."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+async def claims(world):
+    """Answer (partner, entity id, ids of twenty claims), two of which have moved."""
+    partner = await world.partner()
+    entity_id = await partner.connected_entity()
+    made = [(await partner.claim(entity_id, f"case-{n}")).json()["claim_id"] for n in range(20)]
+    for claim_id in made[:2]:
+        await world.service.modes["live"].claims.move(claim_id, "negotiation", STAFF)
+    return partner, entity_id, made
+
+
+def model(world, name, ledger="live"):
+    """Answer one read model."""
+    every = world.service.read_models
+    (found,) = [one for one in every if (one.ledger.name, one.name) == (ledger, name)]
+    return found
+
+
+def quiet(_positions):
+    """Show no progress."""
+
+
+async def until_someone_waits(owner):
+    """Wait until a lock is waited for."""
+    for _ in range(2000):
+        if owner.execute(WAITING).fetchone() > (0,):
+            return
+        await asyncio.sleep(0.01)
+    pytest.fail("nobody waits for a lock")
+
+
+async def rebuild(url, one, *, if_equal=False):
+    """Rebuild one read model."""
+    async with workshop(url, one.ledger.name) as shop:
+        return await shop.rebuild(one, quiet, if_equal=if_equal)
+
+
+async def verify(url, one):
+    """Compare one read model with a replay."""
+    async with workshop(url, one.ledger.name) as shop:
+        return (await shop.verify(one, quiet)).compared
+
+
+async def rollback(url, one):
+    """Go back to the rows that were replaced."""
+    async with workshop(url, one.ledger.name) as shop:
+        return await shop.rollback(one, quiet)
+
+
+async def test_every_read_model_of_a_random_history_rebuilds_equal(documents, database_url):
+    """After a random history each rebuilt table has the rows of the live one, and is swapped in."""
+    await History(documents, seed=7).run(150)
+    for one in documents.world.service.read_models:
+        rebuilt = await rebuild(database_url, one, if_equal=True)
+        assert rebuilt.compared.total == 0, (one.name, rebuilt.compared.differences)
+        assert rebuilt.compared.rows > 0
+        assert rebuilt.swapped is not None
+        assert (await verify(database_url, one)).total == 0
+
+
+async def test_a_rebuilt_table_has_indexes_rights_and_owner_of_the_old_one(
+    world, owner, database_url
+):
+    """Names and definitions are the same, and rights that an operator added stay."""
+    owner.execute("do $$ begin create role a_reader; exception when duplicate_object then end $$")
+    owner.execute("grant select on live.claim_list to a_reader with grant option")
+    owner.execute("alter table live.claim_list set (fillfactor = 90)")
+    before = owner.execute(SHAPE).fetchall()
+    for name in ("claim_list", "connections"):
+        await rebuild(database_url, model(world, name))
+    assert len(before) == 8
+    assert owner.execute(SHAPE).fetchall() == before
+
+
+async def test_wrong_rows_are_named_and_mended(world, claims, owner, database_url):
+    """`verify` lists a changed, a deleted and an invented row; a rebuild makes them right."""
+    _, _, made = claims
+    owner.execute("update live.claim_list set stage = 'settled' where claim_id = %s", [made[2]])
+    owner.execute("delete from live.claim_list where claim_id = %s", [made[3]])
+    invented = "clm_00000000000000000000000000"
+    owner.execute(
+        "insert into live.claim_list select %s, 0, stream_id, partner_id, entity_id, 'invented',"
+        " partner_user_id, partner_invoice_ids, stage, created_at from live.claim_list limit 1",
+        [invented],
+    )
+    claim_list = model(world, "claim_list")
+    found = await verify(database_url, claim_list)
+    assert (found.rows, found.total) == (20, 3)
+    assert {(one.key, one.fault, one.columns) for one in found.differences} == {
+        (made[2], "changed", ("stage",)),
+        (made[3], "missing", ()),
+        (invented, "surplus", ()),
+    }
+    refused = await rebuild(database_url, claim_list, if_equal=True)
+    assert (refused.swapped, refused.compared.total) == (None, 3)
+    assert (await verify(database_url, claim_list)).total == 3
+    mended = await rebuild(database_url, claim_list)
+    assert mended.compared.total == 3
+    assert (await verify(database_url, claim_list)).total == 0
+    assert owner.execute(BUILT).fetchone() == (0,)
+
+
+@pytest.mark.usefixtures("claims")
+async def test_many_differences_are_counted_and_the_first_are_listed(world, owner, database_url):
+    """Twenty rows a table are listed however many differ."""
+    owner.execute("update live.claim_list set stage = 'settled'")
+    owner.execute(
+        "insert into live.claim_list select claim_id || 'x', append_id, stream_id, partner_id,"
+        " entity_id, 'more', partner_user_id, partner_invoice_ids, stage, created_at"
+        " from live.claim_list"
+    )
+    found = await verify(database_url, model(world, "claim_list"))
+    assert (found.total, len(found.differences)) == (40, 20)
+
+
+async def test_a_rollback_goes_back_and_forth_with_what_happened_since(
+    world, claims, owner, database_url
+):
+    """The kept rows are live again, wrong ones too, with the claims that were created meanwhile."""
+    partner, entity_id, made = claims
+    owner.execute("update live.claim_list set stage = 'settled' where claim_id = %s", [made[5]])
+    claim_list = model(world, "claim_list")
+    await rebuild(database_url, claim_list)
+    later = (await partner.claim(entity_id, "later")).json()["claim_id"]
+    await world.service.modes["live"].claims.move(made[6], "judgment", STAFF)
+    await rollback(database_url, claim_list)
+    found = await verify(database_url, claim_list)
+    assert [(one.key, one.columns) for one in found.differences] == [(made[5], ("stage",))]
+    latest = (await partner.claim(entity_id, "latest")).json()["claim_id"]
+    await rollback(database_url, claim_list)
+    assert (await verify(database_url, claim_list)).total == 0
+    listed = await partner.call("GET", f"/claims?entity_id={entity_id}")
+    ids = [one["claim_id"] for one in listed.json()["claims"]]
+    assert ids == [latest, later, *reversed(made)]
+
+
+@pytest.mark.usefixtures("claims")
+async def test_there_is_no_rollback_without_kept_rows(world, database_url):
+    """Before the first rebuild nothing is kept."""
+    with pytest.raises(RebuildRefused, match="no previous claim_list is kept in live"):
+        await rollback(database_url, model(world, "claim_list"))
+
+
+async def test_a_rollback_that_is_cut_off_can_be_made_again(world, claims, owner, database_url):
+    """What it had brought up to date is not applied a second time."""
+    partner, entity_id, _ = claims
+    claim_list = model(world, "claim_list")
+    await rebuild(database_url, claim_list)
+    for number in range(3):
+        await partner.claim(entity_id, f"later-{number}")
+    await _number(claim_list.ledger)
+    async with workshop(database_url, "live") as shop:
+        (kept,) = owner.execute(
+            "select previous_position from live.read_models where name = 'claim_list'"
+        ).fetchone()
+        builder = shop.builder(claim_list, "live_previous", kept, quiet)
+        await builder._load(await builder.target())  # noqa: SLF001 - as far as a kill lets it
+    await rollback(database_url, claim_list)
+    assert (await verify(database_url, claim_list)).total == 0
+
+
+@pytest.mark.usefixtures("claims")
+async def test_an_interrupted_rebuild_leaves_the_live_rows_and_can_begin_again(
+    world, owner, database_url
+):
+    """Cut off while loading, and while waiting for the swap: its leftovers are dropped later."""
+    claim_list = model(world, "claim_list")
+
+    def stop(_positions):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        async with workshop(database_url, "live") as shop:
+            await shop.rebuild(claim_list, stop, if_equal=False)
+    with psycopg.connect(database_url) as reader:
+        reader.execute("select from live.claim_list")
+        task = asyncio.create_task(rebuild(database_url, claim_list))
+        await until_someone_waits(owner)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+    assert owner.execute(BUILT).fetchone() > (0,)
+    assert owner.execute(KEPT).fetchone() == (0,)
+    assert owner.execute("select count(*) from live.claim_list").fetchone() == (20,)
+    assert (await verify(database_url, model(world, "connections"))).total == 0
+    assert owner.execute(BUILT).fetchone() == (0,)
+    again = await rebuild(database_url, claim_list, if_equal=True)
+    assert (again.compared.rows, again.compared.total) == (20, 0)
+    assert owner.execute(BUILT).fetchone() == (0,)
+
+
+async def test_a_second_rebuild_of_a_ledger_is_refused(world, database_url):
+    """While one works on a ledger; another ledger may be rebuilt."""
+    async with workshop(database_url, "live"):
+        with pytest.raises(RebuildRefused, match="another rebuild or verification of live"):
+            await rebuild(database_url, model(world, "claim_list"))
+        await rebuild(database_url, model(world, "claim_list", "test"))
+    assert (await rebuild(database_url, model(world, "claim_list"))).swapped is not None
+
+
+async def test_a_swap_gives_up_while_a_long_transaction_is_open(world, claims, owner, database_url):
+    """It says so, has changed nothing, and others were never held up for long."""
+    partner, entity_id, _ = claims
+    claim_list = model(world, "claim_list")
+    with psycopg.connect(database_url) as reader:
+        reader.execute("select from live.claim_list")
+        async with workshop(database_url, "live") as shop:
+            builder = shop.builder(claim_list, "live_next", 0, quiet)
+            await builder.build()
+            swapping = asyncio.create_task(swap(builder, Made(1, None), (0.01,) * 4))
+            answers = [await partner.claim(entity_id, f"beside-{n}") for n in range(10)]
+            assert [one.status_code for one in answers] == [201] * 10
+            with pytest.raises(RebuildRefused, match="in use at each of 4 tries"):
+                await swapping
+    assert owner.execute(KEPT).fetchone() == (0,)
+    assert (await verify(database_url, claim_list)).total == 0
+
+
+async def test_a_subject_whose_key_is_destroyed_is_rebuilt_as_the_marker(
+    world, claims, owner, database_url
+):
+    """A rebuild needs no key that has gone."""
+    _, entity_id, _ = claims
+    owner.execute(
+        "delete from live.data_keys where key_id ="
+        " (select stream_id from live.entities where entity_id = %s)",
+        [entity_id],
+    )
+    done = await rebuild(database_url, model(world, "connections"))
+    assert [(one.key, one.columns) for one in done.compared.differences] == [
+        (entity_id, ("name", "email_hash"))
+    ]
+    row = owner.execute(
+        "select name, email_hash from live.entities where entity_id = %s", [entity_id]
+    ).fetchone()
+    assert row == (ERASED, None)
+
+
+@pytest.mark.usefixtures("claims")
+async def test_an_event_that_cannot_be_applied_refuses_the_rebuild_with_its_position(
+    world, database_url
+):
+    """The live rows stay as they are."""
+    claim_list = model(world, "claim_list")
+
+    class Failing:
+        name, version, tables = "claim_list", 1, ("claim_list",)
+
+        def project(self, recorded):
+            """Fail at the second version of a stream."""
+            if recorded.version == 2:
+                raise ZeroDivisionError
+            return ()
+
+    await _number(claim_list.ledger)
+    broken = claim_list._replace(projector=Failing())
+    with pytest.raises(RebuildRefused, match=r"position \d+ cannot be applied: ZeroDivisionError"):
+        await rebuild(database_url, broken)
+    assert (await verify(database_url, claim_list)).total == 0
+
+
+async def test_a_catch_up_model_is_rebuilt_to_its_checkpoint_less_what_is_parked(
+    database_url, tmp_path, owner
+):
+    """Its rows are compared with a replay as far as it has come; parked events stay put aside."""
+    settings = settings_for(database_url, tmp_path)
+    async with world_on(settings, tmp_path, follow=False) as world:
+        activity = model(world, "activity", "accounts")
+        (following,) = world.service.catch_up["accounts"]
+        subscription = Subscription(activity.ledger, following)
+        await world.partner()
+        await _number(activity.ledger)
+        while await subscription.step():
+            pass
+        came_to = owner.execute("select max(position) from accounts.activity").fetchone()[0]
+        owner.execute("delete from accounts.activity where position = %s", [came_to])
+        found = await verify(database_url, activity)
+        assert {(one.fault, one.table) for one in found.differences} == {("missing", "activity")}
+        owner.execute(
+            "insert into accounts.parked select 'activity', l.position, e.originator_id, 'x', now()"
+            " from accounts.log as l join accounts.events as e using (append_id)"
+            " where l.position = %s",
+            [came_to],
+        )
+        await world.partner()
+        await _number(activity.ledger)
+        done = await rebuild(database_url, activity)
+        assert (done.swapped.position, done.compared.total) == (came_to, 0)
+        while await subscription.step():
+            pass
+        assert (await verify(database_url, activity)).total == 0
+        rows = owner.execute("select max(position) from accounts.activity").fetchone()
+    assert rows > (came_to,)
+
+
+class Hammering:
+    """People who write and read as fast as they are answered; every answer has to be good."""
+
+    def __init__(self, world, partner, entity_id, made):
+        self._commands = world.service.modes["live"].claims
+        self._partner = partner
+        self._entity_id = entity_id
+        self._numbers = count()
+        self._over = asyncio.Event()
+        self.answered = list(made)
+        acts = (self._write, self._write, self._write, self._read, self._read, self._link)
+        self._tasks = [asyncio.create_task(self._repeat(one)) for one in (*acts, self._move)]
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_error):
+        """Stop, and raise what went wrong."""
+        self._over.set()
+        await asyncio.gather(*self._tasks)
+
+    async def _repeat(self, act):
+        while not self._over.is_set():
+            await act()
+
+    async def _write(self):
+        reference = f"hammer-{next(self._numbers)}"
+        answer = await self._partner.claim(self._entity_id, reference)
+        assert answer.status_code == 201, answer.text
+        self.answered.append(answer.json()["claim_id"])
+
+    async def _move(self):
+        await self._commands.move(self.answered[-1], "judgment", STAFF)
+        await asyncio.sleep(0.005)
+
+    async def _read(self):
+        path = f"/claims?entity_id={self._entity_id}&limit=100"
+        answer = await self._partner.call("GET", path)
+        assert answer.status_code == 200, answer.text
+
+    async def _link(self):
+        body = {"partner_user_id": "u"}
+        answer = await self._partner.call("POST", "/connect-requests", json=body)
+        assert answer.status_code == 201, answer.text
+
+
+async def test_writers_and_readers_notice_nothing_of_rebuilds(world, claims, owner, database_url):
+    """Under load read models are rebuilt and swapped: every answer is good, every claim is there.
+
+    Each claim that was answered is in the new table once.
+    """
+    async with Hammering(world, *claims) as people:
+        for _ in range(3):
+            for name in ("claim_list", "connections", "connect_links", "activity"):
+                done = await rebuild(database_url, model(world, name), if_equal=True)
+                assert done.compared.total == 0, done.compared.differences
+                assert done.swapped is not None
+        await rollback(database_url, model(world, "claim_list"))
+    for name in ("claim_list", "connections", "connect_links"):
+        compared = await verify(database_url, model(world, name))
+        assert compared.total == 0, compared.differences
+    rows = owner.execute("select claim_id from live.claim_list").fetchall()
+    assert len(people.answered) > 40
+    assert sorted(row[0] for row in rows) == sorted(people.answered)

@@ -1,0 +1,121 @@
+"""How read models and subscribers are doing."""
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+
+from projections.catch_up import CatchUpProjection
+from projections.runner import Subscription
+from projections.status import HeadWatch, progress
+from service.bootstrap import Service
+from service.catalogue import ACCOUNTS
+from service.clock import system_clock
+from service.ledger.ledger import Append
+from service.ledger.sequencer import Sequencer
+from tests.ledger.samples import CAUSE, sample
+from tests.world import settings_for, world_on
+
+APPROVED = sample(ACCOUNTS["PartnerApproved"])
+
+
+class Time:
+    """A clock that stands until it is moved."""
+
+    def __init__(self):
+        self.now = system_clock()
+
+    def __call__(self):
+        """Answer the time."""
+        return self.now
+
+    def pass_(self, seconds):
+        """Let time pass."""
+        self.now += timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def time():
+    """Answer a clock that the test moves."""
+    return Time()
+
+
+@pytest.fixture
+async def service(database_url, tmp_path, time):
+    """Answer the parts, which follow nothing by themselves."""
+    async with Service(settings_for(database_url, tmp_path), clock=time).opened() as one:
+        yield one
+
+
+async def append(ledger, count=1):
+    """Append events, without numbers."""
+    async with ledger.transaction() as transaction:
+        await transaction.append(Append(uuid4(), 0, [APPROVED] * count, CAUSE))
+
+
+async def shown(service, watch):
+    """Answer what is told of the ledger of accounts: its head, and its projections by name."""
+    head = await watch.look()
+    found = await progress(service.accounts, service.read_models, head, service.clock)
+    return head, {one.name: one for one in found}
+
+
+async def test_inline_rows_are_at_the_head_and_others_as_far_as_they_came(service, time):
+    """A catch-up read model's lag counts events, those without a number too, and seconds."""
+    watch = HeadWatch(service.accounts, time)
+    await append(service.accounts, 3)
+    await Sequencer(service.accounts.database).step()
+    time.pass_(2)
+    await append(service.accounts)
+    time.pass_(1)
+    head, found = await shown(service, watch)
+    assert (head.size, head.pending, head.oldest_pending_seconds) == (3, 1, 1.0)
+    partners, activity = found["partners"], found["activity"]
+    assert partners[2:] == ("inline", 1, 1, 3, 0, 0.0, 1.0, False, 0, None)
+    assert (activity.kind, activity.position, activity.lag_events) == ("catch-up", 0, 4)
+    (following,) = service.catch_up["accounts"]
+    assert isinstance(following, CatchUpProjection)
+    subscription = Subscription(service.accounts, following)
+    assert [await subscription.step() for _ in range(3)] == [1, 3, 0]
+    _, found = await shown(service, watch)
+    assert found["activity"][2:] == ("catch-up", 1, 1, 3, 1, 1.0, 1.0, False, 0, None)
+
+
+async def test_a_frozen_sequencer_is_noticed(service, time):
+    """Events that wait while the head stands still; not while it moves, nor while all is quiet."""
+    watch, sequencer = HeadWatch(service.accounts, time), Sequencer(service.accounts.database)
+    await append(service.accounts)
+    seen = [(await watch.look()).is_stalled]
+    time.pass_(4)
+    seen.append((await watch.look()).is_stalled)
+    time.pass_(2)
+    seen.append((await watch.look()).is_stalled)
+    await sequencer.step()
+    await append(service.accounts)
+    time.pass_(60)
+    seen.append((await watch.look()).is_stalled)  # it has moved since the last look
+    await sequencer.step()
+    time.pass_(3600)
+    seen.append((await watch.look()).is_stalled)  # nothing waits
+    await append(service.accounts)
+    seen.append((await watch.look()).is_stalled)  # it only just began to wait
+    assert seen == [False, False, True, False, False, False]
+
+
+async def test_a_scrape_tells_of_every_read_model_and_of_a_stall(database_url, tmp_path, time):
+    """Position, lag and parked streams, by ledger and name."""
+    settings = settings_for(database_url, tmp_path)
+    async with world_on(settings, tmp_path, follow=False, clock=time) as world:
+        await append(world.service.accounts, 3)
+        await world.client.get("/metrics")
+        time.pass_(9)
+        lines = (await world.client.get("/metrics")).text.splitlines()
+    of = '{ledger="accounts",name="activity"}'
+    assert f"claim_ledger_read_model_lag_events{of} 3.0" in lines
+    assert f"claim_ledger_read_model_lag_seconds{of} 9.0" in lines
+    assert f"claim_ledger_read_model_position{of} 0.0" in lines
+    assert f"claim_ledger_read_model_parked{of} 0.0" in lines
+    assert f"claim_ledger_read_model_ahead{of} 0.0" in lines
+    assert 'claim_ledger_read_model_lag_events{ledger="live",name="claim_list"} 0.0' in lines
+    assert 'claim_ledger_head_stalled{ledger="accounts"} 1.0' in lines
+    assert 'claim_ledger_head_stalled{ledger="live"} 0.0' in lines

@@ -1,0 +1,96 @@
+"""The runbook and the alarms name only what exists, and their SQL runs."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+import psycopg
+import pytest
+import yaml
+
+from service.cli import cli
+from service.web.metrics import Metrics
+from tests import runbook
+
+ALERTS = Path(__file__).parents[1] / "deploy" / "alerts.yml"
+TEXT = runbook.PATH.read_text()
+ROLES = "create role claim_ledger_accounts"
+COMMANDS = sorted(
+    {
+        line
+        for block in runbook.blocks("sh")
+        for line in block.splitlines()
+        if line.startswith("claim-ledger ")
+    }
+    | set(re.findall(r"`(claim-ledger [^`]+)`", TEXT.replace("\n", " ")))
+)
+RULES: list[dict[str, Any]] = [
+    rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]
+]
+METRIC = re.compile(r"claim_ledger_[a-z_]+")
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_every_command_is_one_of_ours(line):
+    """Groups, commands, options, choices and the number of arguments are as the CLI has them."""
+    command: click.Command = cli
+    words = shlex.split(line)[1:]
+    while isinstance(command, click.Group):
+        command = command.commands[words.pop(0)]
+    context = click.Context(command)
+    given, left, _ = command.make_parser(context).parse_args(words)
+    assert left == []
+    if words:  # a bare mention, such as "`claim-ledger privacy erase` destroys", is not a call
+        for parameter in command.params:
+            value = given.get(parameter.name or "")
+            assert isinstance(value, str) or not parameter.required
+            if isinstance(parameter.type, click.Choice) and isinstance(value, str):
+                assert value in parameter.type.choices
+
+
+def test_the_runbook_has_commands():
+    """The test above sees them: backup and lineage among them."""
+    assert "claim-ledger privacy reapply" in COMMANDS
+    assert any(line.startswith("claim-ledger audit lineage --reason") for line in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "block", [one for one in runbook.blocks("sql") if not one.startswith(ROLES)]
+)
+def test_every_block_of_sql_runs(module_database_url, block):
+    """As the owner, on a migrated database; the block of roles is tried in test_backup.py."""
+    with psycopg.connect(module_database_url, autocommit=True) as owner:
+        for statement in block.replace("PID", "0").split(";\n"):
+            if statement.strip():
+                owner.execute(statement.encode())
+                assert owner.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+
+
+def test_links_lead_to_pages():
+    """Every page is in the list at the top, and no link is dead."""
+    links = set(re.findall(r"\]\(#([^)]+)\)", TEXT))
+    assert links <= runbook.anchors()
+    assert runbook.anchors() - {"runbook"} <= set(re.findall(r"\]\(#([^)]+)\)", TEXT[:2500]))
+
+
+def test_alarms_watch_metrics_that_exist():
+    """A misspelt metric would never fire."""
+    metrics = Metrics()
+    made = METRIC.findall(metrics.exposition().decode())
+    for rule in RULES:
+        watched = METRIC.findall(rule["expr"])
+        assert watched, rule
+        assert set(watched) <= set(made), rule
+
+
+def test_every_alarm_has_a_page():
+    """Whoever is woken knows where to read on, and the page names the alarm."""
+    names = [rule["alert"] for rule in RULES]
+    assert len(set(names)) == len(names)
+    assert set(re.findall(r"`(ClaimLedger\w+)`", TEXT)) == set(names)
+    for rule in RULES:
+        path, _, anchor = rule["annotations"]["runbook"].partition("#")
+        assert (path, anchor in runbook.anchors()) == ("deploy/runbook.md", True)
+        assert rule["labels"]["severity"] in {"page", "ticket"}
