@@ -17,7 +17,7 @@ fix:
 test *arguments:
     uv run pytest -n 2 --dist loadgroup {{ arguments }}
 
-# The pages, in Chromium. Without one at /usr/bin/chromium they are skipped.
+# The pages, in the system's Chromium. Without one in /usr/bin they are skipped.
 test-browser *arguments:
     uv run pytest -n 2 --dist loadgroup tests/pages {{ arguments }}
 

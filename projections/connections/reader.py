@@ -33,11 +33,12 @@ async def access(transaction: Transaction, partner_id: str, entity_id: str) -> A
 
 
 async def is_established(
-    transaction: Transaction, email_hash: str, company_number_hash: str | None
+    transaction: Transaction, email_hash: str | None, company_number_hash: str | None
 ) -> bool:
     """Tell whether a business that uses the service has this address or this company number."""
+    address = None if email_hash is None else bytes.fromhex(email_hash)
     number = None if company_number_hash is None else bytes.fromhex(company_number_hash)
-    row = await transaction.fetchrow(_ESTABLISHED, bytes.fromhex(email_hash), number)
+    row = await transaction.fetchrow(_ESTABLISHED, address, number)
     return row is not None and row["taken"]
 
 

@@ -24,8 +24,11 @@ def entities() -> None:
 @click.argument("name")
 @click.option("--email", required=True, help="The business's contact address.")
 @click.option("--company-number", help="Its number in the register of companies.")
+@click.option("--another", is_flag=True, help="Its address may have a business already.")
 @team_command
-async def add(target: Target, name: str, email: str, company_number: str | None) -> dict[str, Any]:
+async def add(
+    target: Target, name: str, email: str, company_number: str | None, *, another: bool
+) -> dict[str, Any]:
     """Register a business that already uses the service."""
     from service.entities.wire import NewEntity  # noqa: PLC0415 - slow to import
     from service.web.decoding import check  # noqa: PLC0415 - as above
@@ -35,7 +38,7 @@ async def add(target: Target, name: str, email: str, company_number: str | None)
         given["company_number"] = company_number
     check(NewEntity, **given)
     live = target.service.modes["live"]
-    entity_id = await live.entities.add(name, email, company_number, target.cause)
+    entity_id = await live.entities.add(name, email, company_number, target.cause, another=another)
     return await _entity(target, entity_id)
 
 

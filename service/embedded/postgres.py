@@ -209,12 +209,12 @@ class EmbeddedPostgres:
         return [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
 
     def _wait_until_ready(self, cluster: Path) -> bool:
-        """Wait for `ready` in postmaster.pid, as pg_ctl does; False when the server gave up."""
+        """Wait for the word in postmaster.pid, as pg_ctl does; False when the server gave up."""
         process = self._process
         deadline = time.monotonic() + _START_SECONDS_MAX
         while process is not None and process.poll() is None:
             lines = pid_file(cluster)
-            if lines[:1] == [str(process.pid)] and lines[7:8] == ["ready"]:
+            if lines[:1] == [str(process.pid)] and lines[7:8] in (["ready"], ["standby"]):
                 return True
             if time.monotonic() > deadline:
                 raise EmbeddedPostgresError(

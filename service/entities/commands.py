@@ -1,6 +1,6 @@
 """Registering businesses that use the service already."""
 
-from typing import Protocol
+from typing import Final, Protocol
 from uuid import UUID
 
 import msgspec
@@ -14,6 +14,11 @@ from service.ledger.events import Cause
 from service.ledger.ledger import Append, Ledger
 from service.ledger.sealing import MasterKeys
 from service.secrets import Secrets, SecretsStore
+
+_TAKEN: Final = (
+    "A business with this e-mail address or company number uses the service."
+    " --another adds one more at its address."
+)
 
 
 class SaysWhatItIs(Protocol):
@@ -94,10 +99,19 @@ class EntityCommands:
         self._clock = clock
         self._new_id = new_id
 
-    async def add(self, name: str, email: str, company_number: str | None, cause: Cause) -> str:
+    async def add(
+        self,
+        name: str,
+        email: str,
+        company_number: str | None,
+        cause: Cause,
+        *,
+        another: bool = False,
+    ) -> str:
         """Register a business that uses the service already; answer its entity id.
 
-        Refuses with `onboarding_unavailable` when its address or number is another business's.
+        Refuses with `onboarding_unavailable` when its address or number is another business's;
+        `another` allows the address, whose person then has several businesses to choose from.
         """
         entity_id = self._new_id("ent", self._clock())
         append = register(
@@ -115,10 +129,8 @@ class EntityCommands:
         assert isinstance(event, EntityRegistered)  # noqa: S101 - register made it
         async with self._ledger.transaction() as transaction:
             await transaction.lock(*business_locks(event))
-            if await is_established(transaction, event.email_hash or "", event.company_number_hash):
-                raise Refusal(
-                    "onboarding_unavailable",
-                    "A business with this e-mail address or company number uses the service.",
-                )
+            address = None if another else event.email_hash
+            if await is_established(transaction, address, event.company_number_hash):
+                raise Refusal("onboarding_unavailable", _TAKEN)
             await transaction.append(append)
         return entity_id

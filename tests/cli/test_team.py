@@ -213,6 +213,15 @@ def test_all_faults_are_named(team):
     assert set(answer["details"]["fieldErrors"]) == {"name", "email"}
 
 
+def test_one_address_may_have_several_businesses(team):
+    """Staff say so; a company number belongs to one business whatever they say."""
+    add = ["entities", "add", "Bakery", "--email", mailbox(), "--company-number", mailbox()]
+    one = team.do(*add)
+    assert team.refused(*add[:5]) == "onboarding_unavailable"
+    assert team.do(*add[:5], "--another")["entity_id"] != one["entity_id"]
+    assert team.refused(*add, "--another") == "onboarding_unavailable"
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     ExitStack,
@@ -19,9 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from migrations import migrate
+from service.audit.checkpoints import Made
+from service.audit.log_tree import LedgerForked
 from service.audit.note import NoteKey
 from service.audit.verify import verify_ledger
 from service.audit.verify_evidence import published_evidence
@@ -98,6 +101,20 @@ class Cluster:
         assert row is not None
         return row[0]
 
+    def base_backup(self, folder: Path, *more: str) -> None:
+        """Take a base backup while the service runs; its superuser has to be admitted."""
+        self.run(
+            *("pg_basebackup", "--dbname", self.superuser_url, "--pgdata", folder),
+            *("--checkpoint", "fast", "--no-password", *more),
+        )
+
+    def until(self, condition: str) -> None:
+        """Wait until a condition holds."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not self.value(f"select {condition}"):
+            assert time.monotonic() < deadline, condition
+            time.sleep(0.02)
+
     def admit_superuser(self) -> None:
         """Let the superuser in without a password, as a test on its own cluster may."""
         hba = self.server.data_dir / "cluster" / "pg_hba.conf"
@@ -131,20 +148,17 @@ class Clusters:
         return cluster
 
     def from_base_backup(self, name: str, backup: Path, of: Cluster, **settings: str) -> Cluster:
-        """Answer a cluster that has recovered from a base backup, as its settings tell it to."""
+        """Answer a cluster on a base backup, with what its settings tell it to recover.
+
+        It can be read before it is recovered.
+        """
         home, found = self.home / name, (of.server.data_dir / "cluster").stat()
         home.mkdir(mode=0o700)
         shutil.copy(of.server.data_dir / "password", home)
         shutil.move(backup, home / "cluster")
-        (home / "cluster" / "recovery.signal").touch()
         for path in (home / "cluster", *(home / "cluster").rglob("*")):
             os.chown(path, found.st_uid, found.st_gid)
-        cluster = self.new(name, **settings)
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while cluster.value("select pg_is_in_recovery()"):  # it can be read before it is recovered
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        return cluster
+        return self.new(name, **settings)
 
 
 @contextmanager
@@ -161,17 +175,17 @@ class Installation:
     """One installation, whatever database it has: its mail server, publication and keys."""
 
     def __init__(self, home: Path, smtp_port: int) -> None:
-        self._home = home
+        self.home = home
         self._given = {
             "SMTP_URL": f"smtp://127.0.0.1:{smtp_port}",
             "PUBLISH_TO": (home / "published").as_uri(),
             "CHECKPOINT_KEYS": NoteKey.generate("example.com/claim-ledger").private_text,
         }
 
-    def on(self, cluster: Cluster) -> AbstractAsyncContextManager[World]:
-        """Run the service, its followers too."""
-        settings = settings_for(cluster.url, self._home, **self._given)
-        return world_on(settings, self._home)
+    def on(self, *clusters: Cluster) -> AbstractAsyncContextManager[World]:
+        """Run the service, its followers too; on whichever cluster can be written to."""
+        settings = settings_for(_url_of(clusters), self.home, **self._given)
+        return world_on(settings, self.home)
 
     def command(self, cluster: Cluster, *arguments: str | Path) -> tuple[int, dict[str, Any]]:
         """Run a command of the team; answer its exit code and what it printed as JSON."""
@@ -182,6 +196,15 @@ class Installation:
         } | self._given
         done = run(*arguments, "--json", env=environment(**given))
         return done.returncode, json.loads(done.stdout)
+
+
+def _url_of(clusters: Sequence[Cluster]) -> str:
+    first, *others = [cluster.url for cluster in clusters]
+    if not others:
+        return first
+    ends = [url.rpartition("@")[2].partition("/")[0] for url in others]
+    begin, _, name = first.rpartition("/")
+    return f"{','.join([begin, *ends])}/{name}?target_session_attrs=read-write"
 
 
 @contextmanager
@@ -222,6 +245,35 @@ async def check_verified(service: Service) -> None:
         evidence = await published_evidence(service.publication, ledger.name, keys, None)
         verdict = await verify_ledger(ledger.database, evidence)
         assert verdict.ok, verdict
+
+
+async def gone_on(
+    installation: Installation, cluster: Cluster, world: World, older: Made, beyond: Made
+) -> None:
+    """Follow the runbook where events were lost: what was signed `beyond` them, `older` before."""
+
+    async def told(*arguments: str | Path) -> tuple[int, dict[str, Any]]:
+        return await asyncio.to_thread(installation.command, cluster, *arguments)
+
+    with pytest.raises(LedgerForked):
+        await world.service.checkpoints("live").make()
+    assert (await told("audit", "checkpoint"))[0] == 1
+    code, verdict = await told("audit", "verify", "--ledger", "live")
+    assert (code, verdict["ok"]) == (1, False)
+    code, answer = await told("audit", "lineage", "--reason", "events were lost")
+    (begun,) = answer["lineages"]
+    assert (code, begun["ledger"]) == (0, "live")
+    assert begun["previous_size"] == beyond.checkpoint.size
+    assert older.checkpoint.size <= begun["shared_size"] < beyond.checkpoint.size
+    assert (await told("audit", "checkpoint"))[0] == 0
+    code, verdict = await told("audit", "verify")
+    assert (code, verdict["ok"]) == (0, True)
+    for name, made, expected in (("older", older, 0), ("beyond", beyond, 1)):
+        note = installation.home / f"{name}.txt"
+        note.write_text(made.note)
+        code, verdict = await told("audit", "verify", "--ledger", "live", "--checkpoint", note)
+        assert (name, code, verdict["ok"]) == (name, expected, not expected)
+    await check_verified(world.service)
 
 
 async def settled(url: str) -> None:

@@ -1,4 +1,4 @@
-"""A PostgreSQL that a test may kill and freeze, and a service on it."""
+"""What fails: a PostgreSQL to kill and freeze with a service on it, clusters, a mail server."""
 
 import signal
 from collections.abc import AsyncGenerator, Iterator
@@ -10,6 +10,8 @@ from migrations import migrate
 from service.embedded import EmbeddedPostgres, debian_bin_dir
 from service.embedded.processes import send, servers_tagged
 from service.ledger.database import DEADLINE_SECONDS
+from tests.faults.clusters import Clusters, clusters_in
+from tests.mail.mail_server import MailServer
 from tests.world import Partner, World, settings_for, world_on
 
 
@@ -66,3 +68,18 @@ async def faulty_world(faulty, tmp_path) -> AsyncGenerator[World, None]:
 async def partner(faulty_world) -> Partner:
     """Answer a partner known before anything fails."""
     return await faulty_world.partner()
+
+
+@pytest.fixture
+def clusters(request, tmp_path) -> Iterator[Clusters]:
+    """Make clusters of this test's own."""
+    with clusters_in(tmp_path, request.config.getoption("--postgres")) as made:
+        yield made
+
+
+@pytest.fixture
+async def smtp() -> AsyncGenerator[tuple[MailServer, int], None]:
+    """Answer a mail server and its port."""
+    server = MailServer()
+    yield server, await server.start()
+    await server.stop()

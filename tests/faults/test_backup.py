@@ -11,14 +11,12 @@ from tests.faults.clusters import (
     Installation,
     check_log,
     check_verified,
-    clusters_in,
     onboard,
     outbox_empty,
     received,
     settled,
     unnumbered,
 )
-from tests.mail.mail_server import MailServer
 from tests.world import STAFF, Partner
 
 CLAIMS = 40
@@ -26,21 +24,6 @@ GONE = "gone@example.com"
 NEW_ID = "select append_id from live.claim_list where partner_claim_id = 'after'"
 ROLES = runbook.block("sql", "create role claim_ledger_accounts")
 """A dump of a database has no roles."""
-
-
-@pytest.fixture
-def clusters(request, tmp_path):
-    """Make clusters of this test's own."""
-    with clusters_in(tmp_path, request.config.getoption("--postgres")) as made:
-        yield made
-
-
-@pytest.fixture
-async def smtp():
-    """Answer a mail server and its port."""
-    server = MailServer()
-    yield server, await server.start()
-    await server.stop()
 
 
 async def test_a_dump_taken_under_load_goes_on_elsewhere(clusters, smtp, tmp_path):

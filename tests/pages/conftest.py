@@ -8,7 +8,9 @@ from playwright.sync_api import Browser, sync_playwright
 
 from tests.pages.site import Site, site_on
 
-CHROMIUM = Path("/usr/bin/chromium")
+# Without its window, which is drawn anew for each visitor, Chromium starts three times as fast.
+INSTALLED = [Path("/usr/bin/chromium-headless-shell"), Path("/usr/bin/chromium")]
+CHROMIUM = next((path for path in INSTALLED if path.exists()), None)
 
 
 @pytest.fixture(scope="module")
@@ -19,8 +21,8 @@ def browser() -> Iterator[Browser]:
     does no `async` test can. So a module visits pages in the browser, or has tests that are
     `async`, never both.
     """
-    if not CHROMIUM.exists():
-        pytest.skip(f"chromium is not installed: {CHROMIUM} (apt install chromium)")
+    if CHROMIUM is None:
+        pytest.skip("chromium is not installed (apt install chromium-headless-shell, or chromium)")
     with sync_playwright() as playwright:
         # No sandbox: it needs rights that a container's root lacks; it visits nothing but us.
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])

@@ -2,7 +2,7 @@
 
 import time
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import psycopg
@@ -28,19 +28,26 @@ PEOPLE = {
 NOTED_SECONDS_MAX = 20.0
 
 
+class Visited(NamedTuple):
+    """What a shot of the gallery came to."""
+
+    url: str
+    title: str
+
+
 class Filled:
     """What was filled in, by name; the paths of pages are made from these."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
+        self.visited: dict[str, Visited] = {}
         self.number = 0
         self.partner, self.key = site.partner(LONG)
         self.other, self.other_key = site.partner("Ledger Books")
         self.quiet, self.quiet_key = site.partner("Quiet Partner")
         self.entity = site.entity(PEOPLE["owner"], "Bakery " + "of many words " * 5)
-        self.second = site.entity("grocery@example.com", "Grocery")
-        self.alone = site.entity("workshop@example.com", "Workshop")
-        self._gather(self.second, self.alone)
+        self.second = site.entity(PEOPLE["owner"], "Grocery", another=True)
+        self.alone = site.entity(PEOPLE["owner"], "Workshop", another=True)
         self.single = site.entity(PEOPLE["single"], "Florist")
         site.do(self._people)
         for key, entity in ((self.key, self.entity), (self.key, self.second)):
@@ -101,16 +108,6 @@ class Filled:
     def _next(self) -> int:
         self.number += 1
         return self.number
-
-    def _gather(self, *entities: str) -> None:
-        """Give businesses to the owner: commands allow one an address, pages do not assume it."""
-        with psycopg.connect(self.site.database_url, autocommit=True) as connection:
-            connection.execute(
-                "update live.entities set email_hash ="
-                " (select email_hash from live.entities where entity_id = %s)"
-                " where entity_id = any(%s)",
-                [self.entity, list(entities)],
-            )
 
     def _connect(self, key: str, entity_id: str) -> None:
         body = {"partner_user_id": f"user-{self._next()}"}

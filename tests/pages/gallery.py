@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from playwright.sync_api import Page
 
-from tests.pages.filled import PEOPLE, Filled
+from tests.pages.filled import PEOPLE, Filled, Visited
 
 Show = Callable[[Filled, Page], object]
 
@@ -34,6 +34,7 @@ def visit(shot: Shot, filled: Filled) -> Page:
     page = filled.page_of(shot.who, viewport=viewport, reduced_motion="reduce")
     shot.show(filled, page)
     page.wait_for_load_state("load")
+    filled.visited[shot.name] = Visited(page.url, page.title())
     return page
 
 

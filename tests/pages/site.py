@@ -87,9 +87,13 @@ class Site:
 
         return self.do(act)
 
-    def entity(self, email: str, name: str = "Business") -> str:
-        """Answer an established business."""
-        return self.do(lambda service: service.modes["live"].entities.add(name, email, None, STAFF))
+    def entity(self, email: str, name: str = "Business", *, another: bool = False) -> str:
+        """Answer an established business; `another` one of an address that has one."""
+        return self.do(
+            lambda service: service.modes["live"].entities.add(
+                name, email, None, STAFF, another=another
+            )
+        )
 
     def api(self, key: str, method: str, path: str, **more: Any) -> httpx.Response:
         """Call the partner API."""

@@ -1,57 +1,15 @@
-"""Every page of the gallery: what axe-core finds, what its colours come to, what keys can do."""
+"""What keys alone can do, and what is said of it. What axe-core finds is in test_gallery.py."""
 
-import re
-from pathlib import Path
-from urllib.parse import urlsplit
-
-import axe_playwright_python
 import pytest
 from playwright.sync_api import Page, expect
 
-from service.pages.table import PAGES
 from tests.pages.filled import PEOPLE, Filled
-from tests.pages.gallery import SHOTS, Shot, visit
-
-AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js").read_text()
-LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
-WIDTHS = (360, 1280)
-THEMES = ("light", "dark")
-LEADS_ON = {"/console"}
-"""What has no page of its own: it leads to one."""
 
 
 @pytest.fixture(scope="module")
 def filled(site) -> Filled:
     """Answer an installation with something on every page."""
     return Filled(site)
-
-
-@pytest.mark.parametrize("shot", SHOTS, ids=[shot.name for shot in SHOTS])
-def test_axe_finds_nothing_of_level_a_or_aa(shot: Shot, filled: Filled):
-    """On no page, in neither theme, on a phone as on a desktop, and nothing is cut off."""
-    page = visit(shot, filled)
-    page.evaluate(AXE)
-    for width in WIDTHS:
-        page.set_viewport_size({"width": width, "height": 800})
-        assert _overflow(page) <= 0, f"{shot.name} is wider than {width} pixels"
-        for theme in THEMES:
-            page.emulate_media(color_scheme=theme)
-            assert _violations(page) == [], f"{shot.name}, {width} pixels, {theme}"
-
-
-def test_titles_are_distinct_and_no_page_is_left_out(filled):
-    """Pages are told apart by their titles; the gallery shows every page of the table."""
-    titles: dict[str, list[str]] = {}
-    seen: set[str] = set()
-    for shot in SHOTS:
-        page = visit(shot, filled)
-        seen.add(urlsplit(page.url).path)
-        if shot.titled:
-            titles.setdefault(page.title(), []).append(shot.name)
-        filled.site.leave()
-    assert [names for names in titles.values() if len(names) > 1] == []
-    paths = {one.path for one in PAGES if one.method == "GET"} - LEADS_ON
-    assert {path for path in paths if not any(_fits(path, one) for one in seen)} == set()
 
 
 def test_the_skip_link_comes_first_and_skips(filled):
@@ -129,30 +87,6 @@ def test_copying_is_said(filled):
 def test_people_of_the_gallery_are_made_up():
     """Their addresses are of the domain that is nobody's."""
     assert {address.rpartition("example.com")[2] for address in PEOPLE.values()} == {""}
-
-
-def _fits(path: str, one: str) -> bool:
-    return re.fullmatch(re.sub(r"\{[^}]*\}", "[^/]+", path), one) is not None
-
-
-def _overflow(page: Page) -> int:
-    return page.evaluate(
-        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    )
-
-
-def _violations(page: Page) -> list[tuple[str, list[str]]]:
-    found = page.evaluate("levels => axe.run({runOnly: {type: 'tag', values: levels}})", LEVELS)
-    return [
-        (
-            one["id"],
-            [
-                node["html"][:200] + " | " + (node.get("failureSummary") or "")[:300]
-                for node in one["nodes"]
-            ],
-        )
-        for one in found["violations"]
-    ]
 
 
 def _tab_to(page: Page, wanted) -> None:

@@ -4,7 +4,6 @@ import re
 
 from playwright.sync_api import expect
 
-from tests.pages.businesses import another_business
 from tests.world import claim_body
 
 
@@ -53,7 +52,7 @@ def test_a_customer_of_several_businesses_chooses(site):
     _, key = site.partner()
     email = site.mailbox()
     site.entity(email, "Bakery")
-    second = site.do(lambda service: another_business(service, "Brewery", email))
+    second = site.entity(email, "Brewery", another=True)
     page = site.visitor()
     site.sign_in(page, email, asked_link(site, key))
     page.get_by_role("button", name="Approve").click()
@@ -68,7 +67,7 @@ def test_a_customer_declines(site):
     _, key = site.partner()
     email = site.mailbox()
     site.entity(email, "Bakery")
-    site.do(lambda service: another_business(service, "Brewery", email))
+    site.entity(email, "Brewery", another=True)
     link = asked_link(site, key)
     page = site.visitor()
     site.sign_in(page, email, link)

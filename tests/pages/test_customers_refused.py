@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from tests.pages.businesses import another_business
 from tests.pages.visitor import Visitor, local
 from tests.world import STAFF
 
@@ -23,9 +22,9 @@ async def link_of(partner):
     return local(answer.json()["connect_url"])
 
 
-async def business(world, name="Bakery", email=EMAIL):
+async def business(world, name="Bakery", email=EMAIL, **more):
     """Answer the id of a business that uses the service."""
-    return await world.service.modes["live"].entities.add(name, email, None, STAFF)
+    return await world.service.modes["live"].entities.add(name, email, None, STAFF, **more)
 
 
 async def onboarding(world, partner, email="new@example.com", **more):
@@ -87,7 +86,7 @@ async def test_choosing_among_several(world):
     """Each business is offered; none chosen comes back with the fault; the chosen is connected."""
     partner = await world.partner()
     await business(world, "Bakery")
-    second = await another_business(world.service, "Brewery", EMAIL)
+    second = await business(world, "Brewery", another=True)
     visitor = await Visitor(world).sign_in(EMAIL)
     path = await link_of(partner)
     page = (await visitor.get(path)).text

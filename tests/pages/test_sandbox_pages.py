@@ -21,6 +21,7 @@ def developer(site):
     email = site.mailbox()
 
     async def prepare(service):
+        await service.sandbox.ensure(partner_id)
         await service.partners.add_member(partner_id, email, STAFF)
         return (await service.partners.issue_key(partner_id, "test", STAFF)).token
 

@@ -1,36 +1,11 @@
-"""Every page of the gallery: what a browser with an empty cache has to fetch for it."""
+"""What pages are made with: packed where that is safe, and small."""
 
 import pytest
 
 from service.pages.assets import ASSETS
 from service.web.fixed import takes_gzip
-from tests.pages.filled import Filled
-from tests.pages.gallery import SHOTS, Shot
 
-PAGE_BYTES_MAX = 100_000
 CSS_BYTES_MAX = 20_000
-
-
-@pytest.fixture(scope="module")
-def filled(site) -> Filled:
-    """Answer an installation with something on every page."""
-    return Filled(site)
-
-
-@pytest.mark.parametrize("shot", SHOTS, ids=[shot.name for shot in SHOTS])
-def test_a_page_weighs_less_than_100_kb(shot: Shot, filled: Filled):
-    """With its style sheet, scripts and icon, as they are transferred."""
-    page = filled.page_of(shot.who)
-    shot.show(filled, page)
-    page.wait_for_load_state("load")
-    weights = page.evaluate(
-        "performance.getEntries().filter(one => 'encodedBodySize' in one)"
-        ".map(one => [one.name, one.encodedBodySize])"
-    )
-    names = [name for name, _ in weights]
-    assert sum("/assets/" in name for name in names) >= 2, names
-    assert all(name.startswith(filled.site.url) for name in names), "fetched from another host"
-    assert sum(size for _, size in weights) < PAGE_BYTES_MAX, weights
 
 
 def test_pages_are_not_packed_and_assets_are(site):

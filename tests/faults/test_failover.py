@@ -1,0 +1,54 @@
+"""The primary dies, and a replica that lagged takes its place under a running service."""
+
+import asyncio
+
+from tests.faults.clusters import Installation, check_log, gone_on, settled
+from tests.world import PATIENCE_SECONDS
+
+NOT_RECEIVING = "not exists (select from pg_stat_wal_receiver)"
+
+
+async def followed(source, replica):
+    """Wait until a replica has replayed all that its source has written so far."""
+    written = source.value("select pg_current_wal_lsn()::text")
+    await asyncio.to_thread(replica.until, f"pg_last_wal_replay_lsn() >= '{written}'::pg_lsn")
+
+
+async def until_created(partner, entity_id, reference):
+    """Send a claim again and again, as a partner does, until it is answered with success."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while (answer := await partner.claim(entity_id, reference)).status_code == 503:  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0.1)
+    return answer
+
+
+async def test_over_to_a_replica_that_lagged(clusters, smtp, tmp_path):
+    """Without a restart; what the replica never had is noticed, and a lineage goes on from it."""
+    source = clusters.migrated("source", max_wal_senders="4")
+    source.admit_superuser()
+    await asyncio.to_thread(source.base_backup, tmp_path / "base", "--write-recovery-conf")
+    replica = clusters.from_base_backup("replica", tmp_path / "base", source)
+    installation = Installation(tmp_path, smtp[1])
+    async with installation.on(source, replica) as world:
+        partner = await world.partner()
+        entity_id = await partner.connected_entity()
+        kept = await partner.claim(entity_id, "kept")
+        older = await world.service.checkpoints("live").make()
+        await settled(source.url)
+        await followed(source, replica)
+        replica.execute(
+            *("alter system set primary_conninfo = ''", "select pg_reload_conf()"), superuser=True
+        )
+        replica.until(NOT_RECEIVING)
+        lost = await partner.claim(entity_id, "lost")
+        beyond = await world.service.checkpoints("live").make()
+        source.server.shutdown_abruptly()
+        assert (await partner.claim(entity_id, "meanwhile")).status_code == 503
+        replica.execute("select pg_promote()", superuser=True)
+        again = await until_created(partner, entity_id, "kept")
+        assert (again.status_code, again.json()["claim_id"]) == (200, kept.json()["claim_id"])
+        await gone_on(installation, replica, world, older, beyond)
+        anew = await until_created(partner, entity_id, "lost")
+        assert (lost.status_code, anew.status_code) == (201, 201)
+        await settled(replica.url)
+    check_log(replica.url, "live")

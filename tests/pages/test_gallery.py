@@ -1,0 +1,92 @@
+"""Every page of the gallery: what axe-core finds, how wide it is, what a browser fetches for it."""
+
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import axe_playwright_python
+import pytest
+from playwright.sync_api import Page
+
+from service.pages.table import PAGES
+from tests.pages.filled import Filled
+from tests.pages.gallery import SHOTS, Shot, visit
+
+PAGE_BYTES_MAX = 100_000
+AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js").read_text()
+LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+WIDTHS = (360, 1280)
+THEMES = ("light", "dark")
+LEADS_ON = {"/console"}
+"""What has no page of its own: it leads to one."""
+
+
+@pytest.fixture(scope="module")
+def filled(site) -> Filled:
+    """Answer an installation with something on every page."""
+    return Filled(site)
+
+
+@pytest.mark.parametrize("shot", SHOTS, ids=[shot.name for shot in SHOTS])
+def test_a_page_is_light_and_axe_finds_nothing(shot: Shot, filled: Filled):
+    """Under 100 kB from our host alone; on a phone as on a desktop, in both themes, level AA."""
+    page = visit(shot, filled)
+    _weigh(page, filled.site.url)
+    page.evaluate(AXE)
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 800})
+        assert _overflow(page) <= 0, f"{shot.name} is wider than {width} pixels"
+        for theme in THEMES:
+            page.emulate_media(color_scheme=theme)
+            assert _violations(page) == [], f"{shot.name}, {width} pixels, {theme}"
+
+
+def test_titles_are_distinct_and_no_page_is_left_out(filled: Filled):
+    """Pages are told apart by their titles; the gallery shows every page of the table."""
+    titles: dict[str, list[str]] = {}
+    for shot in SHOTS:
+        if shot.name not in filled.visited:
+            visit(shot, filled)
+            filled.site.leave()
+        if shot.titled:
+            titles.setdefault(filled.visited[shot.name].title, []).append(shot.name)
+    assert [names for names in titles.values() if len(names) > 1] == []
+    seen = {urlsplit(one.url).path for one in filled.visited.values()}
+    paths = {one.path for one in PAGES if one.method == "GET"} - LEADS_ON
+    assert {path for path in paths if not any(_fits(path, one) for one in seen)} == set()
+
+
+def _fits(path: str, one: str) -> bool:
+    return re.fullmatch(re.sub(r"\{[^}]*\}", "[^/]+", path), one) is not None
+
+
+def _weigh(page: Page, url: str) -> None:
+    """With its style sheet, scripts and icon, as they are transferred to an empty cache."""
+    weights = page.evaluate(
+        "performance.getEntries().filter(one => 'encodedBodySize' in one)"
+        ".map(one => [one.name, one.encodedBodySize])"
+    )
+    names = [name for name, _ in weights]
+    assert sum("/assets/" in name for name in names) >= 2, names
+    assert all(name.startswith(url) for name in names), "fetched from another host"
+    assert sum(size for _, size in weights) < PAGE_BYTES_MAX, weights
+
+
+def _overflow(page: Page) -> int:
+    return page.evaluate(
+        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    )
+
+
+def _violations(page: Page) -> list[tuple[str, list[str]]]:
+    found = page.evaluate("levels => axe.run({runOnly: {type: 'tag', values: levels}})", LEVELS)
+    return [
+        (
+            one["id"],
+            [
+                node["html"][:200] + " | " + (node.get("failureSummary") or "")[:300]
+                for node in one["nodes"]
+            ],
+        )
+        for one in found["violations"]
+    ]
