@@ -12,6 +12,7 @@ from service.claims.api import claims_router
 from service.connections.api import connections_router
 from service.documents.api import documents_router
 from service.onboardings.api import onboardings_router
+from service.pages.unrouted import on_unrouted
 from service.requests.forgetting import Forgetting
 from service.requests.notes import RequestNotes
 from service.web.app import API_PATH, make_app
@@ -105,4 +106,5 @@ def web_app(service: "Service", metrics: Metrics, background: Background | None)
         new_id=service.new_id,
         lifespan=lifespan,
         notes=notes,
+        unrouted=on_unrouted,
     )

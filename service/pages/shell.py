@@ -18,7 +18,7 @@ from service.ledger.sealing import KeyUnknown
 from service.pages.assets import ASSETS
 from service.pages.visit import CSRF_FIELD, HEADERS, SignInNeeded, person_of
 from service.pages.words import TEXTS, text
-from service.web.answers import RETRY_AFTER_SECONDS
+from service.web.answers import BY_STATUS, RETRY_AFTER_SECONDS, with_headers
 from service.web.body import AnyRequest
 
 _OUR_PATH: Final = re.compile(r"(?!.*//)/[!-\[\]-~]{0,511}")
@@ -121,13 +121,10 @@ def on_ledger_error(request: AnyRequest, error: Exception) -> Response[bytes]:
 
 def on_http_exception(request: AnyRequest, error: HTTPException) -> Response[bytes]:
     """Answer what the framework refused."""
-    code = {404: "not_found", 405: "method_not_allowed", 413: "payload_too_large"}
     if error.status_code >= 500:  # noqa: PLR2004 - the framework's own failures
         return on_unexpected(request, error)
-    answer = on_refusal(request, Refusal(code.get(error.status_code, "validation_failed")))
-    for name, value in (error.headers or {}).items():  # 405 says which methods there are
-        answer.set_header(name, value)
-    return answer
+    code = BY_STATUS.get(error.status_code, "validation_failed")
+    return with_headers(on_refusal(request, Refusal(code)), error)
 
 
 def on_unexpected(request: AnyRequest, error: Exception) -> Response[bytes]:

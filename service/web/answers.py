@@ -18,7 +18,8 @@ log = structlog.get_logger()
 RETRY_AFTER_SECONDS = 1
 """What a 503 advises where nothing better is known."""
 
-_BY_STATUS = {404: "not_found", 405: "method_not_allowed", 413: "payload_too_large"}
+BY_STATUS = {404: "not_found", 405: "method_not_allowed", 413: "payload_too_large"}
+"""Codes of what the framework refuses."""
 
 
 def json_answer(
@@ -50,11 +51,15 @@ def refusal_answer(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
 
 def on_http_exception(request: AnyRequest, error: HTTPException) -> Response[bytes]:
     """Answer what the framework refused: unknown paths, wrong methods, malformed requests."""
-    code = _BY_STATUS.get(error.status_code, "validation_failed")
+    code = BY_STATUS.get(error.status_code, "validation_failed")
     if error.status_code >= 500:  # noqa: PLR2004 - the framework's own failures
         return on_unexpected(request, error)
     form_errors = [error.detail] if code == "validation_failed" else []
-    answer = refusal_answer(request, Refusal(code, form_errors=form_errors))
+    return with_headers(refusal_answer(request, Refusal(code, form_errors=form_errors)), error)
+
+
+def with_headers(answer: Response[bytes], error: HTTPException) -> Response[bytes]:
+    """Answer it with what the framework's refusal says in headers: a 405, which methods exist."""
     for name, value in (error.headers or {}).items():
         shown = allowed(set(value.split(", "))) if name.lower() == "allow" else value
         answer.set_header(name.title(), shown)

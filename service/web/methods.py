@@ -22,7 +22,7 @@ class OptionsRefused(ASGIMiddleware):
             methods = {
                 str(method)
                 for route in scope["litestar_app"].routes
-                if isinstance(route, HTTPRoute) and route.path == scope["path_template"]
+                if isinstance(route, HTTPRoute) and route.path_format == scope["path_template"]
                 for method in route.methods
             }
             raise MethodNotAllowedException(headers={"Allow": allowed(methods)})

@@ -201,7 +201,23 @@ async def test_other_methods_are_refused(people):
         for method in ("PUT", "PATCH", "DELETE", "OPTIONS"):
             answer = await visitor.client.request(method, path, headers=FROM_OUR_PAGE)
             assert answer.status_code == 405, (method, path)
-            assert "Allow" in answer.headers, (method, path)
+            methods = set(answer.headers["allow"].split(", "))
+            assert methods <= {"GET", "HEAD", "POST"}, path
+
+
+async def test_an_unknown_path_is_told_as_the_asker_can_read_it(world):
+    """A browser gets a page under the headers of all pages, a program the envelope."""
+    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    for method, path, status in (("GET", "/conect/x", 404), ("POST", "/health/live", 405)):
+        shown = await world.client.request(method, path, headers=browser)
+        assert shown.status_code == status
+        assert {name: shown.headers[name] for name in HEADERS} == HEADERS
+        assert not faults_of(shown.text, CSRF_FIELD, signed_in=False)
+        told = await world.client.request(method, path)
+        assert (told.status_code, told.json()["code"] in shown.text) == (status, True)
+        assert told.headers.get("allow") == shown.headers.get("allow")
+    for path in ("/v1", "/v1/conect"):
+        assert (await world.client.get(path, headers=browser)).json()["code"] == "not_found"
 
 
 async def test_the_front_page_leads_on(world):
