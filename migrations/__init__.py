@@ -20,9 +20,9 @@ def migrate(database_url: str) -> None:
     Raises MigrationFailed when PostgreSQL is away, refuses the log-in or lacks a right.
     """
     # Slow to import, and most commands have no use for them.
-    from alembic import command  # noqa: PLC0415
-    from alembic.config import Config  # noqa: PLC0415
-    from sqlalchemy.exc import DBAPIError  # noqa: PLC0415
+    from alembic import command
+    from alembic.config import Config
+    from sqlalchemy.exc import DBAPIError
 
     config = Config()
     config.set_main_option("script_location", str(_HERE).replace("%", "%%"))
@@ -38,7 +38,7 @@ def is_newest(database_url: str) -> bool:
 
     Raises MigrationFailed when it cannot be asked.
     """
-    import psycopg  # noqa: PLC0415 - as above
+    import psycopg
 
     try:
         with psycopg.connect(database_url, connect_timeout=CONNECT_SECONDS_MAX) as connection:

@@ -117,9 +117,9 @@ def test_exceptions(lines: Lines, how: str) -> None:
             case "exception":
                 log.exception("x")
             case "instance":
-                log.error("x", exc_info=error)  # noqa: TRY400 - one of the ways
+                log.error("x", exc_info=error)  # noqa: TRY400 - both ways - one of the ways
             case "tuple":
-                log.error("x", exc_info=(type(error), error, error.__traceback__))  # noqa: TRY400
+                log.error("x", exc_info=(type(error), error, error.__traceback__))  # noqa: TRY400 - both ways
             case "stdlib":
                 library.exception("failed: %s", error)
             case _:
@@ -227,7 +227,7 @@ def test_level(lines: Lines) -> None:
 class Full(io.BytesIO):
     """A disk without space."""
 
-    def write(self, _data: object) -> int:  # type: ignore[override]
+    def write(self, _data: object) -> int:  # type: ignore[override] - it fails
         """Refuse."""
         raise OSError(28, "No space left on device")
 

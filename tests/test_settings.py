@@ -276,7 +276,7 @@ def test_given() -> None:
 def test_frozen() -> None:
     """Settings do not change after they were parsed."""
     with pytest.raises(dataclasses.FrozenInstanceError):
-        settings().port = 1  # type: ignore[misc]
+        settings().port = 1  # type: ignore[misc] - what is tested
 
 
 def test_table_and_fields_agree() -> None:

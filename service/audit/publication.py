@@ -145,7 +145,7 @@ def publication_for(settings: Settings) -> Publication | None:
     if url.scheme == "file":
         return DirectoryPublication(Path(unquote(url.path)))
     # The cloud's client is slow to import: where there is a bucket alone.
-    from service.audit.publication_bucket import bucket_publication  # noqa: PLC0415
+    from service.audit.publication_bucket import bucket_publication  # noqa: PLC0415 - slow to import
 
     return bucket_publication(settings, url.netloc, unquote(url.path).strip("/"))
 

@@ -30,8 +30,8 @@ async def add(
     target: Target, name: str, email: str, company_number: str | None, *, another: bool
 ) -> dict[str, Any]:
     """Register a business that already uses the service."""
-    from service.entities.wire import NewEntity  # noqa: PLC0415 - slow to import
-    from service.web.decoding import check  # noqa: PLC0415 - as above
+    from service.entities.wire import NewEntity
+    from service.web.decoding import check
 
     given = {"name": name, "email": email}
     if company_number is not None:

@@ -46,7 +46,7 @@ async def verify(target: Target) -> dict[str, Any]:
 
     Documents of erased claims have to be gone: they are counted apart, and found if they remain.
     """
-    from service.documents.verify import verify as checked  # noqa: PLC0415 - slow to import
+    from service.documents.verify import verify as checked
 
     documents, erased, findings = 0, 0, []
     for mode, ledger in target.service.modes.items():
@@ -73,7 +73,7 @@ async def verify(target: Target) -> dict[str, Any]:
 @team_command
 async def sweep(target: Target, older_than: timedelta, *, dry_run: bool) -> dict[str, Any]:
     """Remove uploads that no claim refers to, from storage too."""
-    from service.documents.sweep import Sweep  # noqa: PLC0415 - slow to import
+    from service.documents.sweep import Sweep
 
     before = target.service.clock() - older_than
     modes: list[dict[str, Any]] = []
@@ -93,7 +93,7 @@ def storage() -> None:
 @team_command
 async def check(target: Target) -> dict[str, Any]:
     """Tell in words what is wrong with the buckets, and prove uploads; ends with 1 if anything."""
-    from service.storage.check import check as run  # noqa: PLC0415 - slow to import
+    from service.storage.check import check as run
 
     settings = target.service.settings
     checks = [

@@ -38,7 +38,7 @@ def check(claim_id: str | None, entity_id: str | None, reason: str, *, with_clai
 
 def erasure_list(target: Target) -> "ErasureList":
     """Answer the list outside the database; a fault of the settings where there is none."""
-    from service.privacy.erasure_list import ErasureList  # noqa: PLC0415 - slow to import
+    from service.privacy.erasure_list import ErasureList
 
     if target.service.publication is None:
         raise click.ClickException(
@@ -77,8 +77,8 @@ async def erase_subject(
     parts: "Parts", subject: "Subject", reason: str, cause: "Cause", *, with_claims: bool
 ) -> "Done":
     """Erase a subject with its documents, showing a person how far its claims are."""
-    from service.privacy.erase import erase_claim, erase_entity  # noqa: PLC0415 - slow to import
-    from service.storage.port import StorageUnavailable  # noqa: PLC0415 - as above
+    from service.privacy.erase import erase_claim, erase_entity
+    from service.storage.port import StorageUnavailable
 
     with ExitStack() as shown:
 

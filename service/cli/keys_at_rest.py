@@ -40,7 +40,7 @@ async def verify(target: Target) -> dict[str, Any]:
 
 async def verify_all(service: "Service") -> dict[str, Any]:
     """Look through every ledger; Findings where keys are lost."""
-    from service.privacy.lost_keys import LostKeys  # noqa: PLC0415 - slow to import
+    from service.privacy.lost_keys import LostKeys
 
     events, lost = 0, []
     for ledger in service.ledgers:
@@ -58,7 +58,7 @@ async def verify_all(service: "Service") -> dict[str, Any]:
 
 async def rotate_all(service: "Service") -> dict[str, Any]:
     """Wrap every ledger's keys anew; Findings where some are left."""
-    from service.privacy.rotation import DATA_KEYS, SERVICE_KEYS, Rotation  # noqa: PLC0415 - slow
+    from service.privacy.rotation import DATA_KEYS, SERVICE_KEYS, Rotation
 
     ring = service.accounts.master_keys
     tables = [(ledger.database, DATA_KEYS) for ledger in service.ledgers]

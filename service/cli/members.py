@@ -20,8 +20,8 @@ def members() -> None:
 @team_command
 async def add_member(target: Target, partner_id: str, email: str) -> dict[str, Any]:
     """Add a person to a partner's team; nothing is sent to them."""
-    from service.partners.wire import NewMember  # noqa: PLC0415 - slow to import
-    from service.web.decoding import check  # noqa: PLC0415 - as above
+    from service.partners.wire import NewMember
+    from service.web.decoding import check
 
     check(NewMember, email=email)
     await target.service.partners.add_member(partner_id, email, target.cause)

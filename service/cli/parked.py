@@ -28,7 +28,7 @@ async def retry(
     target: Target, name: str, ledger: str | None, position: int | None
 ) -> dict[str, Any]:
     """Take parked streams of a catch-up read model up again; ends with 1 if any remains parked."""
-    from projections.parking import RetryRefused, parked  # noqa: PLC0415 - slow to import
+    from projections.parking import RetryRefused, parked
 
     chosen = _chosen(target.service, name, ledger)
     applied, left = 0, []

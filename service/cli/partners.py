@@ -24,8 +24,8 @@ def partners() -> None:
 @team_command
 async def add(target: Target, name: str, email: str) -> dict[str, Any]:
     """Record that a partner applied; it is pending until it is approved."""
-    from service.partners.wire import PartnerApplication  # noqa: PLC0415 - slow to import
-    from service.web.decoding import check  # noqa: PLC0415 - as above
+    from service.partners.wire import PartnerApplication
+    from service.web.decoding import check
 
     check(PartnerApplication, name=name, email=email)
     partner_id = await target.service.partners.add(name, email, target.cause)
@@ -149,7 +149,7 @@ async def revoke_key(target: Target, key_id: str) -> dict[str, Any]:
 @team_command
 async def roll_key(target: Target, key_id: str, overlap: str) -> dict[str, Any]:
     """Issue a key in a key's place; its token is shown this once."""
-    from service.partners.commands import OVERLAPS  # noqa: PLC0415 - slow to import
+    from service.partners.commands import OVERLAPS
 
     partner_id = await _owner(target, key_id)
     issued = await target.service.partners.roll_key(
@@ -196,6 +196,6 @@ def _key(row: "Row") -> dict[str, Any]:
 
 def _sandbox(partner_id: str, mode: str, epoch: int) -> dict[str, Any]:
     """Answer the entities that a test key can be tried on."""
-    from service.sandbox import fixture_ids  # noqa: PLC0415 - slow to import
+    from service.sandbox import fixture_ids
 
     return {"sandbox": fixture_ids(partner_id, epoch)._asdict()} if mode == "test" else {}

@@ -65,8 +65,8 @@ async def find(target: Target, email: str) -> dict[str, Any]:
     What documents contain is not searched. Events that cannot be read are listed: then it ends
     with 1.
     """
-    from service.privacy.find import Search  # noqa: PLC0415 - slow to import
-    from service.privacy.text_search import Sought  # noqa: PLC0415 - as above
+    from service.privacy.find import Search
+    from service.privacy.text_search import Sought
 
     address = email.strip()
     if "@" not in address:
@@ -95,8 +95,8 @@ async def reapply(target: Target) -> dict[str, Any]:
     Ends with 1 too where the database shows erasures that the list does not have: it is then the
     list of another installation, or a part of it.
     """
-    from service.privacy.erasure_list import EntryUnreadable  # noqa: PLC0415 - slow to import
-    from service.privacy.reapply import reapply as again  # noqa: PLC0415 - as above
+    from service.privacy.erasure_list import EntryUnreadable
+    from service.privacy.reapply import reapply as again
 
     listed = erasure_list(target)
     modes = target.service.privacy(listed)

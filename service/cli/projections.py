@@ -59,10 +59,10 @@ async def status(target: Target) -> dict[str, Any]:
     Wrong is: a ledger is stalled (events wait for a number and the log does not grow: no sequencer
     runs), a stream is parked, or a subscriber is ahead of the log, which was cut or restored.
     """
-    import asyncio  # noqa: PLC0415 - slow to import
+    import asyncio
 
-    from projections.parking import parked  # noqa: PLC0415 - as above
-    from projections.status import HeadWatch, progress  # noqa: PLC0415 - as above
+    from projections.parking import parked
+    from projections.status import HeadWatch, progress
 
     service = target.service
     clock, ledgers = service.clock, service.ledgers
@@ -188,9 +188,9 @@ async def _each(
     done: str,
 ) -> dict[str, list[dict[str, Any]]]:
     """Do the same with each read model; answer under `done` a row for each, and what is wrong."""
-    from projections.read_model import RebuildRefused  # noqa: PLC0415 - slow to import
-    from projections.rebuild import workshop  # noqa: PLC0415 - as above
-    from service.ledger.sequencer import Sequencer  # noqa: PLC0415 - as above
+    from projections.read_model import RebuildRefused
+    from projections.rebuild import workshop
+    from service.ledger.sequencer import Sequencer
 
     _give_way()
     answer: dict[str, list[dict[str, Any]]] = {done: [], "differences": [], "put_aside": []}
@@ -259,6 +259,6 @@ def _bar(label: str, length: int) -> Generator[Callable[[int], object]]:
 
 
 def _give_way() -> None:
-    import os  # noqa: PLC0415 - seldom needed
+    import os
 
     os.nice(NICENESS)

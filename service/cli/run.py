@@ -26,11 +26,11 @@ from service.settings import MIGRATE, SERVE, Settings, SettingsError, given
 def dev(port: int, data_dir: Path) -> None:
     """Run everything embedded, with a demonstration to try."""
     # Each command imports what it needs: together these are slower than any command.
-    from migrations import MigrationFailed  # noqa: PLC0415
-    from service.dev.faults import DevFault  # noqa: PLC0415
-    from service.dev.run import run  # noqa: PLC0415
-    from service.dev.storage import OF_PRODUCTION  # noqa: PLC0415
-    from service.embedded import EmbeddedPostgresError  # noqa: PLC0415
+    from migrations import MigrationFailed
+    from service.dev.faults import DevFault
+    from service.dev.run import run
+    from service.dev.storage import OF_PRODUCTION
+    from service.embedded import EmbeddedPostgresError
 
     try:
         taken_over = given("RATE_LIMIT_PER_MINUTE", "REDIS_URL", *OF_PRODUCTION)
@@ -44,7 +44,7 @@ def dev(port: int, data_dir: Path) -> None:
 @click.command()
 def serve() -> None:
     """Serve the API; settings come from the environment."""
-    from service.web.serve import ServeFault, serve_forever  # noqa: PLC0415 - as above
+    from service.web.serve import ServeFault, serve_forever
 
     try:
         serve_forever(_settings(SERVE))
@@ -56,7 +56,7 @@ def serve() -> None:
 def worker() -> None:
     """Run the sequencer and the subscribers alone; any number may run."""
     settings = _settings(SERVE)
-    from service.worker import work  # noqa: PLC0415 - as above
+    from service.worker import work
 
     work(settings)
 
@@ -64,8 +64,8 @@ def worker() -> None:
 @click.command()
 def migrate() -> None:
     """Bring the database to the newest schema."""
-    from migrations import MigrationFailed  # noqa: PLC0415 - as above
-    from migrations import migrate as apply_migrations  # noqa: PLC0415
+    from migrations import MigrationFailed
+    from migrations import migrate as apply_migrations
 
     try:
         apply_migrations(_settings(MIGRATE).database_url)

@@ -46,7 +46,7 @@ async def list_(target: Target) -> dict[str, Any]:
 
 
 def _check(email: str) -> None:
-    from service.web.scalars import email_fault  # noqa: PLC0415 - slow to import
+    from service.web.scalars import email_fault
 
     fault = email_fault(email)
     if fault is not None:

@@ -83,17 +83,17 @@ def _answer(
     except SettingsError as error:
         raise click.ClickException(str(error)) from error
     # Slow to import: after what is refused without them.
-    import asyncio  # noqa: PLC0415
+    import asyncio
 
-    import structlog  # noqa: PLC0415
-    from asyncpg import PostgresError  # noqa: PLC0415
+    import structlog
+    from asyncpg import PostgresError
 
-    from service import logs  # noqa: PLC0415
-    from service.audit.publication import PublicationUnavailable  # noqa: PLC0415
-    from service.ledger.database import LedgerError  # noqa: PLC0415
-    from service.ledger.events import Unreadable  # noqa: PLC0415
-    from service.ledger.sealing import KeyUnknown  # noqa: PLC0415
-    from service.storage.port import StorageUnavailable  # noqa: PLC0415
+    from service import logs
+    from service.audit.publication import PublicationUnavailable
+    from service.ledger.database import LedgerError
+    from service.ledger.events import Unreadable
+    from service.ledger.sealing import KeyUnknown
+    from service.storage.port import StorageUnavailable
 
     logs.configure("warning", sys.stderr.buffer)
     try:
@@ -119,9 +119,9 @@ def _answer(
 async def _run(
     command: Command, settings: Settings, args: tuple[object, ...], options: dict[str, object]
 ) -> Mapping[str, Any]:
-    from service.bootstrap import Service  # noqa: PLC0415 - slow to import
-    from service.ledger.events import Cause  # noqa: PLC0415 - as above
-    from service.storage.chosen import deferred, storage_for  # noqa: PLC0415 - as above
+    from service.bootstrap import Service
+    from service.ledger.events import Cause
+    from service.storage.chosen import deferred, storage_for
 
     def storage(mode: "Mode") -> "Storage":
         bucket = settings.live_bucket if mode == "live" else settings.test_bucket
@@ -135,7 +135,7 @@ async def _run(
 
 def _settings(data_dir: Path | None) -> Settings:
     """Answer the settings of a running dev, or those of the environment."""
-    from service.dev.state import FACTS, DevState  # noqa: PLC0415 - seldom needed
+    from service.dev.state import FACTS, DevState
 
     if data_dir is not None:
         try:

@@ -80,8 +80,8 @@ def _run_on_postgres(
         imports.start()
         postgres = stack.enter_context(EmbeddedPostgres(data_dir / "postgres"))
         imports.join()
-        from service import logs  # noqa: PLC0415 - see above
-        from service.dev.serving import serve  # noqa: PLC0415
+        from service import logs
+        from service.dev.serving import serve
 
         signals.check()
         kept = kept_secrets(data_dir)

@@ -37,8 +37,8 @@ def refuse_production(variables: Collection[str]) -> None:
 @asynccontextmanager
 async def serving(data_dir: Path, service_port: int) -> AsyncGenerator[str]:
     """Serve the store until the context ends; answers its endpoint. Raises DevFault."""
-    from service.storage.local.disk import LocalStoreError  # noqa: PLC0415 - slow to import
-    from service.storage.local.serving import local_store  # noqa: PLC0415 - as above
+    from service.storage.local.disk import LocalStoreError
+    from service.storage.local.serving import local_store
 
     directory = _directory(data_dir)
     directory.mkdir(mode=0o700, exist_ok=True)
@@ -59,7 +59,7 @@ async def serving(data_dir: Path, service_port: int) -> AsyncGenerator[str]:
 
 def settings(data_dir: Path) -> dict[str, str]:
     """Answer the settings by which service and team reach the store that is being served."""
-    from service.storage.local.credentials import KEY_FILE  # noqa: PLC0415 - slow to import
+    from service.storage.local.credentials import KEY_FILE
 
     directory = _directory(data_dir)
     given = {

@@ -51,7 +51,7 @@ def spawn(
         group=user.gid if user else None,
         extra_groups=[] if user else None,
         # Changing the user clears the parent-death signal, and only this hook runs after that.
-        preexec_fn=_die_with_parent(os.getpid()),  # noqa: PLW1509
+        preexec_fn=_die_with_parent(os.getpid()),  # noqa: PLW1509 - as said above
     )
 
 

@@ -43,7 +43,7 @@ class Sought:
         text = encoded.decode()
         return self._hash_text in text or self._in_json.search(text.casefold()) is not None
 
-    def _of_entry(self, name: Any, one: object, path: str) -> Iterator[str]:  # noqa: ANN401
+    def _of_entry(self, name: Any, one: object, path: str) -> Iterator[str]:  # noqa: ANN401 - any JSON
         """Look in a name too: partners choose names of fields where a schema lets them."""
         if isinstance(name, str) and self._in_text.search(name.casefold()):
             yield f"{path}.(a name)" if path else "(a name)"

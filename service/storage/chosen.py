@@ -114,26 +114,26 @@ def deferred(choose: Callable[[], Storage]) -> Storage:
 
 
 def _auth_error() -> type[Exception]:
-    from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 - as said above
+    from google.auth.exceptions import GoogleAuthError
 
     return GoogleAuthError
 
 
 def _by_key(key: dict[str, Any], bucket: str) -> Storage:
-    from google.oauth2.service_account import Credentials  # noqa: PLC0415 - as said above
+    from google.oauth2.service_account import Credentials
 
-    from service.storage.google import GoogleObjectStore  # noqa: PLC0415 - as said above
-    from service.storage.signer import KeySigner  # noqa: PLC0415 - as said above
+    from service.storage.google import GoogleObjectStore
+    from service.storage.signer import KeySigner
 
     credentials = Credentials.from_service_account_info(key, scopes=[SCOPE])
     return Storage(KeySigner(key, bucket), GoogleObjectStore(credentials, bucket))
 
 
 def _by_workload_identity(settings: Settings, bucket: str) -> Storage:
-    import google.auth  # noqa: PLC0415 - as said above
+    import google.auth
 
-    from service.storage.google import GoogleObjectStore  # noqa: PLC0415 - as said above
-    from service.storage.signer import IamSigner  # noqa: PLC0415 - as said above
+    from service.storage.google import GoogleObjectStore
+    from service.storage.signer import IamSigner
 
     credentials, _ = google.auth.default(scopes=["https://www.googleapis.com/auth/cloud-platform"])
     email = settings.storage_service_account or getattr(credentials, "service_account_email", "")
@@ -141,11 +141,11 @@ def _by_workload_identity(settings: Settings, bucket: str) -> Storage:
 
 
 def _local(endpoint: str, key_file: Path, key: dict[str, Any], bucket: str) -> Storage:
-    from google.oauth2.credentials import Credentials  # noqa: PLC0415 - as said above
+    from google.oauth2.credentials import Credentials
 
-    from service.storage.google import GoogleObjectStore  # noqa: PLC0415 - as said above
-    from service.storage.local.credentials import TOKEN_FILE  # noqa: PLC0415 - as said above
-    from service.storage.signer import KeySigner  # noqa: PLC0415 - as said above
+    from service.storage.google import GoogleObjectStore
+    from service.storage.local.credentials import TOKEN_FILE
+    from service.storage.signer import KeySigner
 
     token = (key_file.parent / TOKEN_FILE).read_text().strip()
     store = GoogleObjectStore(Credentials(token), bucket, endpoint=endpoint)

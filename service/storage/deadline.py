@@ -76,7 +76,7 @@ class CuttableAdapter(HTTPAdapter):
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - theirs
         """Make the pools with connections that can be cut."""
-        super().init_poolmanager(*args, **kwargs)  # pyright: ignore[reportUnknownArgumentType]
+        super().init_poolmanager(*args, **kwargs)  # pyright: ignore[reportUnknownArgumentType] - as above
         self.poolmanager.pool_classes_by_scheme = _pools(self.connections)
 
 

@@ -51,9 +51,9 @@ def serve_forever(settings: Settings) -> None:
 
 def application() -> object:
     """Make one worker's application from the environment, which the parent has passed on."""
-    from service.bootstrap import Service  # noqa: PLC0415 - workers only
-    from service.mail.transport import mail_transport  # noqa: PLC0415 - as above
-    from service.web.metrics import Metrics  # noqa: PLC0415 - after the environment is set
+    from service.bootstrap import Service
+    from service.mail.transport import mail_transport
+    from service.web.metrics import Metrics
 
     settings = Settings.from_environment(require=SERVE)
     logs.configure(settings.log_level)

@@ -30,7 +30,7 @@ def under_load(
         load = run_load(served.port, claim_requests(stack), CLIENTS, seconds)
         held = [_megabytes(pid) for pid in served.worker_pids()]
         ((lag,),) = stack.execute(url, _LAG)
-    p50, p99, most = (round(float(one), 2) for one in lag)  # type: ignore[attr-defined]
+    p50, p99, most = (round(float(one), 2) for one in lag)  # type: ignore[attr-defined] - as rows are
     return {
         "claims_per_second": round(load.per_second, 1),
         "memory": {

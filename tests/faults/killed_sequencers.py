@@ -97,12 +97,12 @@ class Slot:
         """Kill it when its time has come."""
         state = self.shared[self.number]
         if self.ends is None and state != UNBORN:
-            self.ends = now + random.uniform(0, LIFE_SECONDS_MAX)  # noqa: S311
+            self.ends = now + random.uniform(0, LIFE_SECONDS_MAX)  # noqa: S311 - no secret
         if self.ends is None or now < self.ends:
             return
         if self.aimed and (state == IN_BATCH or now > self.ends + AIM_SECONDS_MAX):
             self.aimed = False
-            self.ends = now + random.uniform(0, BATCH_SECONDS)  # noqa: S311
+            self.ends = now + random.uniform(0, BATCH_SECONDS)  # noqa: S311 - no secret
         elif not self.aimed:
             self.kill()
             self.fork()

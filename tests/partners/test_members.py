@@ -6,6 +6,7 @@ import pytest
 
 from service.errors import Refusal
 from service.ledger.events import Cause
+from service.partners.events import partner_stream
 from tests.world import STAFF
 
 MEMBER = Cause("member:per_1", "req_1")
@@ -25,8 +26,6 @@ async def hash_of(world, email):
 
 async def events_of(world, partner_id):
     """Answer a partner's stream."""
-    from service.partners.events import partner_stream  # noqa: PLC0415
-
     async with world.service.accounts.transaction() as transaction:
         return await transaction.read(partner_stream(partner_id))
 

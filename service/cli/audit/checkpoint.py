@@ -20,7 +20,7 @@ async def checkpoint(target: Target, ledger: str | None) -> dict[str, Any]:
 
 
 async def _row(target: Target, ledger: str) -> dict[str, Any]:
-    from service.audit.checkpoints import LedgerForked  # noqa: PLC0415 - slow to import
+    from service.audit.checkpoints import LedgerForked
 
     row: dict[str, Any] = dict.fromkeys(("origin", "size", "root", "is_new", "published", "fault"))
     row = {"ledger": ledger} | row

@@ -60,8 +60,8 @@ async def signed_checkpoint(checkpoints: "Checkpoints", covers: int | None = Non
     Where no key signs, the newest stored one. Raises ClickException where there is none, or none
     that goes far enough.
     """
-    from service.audit.checkpoints import KeyMissing  # noqa: PLC0415 - slow to import
-    from service.audit.export import Signed  # noqa: PLC0415 - as above
+    from service.audit.checkpoints import KeyMissing
+    from service.audit.export import Signed
 
     latest = await checkpoints.latest()
     if latest is not None and covers is not None and latest[0].size >= covers:

@@ -55,9 +55,9 @@ async def export(
 ) -> dict[str, Any]:
     """Write a ledger's events and a checkpoint to a file that can be verified offline."""
     # Slow to import.
-    from service.audit.checkpoints import LedgerForked  # noqa: PLC0415
-    from service.audit.evidence import EvidenceFault  # noqa: PLC0415
-    from service.audit.export import Scope, write_export  # noqa: PLC0415
+    from service.audit.checkpoints import LedgerForked
+    from service.audit.evidence import EvidenceFault
+    from service.audit.export import Scope, write_export
 
     scope = Scope(first, entity, None if checkpoint is None else _parsed(checkpoint, ledger))
     checkpoints = target.service.checkpoints(ledger)
@@ -85,8 +85,8 @@ async def export(
 
 def _parsed(note: str, ledger: str) -> "Checkpoint":
     """Read an older checkpoint. Whose it is the verifier will ask: here it has to fit the log."""
-    from service.audit.checkpoint import Checkpoint  # noqa: PLC0415 - seldom needed
-    from service.audit.note import NoteInvalid  # noqa: PLC0415 - as above
+    from service.audit.checkpoint import Checkpoint
+    from service.audit.note import NoteInvalid
 
     try:
         checkpoint = Checkpoint.parse(note.rpartition("\n\n")[0] + "\n")

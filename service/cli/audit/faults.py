@@ -15,7 +15,7 @@ ledger_option = click.option("--ledger", type=click.Choice(LEDGERS), help="One l
 @contextmanager
 def key_needed() -> Generator[None]:
     """Tell an operator of a key that is missing."""
-    from service.audit.checkpoints import KeyMissing  # noqa: PLC0415 - slow to import
+    from service.audit.checkpoints import KeyMissing
 
     try:
         yield

@@ -58,7 +58,7 @@ async def trace(target: Target, request_id: str, limit: int) -> dict[str, Any]:
 async def _timeline(
     target: Target, subject: str, names: "list[str] | tuple[str, ...]", limit: int
 ) -> dict[str, Any]:
-    from service.audit.history import history  # noqa: PLC0415 - slow to import
+    from service.audit.history import history
 
     ledgers = [ledger for ledger in target.service.ledgers if ledger.name in names]
     found = await history(ledgers, subject, limit)

@@ -17,8 +17,8 @@ _SUFFIX: Final = "/claim-ledger"
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def keygen(name: str | None, *, as_json: bool) -> None:
     """Draw a key for checkpoints: the private one for the settings, the public one for auditors."""
-    from service.audit.note import NoteKey  # noqa: PLC0415 - slow to import
-    from service.audit.publication import parts_of  # noqa: PLC0415 - as above
+    from service.audit.note import NoteKey
+    from service.audit.publication import parts_of
 
     name = name or _default_name()
     try:

@@ -33,7 +33,7 @@ async def lineage(
 
 
 async def _forked(target: Target, *, force: bool) -> list[str]:
-    from service.audit.parting import find_parting  # noqa: PLC0415 - slow to import
+    from service.audit.parting import find_parting
 
     if force:
         return list(LEDGERS)
@@ -47,7 +47,7 @@ async def _forked(target: Target, *, force: bool) -> list[str]:
 
 
 async def _row(target: Target, ledger: str, reason: str, *, force: bool) -> dict[str, Any]:
-    from service.audit.parting import go_on  # noqa: PLC0415 - slow to import
+    from service.audit.parting import go_on
 
     with _refusals(ledger), key_needed():
         made = await go_on(target.service.checkpoints(ledger), reason, target.cause, force=force)
@@ -56,8 +56,8 @@ async def _row(target: Target, ledger: str, reason: str, *, force: bool) -> dict
 
 @contextmanager
 def _refusals(ledger: str) -> Generator[None]:
-    from service.audit.log_tree import LedgerForked  # noqa: PLC0415 - slow to import
-    from service.audit.parting import LineageRefused  # noqa: PLC0415 - as above
+    from service.audit.log_tree import LedgerForked
+    from service.audit.parting import LineageRefused
 
     try:
         yield
@@ -70,7 +70,7 @@ def _refusals(ledger: str) -> Generator[None]:
 
 
 async def _told(target: Target, ledger: str, made: "Made") -> dict[str, Any]:
-    from service.audit.lineage import lineages  # noqa: PLC0415 - slow to import
+    from service.audit.lineage import lineages
 
     begun = (await lineages(target.service.checkpoints(ledger).ledger))[-1]
     previous = (begun.previous or "").split("\n")

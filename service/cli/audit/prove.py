@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 async def prove(target: Target, claim_id: str, out: Path, *, force: bool) -> dict[str, Any]:
     """Write a claim's receipt: its events, each with the proof that it is in the signed log."""
     # Slow to import.
-    from service.audit.checkpoints import LedgerForked  # noqa: PLC0415
-    from service.audit.evidence import EvidenceFault, encode  # noqa: PLC0415
-    from service.audit.receipt import make_receipt, numbered_stream  # noqa: PLC0415
+    from service.audit.checkpoints import LedgerForked
+    from service.audit.evidence import EvidenceFault, encode
+    from service.audit.receipt import make_receipt, numbered_stream
 
     ledger, stream = await _found(target.service, claim_id)
     checkpoints = target.service.checkpoints(ledger)
@@ -81,8 +81,8 @@ def check(file: Path, public_key: tuple[NoteKey, ...], *, as_json: bool) -> None
 
 
 def _checked(file: Path, keys: tuple[NoteKey, ...]) -> dict[str, Any]:
-    from service.audit.evidence import EvidenceFault  # noqa: PLC0415 - slow to import
-    from service.audit.receipt_check import check_receipt  # noqa: PLC0415 - as above
+    from service.audit.evidence import EvidenceFault
+    from service.audit.receipt_check import check_receipt
 
     try:
         proved = check_receipt(file, keys)

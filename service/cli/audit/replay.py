@@ -40,7 +40,7 @@ class Instant(click.ParamType[datetime, str]):
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> datetime:
         """Answer the moment in UTC; fails on what is none."""
-        import msgspec  # noqa: PLC0415 - slow to import
+        import msgspec
 
         try:
             return msgspec.convert(value, Annotated[datetime, msgspec.Meta(tz=True)]).astimezone(
@@ -78,7 +78,7 @@ async def replay(
 ) -> dict[str, Any]:
     """Answer the state as of any moment, from numbered events alone, and nothing erased since."""
     # Positions decide what had happened. A time only chooses the position: clocks may disagree.
-    from service.audit.replay import Wanted, moment_of, replayed  # noqa: PLC0415 - slow to import
+    from service.audit.replay import Wanted, moment_of, replayed
 
     only = Wanted(**wanted)
     _check_usage(at, position, name, only, independent=independent)
@@ -120,7 +120,7 @@ async def _tables(state: "State", name: str, only: "Wanted") -> dict[str, Spool]
 
 async def _refuse_unknown(target: Target, tables: dict[str, Spool], only: "Wanted") -> None:
     """Refuse an id that the events do not know; partners are known by those of accounts."""
-    from service.partners.events import partner_stream  # noqa: PLC0415 - slow to import
+    from service.partners.events import partner_stream
 
     if only.claim_id is not None and not tables["claims"]:
         raise Refusal("claim_not_found")
@@ -140,7 +140,7 @@ async def _compared(
     tables: dict[str, Spool],
 ) -> dict[str, Any]:
     """Answer what both have, and where they differ: the end is 1 then."""
-    from service.audit.independent_check import (  # noqa: PLC0415 - slow to import
+    from service.audit.independent_check import (
         compare,
         independent_claims,
     )

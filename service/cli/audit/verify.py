@@ -118,9 +118,9 @@ async def verify(
 ) -> dict[str, Any]:
     """Recompute the log from its tables or an export; ends with 1 if anything is wrong."""
     # Slow to import.
-    from service.audit.publication import PublicationUnavailable  # noqa: PLC0415
-    from service.audit.verify import size_of, verify_ledger  # noqa: PLC0415
-    from service.audit.verify_evidence import published_evidence  # noqa: PLC0415
+    from service.audit.publication import PublicationUnavailable
+    from service.audit.verify import size_of, verify_ledger
+    from service.audit.verify_evidence import published_evidence
 
     service = target.service
     keys = (*(service.settings.checkpoint_keys or ()), *public_key)
@@ -165,7 +165,7 @@ def _fields(verdict: "Verdict") -> dict[str, Any]:
 
 
 def _of_export(export: Path, keys: tuple[NoteKey, ...], older: str | None) -> dict[str, Any]:
-    from service.audit.export_check import verify_export  # noqa: PLC0415 - slow to import
+    from service.audit.export_check import verify_export
 
     try:
         with progress("verifying", export.stat().st_size) as advance:
@@ -176,7 +176,7 @@ def _of_export(export: Path, keys: tuple[NoteKey, ...], older: str | None) -> di
 
 def _opened(note: str, keys: Sequence[NoteKey]) -> "Checkpoint":
     """Open the checkpoint that is given."""
-    from service.audit.checkpoint import Checkpoint  # noqa: PLC0415 - seldom needed
+    from service.audit.checkpoint import Checkpoint
 
     try:
         return Checkpoint.open(note, keys)
