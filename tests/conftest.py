@@ -61,6 +61,13 @@ def database_url(postgres_url, template) -> Iterator[str]:
     yield from _clone(postgres_url, template)
 
 
+@pytest.fixture
+def owner(database_url) -> Iterator[psycopg.Connection]:
+    """Answer a connection of the database's owner, each statement its own transaction."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        yield connection
+
+
 @pytest.fixture(scope="module")
 def module_database_url(postgres_url, template) -> Iterator[str]:
     """Answer the owner's URL of a migrated database that the tests of one module share."""

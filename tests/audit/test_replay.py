@@ -181,13 +181,6 @@ async def service(database_url, tmp_path):
         yield one
 
 
-@pytest.fixture
-def owner(database_url):
-    """Answer a connection of the database's owner."""
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        yield connection
-
-
 def _nothing(_steps: int) -> None:
     """Show no progress."""
 

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator
 
-import psycopg
 import pytest
 
 from service.bootstrap import Service
@@ -22,10 +21,3 @@ async def service(database_url, tmp_path) -> AsyncGenerator[Service, None]:
 def accounts(service):
     """Answer the ledger of accounts: its events need no entity."""
     return service.accounts
-
-
-@pytest.fixture
-def owner(database_url):
-    """Answer a connection of the database's owner, each statement its own transaction."""
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        yield connection

@@ -1,7 +1,6 @@
 """The index of timelines: which ids of an event are subjects, and timelines that are complete."""
 
 import msgspec
-import psycopg
 import pytest
 
 from projections.activity.projector import SUBJECT_FIELDS, ActivityProjector, subjects
@@ -28,13 +27,6 @@ async def quiet(database_url, tmp_path):
     """Answer a world that follows no log by itself."""
     async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as one:
         yield one
-
-
-@pytest.fixture
-def owner(database_url):
-    """Answer a connection of the database's owner."""
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        yield connection
 
 
 @pytest.fixture

@@ -103,13 +103,6 @@ class Setting:
 
 
 @pytest.fixture
-def owner(database_url):
-    """Answer a connection of the database's owner."""
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        yield connection
-
-
-@pytest.fixture
 async def one(database_url, tmp_path, owner):
     """Answer a ledger and a brittle read model of it."""
     async with Service(settings_for(database_url, tmp_path)).opened() as service:

@@ -39,13 +39,6 @@ async def documents(database_url, tmp_path, store_credentials):
 
 
 @pytest.fixture
-def owner(database_url):
-    """Answer a connection of the database's owner, each statement its own transaction."""
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        yield connection
-
-
-@pytest.fixture
 async def claims(world):
     """Answer (partner, entity id, ids of twenty claims), two of which have moved."""
     partner = await world.partner()

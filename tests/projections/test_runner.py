@@ -1,7 +1,6 @@
 import asyncio
 from uuid import uuid4
 
-import psycopg
 import pytest
 
 from projections.runner import Background, Follower, Subscription
@@ -44,13 +43,6 @@ async def accounts(database_url, tmp_path):
     """Answer the ledger of accounts of a service that follows nothing by itself."""
     async with Service(settings_for(database_url, tmp_path)).opened() as service:
         yield service.accounts
-
-
-@pytest.fixture
-def owner(database_url):
-    """Answer a connection of the database's owner."""
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        yield connection
 
 
 async def append(ledger, count=1):
