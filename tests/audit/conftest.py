@@ -2,14 +2,13 @@
 
 from tests.audit.checkpointing import add, attack, checkpoints, place
 from tests.audit.scene import owner_connection
-from tests.ledger.conftest import accounts, owner, service
+from tests.ledger.conftest import accounts, service
 
 __all__ = [
     "accounts",
     "add",
     "attack",
     "checkpoints",
-    "owner",
     "owner_connection",
     "place",
     "service",
