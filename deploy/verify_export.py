@@ -1,8 +1,5 @@
 # fmt: off
-"""Verify an export or a receipt of claim-ledger: needs Python 3.11 alone (docs/ledger-format.md).
-
-python verify_export.py FILE --public-key KEY [--public-key KEY ...] [--checkpoint OLD]
-"""
+"""Verify an export or a receipt with Python 3.11 alone: see --help, and docs/ledger-format.md."""
 import argparse
 import json
 import re
@@ -11,7 +8,8 @@ from functools import reduce
 from hashlib import sha256, sha512
 
 P, L = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493
-D = -121665 * pow(121666, P - 2, P) % P
+D, doubt = -121665 * pow(121666, P - 2, P) % P, [None]  # the position that is being read
+UNFIT = AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError
 LINEAGES = {"88943209-3975-8270-bad6-077bb7a3c8f1", "333011c2-4cc1-89a2-8f7f-d1179f0d6f78",
             "fe2debdc-0a90-8a74-aff6-86d3b26195fc"}  # the streams of accounts, live, test
 spell = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -78,11 +76,9 @@ def grown(old_size, size, old_root, proof):
     return [node(other, root) for root in grown(old_size - half, size - half, None, proof)]
 
 def read(raw, position, pattern):
-    try:  # a number beyond 2**63 comes out as another
-        line = json.loads(raw, parse_int=lambda digits: int(digits) % 2**63)
-        holds = f"{spell(line)}\n".encode() == raw and re.fullmatch(pattern, spell(line))
-    except (ValueError, RecursionError):
-        holds = False
+    doubt[0] = position  # below, a number beyond 2**63 comes out as another
+    line = json.loads(raw, parse_int=lambda digits: int(digits) % 2**63)
+    holds = f"{spell(line)}\n".encode() == raw and re.fullmatch(pattern, spell(line))
     demand(holds, position, "a line is cut, not of this format, or not in its one spelling")
     return line
 
@@ -114,17 +110,16 @@ def begin(begun, event, keys):
     begun[said[1]] = followed, int(said[5]) if followed else 0, size
 
 def verify(file, keys, older):
-    raw, lines, receipt, events, begun = file.readline(), iter(file.readline, b""), None, [], {}
+    raw, lines, receipt, stream, begun = file.readline(), iter(file.readline, b""), None, "", {}
     if raw.startswith(b'{"format":"claim-ledger receipt v1"'):
         receipt = read(raw + file.read(), None, RECEIPT)
-        origin, size, root = open_checkpoint(receipt["checkpoint"], keys)
+        origin, size, root = open_checkpoint(note := receipt["checkpoint"], keys)
         header = receipt | {"from": 1, "size": size, "root": b64encode(root), "entity": None}
-        lines = [*receipt["events"], {"checkpoint": receipt["checkpoint"]}]
-        lines = (f"{spell(line)}\n".encode() for line in lines)
+        lines = (f"{spell(one)}\n".encode() for one in [*receipt["events"], {"checkpoint": note}])
     else:
         header = read(raw, None, HEADER)
     start, size, whole = header["from"], header["size"], "entity" not in header
-    last, root = start - 1, b64decode(header["root"])
+    last, count, root = start - 1, 0, b64decode(header["root"])
     tree = [b64decode(one) for one in header.get("tree", [])]
     holds = 0 <= last <= size and ("tree" in header) == (whole and last > 0)
     demand(holds and len(tree) == last.bit_count() * whole, None, "the header does not fit itself")
@@ -133,34 +128,33 @@ def verify(file, keys, older):
         expected = last + 1 if whole else None
         demand(raw, expected, "the file ends without a checkpoint")
         event = read(raw, expected, EVENT)
-        at, where, last = last, event["position"], event["position"]
-        demand(not whole or where == expected, expected, "events are missing or out of order")
-        demand(at < where <= size, where, "events are out of order, or beyond the checkpoint")
+        at, last, count, doubt[0] = last, event["position"], count + 1, event["position"]
+        demand(not whole or last == expected, expected, "events are missing or out of order")
+        demand(at < last <= size, last, "events are out of order, or beyond the checkpoint")
         state = sha256(event["state"].encode()).hexdigest()
         record = ["claim-ledger event v1", *map(str, list(event.values())[:5]), state, ""]
         new = sha256(b"\0" + "\n".join(record).encode()).digest()
-        demand(new == b64decode(event["leaf_hash"]), where, "the event has another hash")
-        demand(whole != ("proof" in event), where, "a proof for each event, or for none")
+        demand(new == b64decode(event["leaf_hash"]), last, "the event has another hash")
+        demand(whole != ("proof" in event), last, "a proof for each event, or for none")
         proof = [b64decode(one) for one in event.get("proof", [])]
-        holds = whole or (included(where - 1, size, new, proof) == root and not proof)
-        demand(holds, where, "the event's proof does not lead to the root")
+        holds = whole or (included(last - 1, size, new, proof) == root and not proof)
+        demand(holds, last, "the event's proof does not lead to the root")
         while whole and at & 1:
             new, at = node(tree.pop(), new), at >> 1
         tree += [new] if whole else []
         known |= {last: root_of(tree)} if whole and older and older[1] == last else {}
-        events += [event] if receipt else []
+        stream = stream or event["originator_id"]
+        holds = not receipt or list(event.values())[2:4] == [stream, count]
+        demand(holds, last, "no whole stream")
+        if receipt and count == 1:
+            begins = event["topic"], json.loads(event["state"])["data"]["claim_id"]
+            demand(begins == ("ClaimCreated", receipt["claim_id"]), last, "no claim")
         if event["topic"] == "LineageBegun" and event["originator_id"] in LINEAGES:
             begin(begun, event, keys)
     demand(not file.read(1), None, "there is something behind the checkpoint")
     origin, *rest = open_checkpoint(read(raw, None, rf'\{{"checkpoint":{S}\}}')["checkpoint"], keys)
     demand(not whole or last == size, last + 1, "events are missing before the checkpoint")
     demand([origin.split("/")[-2:-1], *rest] == [[header["ledger"]], size, root], None, "not ours")
-    for version, event in enumerate(events, 1):
-        holds = list(event.values())[2:4] == [events[0]["originator_id"], version]
-        demand(holds, event["position"], "no whole stream")
-    if receipt:
-        begins = events[0]["topic"], json.loads(events[0]["state"])["data"].get("claim_id")
-        demand(begins == ("ClaimCreated", receipt["claim_id"]), events[0]["position"], "no claim")
     start = older[1] + 1 if older and known.get(older[1]) == older[2] else start
     demand(not whole or root_of(tree) == root, start, "events from here on do not make the root")
     if proof := header.get("consistency"):
@@ -169,7 +163,7 @@ def verify(file, keys, older):
         holds = 0 < old_size <= size and grown(old_size, size, old_root, left) == [old_root, root]
         demand(holds and not left, None, "the proof of consistency does not hold")
         known = {old_size: old_root} | known
-    aside = [one[2] for one in begun.values() if one[0] and one[1] < one[2]]
+    lost = [one[2] for one in begun.values() if one[0] and one[1] < one[2]]
     shared, at = size, origin
     while older and at != older[0]:  # from a lineage to the one before it
         at, common, _ = begun.pop(at, ("", 0, 0))
@@ -180,21 +174,27 @@ def verify(file, keys, older):
         demand(older[1] in known, None, "the older checkpoint is too old: export from before it")
         demand(known[older[1]] == older[2], 1, "the older checkpoint is of other events")
     verdict = {"ok": True, "origin": origin, "size": size, "root": b64encode(root).decode()}
-    return verdict | ({"set_aside": len(aside), "set_aside_size": max(aside)} if aside else {})
+    part = {one: header[one] for one in ("from", "entity") if header.get(one)} | {"events": count}
+    return verdict | part | ({"set_aside": len(lost), "set_aside_size": max(lost)} if lost else {})
 
 parser = argparse.ArgumentParser(description="Verify an export or a receipt.")
+parser.error = lambda said: parser.exit(2, f"verify_export.py: {said}\n")
 parser.add_argument("file", type=argparse.FileType("rb"))
 parser.add_argument("--public-key", action="append", required=True)
 parser.add_argument("--checkpoint", type=argparse.FileType("rb"), help="an older signed one")
-given = parser.parse_args()
-parts = [key.split("+", 2) for key in given.public_key]
-keys = {(name, bytes.fromhex(number)): b64decode(key)[1:] for name, number, key in parts}
+given, keys = parser.parse_args(), {}
 try:
+    for name, number, key in (text.split("+", 2) for text in given.public_key):
+        keys[name, bytes.fromhex(number)] = (raw := b64decode(key, validate=True))[1:]
+        demand(sha256(f"{name}\n".encode() + raw).hexdigest()[:8] == number, None, "no key")
     note = given.checkpoint and given.checkpoint.read().decode(errors="replace")
-    verdict = verify(given.file, keys, None if note is None else open_checkpoint(note, keys))
-except AssertionError as error:
-    verdict = {"ok": False, "position": error.args[0], "fault": error.args[1]}
-except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-    verdict = {"ok": False, "position": None, "fault": "something here is of no known shape"}
+    older = None if note is None else open_checkpoint(note, keys)
+except UNFIT:
+    parser.error("expected public keys as `audit keygen` prints, a checkpoint that they signed")
+try:
+    verdict = verify(given.file, keys, older)
+except UNFIT as error:
+    told = error.args if isinstance(error, AssertionError) else (doubt[0], "of no known shape")
+    verdict = {"ok": False, "position": told[0], "fault": told[1]}
 print(json.dumps(verdict))
 raise SystemExit(not verdict["ok"])

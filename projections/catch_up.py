@@ -77,7 +77,6 @@ class CatchUpProjection:
                 await self._parking.unpark(transaction, events)
                 failed = {one.position for one, _ in faults}
                 applied_now = [one for one in events if one.position not in failed]
-                await self._parking.forget_kept(transaction, applied_now)
                 await self._parking.park(transaction, faults)
             self._tell(transaction, faults)
             applied += len(applied_now)

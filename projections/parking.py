@@ -18,7 +18,6 @@ _QUEUE = Sql("projections", "parked_queue")
 _EVENTS = Sql("projections", "parked_events")
 _LIST = Sql("projections", "parked_list")
 _PARK = Sql("projections", "park")
-_FORGET_KEPT = Sql("projections", "forget_kept")
 _UNPARK = Sql("projections", "unpark")
 _RETRY_HOLD = Sql("projections", "retry_hold")
 _WAIT = Sql("projections", "subscription_wait")
@@ -90,7 +89,3 @@ class Parking:
     async def unpark(self, transaction: Transaction, events: Sequence[Stored]) -> None:
         """Take events up again."""
         await transaction.fetch(_UNPARK, self._name, [one.position for one in events])
-
-    async def forget_kept(self, transaction: Transaction, applied: Sequence[Stored]) -> None:
-        """Give up the rows that a rebuild kept if they lack these events, which wait no longer."""
-        await transaction.fetch(_FORGET_KEPT, self._name, [one.position for one in applied])

@@ -6,18 +6,21 @@ lock keeps two rebuilds apart, which a transaction pooler would lend to others.
 
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple
+from uuid import UUID
 
 import asyncpg
 
 from projections.compare import Compared
 from projections.read_model import ReadModel, RebuildRefused
-from projections.rebuild_aside import Aside
+from projections.rebuild_aside import Aside, PutAside
 from projections.rebuild_build import Builder, Verified
-from projections.rebuild_shadow import drop, has_all
+from projections.rebuild_parked import ParkedSets
+from projections.rebuild_shadow import clear, has_all
 from projections.rebuild_swap import Made, Swapped, swap
 from service.ledger.database import Connection, LedgerUnavailable
+from service.ledger.ledger import Ledger
 from service.ledger.sql import Sql
 
 CONNECT_SECONDS_MAX = 10
@@ -37,9 +40,11 @@ _SESSION = {
     "timezone": "UTC",
 }
 _TRY_LOCK = Sql("projections.rebuilding", "try_lock")
+_TRY_LOCK_BRIEFLY = Sql("projections.rebuilding", "try_lock_briefly")
 _UNLOCK = Sql("projections.rebuilding", "unlock")
 _NOW = Sql("service.ledger", "now")
 _KEPT = Sql("projections.rebuilding", "kept")
+_TABLES = Sql("projections.rebuilding", "schema_tables")
 
 Advance = Callable[[int], object]
 
@@ -48,7 +53,7 @@ class Rebuilt(NamedTuple):
     """What a rebuild came to. `swapped` None: nothing was.
 
     `put_aside` are events that could not be read or applied, and what follows them in their
-    streams; they are parked now.
+    streams: if rows were swapped they are parked now, and the live rows had them before.
     """
 
     seconds: float
@@ -69,19 +74,22 @@ class Workshop:
         """Answer a builder on these connections."""
         return Builder(model, schema, position, self._connections, advance)
 
-    async def rebuild(self, model: ReadModel, advance: Advance, *, if_equal: bool) -> Rebuilt:
+    async def rebuild(
+        self, model: ReadModel, advance: Advance, *, if_equal: bool, park: bool = False
+    ) -> Rebuilt:
         """Build anew beside the live tables, compare, swap, keep the old ones.
 
-        `if_equal`: swap only where no row differs. Raises RebuildRefused; nothing has changed then.
+        `if_equal`: swap only where no row differs. `park`: swap also where events of a catch-up
+        read model cannot be applied that the live rows have, and park them. What is parked already
+        stays so, and is no reason against a swap. Raises RebuildRefused; nothing has changed then.
         """
         started = time.monotonic()
         builder = self.builder(model, model.next_schema, 0, advance)
         await builder.build()
-        compared, aside = await builder.compare()
+        compared, aside, _ = await builder.compare()
         swapped = None
-        if (compared.total or aside) and if_equal:
-            await drop(builder.writer, model, model.next_schema)
-        else:
+        if not (if_equal and compared.total) and (not aside or (park and not if_equal)):
+            builder.put_aside.is_allowed &= park  # nor what comes in from now on
             await builder.catch_up()
             made_at = await builder.writer.fetchval(_NOW.on(model.ledger.name))
             swapped = await swap(builder, Made(model.projector.version, made_at))
@@ -93,9 +101,7 @@ class Workshop:
         builder = self.builder(model, model.next_schema, 0, advance)
         builder.put_aside.is_allowed = True
         await builder.build()
-        verified = await builder.compare()
-        await drop(builder.writer, model, model.next_schema)
-        return verified
+        return await builder.compare()
 
     async def rollback(self, model: ReadModel, advance: Advance) -> Swapped:
         """Put the kept tables back, brought up to date.
@@ -106,35 +112,39 @@ class Workshop:
         kept = await writer.fetchrow(_KEPT.on(where), model.name)
         if kept is None or not await has_all(writer, model, model.previous_schema):
             raise RebuildRefused(f"no previous {model.name} is kept in {where}")
-        if kept["previous_position"] is None:
-            raise RebuildRefused(
-                f"the previous {model.name} of {where} has not the same parked events as the live "
-                "one: there is no way back to it, and `projections rebuild` makes another"
-            )
         schema, position = model.previous_schema, kept["previous_position"]
         builder = self.builder(model, schema, position, advance)
-        builder.put_aside.is_allowed = False
+        lacking = set[UUID]()
+        if model.kind == "catch-up":
+            lacking = await ParkedSets(model).streams_kept(writer)
+        builder.put_aside = PutAside(is_allowed=False, streams=lacking)
         await builder.catch_up()
         return await swap(builder, Made(kept["previous_version"], kept["previous_rebuilt_at"]))
 
 
 @asynccontextmanager
 async def workshop(database_url: str, ledger: str) -> AsyncGenerator[Workshop, None]:
-    """Connect to a ledger as the owner of its tables.
+    """Connect to a ledger as the owner of its tables; clear what is unfinished, before and after.
 
     Raises:
         RebuildRefused: another rebuild works on this ledger, or the login lacks a right.
         LedgerUnavailable: PostgreSQL does not answer.
 
     """
-    reader = await _connect(database_url)
+    reader = await _connect(database_url, _SESSION)
     try:
-        writer = await _connect(database_url)
+        writer = await _connect(database_url, _SESSION)
         try:
             if not await writer.fetchval(_TRY_LOCK.on(ledger), ledger):
                 raise RebuildRefused(f"another rebuild or verification of {ledger} is running")
-            yield Workshop((reader, writer))
-            await writer.execute(_UNLOCK.on(ledger), ledger)
+            await clear(writer, f"{ledger}_next")
+            try:
+                yield Workshop((reader, writer))
+            finally:
+                # A connection that was lost, or cut off, leaves this to the next who has the lock.
+                with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+                    await clear(writer, f"{ledger}_next")
+                    await writer.execute(_UNLOCK.on(ledger), ledger)
         except asyncpg.InsufficientPrivilegeError as error:
             raise RebuildRefused(
                 f"{error}: rebuilding needs the login that owns the tables, as `migrate` does, "
@@ -146,10 +156,41 @@ async def workshop(database_url: str, ledger: str) -> AsyncGenerator[Workshop, N
         reader.terminate()
 
 
-async def _connect(database_url: str) -> asyncpg.Connection:
+async def has_left_over(ledger: Ledger) -> bool:
+    """Tell whether there are unfinished tables: somebody works on them, or was killed."""
+    return bool(await ledger.database.fetch(_TABLES, f"{ledger.name}_next"))
+
+
+async def clear_left_over(database_url: str, ledger: str) -> None:
+    """Drop unfinished tables of a ledger, unless somebody works on them.
+
+    In one transaction, so over a transaction pooler, too.
+
+    Raises:
+        RebuildRefused: the login does not own them.
+        LedgerUnavailable: PostgreSQL does not answer.
+
+    """
+    connection = await _connect(database_url, {}, statement_cache_size=0)
+    try:
+        async with connection.transaction():
+            if await connection.fetchval(_TRY_LOCK_BRIEFLY.on(ledger), ledger):
+                await clear(connection, f"{ledger}_next")
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise RebuildRefused(str(error)) from error
+    finally:
+        connection.terminate()
+
+
+async def _connect(
+    database_url: str, session: dict[str, str], *, statement_cache_size: int = 100
+) -> asyncpg.Connection:
     try:
         return await asyncpg.connect(
-            database_url, timeout=CONNECT_SECONDS_MAX, server_settings=_SESSION
+            database_url,
+            timeout=CONNECT_SECONDS_MAX,
+            server_settings=session,
+            statement_cache_size=statement_cache_size,
         )
     except OSError as error:
         raise LedgerUnavailable(type(error).__name__) from error

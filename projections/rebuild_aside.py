@@ -1,6 +1,6 @@
 """What a rebuild puts aside, as a follower does: bad events, and what follows in their streams."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
@@ -23,15 +23,17 @@ class Aside(NamedTuple):
 class PutAside:
     """Collects them, in the order of the log."""
 
-    def __init__(self, *, is_allowed: bool, events: Sequence[Aside] = ()) -> None:
-        """`is_allowed` False: a bad event ends the rebuild instead."""
+    def __init__(
+        self, *, is_allowed: bool, events: Sequence[Aside] = (), streams: Iterable[UUID] = ()
+    ) -> None:
+        """`is_allowed` False: a bad event ends the rebuild instead. `streams` are aside already."""
         self.is_allowed = is_allowed
         self.events = list(events)
-        self._streams = {one.stream_id for one in events}
+        self._streams = set(streams)
 
     def copy(self) -> "PutAside":
         """Answer what it is now, for a transaction that may be rolled back."""
-        return PutAside(is_allowed=self.is_allowed, events=self.events)
+        return PutAside(is_allowed=self.is_allowed, events=self.events, streams=self._streams)
 
     def take(self, event: Recorded | Unread, fault: str) -> None:
         """Put an event aside."""

@@ -14,6 +14,7 @@ from projections.read_model import ReadModel, RebuildRefused
 from projections.rebuild_apply import apply
 from projections.rebuild_aside import Aside, PutAside
 from projections.rebuild_log import Log
+from projections.rebuild_parked import ParkedSets
 from projections.rebuild_shadow import Shadow
 from service.ledger.database import Connection, Row
 from service.ledger.decoding import Unread
@@ -33,13 +34,25 @@ _HEAD = Sql("projections.rebuilding", "head")
 _CHECKPOINT = Sql("projections.rebuilding", "checkpoint")
 _MARK = Sql("projections.rebuilding", "kept_mark")
 _PARKED = Sql("projections.rebuilding", "parked")
+_PARKED_COUNT = Sql("projections.rebuilding", "parked_count")
+
+
+class Waiting(NamedTuple):
+    """How many streams of a read model are parked, and how many events of them."""
+
+    streams: int
+    events: int
 
 
 class Verified(NamedTuple):
-    """What comparing came to. `put_aside` are bad events, which the replayed rows lack."""
+    """What comparing came to. `put_aside` are bad events, which the replayed rows lack.
+
+    `parked` are in neither of the two: nothing is said of their rows.
+    """
 
     compared: Compared
     put_aside: Sequence[Aside]
+    parked: Waiting
 
 
 class Builder:
@@ -119,7 +132,10 @@ class Builder:
             if self.model.kind == "inline":
                 await self._apply(await self._log.unnumbered(self.writer))
             compared = await compare(self.writer, self.model, self.model.ledger.name, self.schema)
-            return Verified(compared, self.put_aside.events)
+            name, where = self.model.name, self.model.ledger.name
+            waiting = await self.writer.fetchrow(_PARKED_COUNT.on(where), name)
+            assert waiting is not None  # noqa: S101 - aggregates have a row
+            return Verified(compared, self.put_aside.events, Waiting(*waiting))
         finally:
             self.state = before
             await transaction.rollback()
@@ -144,17 +160,21 @@ class Builder:
                     page = self._read(end, target)
                     async with self.writer.transaction():
                         await self._apply(rows)
-                        await self._mark(end)
+                        await self._mark(start, end)
                     self.position = end
                     self._advance(end - start)
             await page
         finally:
             page.cancel()
 
-    async def _mark(self, position: int) -> None:
+    async def _mark(self, after: int, position: int) -> None:
         """Note how far kept tables are: they outlive a rollback that is interrupted."""
-        if self.schema == self.model.previous_schema:
-            await self.writer.execute(_MARK.on(self.model.ledger.name), self.model.name, position)
+        if self.schema != self.model.previous_schema:
+            return
+        await self.writer.execute(_MARK.on(self.model.ledger.name), self.model.name, position)
+        if self.model.kind == "catch-up":
+            aside = self.put_aside.events
+            await ParkedSets(self.model).pass_over(self.writer, after, position, aside)
 
     def _read(self, after: int, target: int) -> "asyncio.Task[list[Row]]":
         end = min(after + PAGE_POSITIONS, target)

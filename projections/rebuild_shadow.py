@@ -46,7 +46,7 @@ class Shadow:
         async with connection.transaction():
             for schema in (model.next_schema, model.previous_schema):
                 await _make_schema(connection, schema, model.ledger.name)
-            await _clear(connection, model.next_schema)
+            await clear(connection, model.next_schema)
             for table in model.tables:
                 await self._create(connection, table)
 
@@ -67,10 +67,7 @@ class Shadow:
         )
         if facts["options"]:
             await connection.execute(f"alter table {new} set ({facts['options']})")
-        for right in await connection.fetch(_RIGHTS.on(live.schema), str(live)):
-            option = " with grant option" if right["is_grantable"] else ""
-            grant = f"grant {right['privilege_type']} on {new} to {right['grantee']}{option}"
-            await connection.execute(grant)
+        await give_rights(connection, live, new)
         for index in await connection.fetch(_INDEXES.on(live.schema), str(live)):
             statement = _index_on(live, new, index)
             if index["is_primary"]:
@@ -81,7 +78,15 @@ class Shadow:
             await connection.execute(f'alter table {new} owner to "{facts["owner"]}"')
 
 
-async def _clear(connection: Connection, schema: str) -> None:
+async def give_rights(connection: Connection, live: Table, new: Table) -> None:
+    """Let those use a table who may use the live one."""
+    for right in await connection.fetch(_RIGHTS.on(live.schema), str(live)):
+        option = " with grant option" if right["is_grantable"] else ""
+        grant = f"grant {right['privilege_type']} on {new} to {right['grantee']}{option}"
+        await connection.execute(grant)
+
+
+async def clear(connection: Connection, schema: str) -> None:
     """Drop every table of a schema: an interrupted rebuild may have been another read model's."""
     for row in await connection.fetch(_TABLES.on(schema), schema):
         await connection.execute(f"drop table {row['name']}")

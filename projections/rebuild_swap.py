@@ -25,6 +25,7 @@ import asyncpg
 
 from projections.read_model import RebuildRefused
 from projections.rebuild_build import CLOSE_POSITIONS, Builder
+from projections.rebuild_parked import ParkedSets
 from projections.rebuild_shadow import drop, move
 from service.ledger.sequencer import Sequencer
 from service.ledger.sql import Sql
@@ -45,7 +46,6 @@ _HEAD = Sql("projections.rebuilding", "head")
 _HOLD = Sql("projections.rebuilding", "checkpoint_hold")
 _KEPT = Sql("projections.rebuilding", "kept")
 _NOTE = Sql("projections.rebuilding", "note")
-_PARK = Sql("projections.rebuilding", "park")
 _PARKED_BEYOND = Sql("projections.rebuilding", "parked_beyond")
 _MOVE = Sql("projections", "subscription_move")
 
@@ -62,14 +62,11 @@ class Made(NamedTuple):
 
 
 class Swapped(NamedTuple):
-    """What a swap came to: the position of both, what is live now, what is kept.
-
-    `kept` None: there is no way back, because the rows that were live have what is now put aside.
-    """
+    """What a swap came to: the position of both, what is live now, what is kept."""
 
     position: int
     live: Made
-    kept: Made | None
+    kept: Made
 
 
 async def swap(
@@ -167,26 +164,26 @@ async def _exchange(builder: Builder) -> None:
 
 
 async def _note(builder: Builder, made: Made, position: int) -> Swapped:
-    ledger, name = builder.model.ledger.name, builder.model.name
-    if builder.model.kind == "catch-up":
-        await _move_checkpoint(builder, position)
-    row = await builder.writer.fetchrow(_KEPT.on(ledger), name)
+    model, ledger = builder.model, builder.model.ledger.name
+    row = await builder.writer.fetchrow(_KEPT.on(ledger), model.name)
+    if model.kind == "catch-up":
+        back_from = (
+            row["previous_position"] if row and builder.schema != model.next_schema else None
+        )
+        await _move_checkpoint(builder, position, back_from)
     # Rows that nothing rebuilt yet are of the first version.
     was = Made(row["version"], row["rebuilt_at"]) if row else Made(1, None)
-    kept = None if builder.put_aside.events else was
-    previous = (was.version, was.at, position) if kept else (None, None, None)
-    await builder.writer.execute(_NOTE.on(ledger), name, *made, *previous)
-    return Swapped(position, made, kept)
+    await builder.writer.execute(_NOTE.on(ledger), model.name, *made, *was, position)
+    return Swapped(position, made, was)
 
 
-async def _move_checkpoint(builder: Builder, position: int) -> None:
+async def _move_checkpoint(builder: Builder, position: int, back_from: int | None) -> None:
     """Let the follower go on from the rows' position, with what they lack put aside.
 
     The checkpoint moves only where it was ahead of a log that was cut.
     """
     ledger, name, aside = builder.model.ledger.name, builder.model.name, builder.put_aside.events
+    parked = ParkedSets(builder.model)
     await builder.writer.execute(_MOVE.on(ledger), name, position)
     await builder.writer.execute(_PARKED_BEYOND.on(ledger), name, position)
-    if aside:
-        columns = [list(column) for column in zip(*aside, strict=True)]
-        await builder.writer.execute(_PARK.on(ledger), name, *columns)
+    await parked.exchange(builder.writer, position, back_from, aside)

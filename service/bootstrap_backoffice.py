@@ -35,7 +35,7 @@ def backoffice(service: "Service") -> list[Router]:
         for ledger in service.ledgers
     ]
     return [
-        search_router(desk),
+        search_router(desk, service.ledgers),
         partners_router(desk),
         review_router(desk),
         entities_router(desk),

@@ -16,6 +16,7 @@ from service.pages.customer.account import account_router
 from service.pages.customer.connect import connect_router, connected_router
 from service.pages.customer.onboarding import onboarding_router
 from service.pages.front import front_router
+from service.pages.places import PlacesReader
 from service.pages.router import pages_router
 from service.pages.sign_in import sign_in_router
 from service.pages.visit import Visits
@@ -35,13 +36,14 @@ def pages(service: "Service", limiter: RateLimiter) -> Router:
 
     partners, partner_list = service.partners, service.partner_list
     member_of = member_gate(partner_list)
+    places = PlacesReader(service.accounts.database)
     key_pages = KeyPages(partners, partner_list, service.secrets, service.sandbox, service.clock)
 
     return pages_router(
         Visits(service.sessions, service.secrets, service.settings.public_url),
         [
-            front_router(),
-            sign_in_router(service.sign_in, service.sessions, limiter),
+            front_router(places),
+            sign_in_router(service.sign_in, service.sessions, limiter, places),
             connect_router(live.connections, live.connection_list),
             connected_router(live.connection_list, partner_name),
             onboarding_router(live.onboardings, live.connection_list),

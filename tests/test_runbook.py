@@ -10,9 +10,13 @@ import psycopg
 import pytest
 import yaml
 
+from projections.status import AHEAD, HeadWatch, Progress, progress
+from service.bootstrap import Service
 from service.cli import cli
+from service.ledger.sequencer import Sequencer
 from service.web.metrics import Metrics
 from tests import runbook
+from tests.world import settings_for, world_on
 
 ALERTS = Path(__file__).parents[1] / "deploy" / "alerts.yml"
 TEXT = runbook.PATH.read_text()
@@ -50,6 +54,19 @@ def test_every_command_is_one_of_ours(line):
                 assert value in parameter.type.choices
 
 
+def test_every_command_that_ends_takes_json():
+    """As the first lines say of them."""
+    lacking: set[str] = set()
+    for line in COMMANDS:
+        command: click.Command = cli
+        words = shlex.split(line)[1:]
+        while isinstance(command, click.Group):
+            command = command.commands[words.pop(0)]
+        if not any("--json" in one.opts for one in command.params):
+            lacking.add(line)
+    assert lacking == {"claim-ledger serve", "claim-ledger worker"}
+
+
 def test_the_runbook_has_commands():
     """The test above sees them: backup and lineage among them."""
     assert "claim-ledger privacy reapply" in COMMANDS
@@ -62,10 +79,38 @@ def test_the_runbook_has_commands():
 def test_every_block_of_sql_runs(module_database_url, block):
     """As the owner, on a migrated database; the block of roles is tried in test_backup.py."""
     with psycopg.connect(module_database_url, autocommit=True) as owner:
-        for statement in block.replace("PID", "0").split(";\n"):
+        for statement in block.replace("PID", "0").replace("POSITION", "0").split(";\n"):
             if statement.strip():
                 owner.execute(statement.encode())
                 assert owner.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+
+
+async def test_a_subscriber_that_is_ahead_goes_on(database_url, tmp_path):
+    """Also where the log has grown past it since: it stands behind the events that were shared."""
+    async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as world:
+        live = world.service.modes["live"].ledger
+        for _ in range(3):
+            await world.entity()
+        await Sequencer(live.database).step()
+        with psycopg.connect(database_url, autocommit=True) as owner:
+            owner.execute(
+                "insert into live.subscriptions (name, position, leaf_hash)"
+                " values ('mail', 2, sha256('of an event that is lost'))"
+            )
+            before = await _mail(world.service)
+            block = runbook.block("sql", "update live.subscriptions")
+            owner.execute(block.replace("POSITION", "1").replace("NAME", "mail").encode())
+        after = await _mail(world.service)
+    assert (before.fault, before.position) == (AHEAD, 2)
+    assert (after.fault, after.position, after.lag_events) == (None, 1, 2)
+
+
+async def _mail(service: Service) -> Progress:
+    """Answer how the subscriber that sends mail is doing."""
+    live = service.modes["live"].ledger
+    head = await HeadWatch(live, service.clock).look()
+    found = await progress(live, service.read_models, head, service.clock)
+    return next(one for one in found if one.name == "mail")
 
 
 def test_links_lead_to_pages():

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import httpx
 
@@ -29,7 +30,10 @@ _numbers = count(1)
 
 
 def settings_for(database_url: str, mail_dir: Path, **given: str) -> Settings:
-    """Answer settings for a test's database; `given` are more of them, without their prefix."""
+    """Answer settings for a test's database; `given` are more of them, without their prefix.
+
+    A directory to publish to is made, as whoever installs the service does.
+    """
     values = {
         "DATABASE_URL": database_url,
         "MASTER_KEYS": MASTER_KEY,
@@ -38,7 +42,10 @@ def settings_for(database_url: str, mail_dir: Path, **given: str) -> Settings:
         "RATE_LIMIT_PER_MINUTE": "100000",
     } | given
     environment = {f"CLAIM_LEDGER_{name}": value for name, value in values.items()}
-    return Settings.from_environment(environment, require=SERVE)
+    settings = Settings.from_environment(environment, require=SERVE)
+    if "PUBLISH_TO" in given and given["PUBLISH_TO"].startswith("file:"):
+        Path(unquote(urlsplit(given["PUBLISH_TO"]).path)).mkdir(mode=0o700, exist_ok=True)
+    return settings
 
 
 def claim_body(entity_id: str, partner_claim_id: str = "case-1", **more: Any) -> dict[str, Any]:

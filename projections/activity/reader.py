@@ -45,15 +45,20 @@ class ActivityReader:
         """Read through the ledger's own pool."""
         self._ledger = ledger
 
-    async def timeline(self, subject: str, entries_max: int) -> list[Entry]:
-        """Answer the newest events about an id of ours, or of a request; oldest first."""
+    async def timeline(
+        self, subject: str, entries_max: int, before: int | None = None
+    ) -> list[Entry]:
+        """Answer the newest events about an id of ours, or of a request; oldest first.
+
+        With `before`, only those whose position is less than it.
+        """
         schema = self._ledger.name
         needle = msgspec.json.encode(subject)  # as a whole value stands in a stored event
         async with self._ledger.database.connection(READ_SECONDS_MAX) as connection:
             # Before the rest: what activity takes in meanwhile is read from the log, not missed.
             reached = await connection.fetchval(_REACHED.on(schema))
             rows = await connection.fetch(
-                _TIMELINE.on(schema), subject, needle, entries_max, reached
+                _TIMELINE.on(schema), subject, needle, entries_max, reached, before
             )
             found = [(row, _stored(row)) for row in reversed(rows)]
             found = [(row, stored) for row, stored in found if self._is_about(subject, row, stored)]

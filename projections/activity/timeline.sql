@@ -1,24 +1,29 @@
 -- The newest events about a subject ($1): those that the read model knows of, up to where it had
 -- come ($4); and of those beyond, put aside, or without a position yet, the ones that hold the id
--- as a value ($2, its JSON).
+-- as a value ($2, its JSON). An older page has those before a position ($5) alone; events without
+-- one are newer than all others.
 with known as (
     select a.position, l.append_id
     from ledger.activity as a
     join ledger.log as l using (position)
-    where a.subject = $1 and a.position <= $4
+    where
+        a.subject = $1 and a.position <= $4
+        and a.position < coalesce($5::bigint, 9223372036854775807)
     order by a.position desc
     limit $3
 ), others as (
     select l.position, l.append_id
     from ledger.log as l
-    where l.position > $4
+    where l.position > $4 and l.position < coalesce($5::bigint, 9223372036854775807)
     union all
     select l.position, l.append_id
     from ledger.parked as p
     join ledger.log as l using (position)
-    where p.read_model = 'activity' and p.position <= $4
+    where
+        p.read_model = 'activity' and p.position <= $4
+        and p.position < coalesce($5::bigint, 9223372036854775807)
     union all
-    select null, append_id from ledger.pending
+    select null, append_id from ledger.pending where $5::bigint is null
 ), matching as (
     select o.position, o.append_id
     from others as o

@@ -1,5 +1,4 @@
--- The rows that are live now, and those that are kept, brought up to a position. Null where the
--- kept ones cannot be gone back to.
+-- The rows that are live now, and those that are kept, brought up to a position.
 insert into ledger.read_models (
     name, version, rebuilt_at, previous_version, previous_rebuilt_at, previous_position
 )

@@ -1,8 +1,10 @@
 """Signing checkpoints of a ledger, storing and publishing them (decision 6).
 
-A checkpoint is signed only over what was read again from the events, and only if the log holds what
-was published before. It is stored in a transaction that waits for the synchronous replica, where
-there is one, and published after that: no published checkpoint is beyond what a failover keeps.
+What a checkpoint adds to the one before it is read again from the events, and its tree goes on from
+that one's, whose note has to be the published one. Older events are not read again each time: that
+they are still what was signed is for `audit verify` to say. A checkpoint is stored in a transaction
+that waits for the synchronous replica, where there is one, and published after that: no published
+checkpoint is beyond what a failover keeps.
 """
 
 import asyncio
@@ -25,7 +27,7 @@ from service.audit.log_tree import (
 from service.audit.note import NoteKey
 from service.audit.past import Past
 from service.audit.publication import Publication, PublicationUnavailable
-from service.audit.published import Published
+from service.audit.published import PublicationEmpty, Published
 from service.audit.stored import KeyMissing, Stored, StoredCheckpoints
 from service.ids import NewId, new_id
 from service.ledger.database import LedgerUnavailable
@@ -44,7 +46,11 @@ _STATE: Final = Sql("service.audit", "checkpoint_state")
 
 log = structlog.get_logger()
 
-__all__ = ["Checkpoints", "KeyMissing", "LedgerForked", "Made", "State"]
+__all__ = ["Checkpoints", "KeyMissing", "LedgerForked", "Made", "NumbersAwaited", "State"]
+
+
+class NumbersAwaited(LedgerUnavailable):
+    """Events wait for their numbers longer than a caller can: nothing is wrong with the log."""
 
 
 class Made(NamedTuple):
@@ -85,20 +91,27 @@ class Checkpoints:
         self._stored = StoredCheckpoints(ledger, keys)
         self._past = Past(ledger, keys, self.published)
 
-    async def make(self, *, rest_seconds: float | None = None) -> Made:
+    async def make(
+        self, *, rest_seconds: float | None = None, begin_publication: bool = False
+    ) -> Made:
         """Number what waits, sign the log as it is then, store it, publish it.
 
         Where nothing is new, the newest checkpoint is answered, and whatever a crash has left
         unpublished is published. A ledger's first checkpoint begins its first lineage, which is an
         event: there is none of size 0. `rest_seconds`: nothing is signed sooner after the last one.
+        `begin_publication`: a publication that holds nothing yet gets all that the present lineage
+        has stored.
 
         Raises:
             KeyMissing, LedgerForked, PublicationUnavailable: nothing was signed; the last also
                 where a signed checkpoint could not be published, which the next call makes up for.
+            PublicationEmpty: one of the last, where the publication is not to be begun.
             LedgerError: as ever.
 
         """
         try:
+            if not begin_publication:
+                await self.check_place()
             made = await self._make(rest_seconds)
         except LedgerForked:
             log.error("ledger forked", ledger=self.ledger.name)  # noqa: TRY400 - no fault of code
@@ -132,7 +145,7 @@ class Checkpoints:
         return State(*row) if row is not None else State(False, 0, None, None)
 
     async def number(self) -> None:
-        """Number what has been committed so far; raises LedgerUnavailable if it takes too long."""
+        """Number what has been committed so far; raises NumbersAwaited if it takes too long."""
         sequencer = Sequencer(self._database)
         size, waiting = await self._waiting()
         goal = size + waiting
@@ -140,9 +153,49 @@ class Checkpoints:
         while waiting and size < goal:
             if not await sequencer.step():  # another process is at it
                 if asyncio.get_running_loop().time() > ends_at:
-                    raise LedgerUnavailable("events wait for their numbers")
+                    raise NumbersAwaited("events wait for their numbers")
                 await asyncio.sleep(0.01)
             size, waiting = await self._waiting()
+
+    async def check_place(self) -> None:
+        """Raise PublicationEmpty where checkpoints are stored and nothing of them was published.
+
+        Another place than before, or one that was lost, would be filled with a past that nobody has
+        held against what was published.
+        """
+        if self.published is None:
+            return
+        newest = await self._stored.newest_of_all()
+        # Asked first: it is there unless a crash, or another place, lies between.
+        if newest is None or await self.published.has(*newest):
+            return
+        if not await self._past.is_published():
+            raise PublicationEmpty(
+                f"the publication holds no checkpoint of {self.ledger.name}, and the database has "
+                "some: it is the wrong place, or what was published is lost"
+            )
+
+    async def take_back(self, up_to: int) -> None:
+        """Store again what was published of the present lineage, up to a size, and is not stored.
+
+        A restore keeps events and can lose a checkpoint over them that was stored a moment later.
+        Where the log's tree is another one than was published, this ends without a word.
+        """
+        begun = await lineages(self.ledger)
+        newest = await self._stored.newest(begun[-1].origin) if begun else None
+        if self.published is None or not begun or (newest and newest[0].size >= up_to):
+            return
+        start, tree = newest[0].size if newest else 0, CompactRange()
+        for size in await self.published.sizes(begun[-1].origin, behind=start):
+            there = await self.published.get(begun[-1].origin, size) if size <= up_to else None
+            if there is None:
+                return
+            async for leaves in leaves_of_log(self._database, tree.size, size):
+                tree = await extended(tree, leaves)
+            if tree.root() != there[0].root:
+                return
+            await self._stored.store(*there, tree, start, None)
+            start = size
 
     async def _waiting(self) -> tuple[int, int]:
         row = await self._database.fetchrow(_WAITING)

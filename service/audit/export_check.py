@@ -23,7 +23,7 @@ from service.audit.evidence import (
     to_text,
 )
 from service.audit.note import NoteKey
-from service.audit.verdict import Fault, Verdict
+from service.audit.verdict import Fault, Scope, Verdict
 from service.ledger.merkle import CompactRange, is_consistent, root_by_inclusion
 
 ORDER: Final = "events are missing, repeated or out of order"
@@ -59,6 +59,7 @@ def verify_export(
             events.header.ledger,
             events.tree.size,
             events.tree.root(),
+            scope=events.scope,
             lineages=len(events.lineages),
             set_aside=events.set_aside,
             fault=Fault(fault.position, str(fault)),
@@ -67,6 +68,7 @@ def verify_export(
         found.ledger,
         found.size,
         found.root,
+        scope=events.scope,
         checkpoints=1 if older is None else 2,
         lineages=len(events.lineages),
         set_aside=events.set_aside,
@@ -97,6 +99,7 @@ class _Events:
         self._keys = keys
         self.older_root: bytes | None = None
         self.next = header.first
+        self.count = 0
         self.lineages: list[Lineage] = []
         self.tree = CompactRange()
         if header.entity is None:
@@ -129,6 +132,12 @@ class _Events:
         if event.topic == "LineageBegun" and event.originator_id == self._lineage:
             self.lineages.append(self._begun(event))
         self.next = event.position + 1
+        self.count += 1
+
+    @property
+    def scope(self) -> Scope:
+        """What was read."""
+        return Scope(self.count, self.header.first, self.header.entity)
 
     @property
     def set_aside(self) -> list[int]:

@@ -1,10 +1,13 @@
 """What happened to a thing, or by a request, over several ledgers (decision 8)."""
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 from projections.activity.reader import ActivityReader, Entry, merged
 from service.ledger.ledger import Ledger
+
+NUMBERED: Final = 2**63 - 1
+"""Before it come all events that have a position, and none that waits for one."""
 
 
 class History(NamedTuple):
@@ -14,8 +17,34 @@ class History(NamedTuple):
     is_cut: bool
 
 
-async def history(ledgers: Iterable[Ledger], subject: str, limit: int) -> History:
-    """Answer at most `limit` events that name an id of ours, or that a request caused."""
-    timelines = [await ActivityReader(one).timeline(subject, limit + 1) for one in ledgers]
+async def history(
+    ledgers: Sequence[Ledger],
+    subject: str,
+    limit: int,
+    before: Mapping[str, int] | None = None,
+) -> History:
+    """Answer at most `limit` events that name an id of ours, or that a request caused.
+
+    `before` begins an older page: by ledger, the position that its events come before.
+    """
+    start = before or {}
+    timelines = [
+        await ActivityReader(one).timeline(subject, limit + 1, start.get(one.name))
+        for one in ledgers
+    ]
     entries = merged(timelines)
     return History(entries[-limit:], len(entries) > limit)
+
+
+def older_than(
+    entries: Sequence[Entry], before: Mapping[str, int] | None = None
+) -> Mapping[str, int]:
+    """Answer where the page begins that is older than one; `before` is where that one began.
+
+    Each ledger's entries are the newest of its own, so nothing is left out or told twice. Only
+    events that still wait for a number behind a whole page of such are left for later.
+    """
+    start = dict(before or {})
+    for entry in reversed(entries):
+        start[entry.ledger] = NUMBERED if entry.position is None else entry.position
+    return start

@@ -6,7 +6,7 @@ part in it. Only the upcasts of the catalogue are shared: they say what an older
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NoReturn
@@ -16,16 +16,21 @@ from eventsourcing.domain import DomainEventProtocol
 from eventsourcing.persistence import (
     ApplicationRecorder,
     Mapper,
+    Notification,
     StoredEvent,
     Transcoder,
 )
 
+from service.audit.log_fault import LogFault, check_place
 from service.ledger.events import Catalogue
 
 PAGE: Final = 1000
 """Events that are read at once."""
 FIRST_STAGE: Final = "triage"
-TOPICS: Final = ("ClaimCreated", "ClaimStageChanged")
+TOPICS: Final = frozenset({"ClaimCreated", "ClaimStageChanged"})
+"""Of which the claim list is made."""
+_IMPOSSIBLE: Final = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What comes of an event that says what cannot be, such as a stage of a claim that never was."""
 
 Claims = dict[str, dict[str, Any]]
 """The claim list: a claim by its id, with the names that `audit replay` shows."""
@@ -85,36 +90,57 @@ class PlainMapper(Mapper[UUID]):
 def numbered(
     recorder: ApplicationRecorder,
     position: int,
-    topics: Iterable[str],
+    known: Container[str],
     advance: Callable[[int], object],
-) -> Iterator[StoredEvent]:
-    """Answer the events of these topics up to a position, a page at a time."""
-    last, asked = 0, list(topics)
+) -> Iterator[Notification]:
+    """Answer the events up to a position, a page at a time.
+
+    Raises LogFault where a position is missing or repeated, and for a topic that is not `known`.
+    """
+    last = 0
     while page := recorder.select_notifications(
-        last, PAGE, stop=position, topics=asked, inclusive_of_start=False
+        last, PAGE, stop=position, inclusive_of_start=False
     ):
-        yield from page
-        advance(page[-1].id - last)
-        last = page[-1].id
-    advance(position - last)
+        start = last
+        for one in page:
+            check_place(one.id, last + 1)
+            if one.topic not in known:
+                raise LogFault(one.id, f"{one.topic!r} is no event of this ledger")
+            yield one
+            last = one.id
+        advance(last - start)
+    if last < position:
+        check_place(None, last + 1)
 
 
-def claim_list(events: Iterable[PlainEvent]) -> Claims:
-    """Fold the claim list. It is held in memory, about a kilobyte a claim."""
+def claim_list(events: Iterable[Notification], mapper: PlainMapper) -> Claims:
+    """Fold the claim list. It is held in memory, about a kilobyte a claim.
+
+    Raises LogFault at an event that cannot be folded.
+    """
     claims: Claims = {}
-    for event in events:
-        data = event.data
-        if event.topic == "ClaimCreated":
-            claims[data["claim_id"]] = {
-                "claim_id": data["claim_id"],
-                "partner_id": data["partner_id"],
-                "entity_id": data["entity_id"],
-                "partner_claim_id": data["partner_claim_id"],
-                "partner_user_id": data.get("partner_user_id"),
-                "partner_invoice_ids": data.get("partner_invoice_ids", []),
-                "stage": FIRST_STAGE,
-                "created_at": datetime.fromisoformat(event.meta["at"]),
-            }
-        elif event.topic == "ClaimStageChanged":
-            claims[data["claim_id"]]["stage"] = data["stage"]
+    for stored in events:
+        if stored.topic in TOPICS:
+            try:
+                _fold(claims, mapper.to_domain_event(stored))
+            except _IMPOSSIBLE as error:
+                fault = f"its {stored.topic} cannot be folded ({type(error).__name__})"
+                raise LogFault(stored.id, fault) from error
     return claims
+
+
+def _fold(claims: Claims, event: PlainEvent) -> None:
+    data = event.data
+    if event.topic == "ClaimCreated":
+        claims[data["claim_id"]] = {
+            "claim_id": data["claim_id"],
+            "partner_id": data["partner_id"],
+            "entity_id": data["entity_id"],
+            "partner_claim_id": data["partner_claim_id"],
+            "partner_user_id": data.get("partner_user_id"),
+            "partner_invoice_ids": data.get("partner_invoice_ids", []),
+            "stage": FIRST_STAGE,
+            "created_at": datetime.fromisoformat(event.meta["at"]),
+        }
+    else:
+        claims[data["claim_id"]]["stage"] = data["stage"]

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterable, Callable
 from typing import Any, NamedTuple
 
 from service import catalogue
-from service.audit.independent import TOPICS, Claims, PlainMapper, claim_list, numbered
+from service.audit.independent import Claims, PlainMapper, claim_list, numbered
 from service.audit.independent_recorder import stock_recorder
 from service.audit.replay import Wanted
 from service.ledger.database import Database
@@ -28,14 +28,15 @@ async def independent_claims(
 
     Raises:
         LedgerUnavailable: PostgreSQL does not answer the library's driver.
+        LogFault: the log cannot be replayed.
 
     """
 
     def read() -> Claims:
         mapper = PlainMapper(catalogue.PARTNER_LEDGER)
         with stock_recorder(url, database.schema, role) as recorder:
-            stored = numbered(recorder, position, TOPICS, advance)
-            return claim_list(map(mapper.to_domain_event, stored))
+            stored = numbered(recorder, position, catalogue.PARTNER_LEDGER, advance)
+            return claim_list(stored, mapper)
 
     url, role = database.address
     asked = {name: value for name, value in wanted._asdict().items() if value is not None}

@@ -54,8 +54,10 @@ async def find_parting(checkpoints: Checkpoints) -> Parting | None:
     """Hold the log against the last checkpoint of its past; None: there never was one.
 
     Reads the whole log once, and of the publication what a bisection takes. Raises LedgerForked
-    where the log contradicts itself, which no new lineage mends, and PublicationUnavailable.
+    where the log contradicts itself, which no new lineage mends, and PublicationUnavailable, also
+    where a place holds nothing of what was published: what is stored alone cannot tell of a loss.
     """
+    await checkpoints.check_place()
     past = await _published(checkpoints) or await _stored(checkpoints)
     if past is None:
         return None
@@ -83,6 +85,7 @@ async def go_on(checkpoints: Checkpoints, reason: str, cause: Cause, *, force: b
         )
     if not force and parting.size >= parting.checkpoint.size:
         await _refuse_altered(checkpoints)
+    await checkpoints.take_back(parting.shared_size)
     await _begin(checkpoints, key, parting, reason, cause)
     # Lineages can have been lost one after the other: each of them is told of.
     while (other := await find_parting(checkpoints)) is not None and other.is_forked:

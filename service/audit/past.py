@@ -51,6 +51,13 @@ class Past:
         found = [one for one in await self._published.origins(self.homes) if one not in known]
         return [one for one in found if await self._published.sizes(one)]
 
+    async def is_published(self) -> bool:
+        """Tell whether any checkpoint of this ledger was published, of whichever lineage."""
+        if self._published is None:
+            return False
+        origins = await self._published.origins(self.homes)
+        return any([await self._published.sizes(one) for one in origins])
+
     async def hold(self, begun: Sequence[LineageBegun]) -> None:
         """Hold the log against what was published under earlier lineages; raises LedgerForked.
 

@@ -55,7 +55,7 @@ class DirectoryPublication:
     """A directory, best on another machine's disk. Only its owner can read it."""
 
     def __init__(self, directory: Path) -> None:
-        """It is made at the first use, in a directory that has to be there."""
+        """It has to be there: one that was made here could be mistyped, or not mounted."""
         self._directory = directory
 
     async def put(self, name: str, content: bytes) -> bool:
@@ -84,10 +84,18 @@ class DirectoryPublication:
 
     async def _in_thread(self, call: Callable[[], _T]) -> _T:
         try:
-            return await asyncio.to_thread(call)
+            return await asyncio.to_thread(self._at_hand, call)
         except OSError as error:
             where = error.filename or self._directory
             raise PublicationUnavailable(f"{where}: {error.strerror or error}") from error
+
+    def _at_hand(self, call: Callable[[], _T]) -> _T:
+        if not self._directory.is_dir():
+            raise PublicationUnavailable(
+                f"there is no directory {self._directory}: mount it, mend CLAIM_LEDGER_PUBLISH_TO, "
+                f"or make it for a new installation (mkdir -m 700 {self._directory})"
+            )
+        return call()
 
     def _path(self, name: str) -> Path:
         return self._directory.joinpath(*parts_of(name))
@@ -112,8 +120,7 @@ class DirectoryPublication:
     def _make_folder(self, folder: Path) -> None:
         if folder.is_dir():
             return
-        if folder != self._directory:
-            self._make_folder(folder.parent)
+        self._make_folder(folder.parent)
         with suppress(FileExistsError):  # another process came first
             folder.mkdir(_DIRECTORY_MODE)
             _flush(folder.parent)

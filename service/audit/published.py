@@ -5,6 +5,7 @@ A note's `.leaves` are the leaf hashes, 32 bytes each, from the checkpoint befor
 """
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import Final
 
 from service.audit.checkpoint import Checkpoint
@@ -14,6 +15,10 @@ from service.audit.publication import Publication, PublicationUnavailable
 _TOP: Final = "checkpoints/"
 _NOTE: Final = ".txt"
 _LEAVES: Final = ".leaves"
+
+
+class PublicationEmpty(PublicationUnavailable):
+    """The place answers, and holds nothing of a ledger that has published before."""
 
 
 class Published:
@@ -46,6 +51,12 @@ class Published:
         if (checkpoint.origin, checkpoint.size) != (origin, size):
             raise PublicationUnavailable(f"{name}: holds another checkpoint")
         return checkpoint, note
+
+    async def has(self, origin: str, size: int) -> bool:
+        """Tell whether something lies where a checkpoint is published; no name of ours: nothing."""
+        with suppress(ValueError):
+            return await self._place.get(_name_of(origin, size) + _NOTE) is not None
+        return False
 
     async def leaves(self, origin: str, size: int) -> bytes | None:
         """Answer the leaf hashes up to a checkpoint, as they were published."""

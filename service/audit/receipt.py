@@ -5,9 +5,19 @@ from collections.abc import Callable
 from typing import Final
 from uuid import UUID
 
-from service.audit.evidence import EvidenceFault, Receipt, event_line
-from service.audit.export import READ_SECONDS_MAX, Signed, cut_proofs, with_proof
+import msgspec
+
+from service.audit.checkpoints import NumbersAwaited
+from service.audit.evidence import Receipt, event_line
+from service.audit.export import (
+    READ_SECONDS_MAX,
+    SEARCH_SECONDS_MAX,
+    Signed,
+    cut_proofs,
+    with_proof,
+)
 from service.audit.proofs import ProofCutter
+from service.audit.receipt_check import BEGINS, proved_by
 from service.ledger.database import Row
 from service.ledger.ledger import Ledger
 from service.ledger.sequencer import Sequencer
@@ -18,12 +28,42 @@ NUMBERING_SECONDS_MAX: Final = 30.0
 _REST_SECONDS: Final = 0.05
 
 _EVENTS = Sql("service.audit", "receipt_events")
+_CLAIM = Sql("service.audit", "receipt_claim")
+
+
+class _Claim(msgspec.Struct):
+    claim_id: str
+
+
+class _State(msgspec.Struct):
+    data: _Claim
+
+
+async def begins(ledger: Ledger, stream_id: UUID, claim_id: str) -> bool:
+    """Tell whether a stream's events begin a claim: a read model may say anything."""
+    rows = await ledger.database.fetch(_EVENTS, stream_id, deadline=READ_SECONDS_MAX)
+    if not rows or rows[0]["topic"] != BEGINS:
+        return False
+    try:
+        found = msgspec.json.decode(rows[0]["state"], type=_State).data.claim_id
+    except (ValueError, RecursionError):
+        return False
+    return found == claim_id
+
+
+async def find_claim(ledger: Ledger, claim_id: str) -> UUID | None:
+    """Search the events for the stream of a claim, all of them; None: there is none."""
+    rows = await ledger.database.fetch(_CLAIM, claim_id, deadline=SEARCH_SECONDS_MAX)
+    for row in rows:
+        if await begins(ledger, row["originator_id"], claim_id):
+            return row["originator_id"]
+    return None
 
 
 async def numbered_stream(ledger: Ledger, stream_id: UUID) -> list[Row]:
     """Answer a stream's rows once all of them have positions, numbering them where needed.
 
-    Raises EvidenceFault where that takes too long, because an earlier transaction stays open.
+    Raises NumbersAwaited where that takes too long, because an earlier transaction stays open.
     """
     sequencer = Sequencer(ledger.database)
     for _ in range(int(NUMBERING_SECONDS_MAX / _REST_SECONDS)):
@@ -32,7 +72,7 @@ async def numbered_stream(ledger: Ledger, stream_id: UUID) -> list[Row]:
             return rows
         if not await sequencer.step():
             await asyncio.sleep(_REST_SECONDS)
-    raise EvidenceFault(None, "the claim's events have not been numbered in time; try again")
+    raise NumbersAwaited("the claim's events wait for their numbers")
 
 
 async def make_receipt(
@@ -45,15 +85,17 @@ async def make_receipt(
     """Answer the receipt of a claim; `rows` are its stream, all under the checkpoint.
 
     `advance` is told how many positions of the log were passed. Raises EvidenceFault where the log
-    does not make the checkpoint's root.
+    does not make the checkpoint's root, and for whatever else a check of the receipt would refuse.
     """
     checkpoint = signed.checkpoint
     cutter = ProofCutter(checkpoint.size, [row["position"] - 1 for row in rows])
     await cut_proofs(ledger.database, checkpoint, cutter, advance)
-    return Receipt(
+    receipt = Receipt(
         format="claim-ledger receipt v1",
         ledger=ledger.name,
         claim_id=claim_id,
         events=[with_proof(event_line(row, row["position"]), cutter) for row in rows],
         checkpoint=signed.note,
     )
+    proved_by(receipt, checkpoint)
+    return receipt

@@ -1,8 +1,9 @@
 """Verifying a receipt with nothing but the file and public keys."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -17,9 +18,12 @@ from service.audit.evidence import (
     to_hashes,
 )
 from service.audit.note import NoteKey
+from service.clock import timestamp
 from service.ledger.merkle import root_by_inclusion
 
 BEGINS: Final = "ClaimCreated"
+
+T = TypeVar("T")
 
 
 class Proved(NamedTuple):
@@ -36,7 +40,7 @@ class Proved(NamedTuple):
 
 
 class _Meta(msgspec.Struct):
-    at: str
+    at: Annotated[datetime, msgspec.Meta(tz=True)]
     actor: str
 
 
@@ -55,7 +59,11 @@ def check_receipt(path: Path, keys: Sequence[NoteKey]) -> Proved:
     """Answer what a receipt proves; raises EvidenceFault, and OSError where it cannot be read."""
     with path.open("rb") as file:
         receipt = decode(file.read(LINE_BYTES_MAX), Receipt)
-    checkpoint = open_checkpoint(receipt.checkpoint, keys, "the checkpoint")
+    return proved_by(receipt, open_checkpoint(receipt.checkpoint, keys, "the checkpoint"))
+
+
+def proved_by(receipt: Receipt, checkpoint: Checkpoint) -> Proved:
+    """Answer what a receipt proves, its checkpoint being believed; raises EvidenceFault."""
     if checkpoint.ledger != receipt.ledger:
         raise EvidenceFault(None, "receipt and checkpoint are not of the same ledger")
     if not receipt.events:
@@ -68,11 +76,8 @@ def check_receipt(path: Path, keys: Sequence[NoteKey]) -> Proved:
     for version, event in enumerate(receipt.events, 1):
         if (event.originator_id, event.originator_version) != (stream, version):
             raise EvidenceFault(event.position, "the events are not one stream from its beginning")
-    try:
-        states = [msgspec.json.decode(event.state, type=_State) for event in receipt.events]
-        created = msgspec.json.decode(states[0].data, type=_Created)
-    except ValueError as error:
-        raise EvidenceFault(receipt.events[0].position, f"not events of a claim: {error}") from None
+    states = [_decoded(event.state, _State, event.position) for event in receipt.events]
+    created = _decoded(states[0].data, _Created, receipt.events[0].position)
     if receipt.events[0].topic != BEGINS or created.claim_id != receipt.claim_id:
         raise EvidenceFault(receipt.events[0].position, f"{receipt.claim_id} does not begin here")
     events = [
@@ -80,12 +85,19 @@ def check_receipt(path: Path, keys: Sequence[NoteKey]) -> Proved:
             "position": event.position,
             "version": event.originator_version,
             "topic": event.topic,
-            "at": state.meta.at,
+            "at": timestamp(state.meta.at),
             "actor": state.meta.actor,
         }
         for event, state in zip(receipt.events, states, strict=True)
     ]
     return Proved(created.claim_id, created.entity_id, created.partner_id, events, checkpoint)
+
+
+def _decoded(raw: str | msgspec.Raw, kind: type[T], position: int) -> T:
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except (ValueError, RecursionError) as error:
+        raise EvidenceFault(position, f"not an event of a claim: {error}") from None
 
 
 def _verify(event: EventLine, last: int, checkpoint: Checkpoint) -> None:

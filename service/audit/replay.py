@@ -9,6 +9,7 @@ that time or before.
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from datetime import datetime
+from itertools import zip_longest
 from typing import Any, Final, NamedTuple, cast
 
 import asyncpg
@@ -16,6 +17,7 @@ import msgspec
 
 from projections.read_model import ReadModel
 from projections.rebuild_apply import apply
+from service.audit.log_fault import LogFault, check_place
 from service.audit.replay_erased import TABLE, TOPIC, ErasedProjector
 from service.errors import invalid
 from service.ledger.codec import happened_at
@@ -35,6 +37,7 @@ _SIZE = Sql("service.audit", "replay_size")
 _POSITION = Sql("service.audit", "replay_position")
 _EVENT = Sql("service.audit", "replay_event")
 _EVENTS = Sql("service.audit", "replay_events")
+_ORDER = Sql("service.audit", "replay_order")
 
 SHOWN: Final = {
     table: Sql("service.audit", f"replay_{name}")
@@ -129,7 +132,11 @@ class State:
 async def replayed(
     ledger: Ledger, position: int, advance: Callable[[int], object]
 ) -> AsyncGenerator[State, None]:
-    """Replay the events up to a position; `advance` is told how many positions were passed."""
+    """Replay the events up to a position; `advance` is told how many positions were passed.
+
+    Raises LogFault where a position is missing, repeated or without its event, and where an event
+    is none of the ledger's catalogue: a state that leaves it out would be another one.
+    """
     async with _scratch(ledger) as transaction:
         for projector in ledger.projectors:
             for table in projector.tables:
@@ -168,6 +175,7 @@ class _Reading:
 
     def __init__(self, ledger: Ledger, transaction: Transaction) -> None:
         self._transaction = transaction
+        self._known = frozenset(ledger.codec.topics)
         models = [ReadModel(ledger, projector, "inline") for projector in ledger.projectors]
         wanted = [model.topics for model in models]
         self._topics = None if None in wanted else _each([*wanted, [TOPIC]])
@@ -175,7 +183,18 @@ class _Reading:
         self._opened = True if None in opened else _each(opened)
 
     async def events(self, start: int, end: int) -> list[Recorded]:
-        """Answer the events after `start`, up to `end`."""
+        """Answer the events after `start`, up to `end`; raises LogFault."""
+        places = await self._transaction.fetch(_ORDER, start, end)
+        for due, place in zip_longest(range(start + 1, end + 1), places):
+            position, topic = (None, None) if place is None else place
+            check_place(position, end + 1 if due is None else due)
+            if topic not in self._known:
+                what = (
+                    "its event is gone"
+                    if topic is None
+                    else f"{topic!r} is no event of this ledger"
+                )
+                raise LogFault(position or 0, what)
         rows = await self._transaction.fetch(_EVENTS, start, end, self._topics)
         stored = cast("Iterable[StoredRow]", rows)  # a row of asyncpg unpacks as one
         return await self._transaction.decode_numbered(stored, personal=self._opened)

@@ -9,6 +9,7 @@ import structlog
 from service.audit.checkpoints import Checkpoints, KeyMissing
 from service.audit.log_tree import LedgerForked
 from service.audit.publication import PublicationUnavailable
+from service.audit.published import PublicationEmpty
 
 RETRY_SECONDS: Final = 30.0
 """After a fault; sooner where checkpoints are made more often."""
@@ -54,8 +55,11 @@ class Schedule:
         except KeyMissing:
             log.error("checkpoint lacks a key", ledger=ledger)  # noqa: TRY400 - no fault of code
             return 0
-        except PublicationUnavailable:
-            log.warning("publication away", ledger=ledger)
+        except PublicationUnavailable as error:  # counted: an alarm tells of both
+            if isinstance(error, PublicationEmpty):
+                log.error("publication holds nothing", ledger=ledger)  # noqa: TRY400 - as above
+            else:
+                log.warning("publication away", ledger=ledger)
             return 0
         self._next_at = now + self._seconds
         return int(made.is_new)

@@ -16,6 +16,7 @@ from service.ledger.sql import Sql
 STORE_SECONDS_MAX: Final = 30.0
 
 _LAST: Final = Sql("service.audit", "checkpoint_last")
+_NEWEST: Final = Sql("service.audit", "checkpoint_newest")
 _NOTES: Final = Sql("service.audit", "checkpoint_notes")
 _STORE: Final = Sql("service.audit", "checkpoint_store")
 _DURABLE: Final = Sql("service.audit", "checkpoint_durable")
@@ -51,6 +52,11 @@ class StoredCheckpoints:
         """Answer the largest checkpoint of an origin and its note; nothing is verified."""
         row = await self._ledger.database.fetchrow(_LAST, origin)
         return None if row is None else (Checkpoint.of_note(row["note"]), row["note"])
+
+    async def newest_of_all(self) -> tuple[str, int] | None:
+        """Answer origin and size of the checkpoint that was made last; nothing is verified."""
+        row = await self._ledger.database.fetchrow(_NEWEST)
+        return None if row is None else (row["origin"], row["size"])
 
     async def last(self, origin: str) -> Stored | None:
         """Answer the largest checkpoint of an origin, verified.

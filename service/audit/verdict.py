@@ -17,12 +17,23 @@ class Fault(NamedTuple):
     sentence: str
 
 
+class Scope(NamedTuple):
+    """What was read of a log: so many events, from a position on, perhaps of one entity."""
+
+    events: int
+    first: int = 1
+    entity: str | None = None
+
+
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a log is what it was signed as.
 
-    `size` counts the events that were read and `root` is the hash over them (base64), both of what
-    came before the fault if there is one. `checkpoints` says how many held, `lineages` how many
-    this log has begun: more than one where a restore has lost events. `set_aside` counts the
+    `size` counts the events of the log and `root` is the hash over them (base64), both of what came
+    before the fault if there is one. `events` counts those that were read: of an export that begins
+    at a later position, `first`, or is of one `entity`, they are fewer, and only they are verified.
+    `checkpoints` says how many held, `published` how many published ones were consulted: None where
+    none could be, so that all is said by the database itself or by the file. `lineages` says how
+    many this log has begun: more than one where a restore has lost events. `set_aside` counts the
     checkpoints that a later lineage says are of lost events, `set_aside_size` is the largest's.
     `position` and `fault` are the first fault's, and None without one.
     """
@@ -31,7 +42,11 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     ok: bool
     size: int
     root: str
+    events: int = 0
+    first: int = 1
+    entity: str | None = None
     checkpoints: int = 0
+    published: int | None = None
     lineages: int = 0
     set_aside: int = 0
     set_aside_size: int | None = None
@@ -45,18 +60,26 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         size: int,
         root: bytes,
         *,
+        scope: Scope | None = None,
         checkpoints: int = 0,
+        published: int | None = None,
         lineages: int = 0,
         set_aside: Collection[int] = (),
         fault: Fault | None = None,
     ) -> Self:
-        """Make one: `ok` is that there is no fault; `set_aside` has a size for each."""
+        """Make one: `ok` is that there is no fault; `set_aside` has a size for each.
+
+        `scope` is what was read; None: all of the log, `size` events.
+        """
+        scope = scope or Scope(size)
         return cls(
             ledger=ledger,
             ok=fault is None,
             size=size,
             root=base64.b64encode(root).decode(),
+            **scope._asdict(),
             checkpoints=checkpoints,
+            published=published,
             lineages=lineages,
             set_aside=len(set_aside),
             set_aside_size=max(set_aside, default=None),

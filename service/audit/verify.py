@@ -6,15 +6,15 @@ successive checkpoints are made over one sequence of leaves, so that they are co
 from their holding: there is no proof to check.
 
 Someone who rewrites events together with all hashes and what the database keeps of checkpoints is
-still found by the first published checkpoint that covers the change. What nobody has signed yet
-can be rewritten unseen, which is why checkpoints are frequent.
+still found by the first published checkpoint that covers the change; the verdict says how many were
+consulted. What nobody has signed yet can be rewritten unseen: so checkpoints are frequent.
 """
 
 from collections.abc import Callable
 from typing import Final
 
 from service.audit.verdict import Verdict
-from service.audit.verify_evidence import Evidence, Expectations
+from service.audit.verify_evidence import Evidence, Expectations, unpublished
 from service.audit.verify_lineages import lineages_of
 from service.audit.verify_pinpoint import pinpoint
 from service.audit.verify_rows import FIRST, ROWS, LogRow
@@ -42,7 +42,8 @@ async def verify_ledger(
 ) -> Verdict:
     """Verify a ledger on a snapshot of it, beside a service that goes on.
 
-    `advance` is told how many more events were read. Raises LedgerUnavailable.
+    `advance` is told how many more events were read. Raises LedgerUnavailable, and
+    PublicationUnavailable where it has to be asked again.
     """
     async with database.connection(DEADLINE_SECONDS) as connection:
         transaction = connection.transaction(isolation="repeatable_read", readonly=True)
@@ -73,7 +74,8 @@ async def verify(
     """Verify a ledger in the caller's transaction, which has to see one snapshot."""
     lineages = await lineages_of(connection, schema, evidence.keys)
     stored = await connection.fetch(_CHECKPOINTS.on(schema))
-    expectations = Expectations(schema, evidence, lineages, stored)
+    known = await unpublished(evidence, lineages, stored)
+    expectations = Expectations(schema, evidence, lineages, stored, known)
     walk = Walk(expectations.by_size)
     found = await _walked(connection, schema, walk, advance)
     if found is not None:
@@ -87,6 +89,7 @@ async def verify(
         walk.rows.size,
         walk.rows.tree.root(),
         checkpoints=len(walk.held),
+        published=expectations.published,
         lineages=len(lineages.begun),
         set_aside=[size for _, size in expectations.set_aside],
         fault=fault,

@@ -13,11 +13,13 @@ from service.audit.verify_lineages import Lineages
 from service.ledger.database import Row
 
 PREFIX: Final = "checkpoints/"
+_NOTE: Final = ".txt"
 _NAME: Final = re.compile(rf"{PREFIX}(?P<origin>.+)/(?P<size>[0-9]{{20}})\.txt", re.ASCII)
 _AT_ONCE: Final = 16
 """Objects fetched at a time: a bucket answers in tens of milliseconds each."""
 
 Leaves = Callable[[str], Awaitable[bytes | None]]
+IsThere = Callable[[str], Awaitable[bool]]
 
 
 class Note(NamedTuple):
@@ -28,27 +30,38 @@ class Note(NamedTuple):
     text: str | None
 
     @property
+    def name(self) -> str:
+        """The name that it is published under."""
+        return f"{PREFIX}{self.origin}/{self.size:020}{_NOTE}"
+
+    @property
     def leaves_name(self) -> str:
         """The name of the hashes since the note published before it."""
-        return f"{PREFIX}{self.origin}/{self.size:020}.leaves"
+        return f"{self.name.removesuffix(_NOTE)}.leaves"
 
 
 async def _no_leaves(_name: str) -> bytes | None:
     return None
 
 
+async def _not_there(_name: str) -> bool:
+    return False
+
+
 @dataclass(frozen=True)
 class Evidence:
     """Keys to check signatures with, and what is known from outside the database.
 
-    `published` are of one ledger, by size. `given` is a checkpoint that was opened already.
-    `leaves` fetches the raw 32-byte hashes that were published with a checkpoint.
+    `published` are of one ledger, by size; None where nothing is ever published. `given` is a
+    checkpoint that was opened already. `leaves` fetches the raw 32-byte hashes that were published
+    with a checkpoint, `is_there` asks the publication again for a name.
     """
 
     keys: Sequence[NoteKey]
-    published: Sequence[Note] = ()
+    published: Sequence[Note] | None = None
     given: Checkpoint | None = None
     leaves: Leaves = field(default=_no_leaves)
+    is_there: IsThere = field(default=_not_there)
 
 
 async def published_evidence(
@@ -78,8 +91,11 @@ async def published_evidence(
         except PublicationUnavailable:  # the fault is known: without them its range is told
             return None
 
+    async def is_there(name: str) -> bool:
+        return await publication.get(name) is not None
+
     notes = await asyncio.gather(*(note(*one) for one in named))
-    return Evidence(keys, sorted(notes, key=lambda one: one.size), given, leaves)
+    return Evidence(keys, sorted(notes, key=lambda one: one.size), given, leaves, is_there)
 
 
 class Expected(NamedTuple):
@@ -99,8 +115,14 @@ class Expectations:
     """Everything that a log is held against, by size."""
 
     def __init__(
-        self, ledger: str, evidence: Evidence, lineages: Lineages, stored: Iterable[Row]
+        self,
+        ledger: str,
+        evidence: Evidence,
+        lineages: Lineages,
+        stored: Iterable[Row],
+        known: Iterable[Expected] = (),
     ) -> None:
+        """Take what there is; `known` are faults that were found already."""
         self._ledger = ledger
         self._keys = evidence.keys
         self._lineages = lineages
@@ -108,8 +130,10 @@ class Expectations:
         self._stored: set[tuple[str, int]] = set()
         self.set_aside: set[tuple[str, int]] = set()
         """Origin and size of sound checkpoints that a later lineage says are of lost events."""
-        expected = [one for row in stored for one in self._of_stored(row)]
-        expected += [one for note in evidence.published for one in self._of_published(note)]
+        self.published = None if evidence.published is None else 0
+        """How many sound ones of this installation were published; None: there is no place."""
+        expected = [*known, *(one for row in stored for one in self._of_stored(row))]
+        expected += [one for note in evidence.published or () for one in self._of_published(note)]
         expected += self._of_given(evidence.given)
         # Roots first: that an event was altered weighs more than a note that was.
         if lineages.fault is not None:
@@ -140,9 +164,11 @@ class Expectations:
             return [broken(note.size, f"{what} is not sound: {error}.")]
         if (checkpoint.origin, checkpoint.size) != (note.origin, note.size):
             return [broken(note.size, f"{what} is published under another one's name.")]
+        self.published = (self.published or 0) + 1
         expected = list(self._binding(what, checkpoint))
         is_kept = (note.origin, note.size) in self._stored
-        if not is_kept and self._lineages.is_current(note.origin):
+        # What a later lineage says is lost binds nothing, and a restore may have lost its row.
+        if expected and not is_kept and self._lineages.has_begun(note.origin):
             expected.append(broken(note.size, f"{what} is missing from the database."))
         return expected
 
@@ -185,6 +211,28 @@ class Expectations:
     def _is_ours(self, origin: str) -> bool:
         names = {key.name for key in self._keys}
         return origin.rsplit("/", 2)[0] in names or self._lineages.reach(origin) is not None
+
+
+async def unpublished(
+    evidence: Evidence, lineages: Lineages, stored: Iterable[Row]
+) -> list[Expected]:
+    """Answer the fault of the first stored checkpoint that has to be published and is not, if any.
+
+    The newest one of the present lineage may be on its way. Those before it are published before
+    another is stored, so the publication is asked once more, after the database's snapshot. Raises
+    PublicationUnavailable.
+    """
+    if evidence.published is None:
+        return []
+    there = {(note.origin, note.size) for note in evidence.published}
+    ours = [row for row in stored if lineages.is_current(row["origin"])]
+    sizes = sorted((row["size"], row["origin"]) for row in ours if row["size"] is not None)
+    for size, origin in sizes[:-1]:
+        if (origin, size) in there or await evidence.is_there(Note(origin, size, None).name):
+            continue
+        sentence = f"The stored checkpoint of {size} events is not where they are published."
+        return [broken(size, sentence)]
+    return []
 
 
 def broken(size: int | None, sentence: str) -> Expected:

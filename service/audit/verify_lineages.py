@@ -58,6 +58,10 @@ class Lineages:
         followed = [one.follows_size for one in self.begun if one.follows == origin]
         return size <= max(followed, default=size)
 
+    def has_begun(self, origin: str) -> bool:
+        """Tell whether this log has the beginning of a lineage."""
+        return any(one.origin == origin for one in self.begun)
+
     def is_current(self, origin: str) -> bool:
         """Tell whether checkpoints are signed under this origin today."""
         return bool(self.begun) and self.begun[-1].origin == origin

@@ -34,7 +34,7 @@ async def pinpoint(
     fault = found.fault
     if fault.position is None or fault.position <= held.size:
         return fault
-    for note in evidence.published:
+    for note in evidence.published or ():
         checkpoint = _opened(note, evidence, lineages) if note.size > held.size else None
         if checkpoint is None:
             continue

@@ -1,7 +1,7 @@
 """What `claim-ledger privacy erase` asks, looks up and answers."""
 
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -12,16 +12,18 @@ from service.clock import timestamp
 from service.errors import Refusal, invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from service.ledger.database import Row
     from service.ledger.events import Cause
-    from service.privacy.erase import Done
+    from service.privacy.erase import DocumentsRemain, Done
     from service.privacy.erasure_list import ErasureList
     from service.privacy.erasures import Subject
     from service.privacy.reapply import Parts
 
 REASON_CHARACTERS_MAX: Final = 500
+UNLISTED_SECONDS_MAX: Final = 3.0
+"""A person waits for the look before an erasure; `reapply` takes all the time that it needs."""
 
 
 def check(claim_id: str | None, entity_id: str | None, reason: str, *, with_claims: bool) -> None:
@@ -46,6 +48,44 @@ def erasure_list(target: Target) -> "ErasureList":
             "set CLAIM_LEDGER_PUBLISH_TO"
         )
     return ErasureList(target.service.publication)
+
+
+async def sign_out(target: Target, mode: str, entity_id: str) -> None:
+    """Remove sessions and links of an entity's person; its address is known until it is erased."""
+    for name, ledger in target.service.modes.items():
+        if name == mode:
+            address = await ledger.connection_list.address_hash(entity_id)
+            if address is not None:
+                await target.service.sessions.forget(address)
+
+
+async def warn_of_unlisted(target: Target, listed: "ErasureList") -> None:
+    """Say before an erasure that the list is another's; nothing where a look takes too long."""
+    from service.ledger.database import LedgerError
+
+    modes = target.service.privacy(listed).values()
+    with suppress(LedgerError):
+        warn_of(await unlisted(modes, await listed.names(), UNLISTED_SECONDS_MAX))
+
+
+async def unlisted(
+    modes: "Iterable[Parts]", names: "Iterable[str]", seconds_max: float | None = None
+) -> int:
+    """Answer how many erasures the database shows of which no entry of the list tells."""
+    from service.privacy.erasure_list import subject_of
+
+    subjects = [subject_of(name) for name in names]
+    return sum([await parts.erasures.unlisted(subjects, seconds_max) for parts in modes])
+
+
+def warn_of(count: int) -> None:
+    """Say that the list may be another installation's, or a part of this one's."""
+    if count:
+        click.echo(
+            f"warning: the database shows {count} erasures that the list does not have: is "
+            "CLAIM_LEDGER_PUBLISH_TO where this installation's erasures were listed?",
+            err=True,
+        )
 
 
 async def find_subject(
@@ -77,25 +117,34 @@ async def erase_subject(
     parts: "Parts", subject: "Subject", reason: str, cause: "Cause", *, with_claims: bool
 ) -> "Done":
     """Erase a subject with its documents, showing a person how far its claims are."""
-    from service.privacy.erase import erase_claim, erase_entity
-    from service.storage.port import StorageUnavailable
+    from service.privacy.erase import DocumentsRemain, erase_claim, erase_entity
 
     with ExitStack() as shown:
 
         def each_claim(claims: "list[Row]") -> "Callable[[int], object]":
-            return shown.enter_context(progress("erasing claims", len(claims)))
+            return shown.enter_context(progress("erasing claims", 2 * len(claims)))
 
         try:
             if subject.kind == "claim":
                 return await erase_claim(parts, subject, reason, cause)
             told = each_claim if with_claims else None
             return await erase_entity(parts, subject, reason, cause, told)
-        except StorageUnavailable as error:
-            raise Refusal(
-                "service_unavailable",
-                f"Keys are destroyed, and documents remain: the document store is unavailable "
-                f"({error}). Run the same command again when it is back.",
-            ) from error
+        except DocumentsRemain as error:
+            raise Refusal("service_unavailable", _remaining(subject, error)) from error
+
+
+def _remaining(subject: "Subject", error: "DocumentsRemain") -> str:
+    if subject.kind == "claim":
+        done = "The claim's key is destroyed; its documents remain"
+    else:
+        done = (
+            f"The keys of the entity and of its {error.claims} claims are destroyed; documents of "
+            f"{error.left} of them may remain"
+        )
+    return (
+        f"{done}: the document store is unavailable ({error}). Run the same command again when it "
+        "is back."
+    )
 
 
 def answer_of(mode: str, subject: "Subject", done: "Done", *, with_claims: bool) -> dict[str, Any]:

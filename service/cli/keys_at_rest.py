@@ -58,11 +58,18 @@ async def verify_all(service: "Service") -> dict[str, Any]:
 
 async def rotate_all(service: "Service") -> dict[str, Any]:
     """Wrap every ledger's keys anew; Findings where some are left."""
-    from service.privacy.rotation import DATA_KEYS, SERVICE_KEYS, Rotation
+    from service.privacy.rotation import (
+        DATA_KEYS,
+        SERVICE_KEYS,
+        SESSIONS,
+        SIGN_IN_LINKS,
+        Rotation,
+    )
 
     ring = service.accounts.master_keys
     tables = [(ledger.database, DATA_KEYS) for ledger in service.ledgers]
-    tables.append((service.accounts.database, SERVICE_KEYS))
+    accounts = service.accounts.database
+    tables += [(accounts, kept) for kept in (SERVICE_KEYS, SESSIONS, SIGN_IN_LINKS)]
     outcomes: list[tuple[str, str, Outcome]] = []
     for database, kept in tables:
         rotation = Rotation(database, kept, ring)

@@ -1,17 +1,29 @@
 """`claim-ledger privacy`: erasing a person's data, and telling where it is."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from service.cli.erasing import answer_of, check, confirm, erase_subject, erasure_list, find_subject
+from service.cli.erasing import (
+    answer_of,
+    check,
+    confirm,
+    erase_subject,
+    erasure_list,
+    find_subject,
+    sign_out,
+    unlisted,
+    warn_of,
+    warn_of_unlisted,
+)
 from service.cli.progress import progress
 from service.cli.target import Findings, Target, team_command
 from service.clock import timestamp
 from service.errors import invalid
 
 if TYPE_CHECKING:
-    from service.privacy.reapply import Reapplied
+    from service.privacy.reapply import Outcome
 
 
 @click.group()
@@ -47,8 +59,10 @@ async def erase(
     check(claim_id, entity_id, reason, with_claims=with_claims)
     listed = erasure_list(target)
     mode, parts, subject = await find_subject(target, listed, claim_id, entity_id)
+    await warn_of_unlisted(target, listed)
     confirm(subject, mode, with_claims=with_claims, yes=yes)
-    await _sign_out(target, mode, entity_id)
+    if subject.kind == "entity":
+        await sign_out(target, mode, subject.subject_id)
     done = await erase_subject(
         parts, subject, reason.strip(), target.cause, with_claims=with_claims
     )
@@ -92,38 +106,33 @@ async def find(target: Target, email: str) -> dict[str, Any]:
 async def reapply(target: Target) -> dict[str, Any]:
     """After a restore: do every erasure of the list that the database does not show.
 
-    Ends with 1 too where the database shows erasures that the list does not have: it is then the
+    All keys first, then documents. What fails is listed under `faults`, holds up nothing else and
+    ends with 1. So do erasures that the database shows and the list does not have: it is then the
     list of another installation, or a part of it.
     """
-    from service.privacy.erasure_list import EntryUnreadable
-    from service.privacy.reapply import reapply as again
+    from service.privacy.reapply import Reapply
 
     listed = erasure_list(target)
     modes = target.service.privacy(listed)
-    try:
-        with progress("reapplying", len(await listed.names())) as advance:
-            done = await again(listed, modes, target.cause, advance)
-    except EntryUnreadable as error:
-        raise click.ClickException(f"{error}: nothing after it was done") from error
-    entries = [one.entry for one in done]
-    unlisted = sum([await parts.erasures.unlisted(entries) for parts in modes.values()])
-    if unlisted:
-        click.echo(
-            f"warning: the database shows {unlisted} erasures that the list does not have: is "
-            "CLAIM_LEDGER_PUBLISH_TO where this installation's erasures were listed?",
-            err=True,
-        )
-    answer = _reapplied(done, unlisted)
-    return Findings(answer) if unlisted or answer["objects_left"] else answer
+    names = await listed.names()
+    again = Reapply(listed, modes, partial(sign_out, target), target.cause)
+    with progress("reapplying", 2 * len(names)) as advance:
+        outcome = await again.run(names, advance)
+    answer = _reapplied(names, outcome, await unlisted(modes.values(), names))
+    warn_of(answer["unlisted"])
+    wrong = answer["unlisted"] or answer["failed"] or answer["objects_left"]
+    return Findings(answer) if wrong else answer
 
 
-def _reapplied(done: "list[Reapplied]", unlisted: int) -> dict[str, Any]:
+def _reapplied(names: list[str], outcome: "Outcome", unlisted_count: int) -> dict[str, Any]:
     """Count what the database showed already, what it has no more, and name what was done."""
+    done = outcome.done
     return {
-        "listed": len(done),
-        "unlisted": unlisted,
+        "listed": len(names),
+        "unlisted": unlisted_count,
         "shown": sum(one.erased is not None and not one.changed for one in done),
         "absent": sum(one.erased is None for one in done),
+        "failed": len(outcome.faults),
         "objects_left": sum(one.objects_left for one in done),
         "applied": [
             {
@@ -136,13 +145,5 @@ def _reapplied(done: "list[Reapplied]", unlisted: int) -> dict[str, Any]:
             for one in done
             if one.erased is not None and one.changed
         ],
+        "faults": [fault._asdict() for fault in outcome.faults],
     }
-
-
-async def _sign_out(target: Target, mode: str, entity_id: str | None) -> None:
-    """Remove the sessions and links of an entity's person, while its address can be found."""
-    for name, ledger in target.service.modes.items():
-        if name == mode and entity_id is not None:
-            address = await ledger.connection_list.address_hash(entity_id)
-            if address is not None:
-                await target.service.sessions.forget(address)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from projections.rebuild import Advance, Workshop
     from projections.rebuild_aside import Aside
     from projections.rebuild_swap import Made, Swapped
+    from service.ledger.ledger import Ledger
 
     One = Callable[[Workshop, ReadModel, Advance], Awaitable["Done"]]
 
@@ -31,6 +32,8 @@ class Done(NamedTuple):
     put_aside: "Sequence[Aside]" = ()
 
 
+PUT_ASIDE_LISTED_MAX: Final = 20
+"""Of each read model. All are counted."""
 NICENESS: Final = 10
 """A rebuild gives way to whatever else runs on its machine."""
 
@@ -58,6 +61,7 @@ async def status(target: Target) -> dict[str, Any]:
 
     Wrong is: a ledger is stalled (events wait for a number and the log does not grow: no sequencer
     runs), a stream is parked, or a subscriber is ahead of the log, which was cut or restored.
+    Tables that a killed rebuild or verification left are dropped.
     """
     import asyncio
 
@@ -65,6 +69,8 @@ async def status(target: Target) -> dict[str, Any]:
     from projections.status import HeadWatch, progress
 
     service = target.service
+    for ledger in service.ledgers:
+        await _clear_left_over(service.settings.database_url, ledger)
     clock, ledgers = service.clock, service.ledgers
     heads = await asyncio.gather(*(HeadWatch(one, clock).watch() for one in ledgers))
     found = [
@@ -92,22 +98,36 @@ async def status(target: Target) -> dict[str, Any]:
 @click.option("--all", "everything", is_flag=True, help="Every read model.")
 @_ledger
 @click.option("--if-equal", is_flag=True, help="Swap only where no row differs; else end with 1.")
+@click.option(
+    "--park",
+    is_flag=True,
+    help="Swap also where events of the live rows can no longer be applied, and park those events.",
+)
 @team_command
 async def rebuild(
-    target: Target, name: str | None, ledger: str | None, *, everything: bool, if_equal: bool
+    target: Target,
+    name: str | None,
+    ledger: str | None,
+    *,
+    everything: bool,
+    if_equal: bool,
+    park: bool,
 ) -> dict[str, Any]:
     """Make a read model anew from the log, beside the live one, and swap it in under traffic.
 
     Rows that differ are reported, and mended by the swap: that is what a rebuild is for. The old
-    rows are kept for `projections rollback`. It can be interrupted at any moment. Events that
-    cannot be read are parked with their streams (catch-up read models), or refuse the rebuild; what
-    is parked ends it with 1.
+    rows are kept for `projections rollback`. It can be interrupted at any moment.
+
+    An event that cannot be read or applied refuses the rebuild. Of a catch-up read model, such
+    events are listed with what follows them in their streams, at most 20, all are counted, and the
+    live rows stay: with `--park` the new rows are swapped in without them, and they are parked.
+    Either ends with 1. Events that were parked before stay parked and refuse nothing.
     """
     if (name is None) != everything:
         raise click.UsageError("Give the name of a read model, or --all.")
 
     async def one(shop: "Workshop", model: "ReadModel", advance: "Advance") -> Done:
-        done = await shop.rebuild(model, advance, if_equal=if_equal)
+        done = await shop.rebuild(model, advance, if_equal=if_equal, park=park)
         swapped, different = done.swapped, done.compared.total
         row = {
             "seconds": round(done.seconds, 3),
@@ -117,7 +137,13 @@ async def rebuild(
             "swapped": swapped is not None,
             "mended": different if swapped else 0,
             "position": swapped.position if swapped else None,
+            "put_aside": len(done.put_aside),
         }
+        if done.put_aside and not swapped:
+            _warn(
+                f"{_place(model)}: {len(done.put_aside)} events that the live rows have cannot be "
+                "applied. Nothing was swapped. Mend the code, or park them by --park."
+            )
         return Done(row, done.compared, done.put_aside)
 
     answer = await _each(target, _chosen(target, name, ledger), "rebuilding", one, "rebuilt")
@@ -155,12 +181,26 @@ async def verify(target: Target, name: str | None, ledger: str | None) -> dict[s
     """Replay the log and compare with the live rows; changes nothing; ends with 1 on a difference.
 
     At most 20 differing rows a table are listed, by their keys and columns; all are counted.
-    Events that cannot be read, and what follows them in their streams, are put aside and listed.
+    Events that cannot be read, and what follows them in their streams, are put aside and listed in
+    the same way. Events that are parked are in neither the live rows nor the replay, which can be
+    equal without them: they are counted, with a warning, and `projections status` ends with 1.
     """
 
     async def one(shop: "Workshop", model: "ReadModel", advance: "Advance") -> Done:
-        compared, aside = await shop.verify(model, advance)
-        return Done({"rows": compared.rows, "differences": compared.total}, compared, aside)
+        compared, aside, parked = await shop.verify(model, advance)
+        row = {
+            "rows": compared.rows,
+            "differences": compared.total,
+            "put_aside": len(aside),
+            "parked_streams": parked.streams,
+            "parked_events": parked.events,
+        }
+        if parked.events:
+            _warn(
+                f"{_place(model)}: {parked.events} events of {parked.streams} streams are parked. "
+                "The live rows lack them; see `projections status` and `projections retry`."
+            )
+        return Done(row, compared, aside)
 
     answer = await _each(target, _chosen(target, name, ledger), "verifying", one, "verified")
     return Findings(answer) if answer["differences"] or answer["put_aside"] else answer
@@ -202,12 +242,11 @@ async def _each(
                 with _bar(f"{doing} {model.ledger.name}.{model.name}", size) as advance:
                     found = await one(shop, model, advance)
         except RebuildRefused as refused:
-            raise click.ClickException(
-                f"{model.name} ({model.ledger.name}): {refused}"
-            ) from refused
+            raise click.ClickException(f"{_place(model)}: {refused}") from refused
         answer[done].append(which | found.row)
         answer["differences"] += [which | row for row in _listed(found.compared)]
-        answer["put_aside"] += [which | _aside(event) for event in found.put_aside]
+        listed = found.put_aside[:PUT_ASIDE_LISTED_MAX]
+        answer["put_aside"] += [which | _aside(event) for event in listed]
     return answer
 
 
@@ -219,10 +258,39 @@ def _swapped(swapped: "Swapped") -> dict[str, Any]:
     }
 
 
-def _made(which: str, made: "Made | None") -> dict[str, Any]:
+def _made(which: str, made: "Made") -> dict[str, Any]:
     """Answer how rows came to be; without a time they were never rebuilt."""
-    at = timestamp(made.at) if made and made.at else None
-    return {f"{which}_version": made.version if made else None, f"{which}_made_at": at}
+    at = timestamp(made.at) if made.at else None
+    return {f"{which}_version": made.version, f"{which}_made_at": at}
+
+
+def _place(model: "ReadModel") -> str:
+    return f"{model.name} ({model.ledger.name})"
+
+
+def _warn(message: str) -> None:
+    """Tell a person; a program has it in the answer."""
+    if not click.get_current_context().params["as_json"]:
+        click.echo(f"Warning: {message}", err=True)
+
+
+async def _clear_left_over(database_url: str, ledger: "Ledger") -> None:
+    """Drop what a killed rebuild left; a login that cannot is told that it is there."""
+    from asyncpg import PostgresError
+
+    from projections.read_model import RebuildRefused
+    from projections.rebuild import clear_left_over, has_left_over
+    from service.ledger.database import LedgerUnavailable
+
+    if not await has_left_over(ledger):
+        return
+    try:
+        await clear_left_over(database_url, ledger.name)
+    except (RebuildRefused, LedgerUnavailable, PostgresError) as error:
+        _warn(
+            f"{ledger.name}_next has tables of a rebuild or verification, which cannot be dropped "
+            f"if it was killed ({error}): as the owner, `projections verify` drops them."
+        )
 
 
 def _aside(event: "Aside") -> dict[str, Any]:

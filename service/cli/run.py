@@ -1,5 +1,6 @@
 """`claim-ledger dev`, `serve`, `worker` and `migrate`."""
 
+import json
 from pathlib import Path
 
 import click
@@ -62,16 +63,20 @@ def worker() -> None:
 
 
 @click.command()
-def migrate() -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def migrate(*, as_json: bool) -> None:
     """Bring the database to the newest schema."""
-    from migrations import MigrationFailed
+    from migrations import MigrationFailed, newest_revision
     from migrations import migrate as apply_migrations
 
     try:
         apply_migrations(_settings(MIGRATE).database_url)
     except MigrationFailed as error:
         raise click.ClickException(str(error)) from error
-    click.echo("The database is at the newest revision.")
+    if as_json:
+        click.echo(json.dumps({"revision": newest_revision()}))
+    else:
+        click.echo("The database is at the newest revision.")
 
 
 def _settings(required: frozenset[str]) -> Settings:

@@ -31,8 +31,10 @@ _WHY = {
     "InvalidSchemaNameError": "The database is not migrated: run `claim-ledger migrate`.",
     "UndefinedTableError": "The database is not migrated: run `claim-ledger migrate`.",
     "InsufficientPrivilegeError": "The database's user lacks a right that the service needs.",
+    "NumbersAwaited": "Events wait for their numbers: another process holds the log's head. "
+    "Nothing is wrong with them; try again.",
 }
-"""What an operator can mend, by the class of PostgreSQL's error."""
+"""What an operator can mend or wait for, by the class of PostgreSQL's error or of ours."""
 
 
 class Target(NamedTuple):
@@ -49,8 +51,18 @@ class Findings(dict[str, Any]):
 Command = Callable[..., Awaitable[Mapping[str, Any]]]
 
 
-def team_command(command: Command) -> Callable[..., None]:
-    """Give a command `--json` and `--data-dir`, open the service for it, print what it answers."""
+def of_team() -> Settings:
+    """Answer the environment's settings for the team's commands."""
+    return Settings.from_environment(require=TEAM)
+
+
+def team_command(
+    command: Command, environment: Callable[[], Settings] = of_team
+) -> Callable[..., None]:
+    """Give a command `--json` and `--data-dir`, open the service for it, print what it answers.
+
+    `environment` reads the settings where no running dev is named.
+    """
 
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
     @click.option(
@@ -61,7 +73,7 @@ def team_command(command: Command) -> Callable[..., None]:
     @wraps(command)
     def run(*args: object, as_json: bool, data_dir: Path | None, **options: object) -> None:
         try:
-            answer = _answer(command, data_dir, args, options)
+            answer = _answer(command, environment, data_dir, args, options)
         except Refusal as refusal:
             refuse(refusal)
         show(answer, as_json=as_json)
@@ -72,14 +84,18 @@ def team_command(command: Command) -> Callable[..., None]:
 
 
 def _answer(
-    command: Command, data_dir: Path | None, args: tuple[object, ...], options: dict[str, object]
+    command: Command,
+    environment: Callable[[], Settings],
+    data_dir: Path | None,
+    args: tuple[object, ...],
+    options: dict[str, object],
 ) -> Mapping[str, Any]:
     """Answer what the command does; every fault becomes a Refusal or a ClickException."""
     for name, value in options.items():
         if isinstance(value, str) and not _is_text(value):
             raise invalid(name, "not text in UTF-8")
     try:
-        settings = _settings(data_dir)
+        settings = _settings(data_dir, environment)
     except SettingsError as error:
         raise click.ClickException(str(error)) from error
     # Slow to import: after what is refused without them.
@@ -133,7 +149,7 @@ async def _run(
         return await command(Target(service, cause), *args, **options)
 
 
-def _settings(data_dir: Path | None) -> Settings:
+def _settings(data_dir: Path | None, environment: Callable[[], Settings]) -> Settings:
     """Answer the settings of a running dev, or those of the environment."""
     from service.dev.state import FACTS, DevState
 
@@ -153,7 +169,7 @@ def _settings(data_dir: Path | None) -> Settings:
             f"which installation? Give {hint} for a running `claim-ledger dev`, or set "
             "CLAIM_LEDGER_DATABASE_URL, CLAIM_LEDGER_MASTER_KEYS and CLAIM_LEDGER_PUBLIC_URL"
         )
-    return Settings.from_environment(require=TEAM)
+    return environment()
 
 
 def _is_text(value: str) -> bool:

@@ -85,6 +85,7 @@ def _run_on_postgres(
 
         signals.check()
         kept = kept_secrets(data_dir)
+        (data_dir / "published").mkdir(mode=0o700, exist_ok=True)
         state = DevState(data_dir, kept["master_keys"], postgres.url, f"http://{HOST}:{port}")
         logs.configure("info", log)
         serve(state, port, environment, announce, signals)

@@ -16,6 +16,7 @@ from service.errors import Refusal
 from service.ledger.database import LedgerError
 from service.ledger.sealing import KeyUnknown
 from service.pages.assets import ASSETS
+from service.pages.table import PAGES
 from service.pages.visit import CSRF_FIELD, HEADERS, SignInNeeded, person_of
 from service.pages.words import TEXTS, text
 from service.web.answers import BY_STATUS, RETRY_AFTER_SECONDS, with_headers
@@ -23,6 +24,12 @@ from service.web.body import AnyRequest
 
 _OUR_PATH: Final = re.compile(r"(?!.*//)/[!-\[\]-~]{0,511}")
 """ASCII without white space, controls or backslash, nowhere two slashes in a row."""
+
+_SEGMENT: Final = re.compile(r"\\{[^}]*\\}")
+_PAGES: Final = tuple(
+    re.compile(_SEGMENT.sub("[^/]+", re.escape(one.path))) for one in PAGES if one.method == "GET"
+)
+"""The paths that answer GET."""
 
 log = structlog.get_logger()
 
@@ -84,33 +91,49 @@ def safe_path(path: str, default: str = "/") -> str:
     return path if _OUR_PATH.fullmatch(path) else default
 
 
-def on_refusal(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
-    """Answer a refusal as a page: what happened, what to do next, its code and status."""
+def refused(request: AnyRequest, refusal: Refusal, title: str, advice: str) -> Response[bytes]:
+    """Answer a refusal as a page with words of its own; its code and status are told too."""
     request.scope["state"]["code"] = refusal.code
-    known = f"refused.{refusal.code}.title" in TEXTS
-    name = refusal.code if known else "other"
-    answer = page(
+    return page(
         request,
         "refused.html",
         refusal.row.status,
-        title=text(f"refused.{name}.title"),
-        advice=text(f"refused.{name}.advice"),
+        title=title,
+        advice=advice,
         message=refusal.message,
         faults=_faults(refusal),
         code=refusal.code,
         http_status=refusal.row.status,
         request_id=request.scope["state"]["request_id"],
     )
+
+
+def on_refusal(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
+    """Answer a refusal as a page: what happened, what to do next, its code and status."""
+    known = f"refused.{refusal.code}.title" in TEXTS
+    name = refusal.code if known else "other"
+    title, advice = text(f"refused.{name}.title"), text(f"refused.{name}.advice")
+    answer = refused(request, refusal, title, advice)
     if refusal.row.status in {429, 503}:  # contract section 8
         answer.set_header("Retry-After", str(refusal.retry_after_seconds or RETRY_AFTER_SECONDS))
     return answer
 
 
 def on_sign_in_needed(request: AnyRequest, _error: SignInNeeded) -> Response[bytes]:
-    """Lead to the sign-in page, and back afterwards."""
-    query = request.url.query if request.method in {"GET", "HEAD"} else ""
-    path = f"{request.url.path}?{query}" if query else request.url.path
+    """Lead to the sign-in page, and back afterwards: from a form, to the page that it stands on."""
+    if request.method in {"GET", "HEAD"}:
+        query = request.url.query
+        path = f"{request.url.path}?{query}" if query else request.url.path
+    else:
+        path = page_of_form(request.url.path)
     return lead_to(f"/sign-in?next={quote(path, safe='/')}")
+
+
+def page_of_form(path: str) -> str:
+    """Answer the nearest path that answers GET: the one itself, or what it is below."""
+    while path and not any(one.fullmatch(path) for one in _PAGES):
+        path = path.rpartition("/")[0]
+    return path or "/"
 
 
 def on_ledger_error(request: AnyRequest, error: Exception) -> Response[bytes]:

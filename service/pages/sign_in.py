@@ -6,6 +6,7 @@ from litestar import Response, Router, get, post
 from litestar.params import FromPath
 
 from service.errors import Refusal
+from service.pages.places import PlacesReader
 from service.pages.shell import lead_to, page, safe_path
 from service.pages.visit import network_of, no_cookie, read_form, session_cookie
 from service.people.sessions import Sessions
@@ -14,22 +15,25 @@ from service.web.body import AnyRequest
 from service.web.rate_limit import RateLimiter
 from service.web.scalars import email_fault
 
-HOME: Final = "/account"
+NOWHERE: Final = ""
+"""The path of who was on the way to nothing: where they belong is looked up when they are in."""
 
 
-def sign_in_router(sign_in: SignIn, sessions: Sessions, limiter: RateLimiter) -> Router:
+def sign_in_router(
+    sign_in: SignIn, sessions: Sessions, limiter: RateLimiter, places: PlacesReader
+) -> Router:
     """Answer the router of signing in and out."""
     attempts = _Attempts(sign_in, limiter)
 
     @get("/sign-in", opt={"page": "public"})
     async def ask(request: AnyRequest) -> Response[bytes]:
-        next_path = safe_path(request.query_params.get("next", ""), HOME)
+        next_path = safe_path(request.query_params.get("next", ""), NOWHERE)
         return page(request, "sign_in.html", next_path=next_path, email="", faults=())
 
     @post("/sign-in", opt={"page": "public"})
     async def send(request: AnyRequest) -> Response[bytes]:
         form = await read_form(request)
-        email, next_path = form.get("email", ""), safe_path(form.get("next", ""), HOME)
+        email, next_path = form.get("email", ""), safe_path(form.get("next", ""), NOWHERE)
         fault = email_fault(email)
         if fault is not None:
             return page(
@@ -53,7 +57,8 @@ def sign_in_router(sign_in: SignIn, sessions: Sessions, limiter: RateLimiter) ->
         await read_form(request)
         await attempts.look(request, token)
         session, next_path = await sign_in.redeem(token, request.scope["state"]["session"])
-        return lead_to(next_path, [session_cookie(session.token)])
+        home = next_path or (await places.of(session.person.address_hash)).home
+        return lead_to(home, [session_cookie(session.token)])
 
     @post("/sign-out", opt={"page": "public"})
     async def sign_out(request: AnyRequest) -> Response[bytes]:
@@ -74,16 +79,23 @@ class _Attempts:
         self._limiter = limiter
 
     async def charge(self, request: AnyRequest) -> None:
-        """Charge an attempt to the visitor's network; refuses with `rate_limited`."""
-        allowance = await self._limiter.charge_sign_in(network_of(request))
+        """Charge a link that is asked for to the visitor's network; refuses with `rate_limited`."""
+        await self._take(network_of(request))
+
+    async def _take(self, bucket: str) -> None:
+        allowance = await self._limiter.charge_sign_in(bucket)
         if not allowance.admitted:
             raise Refusal("rate_limited", retry_after_seconds=allowance.retry_after_seconds)
 
     async def look(self, request: AnyRequest, token: str) -> Link:
-        """Look at a link; one that never was is a guess, and is charged. Refuses as it does."""
+        """Look at a link; one that never was is a guess, and is charged. Refuses as it does.
+
+        Guesses have an allowance of their own: any page elsewhere can make a visitor's browser
+        open such paths, and must not keep their network from asking for links.
+        """
         try:
             return await self._sign_in.look(token)
         except Refusal as refusal:
             if refusal.code == "sign_in_link_invalid":
-                await self.charge(request)
+                await self._take(f"guesses of {network_of(request)}")
             raise

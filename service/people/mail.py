@@ -7,7 +7,7 @@ from typing import Final
 import structlog
 
 from service.ledger.database import Database, LedgerError, Row
-from service.ledger.sealing import MasterKeys
+from service.ledger.sealing import KeyUnknown, MasterKeys
 from service.ledger.sql import Sql
 from service.mail.messages import sign_in_mail
 from service.mail.transport import MailRefused, MailTransport, MailUnavailable
@@ -61,7 +61,11 @@ class SignInMail:
 
     async def _deliver(self, row: Row) -> str:
         link_id = row["link_id"]
-        email = unwrapped(self._master_keys, row).email
+        try:
+            email = unwrapped(self._master_keys, row).email
+        except KeyUnknown:  # its master key was retired: nobody can open it, and others wait
+            log.warning("mail not opened", message_id=link_id)
+            return "failed"
         token = (await self._secrets.get()).link_token(PURPOSE, link_id)
         try:
             await self._transport.send(

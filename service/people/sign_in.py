@@ -13,7 +13,7 @@ from service.clock import Clock
 from service.errors import Refusal
 from service.ids import NewId
 from service.ledger.database import Database, Row
-from service.ledger.sealing import MasterKeys
+from service.ledger.sealing import KeyUnknown, MasterKeys
 from service.ledger.sql import Sql
 from service.people.sessions import Session, Sessions
 from service.secrets import SecretsStore, token_hash
@@ -105,7 +105,10 @@ class SignIn:
             raise Refusal("sign_in_link_used")
         if row["expired"]:
             raise Refusal("sign_in_link_expired")
-        asked = unwrapped(self._master_keys, row)
+        try:
+            asked = unwrapped(self._master_keys, row)
+        except KeyUnknown as error:  # its master key was retired: asking again mends it
+            raise Refusal("sign_in_link_invalid") from error
         return Link(asked.email, row["address_hash"], asked.next_path)
 
     async def redeem(self, token: str, old_session: str | None) -> tuple[Session, str]:

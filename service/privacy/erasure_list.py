@@ -39,6 +39,11 @@ class EntryUnreadable(Exception):
     """Something of the list is not an entry; `str()` says which."""
 
 
+def subject_of(name: str) -> str:
+    """Answer the subject that an entry's name tells of."""
+    return name.rpartition("/")[2].partition("-")[2].removesuffix(".json")
+
+
 class ErasureList:
     """Writes and reads the entries; each is written once."""
 
@@ -56,10 +61,10 @@ class ErasureList:
 
     async def read(self, name: str) -> Entry:
         """Answer an entry; raises EntryUnreadable and PublicationUnavailable."""
-        content = await self._publication.get(name)
-        try:
+        try:  # ValueError: a name that nothing is published under
+            content = await self._publication.get(name)
             entry = msgspec.json.decode(content or b"", type=Entry)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, ValueError) as error:
             raise EntryUnreadable(f"{name} is not an entry of the erasure list") from error
         if not entry.data_keys:
             raise EntryUnreadable(f"{name} names no data key")

@@ -6,7 +6,7 @@ In this order, so that a command that was cut off is finished by running it agai
 3. the claim's objects are removed from storage.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -120,12 +120,17 @@ class Erasures:
             return None
         return await self._apply(subject, entry.reason, cause, entry.data_keys)
 
-    async def unlisted(self, entries: Iterable[Entry]) -> int:
-        """Answer how many subjects the log says were erased that the whole list does not have."""
+    async def unlisted(self, subjects: Collection[str], seconds_max: float | None = None) -> int:
+        """Answer how many subjects the log says were erased that are not `subjects` of the list.
+
+        Raises LedgerUnavailable where it takes longer than `seconds_max`, by default ten minutes.
+        """
         mode = self._ledger.name
-        streams = [key for entry in entries if entry.ledger == mode for key in entry.data_keys]
-        async with self._ledger.database.connection(UNLISTED_SECONDS_MAX) as connection:
-            return await connection.fetchval(_UNLISTED.on(mode), streams) or 0
+        streams = [entity_stream(mode, subject) for subject in subjects]
+        async with self._ledger.database.connection(
+            seconds_max or UNLISTED_SECONDS_MAX
+        ) as connection:
+            return await connection.fetchval(_UNLISTED.on(mode), streams, list(subjects)) or 0
 
     async def _apply(
         self, subject: Subject, reason: str, cause: Cause, listed: Sequence[UUID] = ()

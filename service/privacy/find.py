@@ -143,13 +143,18 @@ class Search:
         kind = "row" if table["table_schema"] == self._ledger.name else table["table_schema"]
         # A key that holds the address itself is not shown.
         shown = [
-            f"{name} {'(not shown)' if list(self._sought.paths(row[name], name)) else row[name]}"
+            f"{name} {'(not shown)' if any(self._sought.paths(row[name])) else _key(row[name])}"
             for name in table["key"]
         ]
         return self._place(kind, ", ".join(shown) or "no key", column, table["table_name"])
 
     def _place(self, kind: str, where: str, field: str, topic: str = "mail_outbox") -> Place:
         return Place(self._ledger.name, kind, where, topic, field, None)
+
+
+def _key(value: object) -> str:
+    """Answer a key's value as PostgreSQL takes it in a statement."""
+    return f"\\x{value.hex()}" if isinstance(value, bytes) else str(value)
 
 
 def _quoted(name: str) -> str:

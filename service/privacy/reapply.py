@@ -1,12 +1,21 @@
 """Doing the erasures of the list again, after a restore that knows nothing of them."""
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, NamedTuple
 
-from service.ledger.events import Cause
-from service.privacy.documents import StoredDocuments
-from service.privacy.erasure_list import Entry, ErasureList
+from service.audit.publication import PublicationUnavailable
+from service.ledger.database import LedgerError
+from service.ledger.events import Cause, Unreadable
+from service.privacy.documents import Removed, StoredDocuments
+from service.privacy.erasure_list import Entry, EntryUnreadable, ErasureList
 from service.privacy.erasures import Erased, Erasures, Subject
+from service.storage.port import StorageUnavailable
+
+_FAULTS: Final = (EntryUnreadable, PublicationUnavailable, Unreadable, LedgerError)
+"""What may be wrong with one entry and right with the next."""
+
+SignOut = Callable[[str, str], Awaitable[object]]
+"""Takes a mode and an entity's id: removes its person's sessions and sign-in links."""
 
 
 class Reapplied(NamedTuple):
@@ -25,6 +34,20 @@ class Reapplied(NamedTuple):
         )
 
 
+class Fault(NamedTuple):
+    """What was not done for an entry, by its name in the list."""
+
+    entry: str
+    fault: str
+
+
+class Outcome(NamedTuple):
+    """What came of the list. An entry with a fault is in `done` too where its key is destroyed."""
+
+    done: list[Reapplied]
+    faults: list[Fault]
+
+
 class Parts(NamedTuple):
     """What erasing in one ledger takes."""
 
@@ -32,29 +55,65 @@ class Parts(NamedTuple):
     documents: StoredDocuments
 
 
-async def reapply(
-    listed: ErasureList,
-    modes: Mapping[str, Parts],
-    cause: Cause,
-    advance: Callable[[int], object],
-) -> list[Reapplied]:
-    """Do each listed erasure; those that the database shows already change nothing.
+class Reapply:
+    """Goes through the list: keys and read models first, which need no document store."""
 
-    Raises EntryUnreadable, PublicationUnavailable, StorageUnavailable; what is left is done by
-    running it again.
-    """
-    done: list[Reapplied] = []
-    for name in await listed.names():
-        entry = await listed.read(name)
-        done.append(await _one(modes[entry.ledger], entry, cause))
-        advance(1)
-    return done
+    def __init__(
+        self, listed: ErasureList, modes: Mapping[str, Parts], sign_out: SignOut, cause: Cause
+    ) -> None:
+        """`sign_out` is called while an entity's address can still be found."""
+        self._listed = listed
+        self._modes = modes
+        self._sign_out = sign_out
+        self._cause = cause
+
+    async def run(self, names: Sequence[str], advance: Callable[[int], object]) -> Outcome:
+        """Do each listed erasure; those that the database shows already change nothing.
+
+        What fails is told and keeps nothing else from being done; running it again does the rest.
+        `advance` hears of each entry twice: of its keys, and of its documents.
+        """
+        erased: list[tuple[str, Entry, Erased | None]] = []
+        faults: list[Fault] = []
+        for name in names:
+            try:
+                entry = await self._read(name)
+                erased.append((name, entry, await self._erase(entry)))
+            except _FAULTS as error:
+                faults.append(Fault(name, _words(error)))
+            advance(1)
+        done: list[Reapplied] = []
+        for name, entry, was in erased:
+            removed = Removed(0, 0)
+            try:
+                removed = await self._remove(entry, was)
+            except (StorageUnavailable, LedgerError) as error:
+                faults.append(Fault(name, f"its documents remain: {_words(error)}"))
+            done.append(Reapplied(entry, was, removed.objects, removed.left))
+            advance(1)
+        return Outcome(done, faults)
+
+    async def _read(self, name: str) -> Entry:
+        entry = await self._listed.read(name)
+        if entry.ledger not in self._modes:
+            raise EntryUnreadable(f"{name} names no mode of this service")
+        return entry
+
+    async def _erase(self, entry: Entry) -> Erased | None:
+        if entry.kind == "entity":
+            await self._sign_out(entry.ledger, entry.subject)
+        return await self._modes[entry.ledger].erasures.reapply(entry, self._cause)
+
+    async def _remove(self, entry: Entry, erased: Erased | None) -> Removed:
+        if erased is None or entry.kind != "claim":
+            return Removed(0, 0)
+        claim = Subject(entry.kind, entry.subject, entry.data_keys[0])
+        return await self._modes[entry.ledger].documents.remove(claim)
 
 
-async def _one(parts: Parts, entry: Entry, cause: Cause) -> Reapplied:
-    erased = await parts.erasures.reapply(entry, cause)
-    if erased is None or entry.kind != "claim":
-        return Reapplied(entry, erased, 0, 0)
-    claim = Subject(entry.kind, entry.subject, entry.data_keys[0])
-    removed = await parts.documents.remove(claim)
-    return Reapplied(entry, erased, removed.objects, removed.left)
+def _words(error: Exception) -> str:
+    if isinstance(error, LedgerError):
+        return f"the database did not do it ({type(error).__name__}: {error})"
+    if isinstance(error, StorageUnavailable):
+        return f"the document store is unavailable ({error})"
+    return str(error)

@@ -19,7 +19,7 @@ ROUNDS_MAX: Final = 3
 
 
 class Kept(NamedTuple):
-    """A table of wrapped keys; `first` sorts before every name in it."""
+    """A table of keys, or addresses, that are wrapped; `first` sorts before every name in it."""
 
     name: str
     first: str
@@ -38,6 +38,20 @@ DATA_KEYS: Final = Kept(
     Sql("service.privacy", "rotate_data_keys"),
     Sql("service.privacy", "rotate_data_keys_write"),
     Sql("service.privacy", "wrapped_data_keys"),
+)
+SESSIONS: Final = Kept(
+    "sessions",
+    "",
+    Sql("service.privacy", "rotate_sessions"),
+    Sql("service.privacy", "rotate_sessions_write"),
+    Sql("service.privacy", "wrapped_sessions"),
+)
+SIGN_IN_LINKS: Final = Kept(
+    "sign_in_links",
+    "",
+    Sql("service.privacy", "rotate_sign_in_links"),
+    Sql("service.privacy", "rotate_sign_in_links_write"),
+    Sql("service.privacy", "wrapped_sign_in_links"),
 )
 SERVICE_KEYS: Final = Kept(
     "service_keys",

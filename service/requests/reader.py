@@ -13,6 +13,7 @@ _PAGE_FILTERED = Sql("service.requests", "page_filtered")
 _ONE = Sql("service.requests", "one")
 _SEEN = Sql("service.requests", "seen")
 _USAGE = Sql("service.requests", "usage")
+_HAS_DOCUMENTS = Sql("service.requests", "has_documents")
 
 PAGE: Final = 50
 
@@ -65,6 +66,11 @@ class RequestsReader:
     async def seen(self, partner_id: str) -> list[Row]:
         """Answer what was called in the last thirty days and how it ended, most often first."""
         return await self._database.fetch(_SEEN, partner_id, (self._clock() - KEPT).date())
+
+    async def has_documents(self, partner_id: str) -> bool:
+        """Tell whether a claim of the partner's was ever created with a document."""
+        row = await self._database.fetchrow(_HAS_DOCUMENTS, partner_id)
+        return row is not None and row["found"]
 
     async def usage(self, partner_id: str, since: datetime) -> list[Row]:
         """Answer the calls by the minute, from a minute on."""

@@ -1,10 +1,15 @@
 """What a scrape asks about checkpoints: the database knows, whichever process makes them."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
 
 from service.audit.checkpoints import Checkpoints
 from service.clock import Clock
+from service.ledger.codec import happened_at
+from service.ledger.sql import Sql
 from service.web.metrics import Metrics
+
+_FIRST_EVENT = Sql("service.web", "first_event")
 
 
 def checkpoint_watches(
@@ -22,8 +27,14 @@ def _watch(checkpoints: Checkpoints, clock: Clock) -> Callable[[Metrics], Awaita
             forked=state.forked,
             publication_failures=state.publication_failures,
         )
-        if state.size is not None and state.made_at is not None:
-            age = (clock() - state.made_at).total_seconds()
-            metrics.last_checkpoint(checkpoints.ledger.name, state.size, max(0.0, age))
+        since = state.made_at or await _log_began(checkpoints)
+        age = (clock() - since).total_seconds() if since else 0.0
+        metrics.last_checkpoint(checkpoints.ledger.name, state.size or 0, max(0.0, age))
 
     return watch
+
+
+async def _log_began(checkpoints: Checkpoints) -> datetime | None:
+    """Answer when the first event happened: without a checkpoint, nothing covers it since then."""
+    row = await checkpoints.ledger.database.fetchrow(_FIRST_EVENT)
+    return None if row is None else happened_at(row["state"])

@@ -5,6 +5,8 @@ from functools import cache
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from service.web.readings import UNKNOWN, Readings
+
 SECONDS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
 
 
@@ -15,6 +17,7 @@ class Metrics:
         """`shared`: several processes serve, and a scrape of one has to answer for all."""
         self._registry = CollectorRegistry()
         self._shared = shared
+        self._readings = Readings()
         self._requests = Counter(
             "claim_ledger_requests",
             "Requests answered, by route, method, status and error code.",
@@ -45,6 +48,9 @@ class Metrics:
         self._pool = self._gauge(
             "claim_ledger_pool_connections", "Database connections of a process.", "ledger", "state"
         )
+        self._up = self._gauge(
+            "claim_ledger_database_up", "1 where the scrape could read a ledger, else 0.", "ledger"
+        )
         self._waiting = self._gauge(
             "claim_ledger_events_pending", "Committed events that have no position yet.", "ledger"
         )
@@ -56,11 +62,12 @@ class Metrics:
             "claim_ledger_oldest_transaction_seconds",
             "Age of the oldest open transaction that the service's log-in may see.",
         )
+        self._transaction.set(UNKNOWN)  # it has no labels: else it would be 0 until it is read
         self._mails = self._gauge(
-            "claim_ledger_mails", "Mails that wait to be sent, or were given up.", "state"
+            "claim_ledger_mails", "Mails that wait to be sent, or were given up.", "kind", "state"
         )
         self._oldest_mail = self._gauge(
-            "claim_ledger_oldest_mail_seconds", "Age of the oldest mail that waits."
+            "claim_ledger_oldest_mail_seconds", "Age of the oldest mail that waits.", "kind"
         )
         self._read_models = {
             name: self._gauge(f"claim_ledger_read_model_{name}", text, "ledger", "name")
@@ -83,11 +90,14 @@ class Metrics:
             "ledger",
         )
         self._checkpoint_size = self._gauge(
-            "claim_ledger_checkpoint_size", "Events under the last checkpoint.", "ledger"
+            "claim_ledger_checkpoint_size",
+            "Events under the last checkpoint; 0 where there is none.",
+            "ledger",
         )
         self._checkpoint_age = self._gauge(
             "claim_ledger_checkpoint_age_seconds",
-            "Age of the last checkpoint; alarming only where the log has grown since.",
+            "Age of the last checkpoint, of the log where there is none; alarming only where the "
+            "log has grown since.",
             "ledger",
         )
         self._publication_failures = self._gauge(
@@ -95,6 +105,18 @@ class Metrics:
             "Times that a checkpoint could not be made because its publication was away.",
             "ledger",
         )
+
+    def begin_scrape(self) -> int:
+        """Begin to read what a scrape asks the database; answer the number for `end_scrape`."""
+        return self._readings.begin()
+
+    def end_scrape(self, scrape: int) -> None:
+        """Make NaN of what this scrape could not read."""
+        self._readings.end(scrape)
+
+    def database_up(self, ledger: str, *, up: bool) -> None:
+        """Note whether a ledger could be read."""
+        self._up.labels(ledger).set(int(up))
 
     def request(self, route: str, method: str, status: int, code: str, seconds: float) -> None:
         """Count one answer."""
@@ -122,9 +144,9 @@ class Metrics:
 
     def lag(self, ledger: str, waiting: int, oldest_seconds: float, size: int) -> None:
         """Note how far a ledger's numbering is behind."""
-        self._waiting.labels(ledger).set(waiting)
-        self._oldest.labels(ledger).set(oldest_seconds)
-        self._size.labels(ledger).set(size)
+        self._readings.set(self._waiting, waiting, ledger)
+        self._readings.set(self._oldest, oldest_seconds, ledger)
+        self._readings.set(self._size, size, ledger)
 
     def read_model(
         self,
@@ -139,35 +161,35 @@ class Metrics:
     ) -> None:
         """Note how a read model or subscriber is doing."""
         of = self._read_models
-        of["position"].labels(ledger, name).set(position)
-        of["lag_events"].labels(ledger, name).set(lag_events)
-        of["lag_seconds"].labels(ledger, name).set(lag_seconds)
-        of["parked"].labels(ledger, name).set(parked)
-        of["ahead"].labels(ledger, name).set(int(ahead))
+        self._readings.set(of["position"], position, ledger, name)
+        self._readings.set(of["lag_events"], lag_events, ledger, name)
+        self._readings.set(of["lag_seconds"], lag_seconds, ledger, name)
+        self._readings.set(of["parked"], parked, ledger, name)
+        self._readings.set(of["ahead"], int(ahead), ledger, name)
 
     def head_stalled(self, ledger: str, *, stalled: bool) -> None:
         """Note whether a ledger's log stands still though events wait."""
-        self._stalled.labels(ledger).set(int(stalled))
+        self._readings.set(self._stalled, int(stalled), ledger)
 
     def checkpoints(self, ledger: str, *, forked: bool, publication_failures: int) -> None:
         """Note how a ledger's checkpoints fare."""
-        self._forked.labels(ledger).set(int(forked))
-        self._publication_failures.labels(ledger).set(publication_failures)
+        self._readings.set(self._forked, int(forked), ledger)
+        self._readings.set(self._publication_failures, publication_failures, ledger)
 
     def last_checkpoint(self, ledger: str, size: int, age_seconds: float) -> None:
-        """Note a ledger's last checkpoint."""
-        self._checkpoint_size.labels(ledger).set(size)
-        self._checkpoint_age.labels(ledger).set(age_seconds)
+        """Note a ledger's last checkpoint; where there is none, 0 and the age of the log."""
+        self._readings.set(self._checkpoint_size, size, ledger)
+        self._readings.set(self._checkpoint_age, age_seconds, ledger)
 
     def oldest_transaction(self, seconds: float) -> None:
         """Note how long the oldest transaction has been open."""
-        self._transaction.set(seconds)
+        self._readings.set(self._transaction, seconds)
 
-    def mails(self, waiting: int, oldest_seconds: float, failed: int) -> None:
-        """Note what the outbox holds."""
-        self._mails.labels("waiting").set(waiting)
-        self._mails.labels("failed").set(failed)
-        self._oldest_mail.set(oldest_seconds)
+    def mails(self, kind: str, waiting: int, oldest_seconds: float, failed: int) -> None:
+        """Note the mails of a kind, `onboarding` or `sign_in`, that wait and that were given up."""
+        self._readings.set(self._mails, waiting, kind, "waiting")
+        self._readings.set(self._mails, failed, kind, "failed")
+        self._readings.set(self._oldest_mail, oldest_seconds, kind)
 
     def exposition(self) -> bytes:
         """Answer the text that Prometheus reads."""

@@ -20,7 +20,7 @@ def operations_router(
 ) -> Router:
     """Answer the router of `/health/live`, `/health/ready` and `/metrics`.
 
-    Each of `watches` notes more in the metrics, at every scrape; what it cannot find out stays.
+    Each of `watches` notes more in the metrics, at every scrape; what it cannot find out is NaN.
     """
     sequencers = [Sequencer(ledger.database) for ledger in ledgers]
 
@@ -37,14 +37,17 @@ def operations_router(
     async def scrape() -> Response[bytes]:
         for ledger in ledgers:
             metrics.pool(ledger.name, *ledger.database.connections)
+        begun = metrics.begin_scrape()
         lags, _ = await asyncio.gather(  # together: PostgreSQL may be away, and time is short
             asyncio.gather(*(one.lag() for one in sequencers), return_exceptions=True),
             asyncio.gather(*(watch(metrics) for watch in watches), return_exceptions=True),
         )
         for ledger, lag in zip(ledgers, lags, strict=True):
+            metrics.database_up(ledger.name, up=not isinstance(lag, BaseException))
             if not isinstance(lag, BaseException):
                 age = (clock() - lag.oldest_at).total_seconds() if lag.oldest_at else 0.0
                 metrics.lag(ledger.name, lag.waiting, max(0.0, age), lag.size)
+        metrics.end_scrape(begun)
         return Response(metrics.exposition(), media_type=MediaType.TEXT)
 
     return Router("/", route_handlers=[live, ready, scrape])

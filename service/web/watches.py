@@ -9,12 +9,13 @@ from service.web.metrics import Metrics
 
 _OLDEST_TRANSACTION = Sql("service.ledger", "oldest_transaction")
 _BACKLOG = Sql("service.mail", "outbox_backlog")
+_SIGN_IN_BACKLOG = Sql("service.people", "mail_backlog")
 
 
 def watches(
     accounts: Database, live: Database, clock: Clock
 ) -> Sequence[Callable[[Metrics], Awaitable[None]]]:
-    """Answer what is asked at each scrape; both raise LedgerUnavailable."""
+    """Answer what is asked at each scrape; each raises LedgerUnavailable."""
 
     async def transactions(metrics: Metrics) -> None:
         row = await accounts.fetchrow(_OLDEST_TRANSACTION)
@@ -24,6 +25,11 @@ def watches(
         row = await live.fetchrow(_BACKLOG)
         if row is not None:
             oldest = (clock() - row["oldest_at"]).total_seconds() if row["oldest_at"] else 0.0
-            metrics.mails(row["waiting"], max(0.0, oldest), row["failed"])
+            metrics.mails("onboarding", row["waiting"], max(0.0, oldest), row["failed"])
 
-    return [transactions, mail]
+    async def sign_in_mail(metrics: Metrics) -> None:
+        row = await accounts.fetchrow(_SIGN_IN_BACKLOG)
+        if row is not None:
+            metrics.mails("sign_in", row["waiting"], row["oldest_seconds"], row["failed"])
+
+    return [transactions, mail, sign_in_mail]

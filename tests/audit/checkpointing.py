@@ -1,6 +1,7 @@
 """Checkpoints of a test's ledger, a publication that can be taken away, and a ledger's attacker."""
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,12 @@ delete from accounts.events where append_id in
     (select append_id from accounts.log where position > SIZE)
 """
 KEY = NoteKey.of_seed("example.com/claim-ledger", bytes(32))
+
+
+def directory_at(path: Path) -> DirectoryPublication:
+    """Answer the publication to a directory, which whoever installs the service has made."""
+    path.mkdir(mode=0o700, exist_ok=True)
+    return DirectoryPublication(path)
 
 
 class Away:
@@ -56,7 +63,8 @@ class Away:
 @pytest.fixture
 def place(tmp_path) -> Away:
     """Answer a directory that can be taken away."""
-    return Away(DirectoryPublication(tmp_path / "published"))
+    (tmp_path / "published").mkdir()
+    return Away(directory_at(tmp_path / "published"))
 
 
 @pytest.fixture

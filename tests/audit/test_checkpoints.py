@@ -15,9 +15,10 @@ from service.audit.log_tree import LedgerForked
 from service.audit.note import NoteInvalid, NoteKey, open_note
 from service.audit.parting import go_on
 from service.audit.publication import PublicationUnavailable
+from service.audit.published import PublicationEmpty
 from service.ledger.merkle import CompactRange
 from service.ledger.sequencer import Sequencer
-from tests.audit.checkpointing import KEY, lose
+from tests.audit.checkpointing import KEY, directory_at, lose
 from tests.ledger.samples import CAUSE
 from tests.world import settings_for, world_on
 
@@ -442,18 +443,38 @@ async def test_stored_and_not_published(checkpoints, place, add, lost):
 
 
 async def test_a_publication_that_comes_later(accounts, place, add):
-    """Everything that was stored before is published then."""
+    """It has to be begun; everything that was stored before is published then."""
     alone = Checkpoints(accounts, [KEY], None)
     for _ in range(3):
         await add(2)
         await alone.make()
-    await Checkpoints(accounts, [KEY], place).make()
+    later = Checkpoints(accounts, [KEY], place)
+    with pytest.raises(PublicationEmpty):
+        await later.make()
+    await later.make(begin_publication=True)
+    await add(1)
+    assert (await later.make()).checkpoint.size == 8
     names = [name.rpartition("/")[2] for name in await place.names("")]
     assert [name[-10:] for name in names] == [
         *("003.leaves", "000003.txt", "005.leaves", "000005.txt", "007.leaves", "000007.txt"),
+        *("008.leaves", "000008.txt"),
     ]
     sizes = [len(await place.get(name) or b"") for name in await place.names("") if "lea" in name]
-    assert sizes == [3 * 32, 2 * 32, 2 * 32]
+    assert sizes == [3 * 32, 2 * 32, 2 * 32, 32]
+
+
+async def test_a_place_that_is_another_one(checkpoints, accounts, add, tmp_path):
+    """A publication that holds nothing of ours gets nothing: it is counted, and no fork."""
+    await checkpoints.make()
+    await add(1)
+    (tmp_path / "other").mkdir()
+    elsewhere = Checkpoints(accounts, [KEY], directory_at(tmp_path / "other"))
+    with pytest.raises(PublicationEmpty, match="holds no checkpoint of accounts"):
+        await elsewhere.make()
+    state = await checkpoints.state()
+    assert (state.forked, state.publication_failures, state.size) == (False, 1, 1)
+    assert list((tmp_path / "other").iterdir()) == []
+    assert (await checkpoints.make()).checkpoint.size == 2
 
 
 async def test_well_again(checkpoints, place, add, owner):
@@ -496,6 +517,7 @@ async def test_the_commit_waits_for_the_replica(checkpoints, owner):
 
 async def test_metrics(database_url, tmp_path, attack):
     """Any process answers them, from the database."""
+    (tmp_path / "published").mkdir()
     given = {
         "CHECKPOINT_KEYS": KEY.private_text,
         "PUBLISH_TO": (tmp_path / "published").as_uri(),
@@ -510,7 +532,7 @@ async def test_metrics(database_url, tmp_path, attack):
         assert 'claim_ledger_checkpoint_age_seconds{ledger="accounts"} ' in text
         assert 'claim_ledger_ledger_forked{ledger="accounts"} 0.0' in text
         assert 'claim_ledger_publication_failures{ledger="live"} 0.0' in text
-        assert 'claim_ledger_checkpoint_size{ledger="live"}' not in text
+        assert 'claim_ledger_checkpoint_size{ledger="live"} 0.0' in text
         attack("update accounts.head set size = 0, tree = ''")
         with pytest.raises(LedgerForked):
             await world.service.checkpoints("accounts").make()

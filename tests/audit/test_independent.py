@@ -5,14 +5,15 @@ import json
 from uuid import UUID
 
 import pytest
-from eventsourcing.persistence import StoredEvent
+from eventsourcing.persistence import Notification, StoredEvent
 
 from service.audit.independent import PlainMapper, claim_list, numbered
 from service.audit.independent_check import SHOWN_MAX, compare, independent_claims
 from service.audit.independent_recorder import stock_recorder
+from service.audit.log_fault import LogFault
 from service.audit.replay import Wanted, moment_of, replayed
 from service.bootstrap import Service
-from service.catalogue import PARTNER_LEDGER
+from service.catalogue import ACCOUNTS, PARTNER_LEDGER
 from service.claims.events import ClaimStageChanged
 from service.ledger.database import LedgerUnavailable
 from service.ledger.sequencer import Sequencer
@@ -73,13 +74,42 @@ async def test_the_log_is_read_to_its_position_and_no_further(world, monkeypatch
     advanced: list[int] = []
     url, role = service.accounts.database.address
 
-    def read(position: int) -> list[StoredEvent]:
+    def read(position: int) -> list[Notification]:
         with stock_recorder(url, "accounts", role) as recorder:
-            return list(numbered(recorder, position, ["PartnerApplied"], advanced.append))
+            return list(numbered(recorder, position, ACCOUNTS, advanced.append))
 
     found = await asyncio.to_thread(read, size - 1)
-    assert [one.topic for one in found] == ["PartnerApplied"] * 4
+    assert [one.id for one in found] == list(range(1, size))
     assert sum(advanced) == size - 1
+    with pytest.raises(LogFault, match=f"position {size + 1}: the log has no such event"):
+        await asyncio.to_thread(read, size + 1)
+
+
+def _notified(position: int, topic: str, **data: object) -> Notification:
+    state = json.dumps({"class_version": 1, "meta": {}, "data": data}).encode()
+    return Notification(UUID(int=position), 1, topic, state, position)
+
+
+@pytest.mark.parametrize(
+    ("events", "said"),
+    [
+        ([_notified(1, "Invented")], "position 1: 'Invented' is no event of this ledger"),
+        ([_notified(2, "ClaimStageChanged")], "position 1: the log has no such event"),
+        ([_notified(1, "EntityConnected")] * 2, "position 1: the log has it more than once"),
+        ([_notified(1, "ClaimStageChanged", claim_id="clm_1", stage="closed")], "KeyError"),
+        ([_notified(1, "ClaimCreated")], "position 1: its ClaimCreated cannot be folded"),
+    ],
+)
+def test_what_cannot_be_is_told_with_its_position(events, said):
+    """Unknown topics, gaps and repetitions, and an event that no claim can have."""
+
+    class Recorder:
+        def select_notifications(self, start, *_arguments, **_options):
+            return events[:1] if not start else events[1:]
+
+    stored = numbered(Recorder(), len(events), PARTNER_LEDGER, _nothing)
+    with pytest.raises(LogFault, match=said):
+        claim_list(stored, PlainMapper(PARTNER_LEDGER))
 
 
 def test_an_unknown_topic_is_no_claim():
@@ -88,7 +118,7 @@ def test_an_unknown_topic_is_no_claim():
     event = StoredEvent(UUID(int=1), 1, "Invented", state)
     with pytest.raises(KeyError, match="Invented"):
         PlainMapper(PARTNER_LEDGER).to_domain_event(event)
-    assert claim_list([]) == {}
+    assert claim_list([], PlainMapper(PARTNER_LEDGER)) == {}
 
 
 async def test_postgresql_away_is_told(database_url, tmp_path):

@@ -11,9 +11,11 @@ from service.audit.lineage import lineages
 from service.audit.log_tree import LedgerForked
 from service.audit.note import NoteKey
 from service.audit.parting import LineageRefused, find_parting, go_on
-from service.audit.publication import DirectoryPublication
+from service.audit.published import PublicationEmpty
+from service.audit.verify import verify_ledger
+from service.audit.verify_evidence import published_evidence
 from service.ledger.events import Cause
-from tests.audit.checkpointing import KEY, lose
+from tests.audit.checkpointing import KEY, directory_at, lose
 
 REMAKE = """
 update accounts.log as l set leaf_hash = accounts.leaf_hash(l.position, e.append_id,
@@ -98,6 +100,33 @@ async def test_going_on(checkpoints, add, attack, owner, place):
     await add(1)
     assert (await checkpoints.make()).checkpoint.size == 8
     assert {one.origin for one, _ in await checkpoints.all()} == {first.origin, begun.origin}
+
+
+async def test_a_restore_can_lose_checkpoints_over_what_it_kept(
+    checkpoints, accounts, add, attack, owner, place
+):
+    """They are stored a moment after their events: the new lineage takes them back, signed."""
+    await checkpointed(checkpoints, add, 2, 1, 1, 3)
+    before = await checkpoints.all()
+    await lose(owner, attack, 6)
+    attack("delete from accounts.checkpoints where size > 3")
+    await go_on(checkpoints, "a restore", CAUSE, force=False)
+    kept = await checkpoints.all()
+    assert kept[:-1] == before[:3]
+    evidence = await published_evidence(place, "accounts", [KEY], None)
+    verdict = await verify_ledger(accounts.database, evidence)
+    assert (verdict.ok, verdict.fault, verdict.lineages) == (True, None, 2)
+
+
+async def test_an_empty_publication_cannot_tell_of_a_loss(checkpoints, accounts, add, tmp_path):
+    """Nothing is begun on the word of the database alone, forced or not."""
+    await checkpointed(checkpoints, add, 2, 3)
+    (tmp_path / "other").mkdir()
+    elsewhere = Checkpoints(accounts, [KEY], directory_at(tmp_path / "other"))
+    for force in (False, True):
+        with pytest.raises(PublicationEmpty, match="no checkpoint of accounts"):
+            await go_on(elsewhere, "no reason", CAUSE, force=force)
+    assert len(await lineages(accounts)) == 1
 
 
 async def test_lost_again(checkpoints, add, attack, owner):
@@ -197,7 +226,7 @@ async def test_a_rotated_key(checkpoints, accounts, add, attack, owner, tmp_path
     rotated = Checkpoints(
         accounts,
         [newer, NoteKey.parse(KEY.public_text)],
-        DirectoryPublication(tmp_path / "published"),
+        directory_at(tmp_path / "published"),
     )
     made = await go_on(rotated, "moved", CAUSE, force=False)
     assert made.checkpoint.origin.startswith("example.net/ledger/accounts/lin_")

@@ -25,6 +25,7 @@ from service.audit.publication import (
 )
 from service.audit.publication_bucket import BucketPublication
 from service.storage.google import GoogleObjectStore
+from tests.audit.checkpointing import directory_at
 from tests.document_store import free_port
 from tests.storage_server import answers, storage_server
 from tests.world import settings_for
@@ -75,7 +76,7 @@ def bucket_at(endpoint: str, bucket: str = BUCKET, prefix: str = "") -> BucketPu
 async def place(request, tmp_path) -> AsyncGenerator[Publication]:
     """Answer an empty place of each kind."""
     if request.param == "directory":
-        yield DirectoryPublication(tmp_path / "published")
+        yield directory_at(tmp_path / "published")
         return
     one = bucket_at(request.getfixturevalue("emulator"), prefix=f"{tmp_path.name}/of ours")
     yield one
@@ -149,7 +150,7 @@ def test_names_stay_within(name):
 
 async def test_files_are_their_owners(tmp_path):
     """Nobody else reads them, and nothing temporary is left, a second put's neither."""
-    place = DirectoryPublication(tmp_path / "published")
+    place = directory_at(tmp_path / "published")
     for _ in range(2):
         await place.put("a/b", b"x")
     found = {
@@ -166,17 +167,26 @@ async def test_what_a_crash_left_is_nothing(tmp_path):
     assert await place.names("") == ["a/b"]
 
 
-async def test_a_directory_that_cannot_be_had(tmp_path):
+@pytest.mark.parametrize("name", ["mistyped", "file", "file/below"])
+async def test_a_directory_that_is_not_there_is_not_made(tmp_path, name):
+    """It was mistyped, or is not mounted: neither written to, nor taken for an empty one."""
+    (tmp_path / "file").write_text("")
+    place = DirectoryPublication(tmp_path / name)
+    calls = [lambda: place.put("a", b"x"), lambda: place.get("a")]
+    for call in (*calls, lambda: place.names(""), lambda: place.folders("a/")):
+        with pytest.raises(PublicationUnavailable, match=f"no directory {tmp_path / name}: mount"):
+            await call()
+    assert [one.name for one in tmp_path.iterdir()] == ["file"]
+
+
+async def test_a_file_that_cannot_be_had(tmp_path):
     """The error says which path and why."""
-    (tmp_path / "file").write_text("x")
-    below = DirectoryPublication(tmp_path / "file" / "published")
-    with pytest.raises(PublicationUnavailable, match=r"file/published: Not a directory"):
-        await below.put("a", b"x")
-    orphan = DirectoryPublication(tmp_path / "no" / "such")
-    with pytest.raises(PublicationUnavailable, match=r"no/such: No such file or directory"):
-        await orphan.put("a", b"x")
+    place = directory_at(tmp_path / "published")
+    await place.put("a", b"x")
+    with pytest.raises(PublicationUnavailable, match=r"published/a/b: Not a directory"):
+        await place.put("a/b/c", b"x")
     with pytest.raises(PublicationUnavailable, match="File name too long"):
-        await DirectoryPublication(tmp_path / "ok").put("n" * 300, b"x")
+        await place.put("n" * 300, b"x")
 
 
 async def test_a_bucket_that_is_not_there(emulator):

@@ -1,12 +1,16 @@
 """Receipts: a claim's events, proved to whoever has the file and a public key."""
 
+import re
+from uuid import UUID
+
 import psycopg
 import pytest
 
+from service.audit.checkpoints import NumbersAwaited
 from service.audit.evidence import EvidenceFault
-from service.audit.receipt import numbered_stream
+from service.audit.receipt import begins, find_claim, make_receipt, numbered_stream
 from service.audit.receipt_check import check_receipt
-from tests.audit.evidence_world import KEY, OTHER, history, keyed_settings, received
+from tests.audit.evidence_world import KEY, OTHER, history, keyed_settings, received, signed
 from tests.world import STAFF, world_on
 
 
@@ -31,7 +35,30 @@ async def test_a_receipt_proves_a_claims_events(keyed, tmp_path):
     assert topics == ["ClaimCreated", "ClaimStageChanged"]
     assert [event["version"] for event in proved.events] == [1, 2]
     assert proved.events[1]["actor"] == STAFF.actor
-    assert proved.events[0]["at"].endswith("Z")
+    assert all(re.fullmatch(r"[0-9T:-]{19}\.[0-9]{3}Z", event["at"]) for event in proved.events)
+
+
+async def test_a_claim_is_found_by_its_events(keyed):
+    """Whatever the read models say: another stream, one that is none, and an unknown claim."""
+    _, claim_id = keyed.about
+    live = keyed.service.modes["live"]
+    row = await live.claim_list.by_id(claim_id)
+    assert await begins(live.ledger, row["stream_id"], claim_id)
+    assert not await begins(live.ledger, row["stream_id"], "clm_other")
+    assert not await begins(live.ledger, UUID(int=0), claim_id)
+    assert await find_claim(live.ledger, claim_id) == row["stream_id"]
+    assert await find_claim(live.ledger, "clm_other") is None
+    assert await find_claim(keyed.service.modes["test"].ledger, claim_id) is None
+
+
+async def test_a_receipt_of_another_claim_is_not_made(keyed):
+    """What a check would refuse is a fault before anything is written."""
+    live, checkpoint = keyed.service.modes["live"], await signed(keyed.service)
+    row = await live.claim_list.by_id(keyed.about[1])
+    rows = await numbered_stream(live.ledger, row["stream_id"])
+    for claim_id, chosen in (("clm_other", rows), (keyed.about[1], rows[1:]), ("clm_other", [])):
+        with pytest.raises(EvidenceFault):
+            await make_receipt(live.ledger, claim_id, chosen, checkpoint, lambda _: None)
 
 
 async def test_a_receipt_holds_after_an_erasure(keyed, database_url, tmp_path):
@@ -55,12 +82,12 @@ async def test_a_receipt_needs_its_key(keyed, tmp_path):
 
 
 async def test_events_that_cannot_be_numbered_are_told(keyed, monkeypatch):
-    """Another process holds the head: the wait ends with a fault."""
+    """Another process holds the head: the wait ends, and nothing is said to be wrong."""
     live = keyed.service.modes["live"]
     row = await live.claim_list.by_id(keyed.about[1])
     monkeypatch.setattr("service.audit.receipt.NUMBERING_SECONDS_MAX", 0.2)
     async with live.ledger.transaction() as transaction:
         await transaction.connection.execute("select from live.head for update")
-        with pytest.raises(EvidenceFault, match="not been numbered"):
+        with pytest.raises(NumbersAwaited, match="wait for their numbers"):
             await numbered_stream(live.ledger, row["stream_id"])
     assert all(one["position"] for one in await numbered_stream(live.ledger, row["stream_id"]))

@@ -9,7 +9,7 @@ from service.audit.checkpoints import Checkpoints
 from service.audit.schedule import RETRY_SECONDS, Schedule
 from service.bootstrap import Service
 from service.mail.transport import DirectoryTransport
-from tests.audit.checkpointing import KEY, lose
+from tests.audit.checkpointing import KEY, directory_at, lose
 from tests.world import settings_for
 
 SECONDS = 300
@@ -108,6 +108,21 @@ async def test_a_publication_that_is_away(checkpoints, place, add, time):
     place.fails = set()
     time.seconds += RETRY_SECONDS
     assert await schedule.step() == 1
+
+
+async def test_a_publication_that_holds_nothing(checkpoints, accounts, add, time, tmp_path):
+    """An error of its own; nothing is signed or published, and the alarm's counter goes on."""
+    await checkpoints.make()
+    await add(1)
+    (tmp_path / "other").mkdir()
+    place = directory_at(tmp_path / "other")
+    schedule = Schedule(Checkpoints(accounts, [KEY], place), SECONDS, time)
+    with structlog.testing.capture_logs() as logs:
+        assert await schedule.step() == 0
+    assert [line["event"] for line in logs] == ["publication holds nothing"]
+    assert [one.size for one, _ in await checkpoints.all()] == [1]
+    assert (await checkpoints.state()).publication_failures == 1
+    assert list((tmp_path / "other").iterdir()) == []
 
 
 async def test_a_missing_key(accounts, place, add, time):

@@ -166,6 +166,62 @@ def test_both_refuse_forged_notes_and_wrong_keys(files, kind, tmp_path):
     assert second(original, OTHER, KEY)[0] == 0
 
 
+def test_both_say_how_much_they_read(files):
+    """A part names where it begins, whose it is and how many events it has: none looks whole."""
+    for path in files.exports:
+        header, *events, _ = map(json.loads, path.read_bytes().splitlines())
+        verdict, theirs = verify_export(path, [KEY], None), second(path)[1]
+        assert (verdict.first, verdict.entity) == (header["from"], header.get("entity"))
+        assert (theirs["from"], theirs.get("entity")) == (header["from"], header.get("entity"))
+        assert verdict.events == theirs["events"] == len(events)
+    assert second(files.receipt)[1]["events"] == 3
+
+
+@pytest.mark.parametrize("given", ["garbage", "a+00000000+AAAA", KEY.private_text, ""])
+def test_wrong_usage_is_no_finding(files, given, tmp_path):
+    """No public key, and a checkpoint that none of the keys signed: one line, and 2."""
+    (tmp_path / "empty").write_text("")
+    (tmp_path / "other").write_text(files.older)
+    for arguments in (
+        [files.whole, "--public-key", given],
+        [files.whole, "--public-key", KEY.public_text, "--checkpoint", tmp_path / "empty"],
+        [files.whole, "--public-key", OTHER.public_text, "--checkpoint", tmp_path / "other"],
+        [tmp_path / "none", "--public-key", KEY.public_text],
+        [files.whole],
+    ):
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", SCRIPT, *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith("verify_export.py: ")
+        assert done.stderr.count("\n") == 1
+        assert KEY.private_text not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "state",
+    ["[" * 100_000, "", "[]", "{}", '{"data":[]}', '{"data":null}', '{"data":{"origin":[]}}', "7"],
+)
+def test_a_lineage_of_no_known_shape(tmp_path, state):
+    """A state that nobody can read is a fault at its position to both, and no crash."""
+    event = {"position": 1, "append_id": 1, "originator_id": str(stream_id("lineage", "live"))}
+    event |= {"originator_version": 1, "topic": "LineageBegun", "state": state}
+    leaf = hash_of(event)
+    event |= {"leaf_hash": base64.b64encode(leaf).decode()}
+    header = {"format": "claim-ledger export v1", "ledger": "live", "from": 1, "size": 1}
+    note = Checkpoint(f"{HOME}/lin_1", 1, leaf).sign(KEY)
+    path = tmp_path / "export.ndjson"
+    whole = [header | {"root": event["leaf_hash"]}, event, {"checkpoint": note}]
+    path.write_bytes(b"".join(map(spelled, whole)))
+    verdict, (code, theirs) = verify_export(path, [KEY], None), second(path)
+    assert (verdict.ok, verdict.position) == (False, 1)
+    assert (code, theirs["ok"], theirs["position"]) == (1, False, 1)
+    assert theirs["fault"]
+
+
 @pytest.mark.parametrize(
     ("given", "stream", "ok"),
     [
@@ -272,6 +328,8 @@ def load():
                 names["verify"](file, known, note)
         except AssertionError as error:
             return False, error.args[0]
+        except names["UNFIT"]:
+            return False, names["doubt"][0]
         return True, None
 
     return run

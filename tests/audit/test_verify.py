@@ -9,12 +9,12 @@ from service.audit.authorisation import authorised
 from service.audit.checkpoint import Checkpoint
 from service.audit.events import lineage_stream
 from service.audit.note import NoteKey
-from service.audit.publication import DirectoryPublication
 from service.audit.verify import size_of, verify_ledger
 from service.audit.verify_evidence import Evidence, published_evidence
 from service.audit.verify_rows import Streams
 from service.ledger.merkle import EMPTY_ROOT
 from service.partners.events import PartnerApproved
+from tests.audit.checkpointing import directory_at
 from tests.audit.rewrites import make_hashes_again
 from tests.audit.scene import Scene, append, judged
 from tests.audit.sealed_log import KEY, ORIGIN, SCHEMA, SIZE, SIZES, disarm, make_sealed_log
@@ -64,7 +64,7 @@ async def test_it_verifies_while_the_service_goes_on(log, accounts):
 
 async def test_what_is_published_is_fetched(log, accounts, tmp_path):
     """Notes and leaves lie in a publication; other ledgers' and other people's are passed over."""
-    place = DirectoryPublication(tmp_path / "published")
+    place = directory_at(tmp_path / "published")
     for note in log.published.published:
         name = note.leaves_name
         await place.put(name.replace(".leaves", ".txt"), note.text.encode())
@@ -74,10 +74,46 @@ async def test_what_is_published_is_fetched(log, accounts, tmp_path):
     await place.put(f"checkpoints/{foreign.origin}/{5:020}.txt", foreign.sign(other).encode())
     await place.put(f"checkpoints/{KEY.name}/live/1/{5:020}.txt", b"of another ledger")
     evidence = await published_evidence(place, "accounts", [KEY], None)
+    assert await evidence.is_there(log.published.published[0].name)
+    assert not await evidence.is_there(f"checkpoints/{ORIGIN}/{1:020}.txt")
     sizes = [note.size for note in evidence.published]
     assert sizes == [5, *SIZES]
-    assert (await verify_ledger(accounts.database, evidence)).ok
+    verdict = await verify_ledger(accounts.database, evidence)
+    assert (verdict.ok, verdict.published) == (True, len(SIZES))
     assert await evidence.leaves(log.published.published[0].leaves_name) is not None
+
+
+async def test_what_was_stored_has_to_be_published(log, owner_connection):
+    """Where there is a place, one that holds nothing or lacks one is told; the newest may be late.
+
+    The verdict says how many published checkpoints were consulted, and None where none could be.
+    """
+    notes = log.published.published
+    for published, position in (
+        (None, None),
+        (notes, None),
+        (notes[:2], None),
+        ([], SIZES[0]),
+        ([notes[0], notes[2]], SIZES[1]),
+        (notes[1:], SIZES[0]),
+    ):
+        verdict = await judged(owner_connection, Evidence([KEY], published))
+        assert (verdict.ok, verdict.position) == (position is None, position)
+        assert position is None or "is not where they are published" in verdict.fault
+        assert verdict.published == (None if published is None else len(published))
+
+
+async def test_what_was_published_meanwhile_is_no_fault(log, owner_connection):
+    """Names are listed before the database is read: what came between is asked for again."""
+    asked = []
+
+    async def is_there(name):
+        asked.append(name)
+        return True
+
+    evidence = Evidence([KEY], log.published.published[:1], is_there=is_there)
+    assert (await judged(owner_connection, evidence)).ok
+    assert asked == [f"checkpoints/{ORIGIN}/{SIZES[1]:020}.txt"]
 
 
 async def test_a_published_note_that_was_altered_is_a_fault(log, owner_connection):

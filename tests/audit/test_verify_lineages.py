@@ -38,9 +38,31 @@ async def test_a_restore_that_lost_events(accounts, owner_connection):
     verdict = await judged(owner_connection, Evidence([KEY], published))
     assert (verdict.ok, verdict.lineages, verdict.checkpoints) == (True, 2, 2)
     assert (verdict.set_aside, verdict.set_aside_size) == (1, 8)
+    assert verdict.published == 3
     given = await judged(owner_connection, Evidence([KEY], published, lost))
     assert (given.ok, given.position) == (False, 6)
     assert "were lost before the present lineage began" in given.fault
+
+
+async def test_checkpoints_of_an_earlier_lineage_stay_stored(accounts, owner_connection):
+    """One that still binds and is gone from the database is told; one that is set aside is not."""
+    await append(accounts, authorised(KEY, ORIGIN, "1"), stream=lineage_stream(SCHEMA))
+    await append(accounts, *[PartnerApproved("ptn_1")] * 4)
+    shared, lost = await _checkpoint(accounts, ORIGIN), Checkpoint(ORIGIN, 8, b"\7" * 32)
+    begun = authorised(KEY, f"{ORIGIN}b", "2", lost.sign(KEY), 5)
+    await append(accounts, begun, stream=lineage_stream(SCHEMA), version=1)
+    after = await _checkpoint(accounts, f"{ORIGIN}b")
+    for one in (shared, lost, after):
+        await _store(owner_connection, one)
+    evidence = Evidence([KEY], [_published(one) for one in (shared, after, lost)])
+    assert (await judged(owner_connection, evidence)).ok
+    await disarm(owner_connection, bare=False)
+    await owner_connection.execute("delete from accounts.checkpoints where size = 8")
+    assert (await judged(owner_connection, evidence)).ok
+    await owner_connection.execute("delete from accounts.checkpoints where size = 5")
+    verdict = await judged(owner_connection, evidence)
+    assert (verdict.ok, verdict.position) == (False, 5)
+    assert verdict.fault.endswith("is missing from the database.")
 
 
 @pytest.mark.parametrize(

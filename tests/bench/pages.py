@@ -18,6 +18,7 @@ GOAL_MS = 200
 VISITS = 30
 OWNER, DEVELOPER, STAFF = "b0@example.com", "developer@example.com", "team@example.com"
 LINKS = 100_000
+EVENTS = 200_000
 
 # Straight into the read models and the notes of calls, which is all that these pages read. Every
 # second claim is of the business whose owner looks, the others are of a thousand other businesses.
@@ -74,6 +75,26 @@ _FILL = (
         'user-' || n, 'ent_x' || lpad(n::text, 25, '0'), 'started', now() - n * interval '5 minutes'
     from generate_series(1, {links}) as n
     """,
+    # What happened, for the timelines: one claim's event over and over, in the log and in the index
+    # of the partner and the business, and behind everything that follows the log, which would take
+    # it for news. One transaction.
+    """
+    insert into live.events (originator_id, originator_version, topic, state)
+    select gen_random_uuid(), 1, one.topic, one.state
+    from (select topic, state from live.events where topic = 'ClaimCreated' limit 1) as one,
+        generate_series(1, {events});
+    insert into live.log (position, append_id, leaf_hash)
+    select last.position + e.append_id - last.append_id, e.append_id, sha256('')
+    from live.events as e,
+        (select position, append_id from live.log order by position desc limit 1) as last
+    where e.append_id > last.append_id;
+    update live.subscriptions set position = last.position, leaf_hash = last.leaf_hash
+    from (select position, leaf_hash from live.log order by position desc limit 1) as last;
+    insert into live.activity (subject, position, topic, at, actor, request_id)
+    select subject, l.position, 'ClaimCreated', now(), 'partner:{partner}', 'req_filled'
+    from live.log as l, unnest(array['{partner}', '{entity}']) as subject
+    where l.leaf_hash = sha256('')
+    """,
     "vacuum analyze",
 )
 
@@ -91,11 +112,12 @@ def pages(stack: Stack, claims: int, requests: int, say: Callable[[str], None]) 
     with stack.service("pages", 1) as served:
         origin = f"http://127.0.0.1:{served.port}"
         names["claim"] = _real_claim(origin, stack)
+        _wait_until_numbered(stack, url)
         sessions = asyncio.run(_sessions(stack, url, names["partner"]))
         for statement in _FILL:
             say(f"pages: {' '.join(statement.split())[:60]}")
-            filled = {"claims": claims, "requests": requests, "links": LINKS} | names
-            stack.execute(url, statement.format(**filled))
+            sizes = {"claims": claims, "requests": requests, "links": LINKS, "events": EVENTS}
+            stack.execute(url, statement.format(**sizes, **names))
         figures = {
             path: _visited(origin, path.format(**names), sessions[who], say)
             for who, paths in PATHS.items()
@@ -154,6 +176,8 @@ PATHS = {
         "/backoffice/entities/{entity}",
         "/backoffice/claims/{claim}",
         "/backoffice/timeline/{entity}",
+        "/backoffice/timeline/{entity}?before=.100000.",
+        "/backoffice/timeline/{partner}",
         "/backoffice/timeline/{claim}",
         "/backoffice/health",
     ),
@@ -192,6 +216,12 @@ def _real_claim(origin: str, stack: Stack) -> str:
         headers={"Authorization": f"Bearer {customer.token}"},
     )
     return answer.raise_for_status().json()["claim_id"]
+
+
+def _wait_until_numbered(stack: Stack, url: str) -> None:
+    """The events that are filled in stand after all others."""
+    while stack.execute(url, "select from live.pending limit 1"):
+        time.sleep(0.05)
 
 
 async def _sessions(stack: Stack, url: str, partner_id: str) -> dict[str, str]:

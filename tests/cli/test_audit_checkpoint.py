@@ -2,7 +2,10 @@
 
 import base64
 import json
+import os
+import pty
 import stat
+import subprocess
 from pathlib import Path
 
 import psycopg
@@ -10,7 +13,7 @@ import psycopg
 from service.audit.checkpoint import Checkpoint
 from service.audit.note import NoteKey
 from service.dev.state import kept_secrets, write_private
-from tests.dev_process import environment, run
+from tests.dev_process import PROGRAM, environment, run
 
 LEDGERS = ["accounts", "live", "test"]
 
@@ -105,7 +108,7 @@ def test_an_older_directory_gets_a_key(tmp_path):
 def test_a_lineage_without_need(team):
     """Refused, with how to insist."""
     team.do("audit", "checkpoint")
-    done = team.raw("audit", "lineage", "--reason", "none", "--ledger", "test")
+    done = team.raw("audit", "lineage", "--reason", "none", "--ledger", "test", "--yes")
     assert done.returncode == 1
     assert "nothing is lost" in done.stderr
     assert "--force" in done.stderr
@@ -133,7 +136,15 @@ def test_lost_events(team):
         f"a checkpoint of {ahead.size} events was published, the log has {before['size']}"
     )
 
-    answer = team.do("audit", "lineage", "--reason", "a restore")
+    go_on = ("audit", "lineage", "--reason", "a restore")
+    unasked = team.raw(*go_on)
+    assert (unasked.returncode, unasked.stdout) == (2, "")
+    assert "--yes" in unasked.stderr
+    code, said = answered(team, "n\n", *go_on)
+    assert code != 0
+    assert f"a new lineage of test, published for good to {published(team).as_uri()}?" in said
+    assert team.answer("audit", "checkpoint", "--ledger", "test")[0] == 1  # nothing was begun
+    answer = team.do(*go_on, "--yes")
     (row,) = answer["lineages"]
     assert (row["ledger"], row["shared_size"]) == ("test", before["size"])
     assert (row["previous_origin"], row["previous_size"]) == (ahead.origin, ahead.size)
@@ -142,6 +153,24 @@ def test_lost_events(team):
     assert answer["mails_settled"] == 0
     after = team.do("audit", "checkpoint", "--ledger", "test")["checkpoints"][0]
     assert (after["origin"], after["is_new"]) == (row["origin"], False)
+
+
+def answered(team, answer: str, *arguments: str) -> tuple[int, str]:
+    """Run a command at a terminal where somebody answers; give its exit code and its question."""
+    ours, its = pty.openpty()
+    with os.fdopen(ours, "w") as person, os.fdopen(its) as terminal:
+        person.write(answer)
+        person.flush()
+        done = subprocess.run(
+            [PROGRAM, *arguments, "--data-dir", team.dev.data_dir],
+            stdin=terminal,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            env=environment(),
+        )
+    return done.returncode, " ".join(done.stderr.split())
 
 
 def of_the_dev(team, **given: str) -> dict[str, str]:

@@ -1,10 +1,15 @@
 """`claim-ledger audit export`, `prove` and `check`, on a running dev and without any."""
 
 import json
-from uuid import uuid4
+import os
+from pathlib import Path
+from uuid import UUID, uuid4
 
+import psycopg
 import pytest
 
+from service.audit.checkpoints import NumbersAwaited
+from service.cli import target
 from tests.dev_process import environment, run
 from tests.world import claim_body
 
@@ -75,6 +80,67 @@ def test_an_export_holds_offline(team, demo, public_key, tmp_path):
     path.write_bytes(path.read_bytes()[:-1])
     code, answer = offline("audit", "verify", "--export", path, *known)
     assert (code, answer["ok"]) == (1, False)
+
+
+def test_only_a_file_is_written_over(team, tmp_path):
+    """A pipe, a link and a name that is none are wrong usage, and stay what they are."""
+    pipe, link, file = tmp_path / "pipe", tmp_path / "link", tmp_path / "file"
+    os.mkfifo(pipe)
+    file.write_text("mine")
+    link.symlink_to(file)
+    for out, said in (
+        (pipe, "is no regular file"),
+        (link, "is a symbolic link"),
+        ("", "expected the name of a file"),
+    ):
+        for force in ([], ["--force"]):
+            code, answer = team.answer("audit", "export", "--out", str(out), *force)
+            assert (code, answer["code"]) == (2, "validation_failed")
+            assert said in answer["message"]
+    assert pipe.is_fifo()
+    assert (link.readlink(), file.read_text()) == (file, "mine")
+
+
+def test_a_part_does_not_look_whole(team, demo, public_key, tmp_path):
+    """What was read is said: from where on, of which entity, and how many events."""
+    claim(team, demo)
+    for options, told in (
+        ([], {"from": 1}),
+        (["--from", "3"], {"from": 3}),
+        (["--entity", demo["entity_id"]], {"from": 1, "entity": demo["entity_id"]}),
+    ):
+        path = tmp_path / f"export{len(options)}{options[:1]}"
+        made = team.do("audit", "export", "--out", str(path), *options)
+        answer = offline("audit", "verify", "--export", path, "--public-key", public_key)[1]
+        shown = {name: answer[name] for name in ("from", "entity", "events") if name in answer}
+        assert shown == told | {"events": made["events"]}
+        assert "published" not in answer
+
+
+def test_a_receipt_follows_the_events(team, demo, public_key, tmp_path):
+    """A read model that was altered, or forgot the claim, changes no receipt."""
+    first, second = claim(team, demo), claim(team, demo)
+    url = team.dev.facts["database_url"]
+    with psycopg.connect(url, autocommit=True) as owner:
+        stream = "select stream_id from live.claim_list where claim_id = %s"
+        other = owner.execute(stream, [second]).fetchone()[0]
+        for number, value in enumerate((other, UUID(int=0), None)):
+            if value is None:
+                owner.execute("delete from live.claim_list where claim_id = %s", [first])
+            else:
+                change = "update live.claim_list set stream_id = %s where claim_id = %s"
+                owner.execute(change, [value, first])
+            path = tmp_path / f"receipt-{number}"
+            team.do("audit", "prove", first, "--out", str(path))
+            code, proved = offline("audit", "check", path, "--public-key", public_key)
+            assert (code, proved["claim_id"]) == (0, first)
+
+
+def test_waiting_for_numbers_is_no_finding():
+    """Where another process holds the log's head, that is said, and not that nobody answers."""
+    for data_dir in (None, Path("here")):
+        said = target._why(NumbersAwaited("events wait"), data_dir)  # noqa: SLF001 - takes 10 s else
+        assert said.startswith("Events wait for their numbers")
 
 
 def test_a_file_that_is_there_stays(team, tmp_path):

@@ -3,8 +3,10 @@
 import json
 from datetime import datetime, timedelta
 
+import psycopg
 import pytest
 
+from service.cli.audit.replay import Instant
 from service.cli.output import ROWS_SHOWN_MAX, show
 from service.cli.spool import Spool
 from tests.cli.conftest import mailbox
@@ -70,6 +72,43 @@ def test_people_get_a_table(team, demo):
     assert shown.returncode == 0, shown.stderr
     assert f"  {demo['entity_id']}" in shown.stdout
     assert {"entities", "claims", "connections"} <= set(shown.stdout.split("\n"))
+
+
+def test_a_finer_time_is_cut_off():
+    """What came later than the time that was given is not taken in by rounding it."""
+    for text, microsecond in (
+        ("2026-03-01T10:15:30.1239999999Z", 123999),
+        ("2026-03-01T10:15:30.99999999+01:00", 999999),
+        ("2026-03-01T10:15:30.5Z", 500000),
+    ):
+        found = Instant().convert(text, None, None)
+        assert (found.second, found.microsecond) == (30, microsecond)
+
+
+def test_a_log_that_is_not_whole(team):
+    """A position that is gone, and an event of nobody's, are said by both and never passed over."""
+    team.do("audit", "checkpoint", "--ledger", "test")
+    with psycopg.connect(team.dev.facts["database_url"], autocommit=True) as owner:
+        owner.execute("alter table test.log disable trigger user")
+        owner.execute("alter table test.events disable trigger user")
+        for change, back, said in (
+            (
+                "update test.log set position = 1000000 where position = 1",
+                "update test.log set position = 1 where position = 1000000",
+                "position 1: the log has no such event",
+            ),
+            (
+                "update test.events set topic = 'X' || topic where topic = 'LineageBegun'",
+                "update test.events set topic = substr(topic, 2) where topic = 'XLineageBegun'",
+                "is no event of this ledger",
+            ),
+        ):
+            owner.execute(change)
+            for more in ([], ["--independent"]):
+                code, answer = team.answer("audit", "replay", "--ledger", "test", *more)
+                assert code == 1
+                assert said in answer["message"]
+            owner.execute(back)
 
 
 @pytest.mark.parametrize(

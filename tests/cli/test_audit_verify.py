@@ -82,9 +82,44 @@ def test_one_ledger(installed):
     code, answer = verified(installed, "--ledger", "accounts")
     assert (code, list(answer)) == (
         0,
-        ["ok", "ledger", "size", "root", "checkpoints", "lineages", "set_aside", "set_aside_size"],
+        [
+            *("ok", "ledger", "size", "root", "checkpoints", "published", "lineages"),
+            *("set_aside", "set_aside_size"),
+        ],
     )
     assert (answer["ok"], answer["size"], answer["checkpoints"]) == (True, SIZE, 3)
+    assert answer["published"] == 3
+    nowhere = {name: value for name, value in installed.items() if "PUBLISH_TO" not in name}
+    assert verified(nowhere, "--ledger", "accounts")[1]["published"] is None
+
+
+def test_a_publication_that_holds_nothing(installed, tmp_path):
+    """A wrong place proves nothing: what is stored ought to be there, and 0 is said."""
+    (tmp_path / "empty").mkdir()
+    wrong = installed | {"CLAIM_LEDGER_PUBLISH_TO": (tmp_path / "empty").as_uri()}
+    code, answer = verified(wrong, "--ledger", "accounts")
+    assert (code, answer["position"], answer["published"]) == (1, 20, 0)
+    assert "is not where they are published" in answer["fault"]
+
+
+def test_an_auditor_needs_no_master_key(installed):
+    """Public keys and a database are enough; without any key nothing can be told."""
+    ring, unused = "CLAIM_LEDGER_CHECKPOINT_KEYS", ("MASTER_KEYS", "PUBLIC_URL")
+    env = {name: value for name, value in installed.items() if not name.endswith(unused)}
+    for keys, arguments in (
+        ({ring: KEY.private_text}, ()),
+        ({ring: KEY.public_text}, ()),
+        ({ring: ""}, ("--public-key", KEY.public_text)),
+    ):
+        code, answer = verified(env | keys, "--ledger", "accounts", *arguments)
+        assert (code, answer["ok"], answer["checkpoints"]) == (0, True, 3)
+    code, answer = verified(env | {ring: ""})
+    assert (code, answer["code"]) == (2, "validation_failed")
+    assert "no key to check signatures by" in answer["message"]
+    for wrong in ({ring: "x"}, {"CLAIM_LEDGER_PUBLISH_T0": "file:///x"}):
+        done = run(*VERIFY, env=env | wrong)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert next(iter(wrong)) in done.stderr
 
 
 def test_an_altered_row(installed, database_url):
@@ -127,17 +162,19 @@ def test_a_checkpoint_of_old(installed, log, tmp_path):
     code, answer = verified(installed, "--checkpoint", tmp_path / "bad")
     assert (code, answer["ledger"], answer["position"]) == (1, "accounts", SIZE + 1)
     code, answer = verified(installed, "--checkpoint", tmp_path / "other")
-    assert (code, answer["code"]) == (1, "validation_failed")
+    assert (code, answer["code"]) == (2, "validation_failed")
     assert "CLAIM_LEDGER_CHECKPOINT_KEYS or give --public-key" in json.dumps(answer)
     key = ("--public-key", auditor.public_text)
     assert verified(installed, "--checkpoint", tmp_path / "other", *key)[0] == 0
     code, answer = verified(installed, "--checkpoint", tmp_path / "live", "--ledger", "accounts")
-    assert (code, answer["code"]) == (1, "validation_failed")
+    assert (code, answer["code"]) == (2, "validation_failed")
 
 
 def test_wrong_usage(installed, tmp_path):
     """Keys and files that are none, and options that exclude each other: told, and 2."""
     (tmp_path / "bytes").write_bytes(b"\xff")
+    (tmp_path / "empty").write_bytes(b"")
+    key = ("--public-key", KEY.public_text)
     file = tmp_path / "bytes"
     for arguments, said in (
         (["--public-key", "x"], "as `claim-ledger audit keygen` prints it"),
@@ -147,6 +184,7 @@ def test_wrong_usage(installed, tmp_path):
         (["--ledger", "none"], "is not one of"),
         (["--export", tmp_path / "none"], "does not exist"),
         (["--export", file], "needs --public-key"),
+        (["--export", file, *key, "--checkpoint", tmp_path / "empty"], "not a signed note"),
         (["--export", file, "--ledger", "live"], "no --ledger, --data-dir"),
     ):
         code, answer = verified(installed, *arguments)

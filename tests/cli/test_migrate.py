@@ -1,5 +1,6 @@
 """`claim-ledger migrate` and what it says when it cannot."""
 
+import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
@@ -38,6 +39,12 @@ def test_two_at_once_and_once_more(empty_url):
     assert [(one.returncode, one.stderr) for one in (*both, again)] == [(0, "")] * 3
     assert versions == [(newest_revision(),)]
     assert (before, is_newest(empty_url)) == (False, True)
+
+
+def test_json(empty_url):
+    """One object, which names the revision."""
+    done = run("migrate", "--json", env=environment(DATABASE_URL=empty_url, MASTER_KEYS=MASTER_KEY))
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"revision": newest_revision()})
 
 
 @pytest.mark.parametrize(

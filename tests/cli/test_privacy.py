@@ -160,6 +160,21 @@ def test_without_a_list_nothing_is_erased(team, demo):
     assert not team.do("claims", "show", claim_id)["erased"]
 
 
+def test_a_directory_that_is_not_there_is_not_made(team, demo, tmp_path):
+    """Mistyped or not mounted: neither command makes it, and nothing is erased."""
+    claim_id = claim_about(team, demo, mailbox(), mailbox().partition("@")[0])
+    place = tmp_path / "mistyped"
+    env = elsewhere(team, PUBLISH_TO=place.as_uri())
+    for arguments in (["erase", "--claim", claim_id, "--reason", "x", "--yes"], ["reapply"]):
+        done = run("privacy", *arguments, "--json", env=env)
+        assert done.returncode == 1
+        message = json.loads(done.stdout)["message"]
+        assert f"there is no directory {place}" in message
+        assert f"mkdir -m 700 {place}" in message
+    assert not place.exists()
+    assert not team.do("claims", "show", claim_id)["erased"]
+
+
 def test_logs_hold_neither_reason_nor_data(team, demo):
     """What the commands and dev print beside answers names nobody."""
     email = mailbox()
@@ -190,6 +205,17 @@ def test_reapply(team, demo, tmp_path):
     wrong = run("privacy", "reapply", "--json", env=env)
     assert (wrong.returncode, json.loads(wrong.stdout)["unlisted"] > 0) == (1, True)
     assert "erasures that the list does not have" in wrong.stderr
+    asking = ["erase", "--claim", claim_id, "--reason", "x"]
+    warned = run("privacy", *asking, env=env)  # it ends at the question, which comes after
+    assert (warned.returncode, list(tmp_path.iterdir())) == (2, [])
+    assert "erasures that the list does not have" in warned.stderr
+    assert "warning" not in team.raw("privacy", *asking).stderr
+    (team.dev.data_dir / "published" / "erasures" / "live" / "stray.txt").write_text("")
+    strayed = team.answer("privacy", "reapply")
+    (team.dev.data_dir / "published" / "erasures" / "live" / "stray.txt").unlink()
+    assert (strayed[0], strayed[1]["failed"], strayed[1]["unlisted"]) == (1, 1, 0)
+    assert strayed[1]["faults"][0]["entry"] == "erasures/live/stray.txt"
+    assert strayed[1]["listed"] == second["listed"] + 1
     assert (first["unlisted"], second["unlisted"]) == (0, 0)
     assert (first["applied"], first["listed"], first["absent"]) == ([], first["shown"], 0)
     assert [(one["subject"], one["keys_destroyed"]) for one in second["applied"]] == [(claim_id, 1)]

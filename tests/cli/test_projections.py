@@ -15,6 +15,8 @@ MODELS = {
 }
 WAITING = "select count(*) from pg_locks where not granted"
 NEXT = "select count(*) from pg_class where relnamespace = to_regnamespace('live_next')"
+LOCK = "pg_advisory_lock(hashtext('claim-ledger rebuild'), hashtext('live'))"
+HISTORY = "select count(*) from live.activity where subject = %s"
 
 
 @pytest.fixture
@@ -121,10 +123,89 @@ def test_a_killed_rebuild_leaves_everything_in_place(team, owner):
     assert owner.execute("select count(*) from live.claim_list").fetchone() == rows
 
 
+def test_status_drops_what_a_killed_verification_left(team, owner):
+    """Copies of names would stay; while somebody works on the ledger they do."""
+    owner.execute("create schema if not exists live_next")
+    owner.execute("create table live_next.entities as select 'A name' as name")
+    owner.execute(f"select {LOCK}")
+    team.do("projections", "status")
+    assert owner.execute(NEXT).fetchone() == (1,)
+    owner.execute("select pg_advisory_unlock_all()")
+    team.do("projections", "status")
+    assert owner.execute(NEXT).fetchone() == (0,)
+
+
+def test_status_tells_of_tables_that_its_login_may_not_drop(team, owner):
+    """It ends as it would without them."""
+    owner.execute("create schema if not exists live_next")
+    owner.execute("create table live_next.entities as select 'A name' as name")
+    every = "claim_ledger_accounts, claim_ledger_live, claim_ledger_test"
+    owner.execute(f"create role other login password 'other' in role {every}")
+    done = run_as(team, "other", "projections", "status")
+    owner.execute("drop table live_next.entities")
+    assert "live_next has tables of a rebuild or verification" in done.stderr, done.stderr
+
+
+def test_a_rebuild_that_would_lose_rows_is_not_swapped_unless_told(team, owner, claim_ids):
+    """`--park` says so; `rollback` goes back from it."""
+    one = ("activity", "--ledger", "live")
+    query = (
+        "select position, append_id, state from live.log join live.events using (append_id)"
+        " where topic = 'ClaimCreated' order by position desc limit 1"
+    )
+    position, append_id, state = owner.execute(query).fetchone()
+    rows = owner.execute(HISTORY, [claim_ids[4]]).fetchone()
+    rewrite(owner, append_id, b"{secret")
+    try:
+        told = team.raw("projections", "rebuild", *one)
+        code, refused = team.answer("projections", "rebuild", *one)
+        left = owner.execute(HISTORY, [claim_ids[4]]).fetchone()
+        parking, parked = team.answer("projections", "rebuild", *one, "--park")
+        gone = owner.execute(HISTORY, [claim_ids[4]]).fetchone()
+    finally:
+        rewrite(owner, append_id, state)
+    assert "Nothing was swapped. Mend the code, or park them by --park." in told.stderr
+    (row,) = refused["rebuilt"]
+    assert (told.returncode, code, row["swapped"]) == (1, 1, False)
+    assert row["put_aside"] == len(refused["put_aside"]) > 0
+    first = refused["put_aside"][0]
+    assert (first["position"], first["fault"].partition(":")[0]) == (position, "Unreadable")
+    assert (parking, parked["rebuilt"][0]["swapped"]) == (1, True)
+    assert rows == left > (0,)
+    assert gone < rows
+    team.do("projections", "rollback", *one)
+    assert owner.execute(HISTORY, [claim_ids[4]]).fetchone() == rows
+    assert team.do("projections", "status")["parked"] == []
+
+
+def rewrite(owner, append_id, state):
+    """Give an event another state, which nothing but an owner who wants to can."""
+    owner.execute("alter table live.events disable trigger user")
+    owner.execute("update live.events set state = %s where append_id = %s", [state, append_id])
+    owner.execute("alter table live.events enable always trigger append_only")
+
+
+def test_verify_counts_what_is_parked_and_warns_of_it(team, owner):
+    """Nothing differs, and it ends with 0; a person is told on stderr, a program in its answer."""
+    owner.execute(
+        "insert into live.parked"
+        " values ('activity', 1000000000, gen_random_uuid(), 'x', '2026-01-01 00:00Z')"
+    )
+    try:
+        told = team.raw("projections", "verify", "activity", "--ledger", "live")
+        (row,) = team.do("projections", "verify", "activity", "--ledger", "live")["verified"]
+    finally:
+        owner.execute("delete from live.parked where position = 1000000000")
+    assert (row["differences"], row["parked_streams"], row["parked_events"]) == (0, 1, 1)
+    assert "Warning: activity (live): 1 events of 1 streams are parked." in told.stderr
+    assert "parked_streams" in told.stdout
+    (row,) = team.do("projections", "verify", "claim_list", "--ledger", "live")["verified"]
+    assert row["parked_streams"] == 0
+
+
 def test_a_second_rebuild_is_refused(team, owner):
     """With a message, and without an effect."""
-    lock = "pg_advisory_lock(hashtext('claim-ledger rebuild'), hashtext('live'))"
-    owner.execute(f"select {lock}")
+    owner.execute(f"select {LOCK}")
     done = team.raw("projections", "rebuild", "claim_list", "--ledger", "live")
     assert (done.returncode, done.stdout) == (1, "")
     assert "another rebuild or verification of live is running" in done.stderr
@@ -133,21 +214,25 @@ def test_a_second_rebuild_is_refused(team, owner):
 def test_a_login_that_does_not_own_the_tables_is_told_so(team, owner):
     """What it lacks is named."""
     owner.execute("create role poor login password 'poor' in role claim_ledger_live")
-    url = team.dev.facts["database_url"]
-    settings = {"CLAIM_LEDGER_DATABASE_URL": as_user(url, "poor")} | {
+    done = run_as(team, "poor", "projections", "verify", "claim_list", "--ledger", "live")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "rebuilding needs the login that owns the tables" in done.stderr
+
+
+def run_as(team, name, *arguments):
+    """Run a command on the dev's database under another login."""
+    settings = {"CLAIM_LEDGER_DATABASE_URL": as_user(team.dev.facts["database_url"], name)} | {
         f"CLAIM_LEDGER_{name}": value
         for name, value in (("MASTER_KEYS", "A" * 43 + "="), ("PUBLIC_URL", "http://localhost"))
     }
-    done = subprocess.run(
-        [PROGRAM, "projections", "verify", "claim_list", "--ledger", "live"],
+    return subprocess.run(
+        [PROGRAM, *arguments],
         env=environment() | settings,
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "rebuilding needs the login that owns the tables" in done.stderr
 
 
 def as_user(url, name):

@@ -260,7 +260,7 @@ async def gone_on(
     assert (await told("audit", "checkpoint"))[0] == 1
     code, verdict = await told("audit", "verify", "--ledger", "live")
     assert (code, verdict["ok"]) == (1, False)
-    code, answer = await told("audit", "lineage", "--reason", "events were lost")
+    code, answer = await told("audit", "lineage", "--reason", "events were lost", "--yes")
     (begun,) = answer["lineages"]
     assert (code, begun["ledger"]) == (0, "live")
     assert begun["previous_size"] == beyond.checkpoint.size

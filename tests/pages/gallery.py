@@ -85,6 +85,12 @@ def _own_key(filled: Filled, page: Page) -> None:
     page.locator("main form button.primary").click()
 
 
+def _nobody_gets_links(filled: Filled, page: Page) -> None:
+    page.goto(f"/console/{filled.quiet}/settings")
+    page.locator("input[name=suppress_email]").check()
+    page.locator("main form button.primary").click()
+
+
 def _opened(filled: Filled, page: Page) -> None:
     page.goto(f"/backoffice/claims/{filled.claim}")
     page.locator("main form[action$=personal] button").click()
@@ -160,6 +166,7 @@ CONSOLE = [
     Shot("console-key-roll", "developer", at("/console/{partner}/keys/{key_id}/roll")),
     Shot("console-key-revoke", "developer", at("/console/{partner}/keys/{key_id}/revoke")),
     Shot("console-settings", "developer", at("/console/{partner}/settings")),
+    Shot("console-settings-asked", "lonely", _nobody_gets_links, titled=False),
     Shot("console-team", "developer", at("/console/{partner}/team")),
     Shot("console-team-remove", "developer", at("/console/{partner}/team/{member}/remove")),
     Shot("console-requests", "developer", at("/console/{partner}/requests")),

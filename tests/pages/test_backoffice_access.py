@@ -5,6 +5,8 @@ import pytest
 
 from service.claims.events import STAGES
 from service.connections.events import connection_stream
+from service.pages.shell import moment
+from service.people.person import Person
 from tests.pages.visitor import Visitor
 from tests.world import STAFF
 
@@ -144,6 +146,79 @@ async def test_only_what_can_be_connected_is(world, ids, staff):
         answer = await staff.post(path, partner_id=partner_id)
         assert answer.status_code in {404, 409}, code
         assert code in answer.text
+
+
+async def test_a_connection_that_was_ended_is_not_made_again_unnoticed(world, ids, staff):
+    """The confirmation says that the customer ended it, or who did, and when; or that it holds."""
+    path = f"/backoffice/entities/{ids['entity']}/connect?partner_id={ids['partner']}"
+    live = world.service.modes["live"]
+    assert "is connected to this business already" in (await staff.get(path)).text
+    owner = await Visitor(world).sign_in("owner@example.com")
+    await owner.post(f"/account/{ids['entity']}/{ids['partner']}/disconnect")
+    access = await live.connection_list.access(ids["partner"], ids["entity"])
+    ended = (await staff.get(path)).text
+    assert "The customer ended the connection" in ended
+    assert moment(access.disconnected_at) in ended
+    await live.connections.connect_by_staff(ids["entity"], ids["partner"], STAFF)
+    await live.connections.disconnect(ids["entity"], ids["partner"], STAFF)
+    ended = (await staff.get(path)).text
+    assert "The customer ended" not in ended
+    assert f"by <code>{STAFF.actor}</code>" in ended
+
+
+async def test_ids_that_only_events_have_lead_to_what_happened(world, ids, staff):
+    """A message, and a request that no call is noted of: found, in capitals too."""
+    claim = await world.service.modes["live"].claims.show(ids["claim"])
+    moved = await staff.post(f"/backoffice/claims/{ids['claim']}/stage", stage="closed")
+    for sought in (claim.message.message_id, moved.headers["x-request-id"]):
+        for typed in (sought, sought.upper(), f"  {sought} "):
+            answer = await staff.post("/backoffice", sought=typed)
+            assert answer.headers["location"] == f"/backoffice/timeline/{sought}"
+            assert (await staff.get(answer.headers["location"])).status_code == 200
+
+
+async def test_ids_are_found_in_capitals(ids, staff):
+    """Whatever a mail or a phone made of them."""
+    for kind, place in (("claim", "claims"), ("entity", "entities"), ("partner", "partners")):
+        answer = await staff.post("/backoffice", sought=ids[kind].upper())
+        assert answer.headers["location"] == f"/backoffice/{place}/{ids[kind]}"
+
+
+async def test_a_person_of_an_event_is_found(world, ids, staff):
+    """The id in events is beside the address on the partner's page, and can be searched for."""
+    secrets = await world.service.secrets.get()
+    persons = {
+        email: Person(email, secrets.lookup_email(email), "").person_id
+        for email in ("dev@example.com", "team@example.com", "owner@example.com", "no@example.com")
+    }
+    page = (await staff.get(f"/backoffice/partners/{ids['partner']}")).text
+    assert persons["dev@example.com"] in page
+    for email, kind, belongs in (
+        ("dev@example.com", "Team member of a partner", ids["partner"]),
+        ("team@example.com", "Member of the service&#39;s team", "stf_"),
+        ("owner@example.com", "Business", ids["entity"]),
+        ("no@example.com", "Nothing has this id", ""),
+    ):
+        assert persons[email] in (await staff.post("/backoffice", sought=email)).text
+        answer = await staff.post("/backoffice", sought=persons[email].upper())
+        if answer.status_code == 303:
+            assert answer.headers["location"] == f"/backoffice/entities/{belongs}"
+            continue
+        assert kind.replace("&#39;", "'") in answer.text
+        assert belongs in answer.text
+
+
+async def test_who_was_removed_is_found_by_address(world, ids, staff):
+    """A former member of a partner's team or of ours is shown with their state."""
+    members = (await world.service.partners.look(ids["partner"])).members
+    await world.service.partners.add_member(ids["partner"], "other@example.com", STAFF)
+    for member_id in members:
+        await world.service.partners.remove_member(ids["partner"], member_id, STAFF)
+    await world.service.staff.add("dev@example.com", STAFF)
+    await world.service.staff.remove("dev@example.com", STAFF)
+    found = (await staff.post("/backoffice", sought="dev@example.com")).text
+    assert found.count("<td>removed</td>") == 2
+    assert ids["partner"] in found
 
 
 async def test_connecting_twice_is_one_event(world, ids, staff):

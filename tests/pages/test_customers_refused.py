@@ -132,6 +132,31 @@ async def test_a_person_without_a_business(world):
     assert "nobody@example.com" in (await visitor.get("/account")).text
 
 
+async def test_a_person_without_a_business_uses_no_link_up(world):
+    """Who got hold of another's link cannot decline it for them; the customer still approves."""
+    partner = await world.partner()
+    entity_id = await business(world)
+    path = await link_of(partner)
+    stranger = await Visitor(world).sign_in("nobody@example.com")
+    refused(await stranger.post(path, answer="decline"), 404, "entity_not_found")
+    visitor = await Visitor(world).sign_in(EMAIL)
+    answer = await visitor.post(path, answer="approve", entity_id=entity_id)
+    assert answer.headers["location"] == f"/connected/{entity_id}/{partner.partner_id}"
+
+
+async def test_a_link_of_test_mode_says_so(world):
+    """It is not cut off: nobody can answer it, and the page says what to ask for instead."""
+    partner = await world.partner()
+    body = {"partner_user_id": "u"}
+    answer = await partner.call("POST", "/connect-requests", mode="test", json=body)
+    path = local(answer.json()["connect_url"])
+    visitor = await Visitor(world).sign_in(EMAIL)
+    for shown in (await Visitor(world).get(path), await visitor.post(path, answer="approve")):
+        title = refused(shown, 400, "connect_token_invalid")
+        assert title == "This is a link of test mode"
+        assert "cut off" not in shown.text
+
+
 async def test_an_answer_that_is_none(world):
     """Neither approve nor decline is a fault that is named."""
     partner = await world.partner()
@@ -209,6 +234,7 @@ async def test_onboarding_faults_stand_at_their_fields(world):
     assert 'id="company_name-fault"' in answer.text
     assert 'id="region-fault"' in answer.text
     assert 'id="country-fault"' not in answer.text
+    assert '<a href="#company_name">Name of the business: must not be empty</a>' in answer.text
     assert 'value="GB"' in answer.text
     refused(await Visitor(world).get(f"{path}/done"), 400, "magic_link_invalid")
     assert (await Visitor(world).get(path)).status_code == 200

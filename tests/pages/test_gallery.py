@@ -39,6 +39,8 @@ def test_a_page_is_light_and_axe_finds_nothing(shot: Shot, filled: Filled):
         for theme in THEMES:
             page.emulate_media(color_scheme=theme)
             assert _violations(page) == [], f"{shot.name}, {width} pixels, {theme}"
+    if page.locator(".scroll > table").count():
+        _measure_without_scripts(page, shot, filled)
 
 
 def test_titles_are_distinct_and_no_page_is_left_out(filled: Filled):
@@ -70,6 +72,19 @@ def _weigh(page: Page, url: str) -> None:
     assert sum("/assets/" in name for name in names) >= 2, names
     assert all(name.startswith(url) for name in names), "fetched from another host"
     assert sum(size for _, size in weights) < PAGE_BYTES_MAX, weights
+
+
+def _measure_without_scripts(page: Page, shot: Shot, filled: Filled) -> None:
+    """Tables, which stack by a script, then scroll, and the page does not."""
+    plain = filled.site.visitor(
+        java_script_enabled=False,
+        storage_state=page.context.storage_state(),
+        viewport={"width": min(WIDTHS), "height": 800},
+    )
+    plain.goto(page.url)
+    if plain.locator(".scroll > table").count():
+        assert plain.locator("table.stack").count() == 0
+        assert _overflow(plain) <= 0, f"{shot.name} is too wide without scripts"
 
 
 def _overflow(page: Page) -> int:

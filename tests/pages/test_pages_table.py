@@ -7,6 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from litestar.routes import HTTPRoute
 
+from service.pages.shell import page_of_form
 from service.pages.table import PAGES, Page
 from service.pages.visit import CSRF_FIELD, HEADERS
 from tests.pages.markup import faults_of
@@ -113,7 +114,10 @@ async def test_every_page_has_its_row(world):
 
 
 async def test_strangers_are_led_to_sign_in_and_back(people):
-    """Whatever is not public or by a link leads to /sign-in, which knows where to go on."""
+    """Whatever is not public or by a link leads to /sign-in, which knows where to go on.
+
+    From a form that is the page on which it stands.
+    """
     for one in PAGES:
         if one.who in {"public", "token"}:
             continue
@@ -122,7 +126,8 @@ async def test_strangers_are_led_to_sign_in_and_back(people):
         answer = await (stranger.get(url) if one.method == "GET" else stranger.post(url))
         where = urlsplit(answer.headers.get("location", ""))
         assert (answer.status_code, where.path) == (303, "/sign-in"), one
-        assert parse_qs(where.query) == {"next": [url]}, one
+        following = url if one.method == "GET" else page_of_form(url)
+        assert parse_qs(where.query) == {"next": [following]}, one
 
 
 async def test_a_query_survives_signing_in(people):

@@ -75,6 +75,62 @@ def test_calls_are_listed_filtered_and_explained(site, developer):
     expect(rows).to_have_count(2)
     page.get_by_role("link", name="Live", exact=True).click()
     expect(page.get_by_text("No call fits.")).to_be_visible()
+    expect(page.get_by_label("Code")).to_have_value("entity_not_found")
+
+
+def test_calls_are_found_by_time_and_by_request_id(site, developer):
+    """From before a moment, which stays when the mode is switched; an id leads to its call."""
+    page, partner_id, keys = developer
+    request_id = site.api(keys["test"], "GET", "/claims?entity_id=e").headers["x-request-id"]
+    shows(page, f"/console/{partner_id}/requests?mode=test", request_id)
+    rows = page.get_by_role("row")
+    page.get_by_label("Before (UTC)").fill("2026-01-01T00:00:01")
+    expect(page.get_by_text("No call fits.")).to_be_visible()
+    page.get_by_role("link", name="Live", exact=True).click()
+    expect(page.get_by_label("Before (UTC)")).to_have_value("2026-01-01T00:00:01")
+    page.get_by_label("Before (UTC)").fill("2999-01-01T00:00:01")
+    expect(page).to_have_url(re.compile("until=2999"))
+    page.get_by_role("link", name="Test", exact=True).click()
+    expect(rows).to_have_count(2)
+    page.goto(f"/console/{partner_id}/requests")
+    page.get_by_label("Request id").fill(f" {request_id} ")
+    page.get_by_role("button", name="Open this request").click()
+    expect(page).to_have_url(re.compile(f"/requests/{request_id}.mode=test"))
+    expect(page.get_by_role("heading", level=1)).to_have_text("Request")
+    page.go_back()
+    page.get_by_label("Request id").fill("req/../none")
+    page.get_by_role("button", name="Open this request").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("There is no such request")
+
+
+def test_going_back_shows_what_the_fields_say_and_no_page_is_stored(site, developer):
+    """After Back the list is filtered as its fields are; the browser's stores stay empty."""
+    page, partner_id, keys = developer
+    site.api(keys["test"], "GET", "/claims?entity_id=e")
+    refused = site.api(keys["test"], "POST", "/claims", json={}).headers["x-request-id"]
+    shows(page, f"/console/{partner_id}/requests?mode=test", refused)
+    rows = page.get_by_role("row")
+    for code, count in (("validation_failed", 2), ("entity_not_found", 2), ("", 3)):
+        page.get_by_label("Code").select_option(code)
+        expect(rows).to_have_count(count)
+        expect(page).to_have_url(re.compile(f"[?&]code={code}(&|$)"))
+    for code in ("entity_not_found", "validation_failed"):
+        page.go_back()
+        expect(page).to_have_url(re.compile(f"[?&]code={code}(&|$)"))
+        expect(page.get_by_label("Code")).to_have_value(code)
+        expect(rows).to_have_count(2)
+        expect(rows.nth(1)).to_contain_text(code)
+    page.get_by_role("button", name="Sign out").click()
+    page.wait_for_url(lambda url: "/requests" not in url)
+    assert page.evaluate("[sessionStorage.length, localStorage.length]") == [0, 0]
+
+
+def test_a_filter_after_the_session_s_end_leads_to_signing_in(developer):
+    """What is answered with another page than the list is shown whole."""
+    page, *_ = developer
+    page.context.clear_cookies()
+    page.get_by_label("Status").select_option("4xx")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
 
 
 def test_one_call_s_page_shows_the_events_it_caused(site, developer):
@@ -110,7 +166,9 @@ def test_another_partner_s_call_looks_like_none(site, developer):
     assert answer.status == 403
 
 
-@pytest.mark.parametrize("query", ["before=x", "before=1", "before=9e9.req_1", "class=3", "code="])
+@pytest.mark.parametrize(
+    "query", ["before=x", "before=1", "before=9e9.req_1", "class=3", "code=", "until=x"]
+)
 def test_bad_filters_are_refused(developer, query):
     """With 400 and the name of the parameter."""
     page, partner_id, _ = developer
@@ -136,6 +194,13 @@ def test_usage_is_a_picture_and_a_table(site, developer):
     assert page.locator("rect.bar-live").count() == 1
     assert page.locator("rect.bar-test").count() >= 1
     expect(page.get_by_role("img", name="3 in all")).to_be_visible()
+    for width in (360, 1280):
+        page.set_viewport_size({"width": width, "height": 800})
+        picture = page.locator("svg.chart").bounding_box()
+        limit = page.locator("svg.chart .limit-name").bounding_box()
+        assert picture["height"] > 150
+        assert limit["x"] + limit["width"] < picture["x"], "the number is over the bars"
+        assert limit["x"] >= 0
     page.get_by_text("The picture as a table").click()
     expect(page.get_by_role("region", name="The picture as a table")).to_be_visible()
 

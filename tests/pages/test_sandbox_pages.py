@@ -188,6 +188,21 @@ def test_the_checklist_follows_the_traffic(site, developer):
     assert page.locator("main form").count() == 0
 
 
+def test_the_checklist_forgets_keys_that_end(site, developer):
+    """With every key revoked there is none to go live with."""
+    page, partner_id, _ = developer
+
+    async def revoke(service):
+        for key in await service.partner_list.keys(partner_id):
+            await service.partners.revoke_key(partner_id, key["key_id"], STAFF)
+
+    page.goto(f"/console/{partner_id}/checklist")
+    assert done_on(page) == ["A test key", "A live key"]
+    site.do(revoke)
+    page.reload()
+    assert done_on(page) == []
+
+
 def done_on(page):
     """Answer the items that are done."""
     items = page.locator(".check").filter(has=page.get_by_text("done", exact=True))
@@ -210,6 +225,13 @@ def test_an_unapproved_partner_has_no_sandbox(site):
     page.goto(f"/console/{partner_id}/tutorial")
     expect(page.get_by_text("Keys can be issued once our team")).to_be_visible()
     expect(page.get_by_role("button", name="Issue a test key")).to_have_count(0)
+    for place in ("", "/checklist"):
+        page.goto(f"/console/{partner_id}{place}")
+        assert page.locator("a[href*=sandbox]").count() == 0, "it would be refused"
+    site.do(lambda service: service.partners.approve(partner_id, STAFF))
+    page.reload()
+    expect(page.get_by_role("link", name="Sandbox", exact=True)).to_be_visible()
+    expect(page.get_by_role("link", name="The sandbox has such an entity")).to_be_visible()
 
 
 def test_looking_at_the_sandbox_makes_nothing(site):

@@ -3,10 +3,12 @@
 import re
 import statistics
 import time
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from service.pages.shell import safe_path
+from service.pages.shell import page_of_form, safe_path
+from service.pages.table import PAGES
 from service.pages.visit import COOKIE, CSRF_FIELD
 from service.people.sign_in import PURPOSE
 from tests.pages.visitor import FROM_OUR_PAGE, Visitor
@@ -85,14 +87,30 @@ async def test_signing_in(world):
 
 
 async def test_next_leads_nowhere_else(world):
-    """What is not a path of ours becomes the account, in the form and behind the link."""
+    """What is not a path of ours is none, in the form and behind the link."""
     for number, path in enumerate(ELSEWHERE):
         visitor = Visitor(world, f"192.0.2.{number}")
         page = await visitor.get("/sign-in", params={"next": path})
-        assert 'name="next" value="/account"' in page.text, path
+        assert 'name="next" value=""' in page.text, path
         token = await asked(world, visitor, path, f"p{number}@example.com")
         answer = await visitor.post(f"/sign-in/{token}")
         assert answer.headers["location"] == "/account", path
+
+
+@pytest.mark.parametrize(
+    ("form", "page"),
+    [
+        ("/account/ent_a/ptn_b/disconnect", "/account/ent_a/ptn_b/disconnect"),
+        ("/account/sign-out", "/account"),
+        ("/backoffice/claims/clm_a/stage", "/backoffice/claims/clm_a"),
+        ("/backoffice/partners/ptn_a/approve", "/backoffice/partners/ptn_a"),
+        ("/console/ptn_a/sandbox/entities/ent_b", "/console/ptn_a/sandbox"),
+        ("/no/such/page", "/"),
+    ],
+)
+def test_the_page_of_a_form(form, page):
+    """The nearest that answers GET."""
+    assert page_of_form(form) == page
 
 
 @pytest.mark.parametrize(
@@ -101,6 +119,68 @@ async def test_next_leads_nowhere_else(world):
 def test_our_own_paths_stay(path):
     """Encoded slashes are no slashes to a browser: such a path stays on this host."""
     assert safe_path(path, "/other") == path
+
+
+@pytest.mark.parametrize(
+    ("who", "home"),
+    [
+        ("staff", "/backoffice"),
+        ("staff who is a member", "/backoffice"),
+        ("member", "/console"),
+        ("former staff", "/account"),
+        ("customer", "/account"),
+    ],
+)
+async def test_who_was_on_the_way_to_nothing_comes_home(world, who, home):
+    """The team, partners' developers and customers each land where they belong."""
+    service = world.service
+    if "staff" in who:
+        await service.staff.add(EMAIL, STAFF)
+    if "former" in who:
+        await service.staff.remove(EMAIL, STAFF)
+    if "member" in who:
+        partner_id = await service.partners.add("Books", "books@example.com", STAFF)
+        await service.partners.add_member(partner_id, EMAIL, STAFF)
+    visitor = Visitor(world)
+    token = await asked(world, visitor, "")
+    assert (await visitor.post(f"/sign-in/{token}")).headers["location"] == home
+    other = Visitor(world)
+    token = await asked(world, other, "/connect/declined")
+    answer = await other.post(f"/sign-in/{token}")
+    assert answer.headers["location"] == "/connect/declined"
+
+
+async def test_the_first_page_lists_the_places_that_a_person_has(world):
+    """The back office is there for the team alone; the account and the console for everybody."""
+    await world.service.staff.add("team@example.com", STAFF)
+    visitors = [
+        Visitor(world),
+        await Visitor(world).sign_in(EMAIL),
+        await Visitor(world).sign_in("team@example.com"),
+    ]
+    pages = [(await visitor.get("/")).text for visitor in visitors]
+    assert ['href="/backoffice"' in page for page in pages] == [False, False, True]
+    assert all('href="/account"' in page and 'href="/console"' in page for page in pages)
+    nobody = (await visitors[1].get("/account")).text
+    assert 'href="/console"' in nobody
+    assert 'class="button" href="/"' in nobody
+
+
+@pytest.mark.parametrize(
+    "row",
+    [one for one in PAGES if one.method == "POST" and one.who not in {"public", "token"}],
+    ids=lambda one: one.path,
+)
+async def test_a_form_of_a_session_that_ended_leads_back_to_its_page(world, row):
+    """After signing in again a person is where the form stands, not at a path without a page."""
+    path = re.sub(r"\{[^}]*\}", "some_id", row.path)
+    answer = await Visitor(world).post(path)
+    assert answer.status_code == 303
+    place = urlsplit(answer.headers["location"])
+    (following,) = parse_qs(place.query)["next"]
+    assert (place.path, path.startswith(following), following != "/") == ("/sign-in", True, True)
+    visitor = await Visitor(world).sign_in(EMAIL)
+    assert (await visitor.get(following)).status_code != 405
 
 
 async def test_the_answer_tells_nothing(world):
@@ -138,14 +218,18 @@ async def test_a_network_is_limited(world):
 
 
 async def test_guessed_links_are_charged(world):
-    """Wrong tokens count, opened or posted; a right one opens for those behind the network."""
+    """Wrong tokens count, opened or posted; a right one opens for those behind the network.
+
+    They have an allowance of their own: whoever makes a network's browsers open such paths does not
+    keep its people from asking for links.
+    """
     visitor = Visitor(world, "192.0.2.1")
     token = await asked(world, Visitor(world, "192.0.2.9"))
     for number in range(NETWORK_MAX // 2):
         assert (await visitor.get(f"/sign-in/guess-{number}")).status_code == 400
         assert (await visitor.post(f"/sign-in/guess-{number}")).status_code == 400
     assert (await visitor.get("/sign-in/guess")).status_code == 429
-    assert (await visitor.post("/sign-in", email=EMAIL, next="/")).status_code == 429
+    assert (await visitor.post("/sign-in", email=EMAIL, next="/")).status_code == 303
     assert (await visitor.post(f"/sign-in/{token}")).status_code == 303
 
 

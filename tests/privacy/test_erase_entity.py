@@ -3,8 +3,14 @@
 import psycopg
 import pytest
 
+from service.audit.publication import PublicationUnavailable
+from service.cli.erasing import erase_subject
+from service.entities.events import entity_stream
 from service.errors import Refusal
 from service.onboardings.commands import PURPOSE
+from service.privacy.erase import DocumentsRemain
+from service.privacy.erasures import Subject
+from service.storage.port import StorageUnavailable
 from tests.world import STAFF
 
 EMAIL = "zoe.canary@example.com"
@@ -137,6 +143,70 @@ async def test_claims_are_subjects_of_their_own(privacy):
     assert [row["erased"] for row in alone.claims] == [False] * 3
     assert (kept, gone) == ([True] * 3, [True] * 3)
     assert (whole.erased.is_new, len(entries)) == (False, 4)
+
+
+async def claims_with_documents(privacy):
+    """Answer an entity and its three claims, each with a document."""
+    partner = await privacy.documents.world.partner()
+    entity_id = await partner.connected_entity()
+    claims = []
+    for reference in "abc":
+        ref = await privacy.documents.uploaded(partner, entity_id, reference)
+        made = await partner.claim(entity_id, reference, document_refs=[ref])
+        claims.append(made.json()["claim_id"])
+    return entity_id, claims
+
+
+async def test_keys_do_not_wait_for_documents(privacy, monkeypatch):
+    """The store is down: all is listed, all keys are destroyed, and what remains is counted."""
+    entity_id, claims = await claims_with_documents(privacy)
+    live = privacy.service.modes["live"]
+    whole, asked = live.storage.store.under, []
+
+    async def mostly_away(prefix):
+        asked.append(prefix)
+        if len(asked) != 2:
+            raise StorageUnavailable("connection refused")
+        return await whole(prefix)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(live.storage.store, "under", mostly_away)
+        with pytest.raises(DocumentsRemain, match="connection refused") as remain:
+            await privacy.erase_entity(entity_id, with_claims=True)
+        told = Subject("entity", entity_id, entity_stream("live", entity_id))
+        with pytest.raises(Refusal, match=r"and of its 3 claims are destroyed; documents of 3 of"):
+            await erase_subject(privacy.parts(), told, "case 1", STAFF, with_claims=True)
+    entries = [path.name for path in (privacy.published / "erasures" / "live").iterdir()]
+    assert (remain.value.left, remain.value.claims) == (2, 3)
+    assert [(await live.claims.show(claim)).erased for claim in claims] == [True] * 3
+    assert len(entries) == 4
+    again = await privacy.erase_entity(entity_id, with_claims=True)
+    assert again.objects == (2, 0)
+
+
+async def test_a_list_that_is_full_halfway(privacy, monkeypatch):
+    """The refusal says how far it came; running it again does the rest."""
+    partner = await privacy.documents.world.partner()
+    entity_id = await partner.connected_entity()
+    claims = [(await partner.claim(entity_id, name)).json()["claim_id"] for name in "abc"]
+    publication = privacy.service.publication
+    whole, puts = publication.put, []
+
+    async def full(name, content):
+        puts.append(name)
+        if len(puts) > 2:
+            raise PublicationUnavailable("No space left on device")
+        return await whole(name, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publication, "put", full)
+        with pytest.raises(PublicationUnavailable, match="entity and 1 of its 3 claims are erased"):
+            await privacy.erase_entity(entity_id, with_claims=True)
+    live = privacy.service.modes["live"].claims
+    before = [(await live.show(claim)).erased for claim in claims]
+    await privacy.erase_entity(entity_id, with_claims=True)
+    assert before == [True, False, False]
+    assert [(await live.show(claim)).erased for claim in claims] == [True] * 3
 
 
 async def test_connections_go_on(privacy):

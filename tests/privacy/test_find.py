@@ -1,5 +1,8 @@
 """Finding a person's data: every place, no value, and nothing once it is erased."""
 
+import re
+
+import psycopg
 import pytest
 
 from service.privacy.text_search import Sought
@@ -58,6 +61,20 @@ async def test_events_are_named_by_their_place_in_the_log(privacy):
     (place, *_) = await privacy.found(EMAIL)
     assert place.where.startswith("position ")
     assert place.where.endswith("version 1")
+
+
+async def test_a_session_is_named_by_a_key_that_sql_takes(privacy, database_url):
+    """A key of bytes is shown as PostgreSQL writes it, and finds the row."""
+    hashed = bytes.fromhex((await privacy.service.secrets.get()).lookup_email(EMAIL))
+    await privacy.service.sessions.begin(EMAIL, hashed)
+    (place,) = await privacy.found(EMAIL)
+    name, _, value = place.where.partition(" ")
+    with psycopg.connect(database_url) as owner:
+        found = owner.execute(
+            "select session_id from accounts.sessions where token_hash = %s::bytea", [value]
+        ).fetchall()
+    assert (place.topic, name, len(found)) == ("sessions", "token_hash", 1)
+    assert re.fullmatch(r"\\x[0-9a-f]{64}", value)
 
 
 async def test_what_stands_in_the_clear_is_said_so(privacy):

@@ -1,10 +1,16 @@
 """After a restore the list outside the database is applied again."""
 
+from datetime import timedelta
+from functools import partial
+
 import psycopg
 import pytest
 
-from service.privacy.erasure_list import EntryUnreadable, ErasureList
-from service.privacy.reapply import reapply
+from service.cli.erasing import sign_out
+from service.cli.target import Target
+from service.privacy.erasure_list import Entry, ErasureList, subject_of
+from service.privacy.reapply import Reapply
+from service.storage.port import StorageUnavailable
 from tests.document_store import Documents, storage_settings, store_on
 from tests.privacy.conftest import Privacy
 from tests.privacy.test_races import labelled_link
@@ -48,10 +54,18 @@ async def restores(database_url, tmp_path, store_credentials):
         )
 
 
-async def again(privacy):
-    """Apply the list; answer what was done by subject."""
+async def outcome(privacy):
+    """Apply the list; answer what came of it."""
     modes = privacy.service.privacy(privacy.listed)
-    done = await reapply(privacy.listed, modes, STAFF, lambda _steps: None)
+    out = partial(sign_out, Target(privacy.service, STAFF))
+    names = await privacy.listed.names()
+    return await Reapply(privacy.listed, modes, out, STAFF).run(names, lambda _steps: None)
+
+
+async def again(privacy):
+    """Apply a list without a fault; answer what was done by subject."""
+    done, faults = await outcome(privacy)
+    assert faults == []
     return {one.entry.subject: one for one in done}
 
 
@@ -144,12 +158,138 @@ async def test_documents_that_a_cut_off_erasure_left_are_removed(privacy):
     assert (done[made["claim_id"]].objects, await store.under("entities/")) == (1, {})
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b'{"ledger": "live"}', b"\xff"])
-async def test_an_entry_that_is_none_stops_it(privacy, content):
-    """What cannot be read is not passed over in silence."""
-    await privacy.service.publication.put("erasures/live/000000000000001-clm_1.json", content)
-    with pytest.raises(EntryUnreadable, match=r"clm_1\.json is not an entry"):
-        await again(privacy)
+async def cut_off(privacy):
+    """Answer the ids of three claims with documents whose erasures are listed and not done."""
+    partner = await privacy.documents.world.partner()
+    entity_id = await partner.connected_entity()
+    made = []
+    for number, reference in enumerate("abc"):
+        ref = await privacy.documents.uploaded(partner, entity_id, reference)
+        answer = await partner.claim(entity_id, reference, document_refs=[ref])
+        claim = await privacy.claim(answer.json()["claim_id"])
+        entry = Entry(
+            ledger="live",
+            kind="claim",
+            subject=claim.subject_id,
+            data_keys=[claim.stream_id],
+            reason="case 1",
+            at=privacy.service.clock() + timedelta(seconds=number),
+        )
+        await privacy.listed.put(entry)
+        made.append(claim.subject_id)
+    return made
+
+
+async def are_erased(privacy, claim_ids):
+    """Tell which claims are erased."""
+    live = privacy.service.modes["live"].claims
+    return [(await live.show(claim_id)).erased for claim_id in claim_ids]
+
+
+STRAY = {
+    "live/000000000000001-clm_1.json": b"",
+    "live/000000000000001-clm_2.json": b"{",
+    "live/000000000000001-clm_3.json": b'{"ledger": "live"}',
+    "live/README.txt": b"\xff",
+    "accounts/000000000000001-ptn_1.json": (
+        b'{"ledger": "accounts", "kind": "claim", "subject": "ptn_1", "reason": "x",'
+        b' "data_keys": ["00000000-0000-8000-8000-000000000000"], "at": "2026-01-01T00:00:00Z"}'
+    ),
+}
+
+
+async def test_stray_files_hold_up_no_erasure(privacy):
+    """What cannot be read is named, a hidden folder's too, and whatever else is listed is done."""
+    claim_ids = await cut_off(privacy)
+    for name, content in STRAY.items():
+        await privacy.service.publication.put(f"erasures/{name}", content)
+    hidden = privacy.published / "erasures" / "live" / ".kept" / "x.json"
+    hidden.parent.mkdir()
+    hidden.write_text("{}")
+    done, faults = await outcome(privacy)
+    assert await are_erased(privacy, claim_ids) == [True] * 3
+    assert [(one.changed, one.objects) for one in done] == [(True, 1)] * 3
+    named = {f"erasures/{name}" for name in (*STRAY, "live/.kept/x.json")}
+    assert {one.entry for one in faults} == named
+    assert all(one.entry in one.fault for one in faults)
+
+
+async def test_keys_do_not_wait_for_documents(privacy, monkeypatch):
+    """The store is down: every key is destroyed, each claim is named; running it again ends it."""
+    claim_ids = await cut_off(privacy)
+    store = privacy.service.modes["live"].storage.store
+
+    async def away(_prefix):
+        raise StorageUnavailable("connection refused")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "under", away)
+        done, faults = await outcome(privacy)
+    assert await are_erased(privacy, claim_ids) == [True] * 3
+    assert [one.erased.keys for one in done] == [1, 1, 1]
+    assert [subject_of(one.entry) for one in faults] == claim_ids
+    assert {one.fault for one in faults} == {
+        "its documents remain: the document store is unavailable (connection refused)"
+    }
+    ended = await again(privacy)
+    assert [ended[claim_id].objects for claim_id in claim_ids] == [1, 1, 1]
+
+
+async def test_a_claim_whose_documents_fail_holds_up_no_other(privacy, monkeypatch):
+    """One of three cannot be listed: the objects of the others go."""
+    claim_ids = await cut_off(privacy)
+    store = privacy.service.modes["live"].storage.store
+    whole, asked = store.under, []
+
+    async def some(prefix):
+        asked.append(prefix)
+        if len(asked) == 1:
+            raise StorageUnavailable("HTTP 500")
+        return await whole(prefix)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "under", some)
+        done, faults = await outcome(privacy)
+    assert [one.objects for one in done] == [0, 1, 1]
+    assert [subject_of(one.entry) for one in faults] == claim_ids[:1]
+
+
+async def test_an_event_that_cannot_be_read_holds_up_no_other(privacy, database_url):
+    """It belongs to one claim, which is named."""
+    claim_ids = await cut_off(privacy)
+    first = await privacy.claim(claim_ids[0])
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        owner.execute("alter table live.events disable trigger user")
+        owner.execute(
+            "update live.events set state = '{}' where originator_id = %s", [first.stream_id]
+        )
+        owner.execute("alter table live.events enable trigger user")
+    _, faults = await outcome(privacy)
+    assert await are_erased(privacy, claim_ids[1:]) == [True, True]
+    assert [subject_of(one.entry) for one in faults] == claim_ids[:1]
+
+
+async def test_an_erased_person_is_signed_out_again(restores):
+    """A restored session or link holds the address: both go, and those of others stay."""
+    gone, stays = "gone@example.com", "stays@example.com"
+    async with restores.opened(restores.url) as world:
+        service = world.service
+        entity_id = await service.modes["live"].entities.add("Gone", gone, None, STAFF)
+        for email in (gone, stays):
+            await service.sign_in.ask(email, "/account")
+            hashed = bytes.fromhex((await service.secrets.get()).lookup_email(email))
+            await service.sessions.begin(email, hashed)
+    backup = restores.backup()
+    async with restores.opened(restores.url) as world:
+        await restores.privacy(world).erase_entity(entity_id)
+    async with restores.opened(backup) as world:
+        restored = restores.privacy(world)
+        before = {place.topic for place in await restored.found(gone)}
+        await again(restored)
+        after = await restored.found(gone)
+        kept = {place.topic for place in await restored.found(stays)}
+    assert {"sessions", "sign_in_links", "entities", "EntityRegistered"} <= before
+    assert (after, kept) == ([], {"sessions", "sign_in_links"})
 
 
 async def test_the_list_is_empty_at_first(privacy):
@@ -175,8 +315,8 @@ async def test_erasures_that_the_list_does_not_have(privacy):
         await privacy.erase_claim(claim_id)
     await privacy.erase_entity(entity_id)
     modes = privacy.service.privacy(privacy.listed)
-    listed = [one.entry for one in (await again(privacy)).values()]
+    listed = [subject_of(name) for name in await privacy.listed.names()]
     erasures, test = (modes[mode].erasures for mode in ("live", "test"))
     assert (await erasures.unlisted(listed), await test.unlisted(listed)) == (0, 0)
-    assert await erasures.unlisted(one for one in listed if one.subject != made[0]) == 1
+    assert await erasures.unlisted([one for one in listed if one != made[0]]) == 1
     assert (await erasures.unlisted([]), await test.unlisted([])) == (3, 0)

@@ -11,6 +11,7 @@ from service.bootstrap import Service
 from service.cli.keys_at_rest import rotate_all
 from service.entities.events import entity_stream
 from service.ledger.sealing import KeyUnknown, MasterKeys
+from service.people.sign_in import PURPOSE
 from service.privacy import rotation
 from tests.world import PATIENCE_SECONDS, STAFF, settings_for
 
@@ -74,6 +75,8 @@ async def test_all_keys_are_wrapped_anew(with_ring, wrapped, database_url):
         ("live", "data_keys", 7),
         ("test", "data_keys", 0),
         ("accounts", "service_keys", 3),
+        ("accounts", "sessions", 0),
+        ("accounts", "sign_in_links", 0),
     ]
     assert type(answer) is dict
     assert after == before
@@ -91,6 +94,64 @@ async def test_the_new_ring_alone_opens_everything(with_ring):
     assert (await new.secrets.get()).lookup_email("b0@example.com") == lookup
     access = await new.modes["live"].connection_list.access("", entity_id)
     assert access.name == "B 0"
+
+
+async def signed_in(service):
+    """Ask for a link and begin a session; answer the session's token."""
+    email = "person@example.com"
+    await service.sign_in.ask(email, "/account")
+    hashed = bytes.fromhex((await service.secrets.get()).lookup_email(email))
+    return (await service.sessions.begin(email, hashed)).token
+
+
+async def test_sessions_and_sign_in_links_are_wrapped_anew(with_ring, wrapped, database_url):
+    """People stay signed in, and links lead on, once the old key is removed."""
+    old = await with_ring(OLD)
+    token = await signed_in(old)
+    answer = await rotate_all(await with_ring(NEW, OLD))
+    new = await with_ring(NEW)
+    with psycopg.connect(database_url) as owner:
+        (link_id,) = owner.execute("select link_id from accounts.sign_in_links").fetchone()
+    link = await new.sign_in.look((await new.secrets.get()).link_token(PURPOSE, link_id))
+    person = await new.sessions.read(token)
+    assert (answer["unused"], answer["still_used"], type(answer)) == ([OLD_ID], [], dict)
+    assert {one["keys"]: one["rewrapped"] for one in answer["tables"][4:]} == {
+        "sessions": 1,
+        "sign_in_links": 1,
+    }
+    assert (wrapped("accounts", "sessions"), wrapped("accounts", "sign_in_links")) == (
+        {NEW_ID: 1},
+        {NEW_ID: 1},
+    )
+    assert (person.email, link.email) == ("person@example.com", "person@example.com")
+
+
+async def test_a_link_whose_mail_is_on_its_way_is_counted(with_ring, database_url):
+    """It is held while it is sent: its key is still used, and the next run takes it."""
+    await signed_in(await with_ring(OLD))
+    rotating = await with_ring(NEW, OLD)
+    with psycopg.connect(database_url) as sending:
+        sending.execute("select from accounts.sign_in_links for update")
+        during = await rotate_all(rotating)
+    after = await rotate_all(rotating)
+    assert (during["unused"], during["still_used"]) == ([], [OLD_ID])
+    assert type(during).__name__ == "Findings"
+    assert (after["unused"], after["still_used"]) == ([OLD_ID], [])
+
+
+async def test_what_is_over_uses_no_key(with_ring, database_url):
+    """Nobody opens an expired session or link: it keeps no master key in the ring."""
+    await signed_in(await with_ring(LOST))
+    service = await with_ring(OLD, LOST)
+    await rotate_all(service)
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        for table in ("sessions", "sign_in_links"):
+            owner.execute(
+                f"update accounts.{table} set expires_at = now(), master_key_id = %s",  # noqa: S608 - ours
+                [LOST_ID],
+            )
+    answer = await rotate_all(await with_ring(OLD))
+    assert (type(answer), answer["not_opened_by_ring"]) == (dict, [])
 
 
 async def test_an_unused_key_may_come_back(with_ring, wrapped):

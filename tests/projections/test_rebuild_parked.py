@@ -7,9 +7,10 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
+from projections import rebuild_build
 from projections.parking import FOLLOWS, parked
 from projections.read_model import ReadModel, RebuildRefused
-from projections.rebuild import workshop
+from projections.rebuild import clear_left_over, has_left_over, workshop
 from projections.runner import Follower, NotInLog, Subscription
 from projections.status import AHEAD, HeadWatch, progress
 from service.bootstrap import Service
@@ -32,6 +33,19 @@ delete from accounts.log where position > 2;
 alter table accounts.log enable always trigger append_only;
 update accounts.head set size = 2, tree = null;
 """
+NEXT = """
+select count(*) from pg_class
+where relnamespace = to_regnamespace('accounts_next') and relkind = 'r'
+"""
+KEPT_AT = "select previous_position from accounts.read_models where name = 'brittle'"
+LEFT_OVER = """
+create schema if not exists accounts_next;
+create table accounts_next.entities as select 'A name' as name;
+"""
+
+
+def _quiet(_positions):
+    """Show no progress."""
 
 
 class Rebuilding(Setting):
@@ -39,23 +53,40 @@ class Rebuilding(Setting):
 
     def __init__(self, service, owner, url):
         super().__init__(service, owner)
-        self._url = url
+        self.url = url
         self.model = ReadModel(self.ledger, self.projector, "catch-up")
 
-    async def rebuild(self):
+    async def rebuild(self, *, park=False):
         """Make it anew."""
-        async with workshop(self._url, "accounts") as shop:
-            return await shop.rebuild(self.model, _quiet, if_equal=False)
+        async with workshop(self.url, "accounts") as shop:
+            return await shop.rebuild(self.model, _quiet, if_equal=False, park=park)
 
-    async def rollback(self):
+    async def rollback(self, advance=_quiet):
         """Go back."""
-        async with workshop(self._url, "accounts") as shop:
-            return await shop.rollback(self.model, _quiet)
+        async with workshop(self.url, "accounts") as shop:
+            return await shop.rollback(self.model, advance)
 
     async def verify(self, kind="catch-up"):
         """Compare with a replay."""
-        async with workshop(self._url, "accounts") as shop:
+        async with workshop(self.url, "accounts") as shop:
             return await shop.verify(self.model._replace(kind=kind), _quiet)
+
+    async def work(self):
+        """Begin to work on the ledger, and leave it."""
+        async with workshop(self.url, "accounts"):
+            pass
+
+    async def clear_left_over(self):
+        """Clear up as the status does."""
+        await clear_left_over(self.url, "accounts")
+
+    def left_over(self):
+        """Answer how many tables are unfinished."""
+        return self.owner.execute(NEXT).fetchone()[0]
+
+    def kept_at(self):
+        """Answer how far the kept rows are."""
+        return self.owner.execute(KEPT_AT).fetchone()[0]
 
 
 @pytest.fixture
@@ -66,12 +97,20 @@ async def one(database_url, tmp_path):
             yield Rebuilding(service, owner, database_url)
 
 
-def _quiet(_positions):
-    """Show no progress."""
+def _events(pairs):
+    return [position for position, _ in pairs]
 
 
-async def test_there_is_no_way_back_to_rows_that_lack_what_was_retried(one):
-    """Parked, rebuilt, retried: the kept rows would be without the event, so they are given up."""
+async def _is_true(one):
+    """Tell whether rows and parked events are together the log, and the rows as replayed."""
+    verified = await one.verify()
+    every = sorted([*one.rows(), *_events(await one.parked())])
+    same = (verified.compared.total, list(verified.put_aside)) == (0, [])
+    return same and every == list(range(1, one.checkpoint() + 1))
+
+
+async def test_rows_that_lack_what_was_retried_are_gone_back_to_with_it_parked_again(one):
+    """Parked, rebuilt, retried: back and forth, each time what the rows lack is parked."""
     await one.append(A, 2)
     await one.append(B)
     one.projector.fail_at = {1}
@@ -79,28 +118,136 @@ async def test_there_is_no_way_back_to_rows_that_lack_what_was_retried(one):
     await one.rebuild()
     one.projector.fail_at = set()
     assert await one.projection.retry(one.ledger) == 2
-    with pytest.raises(RebuildRefused, match="has not the same parked events"):
-        await one.rollback()
-    assert (one.rows(), (await one.verify()).compared.total) == ([1, 2, 3], 0)
-    await one.rebuild()
     await one.rollback()
-    assert one.rows() == [1, 2, 3]
+    assert (one.rows(), await one.parked()) == ([3], [(1, "ZeroDivisionError"), (2, FOLLOWS)])
+    await one.rollback()
+    assert (one.rows(), await one.parked(), await _is_true(one)) == ([1, 2, 3], [], True)
+    await one.rollback()
+    assert await one.projection.retry(one.ledger) == 2
+    assert (one.rows(), await _is_true(one)) == ([1, 2, 3], True)
 
 
-async def test_nor_after_a_rollback_to_the_newer_ones(one):
-    """Which rows are kept does not matter; a retry that fails again leaves them."""
+async def test_what_came_since_in_a_stream_that_kept_rows_lack_is_parked_with_it(one, monkeypatch):
+    """Also page by page: what a rollback that is cut off has passed over is not forgotten."""
     await one.append(A, 2)
     one.projector.fail_at = {1}
     await one.follow()
     await one.rebuild()
-    await one.rollback()
-    assert await one.projection.retry(one.ledger) == 0
-    await one.rollback()
     one.projector.fail_at = set()
-    assert await one.projection.retry(one.ledger) == 2
-    with pytest.raises(RebuildRefused, match="has not the same parked events"):
-        await one.rollback()
-    assert one.rows() == [1, 2]
+    await one.projection.retry(one.ledger)
+    await one.append(A, 2, after=2)
+    await one.append(B, 2)
+    one.projector.fail_at = {6}
+    await one.follow()
+    monkeypatch.setattr(rebuild_build, "CLOSE_POSITIONS", 0)
+    monkeypatch.setattr(rebuild_build, "PAGE_POSITIONS", 1)
+    with pytest.raises(ZeroDivisionError):
+        await one.rollback(lambda _positions: 1 // (one.kept_at() != 4))
+    assert (one.rows(), one.kept_at()) == ([1, 2, 3, 4, 5], 4)
+    await one.rollback()
+    assert (one.rows(), _events(await one.parked())) == ([5], [1, 2, 3, 4, 6])
+    one.projector.fail_at = set()
+    assert await one.projection.retry(one.ledger) == 5
+    assert (one.rows(), await _is_true(one)) == ([1, 2, 3, 4, 5, 6], True)
+
+
+async def test_a_rebuild_that_would_lose_rows_changes_nothing(one):
+    """Code that fails at everything is found by it, and leaves the rows, the parked, the way back.
+
+    What was parked before stays parked and is no reason against it.
+    """
+    await one.append(A, 2)
+    await one.append(B)
+    one.projector.fail_at = {1}
+    await one.follow()
+    first = await one.rebuild()
+    before = await one.parked()
+    one.projector.fail_at = {1, 3}
+    done = await one.rebuild()
+    assert (first.put_aside, done.swapped, len(done.put_aside)) == ([], None, 1)
+    assert done.put_aside[0][:1] + done.put_aside[0][2:] == (3, "ZeroDivisionError")
+    assert (one.rows(), await one.parked(), one.left_over()) == ([3], before, 0)
+    assert (await one.rollback()).live == first.swapped.kept
+    assert (one.rows(), await one.parked()) == ([3], before)
+
+
+async def test_an_event_that_comes_in_meanwhile_and_cannot_be_applied_refuses_the_rebuild(
+    one, monkeypatch
+):
+    """After the comparison, too: the follower has applied it, so the live rows have it."""
+    await one.append(A)
+    await one.follow()
+    compare = rebuild_build.Builder.compare
+
+    async def and_then_comes_one(builder):
+        answer = await compare(builder)
+        await one.append(B)
+        await one.follow()
+        one.projector.fail_at = {2}
+        return answer
+
+    monkeypatch.setattr(rebuild_build.Builder, "compare", and_then_comes_one)
+    with pytest.raises(RebuildRefused, match="position 2 cannot be applied: ZeroDivisionError"):
+        await one.rebuild()
+    assert (one.rows(), await one.parked(), one.left_over()) == ([1, 2], [], 0)
+
+
+async def test_one_goes_back_from_rows_that_code_parked_everything_of(one):
+    """What `--park` put aside is in the kept rows, and what came since is taken up by a retry."""
+    await one.append(A, 2)
+    await one.append(B)
+    await one.follow()
+    one.projector.fail_at = set(range(1, 9))
+    assert len((await one.rebuild(park=True)).put_aside) == 3
+    await one.append(B, after=1)
+    await one.follow()
+    assert (one.rows(), _events(await one.parked())) == ([], [1, 2, 3, 4])
+    assert await one.projection.retry(one.ledger) == 0
+    one.projector.fail_at = set()
+    await one.rollback()
+    assert (one.rows(), await one.parked()) == ([1, 2, 3], [(4, FOLLOWS)])
+    assert await one.projection.retry(one.ledger) == 1
+    assert (one.rows(), await _is_true(one)) == ([1, 2, 3, 4], True)
+    await one.rollback()
+    assert (one.rows(), _events(await one.parked())) == ([], [1, 2, 3, 4])
+
+
+async def test_a_verification_tells_what_is_parked(one):
+    """Rows and replay are equal without it, so its streams and events are counted."""
+    await one.append(A, 2)
+    await one.append(B)
+    one.projector.fail_at = {1}
+    await one.follow()
+    verified = await one.verify()
+    assert (verified.compared.total, verified.put_aside, verified.parked) == (0, [], (1, 2))
+
+
+async def test_a_verification_that_fails_leaves_no_tables(one):
+    """They are copies of rows: of names and hashes, too."""
+    await one.append(A)
+    await one.follow()
+
+    def fail(_positions):
+        assert one.left_over() == 1
+        raise ZeroDivisionError
+
+    async with workshop(one.url, "accounts") as shop:
+        with pytest.raises(ZeroDivisionError):
+            await shop.verify(one.model, fail)
+    assert one.left_over() == 0
+
+
+async def test_tables_of_which_nobody_takes_care_are_cleared(one):
+    """By the next who asks for the state, and by whoever works on the ledger; not under them."""
+    for make, clear in ((LEFT_OVER, one.clear_left_over), (LEFT_OVER, one.work)):
+        one.owner.execute(make)
+        assert await has_left_over(one.ledger)
+        await clear()
+        assert not await has_left_over(one.ledger)
+    async with workshop(one.url, "accounts"):
+        one.owner.execute("create table accounts_next.activity (like accounts.activity)")
+        await one.clear_left_over()
+        assert one.left_over() == 1
 
 
 async def test_what_was_parked_after_the_rebuild_is_in_the_rows_gone_back_to(one):
@@ -139,7 +286,7 @@ async def test_a_rebuild_parks_what_it_cannot_read(one):
     await one.follow()
     one.owner.execute(SPOIL)
     verified = await one.verify()
-    done = await one.rebuild()
+    done = await one.rebuild(park=True)
     seen = [(aside.position, aside.fault) for aside in done.put_aside]
     (first, told), following = seen
     assert (first, following) == (2, (3, FOLLOWS))
@@ -150,8 +297,8 @@ async def test_a_rebuild_parks_what_it_cannot_read(one):
     await one.append(A, after=3)
     await one.follow()
     assert (await one.parked())[-1] == (5, FOLLOWS)
-    with pytest.raises(RebuildRefused, match="has not the same parked events"):
-        await one.rollback()
+    await one.rollback()
+    assert (one.rows(), await one.parked()) == ([1, 2, 3, 4], [(5, FOLLOWS)])
 
 
 async def test_a_rebuild_parks_what_it_cannot_apply(one):
@@ -160,7 +307,7 @@ async def test_a_rebuild_parks_what_it_cannot_apply(one):
     await one.append(B)
     await one.follow()
     one.projector.fail_at = {1}
-    done = await one.rebuild()
+    done = await one.rebuild(park=True)
     assert [aside.position for aside in done.put_aside] == [1, 2]
     assert one.rows() == [3]
     one.projector.fail_at = set()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import click
 
+from service.cli.audit.faults import publication_needed
 from service.cli.target import Findings
 
 if TYPE_CHECKING:
@@ -18,10 +19,26 @@ if TYPE_CHECKING:
 
 _BEGINS_BYTES: Final = 64
 
+
+class NewFile(click.Path):
+    """The name of a file to write."""
+
+    def convert(
+        self,
+        value: "str | os.PathLike[str]",
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:  # noqa: ANN401 - as click declares it
+        """Answer the path; fails on an empty one, which would be the present directory."""
+        if not os.fspath(value):
+            self.fail("expected the name of a file", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 out_option = click.option(
     "--out",
     required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NewFile(dir_okay=False, path_type=Path),
     help="The file to write.",
 )
 force_option = click.option("--force", is_flag=True, help="Write over a file that is there.")
@@ -31,8 +48,10 @@ force_option = click.option("--force", is_flag=True, help="Write over a file tha
 def written(path: Path, *, force: bool) -> Generator[BinaryIO]:
     """Open a file that appears under its name at the end, flushed; on an error it does not.
 
-    Raises ClickException where the file exists, or cannot be written.
+    Raises ClickException where the file exists, or cannot be written, and UsageError for what is no
+    regular file: a rename would put one in the place of a device, a pipe or a link.
     """
+    _refuse_special(path)
     if path.exists() and not force:
         raise _refused(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
@@ -42,6 +61,7 @@ def written(path: Path, *, force: bool) -> Generator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         if force:
+            _refuse_special(path)
             temporary.replace(path)
         else:
             os.link(temporary, path)  # unlike a rename, over no file that came meanwhile
@@ -58,16 +78,20 @@ async def signed_checkpoint(checkpoints: "Checkpoints", covers: int | None = Non
     """Answer a checkpoint of the log as it is now, or any that has so many events.
 
     Where no key signs, the newest stored one. Raises ClickException where there is none, or none
-    that goes far enough.
+    that goes far enough, and EvidenceFault where a stored one is signed by none of our keys.
     """
     from service.audit.checkpoints import KeyMissing
+    from service.audit.evidence import open_checkpoint
     from service.audit.export import Signed
 
     latest = await checkpoints.latest()
+    if latest is not None and checkpoints.keys:
+        open_checkpoint(latest[1], checkpoints.keys, "the stored checkpoint")
     if latest is not None and covers is not None and latest[0].size >= covers:
         return Signed(*latest)
     try:
-        made = await checkpoints.make()
+        with publication_needed():
+            made = await checkpoints.make()
     except KeyMissing as error:
         if latest is None:
             raise click.ClickException(f"there is no checkpoint, and {error}") from error
@@ -94,6 +118,12 @@ def finding(ledger: str, fault: "EvidenceFault | LedgerForked") -> dict[str, Any
     """Answer what is wrong with a ledger, so that no evidence of it was written."""
     position: int | None = getattr(fault, "position", None)
     return Findings({"ok": False, "ledger": ledger, "position": position, "fault": str(fault)})
+
+
+def _refuse_special(path: Path) -> None:
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        kind = "a symbolic link" if path.is_symlink() else "no regular file"
+        raise click.UsageError(f"--out: {path} is {kind}, and is left as it is")
 
 
 def _refused(path: Path) -> click.ClickException:

@@ -6,10 +6,27 @@ from typing import Final
 
 import click
 
+from service.errors import Refusal
+
 LEDGERS: Final = ("accounts", "live", "test")
 
 ledger_option = click.option("--ledger", type=click.Choice(LEDGERS), help="One ledger alone.")
 """For commands that else work on each ledger."""
+
+
+@contextmanager
+def publication_needed() -> Generator[None]:
+    """Tell an operator of a publication that holds nothing of ours."""
+    from service.audit.published import PublicationEmpty
+
+    try:
+        yield
+    except PublicationEmpty as error:
+        raise Refusal(
+            "service_unavailable",
+            f"CLAIM_LEDGER_PUBLISH_TO: {error}; only if it is a new one, begin it by "
+            "`claim-ledger audit checkpoint --begin-publication`",
+        ) from error
 
 
 @contextmanager

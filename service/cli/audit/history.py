@@ -39,6 +39,9 @@ async def history(
 ) -> dict[str, Any]:
     """Tell what happened to a claim, entity, link, onboarding, partner, key or document.
 
+    Events are found by an index, the read model `activity`, and read from the log: what the index
+    has lost is not told here. `projections verify` holds it against the log.
+
     Personal fields are named, not shown: `sealed`, or `erased` once their key is destroyed; `key
     missing` where it is gone and no erasure says so (`keys-at-rest verify` lists those). An
     event without a position has committed and is not numbered yet. Hashes of secrets are left out.

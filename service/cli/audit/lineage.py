@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from service.cli.asking import confirm
 from service.cli.audit.faults import LEDGERS, key_needed, ledger_option
 from service.cli.target import Target, team_command
 
@@ -16,20 +17,34 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--reason", required=True, help="What happened, in the team's own words; recorded.")
 @click.option("--force", is_flag=True, help="Begin a lineage although nothing is lost.")
+@click.option("--yes", is_flag=True, help="Do not ask; needed where nobody can be asked.")
 @ledger_option
 @team_command
 async def lineage(
-    target: Target, reason: str, ledger: str | None, *, force: bool
+    target: Target, reason: str, ledger: str | None, *, force: bool, yes: bool
 ) -> dict[str, Any]:
-    """Go on after a restore that lost events: a new origin, linked to the last checkpoint."""
+    """Go on after a restore that lost events: a new origin, linked to the last checkpoint.
+
+    It is published, and binds for good: a database that still has the lost events is refused from
+    then on. Only for the database that goes on as production, never for a restore on trial.
+    """
     if not reason.strip():
         raise click.BadParameter("expected what happened", param_hint="--reason")
     ledgers = [ledger] if ledger else await _forked(target, force=force)
     if not ledgers:
         raise click.ClickException("nothing is lost in any ledger; --force begins lineages anyway")
+    confirm(_question(target, ledgers), yes=yes)
     rows = [await _row(target, one, reason, force=force) for one in ledgers]
     settled = await target.service.sent_mail.settle() if "live" in ledgers else 0
     return {"lineages": rows, "mails_settled": settled}
+
+
+def _question(target: Target, ledgers: list[str]) -> str:
+    place = target.service.settings.publish_to or "no publication: CLAIM_LEDGER_PUBLISH_TO is unset"
+    return (
+        f"Begin a new lineage of {', '.join(ledgers)}, published for good to {place}? "
+        "No other database can go on with what is there then: say no if this one is on trial."
+    )
 
 
 async def _forked(target: Target, *, force: bool) -> list[str]:

@@ -33,7 +33,11 @@ if TYPE_CHECKING:
 @force_option
 @team_command
 async def prove(target: Target, claim_id: str, out: Path, *, force: bool) -> dict[str, Any]:
-    """Write a claim's receipt: its events, each with the proof that it is in the signed log."""
+    """Write a claim's receipt: its events, each with the proof that it is in the signed log.
+
+    The events alone are believed. A claim that the read models do not know, or know otherwise, is
+    searched for in the whole log, which takes its time.
+    """
     # Slow to import.
     from service.audit.checkpoints import LedgerForked
     from service.audit.evidence import EvidenceFault, encode
@@ -102,9 +106,18 @@ def _checked(file: Path, keys: tuple[NoteKey, ...]) -> dict[str, Any]:
 
 
 async def _found(service: "Service", claim_id: str) -> "tuple[str, UUID]":
-    """Answer a claim's ledger and stream; refuses with `claim_not_found`."""
+    """Answer a claim's ledger and stream; refuses with `claim_not_found`.
+
+    The read model says where to look first, and the events whether it is so.
+    """
+    from service.audit.receipt import begins, find_claim
+
     for name, mode in service.modes.items():
         row = await mode.claim_list.by_id(claim_id)
-        if row is not None:
+        if row is not None and await begins(mode.ledger, row["stream_id"], claim_id):
             return name, row["stream_id"]
+    for name, mode in service.modes.items():
+        stream = await find_claim(mode.ledger, claim_id)
+        if stream is not None:
+            return name, stream
     raise Refusal("claim_not_found")

@@ -1,5 +1,6 @@
 """`claim-ledger audit replay`: the state as of any moment, from events alone."""
 
+import re
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from service.ledger.ledger import Ledger
 
 LEDGERS: Final = ("live", "test", "accounts")
+
+_FINER: Final = re.compile(r"(\.[0-9]{6})[0-9]+", re.ASCII)
 
 _ACCOUNTS: Final = {"partners": "partners", "api_keys": "api_keys"}
 _PARTNER_LEDGER: Final = {
@@ -42,6 +45,8 @@ class Instant(click.ParamType[datetime, str]):
         """Answer the moment in UTC; fails on what is none."""
         import msgspec
 
+        # Else a finer time is rounded, and rounding up takes in what came later.
+        value = _FINER.sub(r"\1", value)
         try:
             return msgspec.convert(value, Annotated[datetime, msgspec.Meta(tz=True)]).astimezone(
                 UTC
@@ -78,11 +83,31 @@ async def replay(
 ) -> dict[str, Any]:
     """Answer the state as of any moment, from numbered events alone, and nothing erased since."""
     # Positions decide what had happened. A time only chooses the position: clocks may disagree.
-    from service.audit.replay import Wanted, moment_of, replayed
+    from service.audit.log_fault import LogFault
+    from service.audit.replay import Wanted
 
     only = Wanted(**wanted)
     _check_usage(at, position, name, only, independent=independent)
     ledger = next(one for one in target.service.ledgers if one.name == name)
+    try:
+        return await _replayed(target, ledger, only, at, position, independent=independent)
+    except LogFault as error:
+        message = f"the ledger {name} cannot be replayed: {error}; `audit verify` tells more"
+        raise click.ClickException(message) from error
+
+
+async def _replayed(
+    target: Target,
+    ledger: "Ledger",
+    only: "Wanted",
+    at: datetime | None,
+    position: int | None,
+    *,
+    independent: bool,
+) -> dict[str, Any]:
+    from service.audit.replay import moment_of, replayed
+
+    name = ledger.name
     moment = await moment_of(ledger, at=at, position=position)
     answer: dict[str, Any] = {"ledger": name} | _plain(moment._asdict())
     with ExitStack() as bar:

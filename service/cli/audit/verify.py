@@ -2,18 +2,19 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from service.audit.note import NoteInvalid, NoteKey
+from service.cli.audit.auditor import of_auditor
 from service.cli.audit.evidence_file import refuse_kind
 from service.cli.output import show
 from service.cli.progress import progress
 from service.cli.target import Findings, Target, team_command
-from service.errors import Refusal, invalid
+from service.errors import Refusal
 
 if TYPE_CHECKING:
     from service.audit.checkpoint import Checkpoint
@@ -109,14 +110,19 @@ def _offline_first(online: Callable[..., None]) -> Callable[..., None]:
     help="A signed checkpoint of old that the log has to go on from.",
 )
 @_offline_first
-@team_command
+@partial(team_command, environment=of_auditor)
 async def verify(
     target: Target,
     ledger: str | None,
     public_key: tuple[NoteKey, ...],
     checkpoint: str | None,
 ) -> dict[str, Any]:
-    """Recompute the log from its tables or an export; ends with 1 if anything is wrong."""
+    """Recompute the log from its tables or an export; ends with 1 if anything is wrong.
+
+    `published` says how many published checkpoints it was held against: with none, all is said by
+    the database itself. An export of a part proves that part: `from`, `entity` and `events` tell.
+    It only reads, and needs public keys alone: CLAIM_LEDGER_MASTER_KEYS may be absent.
+    """
     # Slow to import.
     from service.audit.publication import PublicationUnavailable
     from service.audit.verify import size_of, verify_ledger
@@ -124,10 +130,15 @@ async def verify(
 
     service = target.service
     keys = (*(service.settings.checkpoint_keys or ()), *public_key)
+    if not keys:
+        raise click.UsageError(
+            "no key to check signatures by: give --public-key or CLAIM_LEDGER_CHECKPOINT_KEYS"
+        )
     given = None if checkpoint is None else _opened(checkpoint, keys)
     names = [ledger] if ledger else list(LEDGERS)
     if given is not None and given.ledger not in names:
-        raise invalid("checkpoint", f"it is of {given.origin}; expected one of {', '.join(names)}")
+        said = f"it is of {given.origin}; expected one of {', '.join(names)}"
+        raise click.BadParameter(said, param_hint="--checkpoint")
     verdicts: list[Verdict] = []
     for one in service.ledgers:
         if one.name not in names:
@@ -159,30 +170,42 @@ def _answer(verdicts: "Sequence[Verdict]") -> dict[str, Any]:
 
 def _fields(verdict: "Verdict") -> dict[str, Any]:
     """Answer a verdict's fields, `ok` first: it is what people look for."""
-    names = ("ok", "ledger", "size", "root", "checkpoints", "lineages")
+    names = ("ok", "ledger", "size", "root", "checkpoints", "published", "lineages")
     answer = {name: getattr(verdict, name) for name in (*names, "set_aside", "set_aside_size")}
     return answer | {"position": verdict.position, "fault": verdict.fault}
+
+
+def _of_part(verdict: "Verdict") -> dict[str, Any]:
+    """Answer how much of a log an export had."""
+    entity = {} if verdict.entity is None else {"entity": verdict.entity}
+    return {"from": verdict.first, **entity, "events": verdict.events}
 
 
 def _of_export(export: Path, keys: tuple[NoteKey, ...], older: str | None) -> dict[str, Any]:
     from service.audit.export_check import verify_export
 
+    if older is not None:
+        _opened(older, keys)
     try:
         with progress("verifying", export.stat().st_size) as advance:
-            return _answer([verify_export(export, keys, older, advance)])
+            verdict = verify_export(export, keys, older, advance)
     except OSError as error:
         raise click.ClickException(f"{export}: {error.strerror or error}") from error
+    fields = _answer([verdict])
+    del fields["published"]
+    told = {name: fields.pop(name) for name in ("ok", "ledger")} | _of_part(verdict) | fields
+    return told if verdict.ok else Findings(told)
 
 
 def _opened(note: str, keys: Sequence[NoteKey]) -> "Checkpoint":
-    """Open the checkpoint that is given."""
+    """Open the checkpoint that is given; one that cannot be is wrong usage, and no finding."""
     from service.audit.checkpoint import Checkpoint
 
     try:
         return Checkpoint.open(note, keys)
     except NoteInvalid as error:
-        raise invalid(
-            "checkpoint",
+        raise click.BadParameter(
             f"{error}; if its key is missing, put its public key at the end of "
             "CLAIM_LEDGER_CHECKPOINT_KEYS or give --public-key",
+            param_hint="--checkpoint",
         ) from error

@@ -3,9 +3,11 @@
 from litestar import Response, Router, get, post
 from litestar.params import FromPath
 
+from service.connections.access import Access
+from service.connections.events import connection_stream
 from service.errors import Refusal
 from service.pages.backoffice.entities import PATH, entity_page
-from service.pages.backoffice.frame import Desk, staff_cause, staff_of
+from service.pages.backoffice.frame import Desk, Side, staff_cause, staff_of
 from service.pages.shell import lead_to
 from service.pages.visit import read_form
 from service.web.body import AnyRequest
@@ -30,7 +32,16 @@ def handing_router(desk: Desk) -> Router:
             return desk.unknown(request, entity_id)
         if partner is None or partner["status"] != "approved":
             return await entity_page(desk, request, entity_id, partner_id, 400)
-        return desk.page(request, "", "connect.html", entity=entity, partner=partner)
+        access = await live.connection_list.access(partner_id, entity_id)
+        return desk.page(
+            request,
+            "",
+            "connect.html",
+            entity=entity,
+            partner=partner,
+            access=access,
+            ended_by=await _ended_by(live, partner_id, access),
+        )
 
     @post(f"{PATH}/connect", opt={"page": "staff"})
     async def connect(request: AnyRequest, entity_id: FromPath[str]) -> Response[bytes]:
@@ -56,6 +67,14 @@ def handing_router(desk: Desk) -> Router:
         return desk.page(request, "", "handed.html", entity=access, partner=names[partner_id])
 
     return Router("/", route_handlers=[confirm, connect, handed])
+
+
+async def _ended_by(side: Side, partner_id: str, access: Access) -> str:
+    """Answer who ended a connection, as its last event names them; empty where nobody did."""
+    if access.disconnected_at is None:
+        return ""
+    stream = connection_stream("live", partner_id, access.entity_id)
+    return await side.look_up.actor(stream, access.version) or ""
 
 
 def disconnecting_router(desk: Desk) -> Router:

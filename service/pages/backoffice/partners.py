@@ -6,6 +6,8 @@ from litestar import Response, Router, get
 from litestar.params import FromPath
 
 from service.pages.backoffice.frame import Desk, staff_of
+from service.partners.events import TeamMember
+from service.people.person import Person
 from service.web.body import AnyRequest
 from service.web.scalars import LIMITS
 
@@ -50,14 +52,23 @@ async def partner_page(
     rows = await desk.partner_list.partners(partner_id)
     if not rows:
         return desk.unknown(request, partner_id)
+    partner = await desk.partners.look(partner_id)
     return desk.page(
         request,
         HERE,
         "partner.html",
         status,
-        partner=await desk.partners.look(partner_id),
+        partner=partner,
+        members=[(one, member, _person_id(member)) for one, member in partner.members.items()],
         applied_at=rows[0]["applied_at"],
         keys=await desk.partner_list.keys(partner_id),
         reason=reason,
         reason_max=REASON_CHARACTERS_MAX,
     )
+
+
+def _person_id(member: TeamMember) -> str | None:
+    """Answer by which id events name a member; None once their data is erased."""
+    if member.email is None or member.email_hash is None:
+        return None
+    return Person(member.email, member.email_hash, "").person_id

@@ -2,23 +2,41 @@
 
 from collections.abc import Iterable, Mapping
 from typing import Final
+from uuid import UUID
 
+from service.ids import CROCKFORD
+from service.ledger.codec import stored_form
 from service.ledger.database import Database, Row
 from service.ledger.sql import Sql
 
 PARTNERS_PAGE: Final = 50
 CLAIMS_PAGE: Final = 50
+PERSON_DIGITS: Final = 26
 
 _PARTNERS_PAGE = Sql("service.pages.backoffice", "partners_page")
 _PARTNER_COUNTS = Sql("service.pages.backoffice", "partner_counts")
 _PARTNER_NAMES = Sql("service.pages.backoffice", "partner_names")
 _ACCOUNTS_BY_ID = Sql("service.pages.backoffice", "accounts_by_id")
 _ACCOUNTS_BY_ADDRESS = Sql("service.pages.backoffice", "accounts_by_address")
+_ACCOUNTS_BY_PERSON = Sql("service.pages.backoffice", "accounts_by_person")
 _LEDGER_BY_ID = Sql("service.pages.backoffice", "ledger_by_id")
 _LEDGER_BY_ADDRESS = Sql("service.pages.backoffice", "ledger_by_address")
+_LEDGER_BY_PERSON = Sql("service.pages.backoffice", "ledger_by_person")
+_CONNECTION_EVENT = Sql("service.pages.backoffice", "connection_event")
 _ENTITY = Sql("service.pages.backoffice", "entity")
 _ENTITY_ONBOARDINGS = Sql("service.pages.backoffice", "entity_onboardings")
 _ENTITY_CLAIMS = Sql("service.pages.backoffice", "entity_claims")
+
+
+def person_bits(person_id: str) -> bytes | None:
+    """Answer the 128 bits of a person id, `per_` and 26 characters; None for what is none."""
+    prefix, _, digits = person_id.partition("_")
+    value = 0
+    if prefix != "per" or len(digits) != PERSON_DIGITS or not set(digits) <= set(CROCKFORD):
+        return None
+    for digit in digits:
+        value = value << 5 | CROCKFORD.index(digit)
+    return value.to_bytes(17, "big")[1:]
 
 
 class AccountsLookUp:
@@ -49,8 +67,12 @@ class AccountsLookUp:
         return await self._database.fetch(_ACCOUNTS_BY_ID, an_id)
 
     async def by_address(self, email: str, address_hash: str) -> list[Row]:
-        """Answer whose an e-mail address is: a partner's contact, a member's, the team's."""
+        """Answer whose an e-mail address is or was: a partner's contact, a member's, the team's."""
         return await self._database.fetch(_ACCOUNTS_BY_ADDRESS, email, bytes.fromhex(address_hash))
+
+    async def by_person(self, bits: bytes) -> list[Row]:
+        """Answer who of partners' teams and of ours has a person id, given as `person_bits`."""
+        return await self._database.fetch(_ACCOUNTS_BY_PERSON, bits)
 
 
 class LedgerLookUp:
@@ -67,6 +89,15 @@ class LedgerLookUp:
     async def by_address(self, address_hash: str) -> list[Row]:
         """Answer the businesses that have an e-mail address."""
         return await self._database.fetch(_LEDGER_BY_ADDRESS, bytes.fromhex(address_hash))
+
+    async def by_person(self, bits: bytes) -> list[Row]:
+        """Answer the businesses of a person by their id, given as `person_bits`."""
+        return await self._database.fetch(_LEDGER_BY_PERSON, bits)
+
+    async def actor(self, stream: UUID, version: int) -> str | None:
+        """Answer by whom an event was caused; None where there is none."""
+        row = await self._database.fetchrow(_CONNECTION_EVENT, stream, version)
+        return None if row is None else stored_form(row["state"]).meta.actor
 
     async def entity(self, entity_id: str) -> Row | None:
         """Answer one business."""

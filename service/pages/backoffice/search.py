@@ -1,14 +1,19 @@
 """`/backoffice`: one field that finds anything by its id, and people by their address."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
+from urllib.parse import quote
 
 from litestar import Response, Router, get, post
 
+from service.audit.history import history
 from service.ledger.database import Row
+from service.ledger.ledger import Ledger
 from service.pages.backoffice.frame import Desk, staff_of
+from service.pages.backoffice.reader import person_bits
 from service.pages.shell import lead_to
 from service.pages.visit import read_form
+from service.people.person import Person
 from service.web.body import AnyRequest
 
 QUERY_CHARACTERS_MAX: Final = 254
@@ -39,7 +44,7 @@ class Hit(NamedTuple):
         return f"/backoffice/{place}/{self.id}" if place else None
 
 
-def search_router(desk: Desk) -> Router:
+def search_router(desk: Desk, ledgers: Sequence[Ledger]) -> Router:
     """Answer the router of the search.
 
     What is sought is posted: e-mail addresses stay out of those of pages, which browsers and
@@ -57,13 +62,25 @@ def search_router(desk: Desk) -> Router:
         sought = (await read_form(request)).get("sought", "")
         if not sought or len(sought) > QUERY_CHARACTERS_MAX:
             return await _page(request, sought[:QUERY_CHARACTERS_MAX], None, 400)
-        hits = await (_of_address(sought) if "@" in sought else _of_id(sought))
-        if len(hits) == 1 and hits[0].path and "@" not in sought:
+        if "@" in sought:
+            address_hash = (await desk.secrets.get()).lookup_email(sought)
+            person_id = Person(sought, address_hash, "").person_id
+            hits = await _of_address(desk, sought, address_hash)
+            return await _page(request, sought, hits, person_id=person_id)
+        an_id = sought.lower()  # as all of our ids are, whatever a mail or a phone made of them
+        hits = await _of_id(desk, an_id)
+        if len(hits) == 1 and hits[0].path:
             return lead_to(hits[0].path)
+        if not hits and (await history(ledgers, an_id, 1)).entries:
+            return lead_to(f"/backoffice/timeline/{quote(an_id, safe='')}")
         return await _page(request, sought, hits)
 
     async def _page(
-        request: AnyRequest, sought: str, hits: list[Hit] | None, status: int = 200
+        request: AnyRequest,
+        sought: str,
+        hits: list[Hit] | None,
+        status: int = 200,
+        person_id: str | None = None,
     ) -> Response[bytes]:
         counts = await desk.accounts.counts()
         return desk.page(
@@ -73,24 +90,36 @@ def search_router(desk: Desk) -> Router:
             status,
             sought=sought,
             hits=hits,
+            person_id=person_id,
             pending=counts.get("pending", 0),
         )
-
-    async def _of_id(an_id: str) -> list[Hit]:
-        hits = _hits("accounts", await desk.accounts.by_id(an_id))
-        for mode, side in desk.sides.items():
-            hits += _hits(mode, await side.look_up.by_id(an_id))
-        return hits
-
-    async def _of_address(email: str) -> list[Hit]:
-        address_hash = (await desk.secrets.get()).lookup_email(email)
-        hits = _hits("accounts", await desk.accounts.by_address(email, address_hash))
-        for mode, side in desk.sides.items():
-            hits += _hits(mode, await side.look_up.by_address(address_hash))
-        return hits
 
     return Router("/", route_handlers=[ask, find])
 
 
 def _hits(ledger: str, rows: Iterable[Row]) -> list[Hit]:
     return [Hit(ledger=ledger, **dict(row)) for row in rows]
+
+
+async def _of_id(desk: Desk, an_id: str) -> list[Hit]:
+    bits = person_bits(an_id)
+    if bits is not None:
+        return await _of_person(desk, bits)
+    hits = _hits("accounts", await desk.accounts.by_id(an_id))
+    for mode, side in desk.sides.items():
+        hits += _hits(mode, await side.look_up.by_id(an_id))
+    return hits
+
+
+async def _of_person(desk: Desk, bits: bytes) -> list[Hit]:
+    hits = _hits("accounts", await desk.accounts.by_person(bits))
+    if not hits:  # customers act under their business's id, and seldom under this one
+        hits = _hits("live", await desk.sides["live"].look_up.by_person(bits))
+    return hits
+
+
+async def _of_address(desk: Desk, email: str, address_hash: str) -> list[Hit]:
+    hits = _hits("accounts", await desk.accounts.by_address(email, address_hash))
+    for mode, side in desk.sides.items():
+        hits += _hits(mode, await side.look_up.by_address(address_hash))
+    return hits

@@ -1,43 +1,76 @@
 """`/backoffice/timeline/<id>`: what happened to a thing, or by a request, from the ledger."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from litestar import Response, Router, get
 from litestar.params import FromPath
+from markupsafe import escape
 
 from projections.activity.reader import Entry
-from service.audit.history import history
+from service.audit.history import NUMBERED, history, older_than
 from service.clock import timestamp
 from service.ledger.ledger import Ledger
 from service.pages.backoffice.frame import Desk, staff_of
 from service.web.body import AnyRequest
 
-ENTRIES_MAX: Final = 100
-"""The newest events of a timeline; `claim-ledger audit history` tells more."""
+ENTRIES_MAX: Final = 40
+"""Events of a page, so that one full of the longest values stays under 100 kB."""
+
+VALUE_BYTES_MAX: Final = 200
+"""What is shown of a value, as HTML; `claim-ledger audit history` tells the whole."""
+
+
+class Fact(NamedTuple):
+    """A field of an event; `is_cut` where `value` is only the beginning."""
+
+    name: str
+    value: str
+    is_cut: bool
 
 
 def timeline_router(desk: Desk, ledgers: Sequence[Ledger]) -> Router:
     """Answer the router of timelines."""
+    names = [one.name for one in ledgers]
 
     @get("/backoffice/timeline/{subject:str}", opt={"page": "staff"})
     async def timeline(request: AnyRequest, subject: FromPath[str]) -> Response[bytes]:
         await staff_of(request, desk.staff)
-        found = await history(ledgers, subject, ENTRIES_MAX)
-        if not found.entries:
+        before = _before(request, names)
+        found = await history(ledgers, subject, ENTRIES_MAX, before)
+        if not found.entries and not before:
             return desk.unknown(request, subject)
+        older = older_than(found.entries, before) if found.is_cut else {}
         return desk.page(
             request,
             "",
             "timeline.html",
             subject=subject,
-            is_cut=found.is_cut,
-            limit=ENTRIES_MAX,
+            is_first=not before,
+            older=".".join(str(older.get(name, "")) for name in names) if older else "",
             entries=[(entry, _at(entry), _facts(entry)) for entry in found.entries],
         )
 
     return Router("/", route_handlers=[timeline])
+
+
+def _before(request: AnyRequest, names: Sequence[str]) -> Mapping[str, int]:
+    """Answer where a page begins, by ledger; what is no such place is the beginning of all.
+
+    In the address it is a position a ledger, in their order, with dots between; one that is left
+    out has not been come to.
+    """
+    places = request.query_params.get("before", "").split(".")
+    if len(places) != len(names) or not all(map(_is_place, places)):
+        return {}
+    return {
+        name: min(int(place), NUMBERED) for name, place in zip(names, places, strict=True) if place
+    }
+
+
+def _is_place(text: str) -> bool:
+    return not text or (text.isascii() and text.isdigit() and len(text) <= len(str(NUMBERED)))
 
 
 def _at(entry: Entry) -> str:
@@ -45,10 +78,17 @@ def _at(entry: Entry) -> str:
     return timestamp(entry.meta.at) if entry.meta else "-"
 
 
-def _facts(entry: Entry) -> list[tuple[str, str]]:
+def _facts(entry: Entry) -> list[Fact]:
     data: Mapping[str, Any] = entry.data or {}
-    return [(name, _text(value)) for name, value in data.items()]
+    return [Fact(name, *_shown(value)) for name, value in data.items()]
 
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+def _shown(value: object) -> tuple[str, bool]:
+    """Answer what is shown of a value, and whether that is not all."""
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    size = 0
+    for end, character in enumerate(text):
+        size += len(escape(character).encode())
+        if size > VALUE_BYTES_MAX:
+            return text[:end], True
+    return text, False

@@ -3,7 +3,7 @@
 Nothing is ticked by hand: the counts of calls, the keys and the partner's events tell.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
@@ -12,6 +12,7 @@ from litestar import Response, Router, get
 from litestar.params import FromPath
 
 from projections.partners.reader import PartnersReader
+from service.ledger.database import Row
 from service.ledger.ledger import Ledger
 from service.pages.console.frame import MemberOf, console_page
 from service.partners.events import PartnerSettingsChanged, partner_stream
@@ -21,15 +22,18 @@ from service.web.body import AnyRequest
 CLAIMS: Final = "/v1/claims"
 ONBOARDINGS: Final = "/v1/onboardings"
 LINKS: Final = "/v1/connect-requests"
-UPLOADS: Final = "/v1/documents/upload-url"
 
 
 class Facts(NamedTuple):
-    """What is known: calls of test mode (rows of `seen.sql`), modes of the keys, settings."""
+    """What is known of a partner; calls and documents are those of test mode.
+
+    `seen` are rows of `seen.sql`, `key_modes` the modes that have a key to stay.
+    """
 
     seen: Sequence[Any]
     key_modes: frozenset[str]
     settings_changed: bool
+    has_documents: bool
 
     def first(self, fits: Callable[[Any], bool]) -> datetime | None:
         """Answer when a call that fits was first made."""
@@ -68,7 +72,7 @@ def checklist(facts: Facts) -> list[Item]:
         Item("claim", facts.answered("POST", CLAIMS, HTTPStatus.CREATED), "tutorial"),
         Item("replay", facts.answered("POST", CLAIMS, HTTPStatus.OK), "tutorial"),
         Item("listing", facts.answered("GET", CLAIMS, HTTPStatus.OK), "tutorial"),
-        Item("documents", _documents(facts), "/docs"),
+        Item("documents", facts.has_documents, "/docs"),
         Item("error", facts.got_over(_own_fault), "errors?mode=test"),
         Item("retry", facts.got_over(_our_fault), "/docs"),
         Item("disconnected", _met(facts, "partner_disconnected"), "sandbox"),
@@ -92,8 +96,9 @@ def checklist_router(
         items = checklist(
             Facts(
                 await test_calls.seen(partner_id),
-                frozenset(key["mode"] for key in keys),
+                key_modes(keys),
                 any(isinstance(one.event, PartnerSettingsChanged) for one in past),
+                await test_calls.has_documents(partner_id),
             )
         )
         done = sum(item.done for item in items)
@@ -104,13 +109,9 @@ def checklist_router(
     return Router("/", route_handlers=[shown])
 
 
-def _documents(facts: Facts) -> bool:
-    """Tell whether a claim was made after an upload URL."""
-    minted = facts.first(_is("POST", UPLOADS, HTTPStatus.CREATED))
-    is_claim = _is("POST", CLAIMS, HTTPStatus.CREATED)
-    return minted is not None and any(
-        row["last_at"] > minted for row in facts.seen if is_claim(row)
-    )
+def key_modes(keys: Iterable[Row]) -> frozenset[str]:
+    """Answer the modes that have a key to stay: one with an end is rolled, or does not work."""
+    return frozenset(key["mode"] for key in keys if key["revoked_at"] is None)
 
 
 def _met(facts: Facts, code: str) -> bool:

@@ -27,7 +27,9 @@ NAVIGATION: Final = (
     ("settings", "console.nav.settings"),
     ("team", "console.nav.team"),
 )
-"""The console's places, in this order: the path under `/console/<partner id>/`, and its text."""
+"""The console's places, in this order: the path under `/console/<partner id>/`, and its text.
+
+Only an approved partner has a sandbox, and is led to it."""
 
 
 class Member(NamedTuple):
@@ -93,6 +95,5 @@ def console_page(
     **context: Any,  # noqa: ANN401 - a page's values are anything
 ) -> Response[bytes]:
     """Answer a page that extends `console/layout.html`; `here` is its place in the navigation."""
-    return page(
-        request, template, status, member=member, here=here, navigation=NAVIGATION, **context
-    )
+    places = [one for one in NAVIGATION if one[0] != "sandbox" or member.status == "approved"]
+    return page(request, template, status, member=member, here=here, navigation=places, **context)

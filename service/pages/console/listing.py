@@ -45,6 +45,19 @@ def next_place(rows: Sequence[Row], shown: int, at: str, row_id: str) -> str | N
     return place((last[at], last[row_id]))
 
 
+def asked_moment(request: AnyRequest, name: str) -> datetime | None:
+    """Answer a moment of the address, in UTC where it names no zone; refuses what is none."""
+    value = asked(request, name)
+    if value is None:
+        return None
+    try:
+        at = datetime.fromisoformat(value)
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, OverflowError):
+        expected = "expected a date and a time, such as 2026-03-31T12:00 (UTC)"
+        raise invalid(name, expected) from None
+
+
 def asked_place(request: AnyRequest, name: str = "before") -> Place | None:
     """Answer the place that an address has; refuses what is none."""
     value = asked(request, name)

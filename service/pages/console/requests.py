@@ -1,6 +1,7 @@
 """`/console/{partner_id}/requests`: the calls of thirty days, and their errors by code."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,8 +14,9 @@ from service.clock import timestamp
 from service.errors import ERRORS, Refusal, invalid
 from service.ledger.database import Row
 from service.pages.console.caused import Timeline, caused
-from service.pages.console.frame import MemberOf, console_page
-from service.pages.console.listing import asked, asked_place, mode_of, place
+from service.pages.console.frame import Member, MemberOf, console_page
+from service.pages.console.listing import asked, asked_moment, asked_place, mode_of, place
+from service.pages.shell import lead_to
 from service.requests.reader import Filter, RequestsReader
 from service.web.body import AnyRequest
 
@@ -29,11 +31,21 @@ def requests_router(
 ) -> Router:
     """Answer the router of a partner's calls. Never a body, a secret or personal data."""
 
+    async def opened(member: Member, request_id: str) -> Response[bytes]:
+        for mode, reader in calls.items():
+            if await reader.one(member.partner_id, request_id) is not None:
+                return lead_to(f"{member.path}/requests/{request_id}?mode={mode}")
+        raise Refusal("request_not_found")
+
     @get("/console/{partner_id:str}/requests", opt={"page": "member"})
     async def listed(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
         member = await member_of(request, partner_id)
         mode, wanted = mode_of(request), _wanted(request)
-        found = await calls[mode].page(partner_id, wanted, asked_place(request))
+        if (request_id := asked(request, "request_id")) is not None:
+            return await opened(member, request_id.strip())
+        until, before = asked_moment(request, "until"), asked_place(request)
+        # No request id comes before the empty one: calls of the moment itself are left out.
+        found = await calls[mode].page(partner_id, wanted, before or (until and (until, "")))
         seen = await calls[mode].seen(partner_id)
         keys = await partners.keys(partner_id)
         return console_page(
@@ -44,8 +56,10 @@ def requests_router(
             mode=mode,
             wanted=wanted,
             calls=[shown(row) for row in found.calls],
-            older=_query(mode, wanted, place(found.before)),
-            has_older=found.before is not None,
+            until="" if until is None else f"{until:%Y-%m-%dT%H:%M:%S}",
+            kept=_query(wanted._replace(key_id=None), until),  # a key is one mode's alone
+            newest=_query(wanted, None, mode=mode),
+            older=found.before and _query(wanted, until, mode=mode, before=place(found.before)),
             codes=_choices({row["code"] for row in seen} - {""}),
             endpoints=_choices({f"{row['method']} {row['route']}" for row in seen}),
             keys=_choices({row["key_id"] for row in keys if row["mode"] == mode}),
@@ -127,14 +141,13 @@ def _wanted(request: AnyRequest) -> Filter:
     )
 
 
-def _query(mode: Mode, wanted: Filter, before: str | None) -> str:
-    """Answer the query of the next page: what was asked for stays."""
+def _query(wanted: Filter, until: datetime | None, **more: str | None) -> str:
+    """Answer the query that asks for the same, and `more`."""
     given = {
-        "mode": mode,
         "code": wanted.code,
         "key": wanted.key_id,
         "endpoint": wanted.endpoint,
         "class": wanted.status_class,
-        "before": before,
+        "until": None if until is None else timestamp(until),
     }
-    return urlencode({name: value for name, value in given.items() if value is not None})
+    return urlencode({name: value for name, value in (more | given).items() if value is not None})

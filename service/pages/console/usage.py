@@ -18,9 +18,14 @@ from service.web.body import AnyRequest
 
 MINUTES: Final = 60
 DAY: Final = timedelta(hours=24)
-HEIGHT: Final = 160
-STEP: Final = 12
-BAR: Final = 9
+HEIGHT: Final = 100.0
+STEP: Final = 100 / MINUTES
+BAR: Final = 0.75 * STEP
+LEAST: Final = 1.0
+"""Of a bar that stands for any call at all: one that is to be seen."""
+HEADROOM: Final = 1.1
+NAME_HEIGHT: Final = 12.0
+"""What a number beside the picture takes of its height."""
 TICK_MINUTES: Final = 15
 
 
@@ -40,21 +45,25 @@ class Minute(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A part of the picture, in its own units from the top left."""
+    """A part of the picture, in per cent of its width and height, from the top left."""
 
     kind: str
-    x: int
+    x: float
     y: float
     height: float
 
 
 class Picture(NamedTuple):
-    """Bars, the limit's height, and the minutes that are named below."""
+    """Bars, the limit's height, the minutes that are named below, and the busiest one's count.
+
+    In per cent, so that a phone's picture is narrower and not smaller. `peak` is a height and a
+    number, None where the limit's number would stand in its way.
+    """
 
     bars: list[Bar]
     limit_y: float
-    ticks: list[tuple[int, str]]
-    top: int
+    ticks: list[tuple[float, str]]
+    peak: tuple[float, int] | None
 
 
 def usage_router(
@@ -77,9 +86,7 @@ def usage_router(
             "console/usage.html",
             limit=limit,
             picture=picture(hour, limit),
-            width=MINUTES * STEP,
-            height=HEIGHT,
-            bar=BAR,
+            bar=round(BAR, 2),
             hour=[minute for minute in hour if minute.total],
             sums=[("hour", summed(hour)), ("day", summed(list(day.values())))],
         )
@@ -119,20 +126,22 @@ def summed(minutes: list[Minute]) -> dict[str, int]:
 
 def picture(hour: list[Minute], limit: int) -> Picture:
     """Answer where the bars stand: live below, test on it, what was refused by the limit on top."""
-    top = max(limit, *(minute.total for minute in hour))
-    scale = HEIGHT / (top * 1.1)
+    peak = max(minute.total for minute in hour)
+    scale = HEIGHT / (max(limit, peak) * HEADROOM)
     bars: list[Bar] = []
     for number, minute in enumerate(hour):
-        base = float(HEIGHT)
+        base = HEIGHT
         parts = (("live", minute.live), ("test", minute.test), ("limited", minute.limited))
         for kind, count in parts:
             if count:
-                tall = round(count * scale, 2)
+                tall = round(max(count * scale, LEAST), 2)
                 base -= tall
-                bars.append(Bar(kind, number * STEP, round(base, 2), tall))
+                bars.append(Bar(kind, round(number * STEP, 2), round(base, 2), tall))
     ticks = [
-        (number * STEP, f"{minute.at:%H:%M}")
+        (round(number * STEP, 2), f"{minute.at:%H:%M}")
         for number, minute in enumerate(hour)
         if minute.at.minute % TICK_MINUTES == 0
     ]
-    return Picture(bars, round(HEIGHT - limit * scale, 2), ticks, top)
+    limit_y, peak_y = (round(HEIGHT - count * scale, 2) for count in (limit, peak))
+    is_apart = peak and abs(limit_y - peak_y) >= NAME_HEIGHT
+    return Picture(bars, limit_y, ticks, (peak_y, peak) if is_apart else None)

@@ -1,6 +1,7 @@
 """`/connect/<token>`: a partner asks, the customer approves or declines (contract, Path B)."""
 
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 from litestar import Response, Router, get, post
 from litestar.params import FromPath
@@ -11,12 +12,16 @@ from service.errors import Refusal, invalid
 from service.ledger.database import Row
 from service.ledger.events import Cause
 from service.pages.customer.mine import customer_cause, entities_of, own_entity
-from service.pages.shell import lead_to, page
+from service.pages.shell import lead_to, page, refused
 from service.pages.visit import person_of, read_form, signed_in
+from service.pages.words import text
 from service.web.body import AnyRequest
 
 PartnerName = Callable[[str], Awaitable[str]]
 """Answers a partner's name by its id."""
+
+TEST_PREFIX: Final = "test_"
+"""With it begin the tokens of test mode, which are inert; those of live mode have no `_`."""
 
 
 def connect_router(commands: ConnectionCommands, connections: ConnectionsReader) -> Router:
@@ -24,6 +29,8 @@ def connect_router(commands: ConnectionCommands, connections: ConnectionsReader)
 
     @get("/connect/{token:str}", opt={"page": "token"})
     async def ask(request: AnyRequest, token: FromPath[str]) -> Response[bytes]:
+        if token.startswith(TEST_PREFIX):
+            return _of_test_mode(request)
         link = await commands.look(token)
         known = person_of(request) is not None
         entities = await entities_of(request, connections) if known else []
@@ -33,8 +40,13 @@ def connect_router(commands: ConnectionCommands, connections: ConnectionsReader)
     async def answer(request: AnyRequest, token: FromPath[str]) -> Response[bytes]:
         person = signed_in(request)
         form = await read_form(request)
+        if token.startswith(TEST_PREFIX):
+            return _of_test_mode(request)
         link = await commands.look(token)
         if form.get("answer") == "decline":
+            if not await entities_of(request, connections):
+                # Whoever is asked has a business. Anybody else cannot use the link up for them.
+                raise Refusal("entity_not_found")
             await commands.decline(
                 token, Cause(f"customer:{person.person_id}", request.scope["state"]["request_id"])
             )
@@ -55,6 +67,12 @@ def connect_router(commands: ConnectionCommands, connections: ConnectionsReader)
         return page(request, "customer/declined.html")
 
     return Router("/", route_handlers=[ask, answer, declined])
+
+
+def _of_test_mode(request: AnyRequest) -> Response[bytes]:
+    """Answer that a link is one of test mode, which nobody can answer."""
+    title, advice = text("connect.test_title"), text("connect.test_advice")
+    return refused(request, Refusal("connect_token_invalid"), title, advice)
 
 
 def _asked(

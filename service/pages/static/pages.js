@@ -46,7 +46,18 @@ function dress(root) {
 dress(document);
 document.addEventListener("htmx:load", (event) => dress(event.detail.elt));
 
-// What is shown once does not come back when a browser keeps the page for its "back".
+// What did not come as it was asked for, a refusal or the page to sign in, is shown whole.
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const { xhr, pathInfo } = event.detail;
+  const asked = new URL(pathInfo.finalRequestPath, location.href);
+  if (xhr.status < 400 && new URL(xhr.responseURL).pathname === asked.pathname) return;
+  event.detail.shouldSwap = false;
+  location.assign(asked);
+});
+
+// What is shown once does not come back when a browser keeps the page for its "back". Nor does HTMX
+// leave behind which page was looked at.
 addEventListener("pagehide", () => {
   for (const one of document.querySelectorAll("[data-once]")) one.remove();
+  sessionStorage.clear();
 });

@@ -1,0 +1,36 @@
+"""The settings of an auditor, who reads: public keys, a database, no key to personal data."""
+
+import base64
+import secrets
+from dataclasses import replace
+from typing import Final
+
+from service.audit.note import NoteKey
+from service.settings import PREFIX, SETTINGS, Settings, SettingsError, given
+
+_RING: Final = f"{PREFIX}CHECKPOINT_KEYS"
+_UNUSED: Final = {
+    # Nothing is opened or wrapped, and no link is made.
+    f"{PREFIX}MASTER_KEYS": base64.b64encode(secrets.token_bytes(32)).decode(),
+    f"{PREFIX}PUBLIC_URL": "https://auditor.invalid",
+}
+
+
+def of_auditor() -> Settings:
+    """Answer the environment's settings; those that only writing needs may be absent.
+
+    The ring of checkpoint keys can have public keys alone. Raises SettingsError.
+    """
+    try:
+        return Settings.from_environment(require={"PUBLIC_URL"})
+    except SettingsError as error:
+        needed = [one for one in error.faults if one.partition(":")[0] not in {_RING, *_UNUSED}]
+        if needed:
+            raise SettingsError(needed) from error
+    environ = given(*(setting.name for setting in SETTINGS)) | _UNUSED
+    ring = environ.pop(_RING, "").strip()
+    try:
+        keys = tuple(NoteKey.parse(one.strip()) for one in ring.split(",")) if ring else None
+    except ValueError as error:
+        raise SettingsError([f"{_RING}: {error}"]) from error
+    return replace(Settings.from_environment(environ, require=()), checkpoint_keys=keys)

@@ -1,0 +1,108 @@
+"""Timelines of much: a page's weight, values that are cut, and the way to the oldest event."""
+
+import asyncio
+import re
+
+import pytest
+
+from service.audit.history import NUMBERED
+from service.pages.assets import ASSETS
+from service.pages.backoffice.timeline import ENTRIES_MAX
+from tests.pages.test_gallery import PAGE_BYTES_MAX
+from tests.pages.visitor import Visitor
+from tests.world import STAFF
+
+CLAIMS = 2 * ENTRIES_MAX + 3
+OLDER = re.compile(r'href="(\?before=[^"]+)"')
+DRESS = ("pages.css", "pages.js", "icon.svg")
+
+
+@pytest.fixture
+async def staff(world):
+    """Answer a member of the team."""
+    await world.service.staff.add("team@example.com", STAFF)
+    return await Visitor(world).sign_in("team@example.com")
+
+
+async def claimed(partner, entity_id, number, **more):
+    """Create a claim whose own words begin with a number."""
+    answer = await partner.claim(entity_id, f"case-{number:03}", **more)
+    assert answer.status_code == 201, answer.text
+
+
+async def all_numbered(world):
+    """Wait until every event has its position."""
+    async with asyncio.timeout(10):
+        while True:
+            async with world.service.modes["live"].ledger.database.connection() as connection:
+                if not await connection.fetchval("select count(*) from live.pending"):
+                    return
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("character", ["'", "\N{GRINNING FACE}"])
+async def test_a_page_of_the_longest_values_is_light(world, staff, character):
+    """Under 100 kB with all that it needs, whatever partners write; what is cut says so."""
+    partner = await world.partner()
+    entity_id = await partner.connected_entity()
+    longest = character * 240
+    more = {"partner_user_id": longest, "partner_invoice_ids": [longest] * 12}
+    for number in range(ENTRIES_MAX + 1):
+        reference = f"{number:03}{longest}"
+        answer = await partner.claim(entity_id, reference, **more)
+        assert answer.status_code == 201, answer.text
+    await all_numbered(world)
+    page = await staff.get(f"/backoffice/timeline/{entity_id}")
+    dress = [await staff.get(ASSETS.path(name)) for name in DRESS]
+    assert sum(len(one.content) for one in (page, *dress)) < PAGE_BYTES_MAX
+    assert page.text.count("ClaimCreated") == ENTRIES_MAX
+    assert page.text.count('… <span class="tag">cut</span>') == 3 * ENTRIES_MAX
+
+
+async def test_every_event_is_reached(world, staff):
+    """Page by page to the first event, each once, though three ledgers are told as one."""
+    partner = await world.partner()
+    entity_id = await partner.connected_entity()
+    for number in range(CLAIMS):
+        await claimed(partner, entity_id, number)
+        if number % 20 == 0:  # events of the ledger of accounts in between
+            await world.service.partners.issue_key(partner.partner_id, "test", STAFF)
+    await all_numbered(world)
+    path, seen, pages = f"/backoffice/timeline/{partner.partner_id}", [], 0
+    query = ""
+    while True:
+        shown = (await staff.get(path + query)).text
+        seen = re.findall(r"<td>((?:live|accounts|test) \d+)</td>", shown) + seen
+        pages += 1
+        older = OLDER.search(shown)
+        assert (f'href="{path}"' in shown) == (pages > 1)
+        if older is None:
+            break
+        query = older[1]
+    # Of the accounts: applied, approved and two keys; of both modes: links and a sandbox.
+    assert len(seen) == len(set(seen)) > CLAIMS + 5
+    assert pages == -(-len(seen) // ENTRIES_MAX)
+    for ledger in ("live", "accounts"):
+        positions = [int(one.split()[1]) for one in seen if one.startswith(ledger)]
+        assert positions == sorted(positions)
+
+
+@pytest.mark.parametrize("before", ["x", "1", "1.2", "1.2.-3", "1.2.3.4", "\u0661..", "9" * 40])
+async def test_a_place_that_is_none_is_the_newest(world, staff, before):
+    """Nothing else is told, and nothing fails."""
+    partner = await world.partner()
+    path = f"/backoffice/timeline/{partner.partner_id}"
+    answer = await staff.get(path, params={"before": before})
+    assert answer.status_code == 200
+    assert "PartnerApplied" in answer.text
+
+
+async def test_before_the_first_event_there_is_nothing(world, staff):
+    """The page says so, and leads back."""
+    partner = await world.partner()
+    path = f"/backoffice/timeline/{partner.partner_id}"
+    for before in ("1.1.1", f"1.1.{NUMBERED}"):
+        answer = await staff.get(path, params={"before": before})
+        assert answer.status_code == 200
+        assert f'href="{path}"' in answer.text
+    assert "Nothing older is known." in (await staff.get(f"{path}?before=1.1.1")).text

@@ -1,0 +1,123 @@
+"""Keys in the developer console: issued, shown once, rolled, revoked."""
+
+import re
+import threading
+import time
+from datetime import timedelta
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.pages.developing import approved, issue
+from tests.world import STAFF
+
+TOKEN = re.compile(r"pk_(?:live|test)_ptn_\w+\.key_\w+\.\w+")
+
+
+def test_a_token_is_shown_once(site):
+    """Neither reloading nor going back and forth shows it, and a form sent twice issues once."""
+    page = site.visitor()
+    partner_id = approved(site, page)
+    token = issue(page, partner_id, "live")
+    page.reload()
+    expect(page.get_by_text("This form was sent already")).to_be_visible()
+    assert token.split(".")[2] not in page.content()
+    page.go_back()
+    assert token.split(".")[2] not in page.content()
+    page.goto(f"/console/{partner_id}/keys")
+    assert not TOKEN.search(page.content())
+    keys = site.do(lambda service: service.partner_list.keys(partner_id))
+    log = (site.mail_dir.parent / "serve.log").read_text()
+    assert [key["key_id"] for key in keys] == [token.split(".")[1]]
+    assert token.split(".")[2] not in log
+
+
+def test_a_key_is_rolled_under_traffic(site):
+    """With the old key called all the while, no call fails until its moment, and all do after."""
+    page = site.visitor()
+    partner_id = approved(site, page)
+    token = issue(page, partner_id, "live")
+    calls, ended = [], threading.Event()
+
+    def call():
+        while not ended.is_set():
+            before = time.time()
+            answer = site.api(token, "GET", "/claims?entity_id=ent_x")
+            calls.append((before, time.time(), answer.json()["code"]))
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    try:
+        key_id = token.split(".")[1]
+        time.sleep(0.3)
+        new = site.do(
+            lambda service: service.partners.roll_key(
+                partner_id, key_id, timedelta(seconds=2), STAFF
+            )
+        ).token
+        rows = site.do(lambda service: service.partner_list.keys(partner_id))
+        ends_at = next(row["revoked_at"] for row in rows if row["revoked_at"]).timestamp()
+        page.goto(f"/console/{partner_id}/keys")
+        expect(page.get_by_text("ends", exact=True)).to_be_visible()
+        time.sleep(max(0, ends_at - time.time()) + 0.5)
+    finally:
+        ended.set()
+        thread.join()
+    assert {code for _, after, code in calls if after < ends_at} == {"entity_not_found"}
+    assert {code for before, _, code in calls if before >= ends_at} == {"auth_revoked"}
+    assert site.api(new, "GET", "/claims?entity_id=ent_x").json()["code"] == "entity_not_found"
+
+
+@pytest.mark.parametrize(
+    ("choice", "code"), [("no longer", "auth_revoked"), ("for 24 hours", "entity_not_found")]
+)
+def test_a_key_is_rolled_in_the_console(site, choice, code):
+    """The new key works at once, the old one as long as was chosen; sent again, nothing happens."""
+    page = site.visitor()
+    partner_id = approved(site, page)
+    old = issue(page, partner_id, "live")
+    page.goto(f"/console/{partner_id}/keys")
+    page.get_by_role("link", name="Roll").click()
+    page.get_by_label(choice).check()
+    page.get_by_role("button", name="Roll the key").click()
+    new = page.locator(".copyable code").inner_text()
+    page.reload()
+    expect(page.get_by_text("This form was sent already")).to_be_visible()
+    assert site.api(old, "GET", "/claims?entity_id=ent_x").json()["code"] == code
+    assert site.api(new, "GET", "/claims?entity_id=ent_x").json()["code"] == "entity_not_found"
+    assert len(site.do(lambda service: service.partner_list.keys(partner_id))) == 2
+
+
+def test_a_key_is_revoked_and_shows_its_last_use(site):
+    """The list names when a key was used; after a confirmation it is refused from then on."""
+    page = site.visitor()
+    partner_id = approved(site, page)
+    token = issue(page, partner_id, "live")
+    site.api(token, "GET", "/claims?entity_id=ent_x")
+    row = page.get_by_role("row").filter(has_text=token.split(".")[1])
+    deadline = time.monotonic() + 20
+    page.goto(f"/console/{partner_id}/keys")
+    while "never" in row.inner_text():  # calls are noted a second later
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+        page.reload()
+    page.get_by_role("link", name="Revoke").click()
+    assert site.api(token, "GET", "/claims?entity_id=ent_x").json()["code"] == "entity_not_found"
+    page.get_by_role("button", name="Revoke the key").click()
+    expect(row).to_contain_text("revoked")
+    assert site.api(token, "GET", "/claims?entity_id=ent_x").json()["code"] == "auth_revoked"
+
+
+def test_a_key_id_that_we_did_not_draw_is_refused(site):
+    """A form cannot choose the id of the key that it asks for."""
+    page = site.visitor()
+    partner_id = approved(site, page)
+    page.goto(f"/console/{partner_id}/keys")
+    csrf, proof = (
+        page.locator(f"input[name={name}]").last.input_value() for name in ("csrf", "proof")
+    )
+    form = {"csrf": csrf, "mode": "live", "key_id": "key_mine", "proof": proof}
+    headers = {"Sec-Fetch-Site": "same-origin"}
+    answer = page.request.post(f"/console/{partner_id}/keys", form=form, headers=headers)
+    assert (answer.status, "validation_failed" in answer.text()) == (400, True)
+    assert site.do(lambda service: service.partner_list.keys(partner_id)) == []

@@ -1,0 +1,102 @@
+"""The runbook's restore drill, followed as written: production's evidence stays as it is."""
+
+import asyncio
+import os
+import re
+import shutil
+import subprocess
+
+import psycopg
+import pytest
+
+from service.audit.note import NoteKey
+from service.settings import PREFIX, SERVE, Settings
+from tests import runbook
+from tests.dev_process import PROGRAM, environment, run
+from tests.world import MASTER_KEY, PUBLIC_URL, STAFF, settings_for, world_on
+
+KEY = NoteKey.of_seed("example.com/claim-ledger", bytes(32))
+LOG = runbook.block("sh", "claim-ledger migrate\nclaim-ledger audit verify --public-key")
+ERASURES = runbook.block("sh", f"export {PREFIX}PUBLISH_TO")
+ERASED = "erased@example.com"
+
+
+def settings_of(**words: str) -> dict[str, str]:
+    """Answer the settings that the page tells one to have, its capitals filled in."""
+    lines = runbook.block("", f"{PREFIX}DATABASE_URL=").splitlines()
+    named = dict(line.removeprefix(PREFIX).split("=", 1) for line in lines)
+    return {name: words.get(value, value) for name, value in named.items()}
+
+
+@pytest.fixture
+def drill_url(database_url):
+    """Answer the URL that the restored database has, once it is there."""
+    url = f"{database_url}_drill"
+    yield url
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        owner.execute(f"drop database if exists {url.rpartition('/')[2]} with (force)".encode())
+
+
+def test_the_settings_of_a_drill_reach_nothing_of_production():
+    """They are enough for `serve`, follow no log, send no mail, sign nothing, publish nothing."""
+    words = settings_of(DRILL_URL="postgresql://u:p@127.0.0.1/drill", MASTER_KEYS=MASTER_KEY)
+    given = {f"{PREFIX}{name}": value for name, value in words.items()}
+    settings = Settings.from_environment(given, require=SERVE)
+    assert not settings.background
+    assert settings.smtp_url.startswith("file:")
+    assert settings.checkpoint_keys is None
+    assert (settings.publish_to, settings.live_bucket, settings.test_bucket) == (None, None, None)
+
+
+async def test_a_drill_passes_and_production_goes_on(database_url, drill_url, tmp_path):
+    """On a backup that is older than what was published; erased people are erased there too."""
+    place, copy = tmp_path / "published", tmp_path / "drill"
+    given = {"CHECKPOINT_KEYS": KEY.private_text, "PUBLISH_TO": place.as_uri()}
+    settings = settings_for(database_url, tmp_path, **given)
+    async with world_on(settings, tmp_path) as world:
+        partner = await world.partner()
+        entity_id = await partner.connected_entity()
+        erased = await world.service.modes["live"].entities.add("Gone", ERASED, None, STAFF)
+        await partner.claim(entity_id, "before")
+        older = await world.service.checkpoints("live").make()
+        await partner.claim(entity_id, "not-covered")
+    _back_up(database_url, drill_url)
+    production = environment(
+        DATABASE_URL=database_url, MASTER_KEYS=MASTER_KEY, PUBLIC_URL=PUBLIC_URL, **given
+    )
+    erase = ("privacy", "erase", "--entity", erased, "--reason", "asked for it", "--yes")
+    assert (await asyncio.to_thread(run, *erase, env=production)).returncode == 0
+    async with world_on(settings, tmp_path) as world:
+        beyond = await world.service.checkpoints("live").make()
+    assert beyond.checkpoint.size > older.checkpoint.size
+    shutil.copytree(place, copy)
+    before = _contents(place)
+
+    env = environment(**settings_of(DRILL_URL=drill_url, MASTER_KEYS=MASTER_KEY))
+    env["PATH"] = f"{PROGRAM.parent}{os.pathsep}{env['PATH']}"
+    note = copy / "checkpoints" / older.checkpoint.origin / f"{older.checkpoint.size:020}.txt"
+    lines = (LOG + ERASURES).replace("FILE", str(note)).replace("PUBLIC_KEY", KEY.public_text)
+    script = lines.replace("file:///drill/published", copy.as_uri())
+    done = await asyncio.to_thread(
+        subprocess.run, ["bash", "-ex"], input=script, env=env, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(re.findall(r"^\+ claim-ledger ", done.stderr, re.MULTILINE)) == 5
+    assert not {"lineage", "checkpoint"} & set(re.findall(r"audit (\w+)", lines))
+    found = run("privacy", "find", ERASED, "--json", env=env)
+    assert '"places": 0' in found.stdout
+    assert (_contents(place), _contents(copy)) == (before, before)
+    assert run("audit", "checkpoint", env=production).returncode == 0
+    assert run("audit", "verify", env=production).returncode == 0
+
+
+def _back_up(url, drill_url):
+    """Make a copy of the database, as a restored backup is one."""
+    with psycopg.connect(url.rpartition("/")[0] + "/postgres", autocommit=True) as owner:
+        name, source = (one.rpartition("/")[2] for one in (drill_url, url))
+        owner.execute(f"create database {name} template {source}".encode())
+
+
+def _contents(folder):
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {path.relative_to(folder): path.read_bytes() for path in files}
