@@ -6,6 +6,9 @@ from typing import Final, NamedTuple
 from projections.activity.reader import ActivityReader, Entry, merged
 from service.ledger.ledger import Ledger
 
+SECRET: Final = ("secret_hash", "token_hash")
+"""Fields of events that nobody is shown: hashes of credentials."""
+
 NUMBERED: Final = 2**63 - 1
 """Before it come all events that have a position, and none that waits for one."""
 

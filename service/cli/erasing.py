@@ -1,11 +1,11 @@
 """What `claim-ledger privacy erase` asks, looks up and answers."""
 
-import sys
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from service.cli.asking import confirm as ask
 from service.cli.progress import progress
 from service.cli.target import Target
 from service.clock import timestamp
@@ -104,13 +104,8 @@ async def find_subject(
 
 def confirm(subject: "Subject", mode: str, *, with_claims: bool, yes: bool) -> None:
     """Ask a person; a program has to say --yes."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise click.UsageError("It cannot be undone: give --yes where nobody can be asked.")
     more = " and all its claims" if with_claims else ""
-    question = f"Erase the personal data of {subject.subject_id} ({mode}){more} for ever?"
-    click.confirm(question, abort=True, err=True)
+    ask(f"Erase the personal data of {subject.subject_id} ({mode}){more} for ever?", yes=yes)
 
 
 async def erase_subject(

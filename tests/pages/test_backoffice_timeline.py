@@ -106,3 +106,15 @@ async def test_before_the_first_event_there_is_nothing(world, staff):
         assert answer.status_code == 200
         assert f'href="{path}"' in answer.text
     assert "Nothing older is known." in (await staff.get(f"{path}?before=1.1.1")).text
+
+
+async def test_hashes_of_credentials_are_not_shown(world, staff):
+    """Neither a key's nor a link's: whoever reads a timeline has no use for them."""
+    partner = await world.partner()
+    await partner.call("POST", "/connect-requests", json={"partner_user_id": "u"})
+    await all_numbered(world)
+    page = (await staff.get(f"/backoffice/timeline/{partner.partner_id}")).text
+    assert "ApiKeyIssued" in page
+    assert "ConnectLinkIssued" in page
+    assert "secret_hash" not in page
+    assert "token_hash" not in page

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 LEDGERS: Final = ("accounts", "live", "test")
 LIMIT: Final = 1000
 LIMIT_MAX: Final = 100_000
-SECRET: Final = ("secret_hash", "token_hash")
-"""Fields that are hashes of credentials: whoever reads a timeline has no use for them."""
 
 _limit = click.option(
     "--limit",
@@ -90,4 +88,6 @@ def _row(entry: "Entry") -> dict[str, Any]:
 
 
 def _shown(data: "Mapping[str, Any] | None") -> dict[str, Any]:
+    from service.audit.history import SECRET
+
     return {name: value for name, value in (data or {}).items() if name not in SECRET}

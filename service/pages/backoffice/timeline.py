@@ -9,7 +9,7 @@ from litestar.params import FromPath
 from markupsafe import escape
 
 from projections.activity.reader import Entry
-from service.audit.history import NUMBERED, history, older_than
+from service.audit.history import NUMBERED, SECRET, history, older_than
 from service.clock import timestamp
 from service.ledger.ledger import Ledger
 from service.pages.backoffice.frame import Desk, staff_of
@@ -80,7 +80,7 @@ def _at(entry: Entry) -> str:
 
 def _facts(entry: Entry) -> list[Fact]:
     data: Mapping[str, Any] = entry.data or {}
-    return [Fact(name, *_shown(value)) for name, value in data.items()]
+    return [Fact(name, *_shown(value)) for name, value in data.items() if name not in SECRET]
 
 
 def _shown(value: object) -> tuple[str, bool]:
