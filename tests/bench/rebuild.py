@@ -31,6 +31,8 @@ FILL_CLAIMS = 10_000
 """Written at a time."""
 CLIENTS = 4
 PAIRS = 3
+WARM_SECONDS = 5
+"""After ten million events were written PostgreSQL is busy with its disk for a while."""
 _NUMBER = """
 insert into live.log (position, append_id, leaf_hash)
 select (select size from live.head) + row_number() over (order by append_id), append_id, sha256('')
@@ -76,7 +78,7 @@ def _at(stack: Stack, size: int, rounds: int, say: Say) -> dict[str, Any]:
         copies.append(asyncio.run(_copy(stack, url)))
     spent, copied = statistics.median(seconds), statistics.median(copies)
     ((rows,),) = stack.execute(url, "select count(*) from live.claim_list")
-    return {
+    found = {
         "rows": rows,
         "seconds": round(spent, 3),
         "copy_out_and_in_seconds": round(copied, 3),
@@ -84,6 +86,8 @@ def _at(stack: Stack, size: int, rounds: int, say: Say) -> dict[str, Any]:
         "events_per_second": round(size / spent),
         "microseconds_per_event": round(spent / size * 1e6, 3),
     }
+    say(f"rebuild: {size} events: {json.dumps(found)}")  # an hour's work, whatever follows
+    return found
 
 
 def _command(stack: Stack, url: str) -> subprocess.Popen[bytes]:
@@ -129,7 +133,7 @@ def _under_load(stack: Stack, database: str, say: Say) -> dict[str, Any]:
     with stack.service(database, 1) as served:
         requests = {"post": claim_requests(stack), "get": _pages(stack)}
         for path in requests.values():
-            run_load(served.port, path, CLIENTS, 1)
+            run_load(served.port, path, CLIENTS, WARM_SECONDS)
         for number in range(PAIRS):
             for kind in ("alone", "beside"):
                 say(f"rebuild: clients {kind}, round {number + 1} of {PAIRS}")
