@@ -26,7 +26,7 @@ class ErrorCode:
         return HTTPStatus(self.status).phrase
 
 
-_AFTER = "Wait as many seconds as Retry-After says, then retry with exponential backoff and jitter."
+_AFTER = "Retry after as many seconds as Retry-After says, with exponential backoff and jitter."
 _BACKOFF = "Retry with exponential backoff and jitter."
 
 _ROWS: Final = (
