@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, settings
 from psycopg.conninfo import make_conninfo
 
 from migrations import migrate
@@ -13,6 +14,15 @@ from service.embedded import EmbeddedPostgres, debian_bin_dir
 from service.storage.local.credentials import local_credentials
 from tests.redis_server import RedisServer
 from tests.world import World, settings_for, world_on
+
+# How long an example takes says nothing: other tests share the machine.
+settings.register_profile(
+    "shared",
+    parent=settings(),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("shared")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
