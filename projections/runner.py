@@ -17,6 +17,7 @@ from service.ledger.events import Event, Recorded
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.sequencer import Sequencer
 from service.ledger.sql import Sql
+from service.loops import Loop
 
 IDLE_SECONDS_MIN = 0.02
 IDLE_SECONDS_MAX = 0.5
@@ -30,8 +31,6 @@ EVENTS_MAX = 500
 HANDLE_SECONDS_MAX = 30.0
 HANDLE_SECONDS_BUDGET = 10.0
 """After this no further events are handed over in the same transaction."""
-STOP_SECONDS = 0.5
-"""After this a follower that has not stopped is told again."""
 
 _BEHIND = Sql("projections", "subscription_behind")
 _HOLD = Sql("projections", "subscription_hold")
@@ -226,7 +225,7 @@ class Background:
         self, ledgers: Sequence[tuple[Ledger, Sequence[AnySubscriber]]], loops: Sequence[Follower]
     ) -> None:
         """`loops` are followers that follow no log, such as the one that empties the outbox."""
-        self._followers = list(loops)
+        followers = list(loops)
         for ledger, subscribers in ledgers:
             readers = [
                 Follower(f"{ledger.name}.{one.name}", Subscription(ledger, one).step, _wake(loops))
@@ -239,23 +238,17 @@ class Background:
                 NUMBERING_REST_SECONDS,
             )
             ledger.on_append = sequencer.wake
-            self._followers += [sequencer, *readers]
-        self._tasks: list[asyncio.Task[None]] = []
+            followers += [sequencer, *readers]
+        self._loops = [Loop(one.name, one.run) for one in followers]
 
     def start(self) -> None:
         """Start following."""
-        self._tasks = [asyncio.create_task(one.run(), name=one.name) for one in self._followers]
+        for loop in self._loops:
+            loop.start()
 
     async def stop(self) -> None:
-        """Stop; what was under way is rolled back and comes again.
-
-        A library may swallow a cancel that meets its own timeout or answer: asked until it ends.
-        """
-        running = {task for task in self._tasks if not task.done()}
-        while running:
-            for task in running:
-                task.cancel()
-            _, running = await asyncio.wait(running, timeout=STOP_SECONDS)
+        """Stop; what was under way is rolled back and comes again."""
+        await asyncio.gather(*(loop.stop() for loop in self._loops))
 
 
 def _wake(followers: Sequence[Follower]) -> Callable[[], None]:

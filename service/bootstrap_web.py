@@ -53,7 +53,7 @@ def web_app(service: "Service", metrics: Metrics, background: Background | None)
     async def lifespan(_app: Litestar) -> AsyncGenerator[None, None]:
         async with service.opened():
             notes.start()
-            forgetting.start()
+            forgetting.loop.start()
             if background is not None:
                 background.start()
             try:
@@ -61,7 +61,7 @@ def web_app(service: "Service", metrics: Metrics, background: Background | None)
             finally:
                 if background is not None:
                     await background.stop()
-                await forgetting.stop()
+                await forgetting.loop.stop()
                 await notes.stop()
                 await limiter.close()
 

@@ -24,6 +24,10 @@ settings.register_profile(
 )
 settings.load_profile("shared")
 
+BY_THE_TESTS_ALONE = {"autovacuum": "off"}
+"""A vacuum of PostgreSQL's own would meet the dropping of a database, which its owner, who is no
+superuser, may not end: the drop is refused."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let `--postgres` choose the server that the tests run on."""
@@ -52,7 +56,9 @@ def postgres_url(request, tmp_path_factory) -> Iterator[str]:
     # Commits are not flushed, but they are in PostgreSQL's hands when they are answered: a test
     # that kills a backend loses nothing.
     data_dir = tmp_path_factory.mktemp("postgres")
-    with EmbeddedPostgres(data_dir, bin_dir=bin_dir, durable=False) as server:
+    with EmbeddedPostgres(
+        data_dir, bin_dir=bin_dir, settings=BY_THE_TESTS_ALONE, durable=False
+    ) as server:
         yield server.url
 
 

@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from tests.prepared import prepared, run_prepared
+
 PROGRAM = Path(sys.executable).parent / "claim-ledger"
 UP_SECONDS_MAX = 30.0  # a machine that runs other tests too; the figure itself is in the bench
 _PR_SET_CHILD_SUBREAPER = 36
@@ -26,16 +28,8 @@ def environment(**given: str) -> dict[str, str]:
 def run(
     *arguments: str | bytes | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
-    return subprocess.run(
-        [PROGRAM, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env=env or environment(),
-        cwd=cwd,
-    )
+    """Run a command to its end, a minute at most."""
+    return run_prepared(arguments, env or environment(), cwd)
 
 
 class Dev:
@@ -96,6 +90,7 @@ def no_orphans(seconds_max: float = 3.0) -> Generator[None, None, None]:
 
     Orphans become children of this process, however they have left their session.
     """
+    prepared()  # a child that stays
     prctl = ctypes.CDLL(None).prctl
     prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     before = _children()

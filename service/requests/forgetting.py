@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterable
-from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
@@ -11,6 +10,7 @@ import structlog
 from service.clock import Clock
 from service.ledger.database import Database, LedgerError
 from service.ledger.sql import Sql
+from service.loops import Loop
 
 KEPT: Final = timedelta(days=30)
 EVERY_SECONDS: Final = 600.0
@@ -35,20 +35,7 @@ class Forgetting:
         """`databases` are those of the ledgers live and test."""
         self._databases = list(databases)
         self._clock = clock
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        """Begin to forget."""
-        self._task = asyncio.create_task(self._run(), name="forgetting of requests")
-
-    async def stop(self) -> None:
-        """End; what is left is forgotten another time."""
-        if self._task is None:
-            return
-        self._task.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._task
-        self._task = None
+        self.loop: Final = Loop("forgetting of requests", self._run)
 
     async def forget(self) -> int:
         """Forget all that is due; answer how many rows. Raises LedgerError."""

@@ -8,7 +8,6 @@ counted: the console's list is a convenience, the ledger is the record.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -17,6 +16,7 @@ import structlog
 from service.caller import Mode
 from service.ledger.database import Database, LedgerError
 from service.ledger.sql import Sql
+from service.loops import Loop
 
 WAITING_MAX: Final = 20_000
 """Notes of one mode that wait; some 10 MB."""
@@ -57,7 +57,7 @@ class RequestNotes:
         self._modes = modes
         self._on_dropped = on_dropped
         self._waiting: dict[Mode, deque[Note]] = {mode: deque() for mode in modes}
-        self._task: asyncio.Task[None] | None = None
+        self._loop = Loop("request notes", self._run)
 
     def note(self, mode: Mode, note: Note) -> None:
         """Take a note; never waits."""
@@ -66,16 +66,11 @@ class RequestNotes:
 
     def start(self) -> None:
         """Begin to write."""
-        self._task = asyncio.create_task(self._run(), name="request notes")
+        self._loop.start()
 
     async def stop(self) -> None:
         """Write what waits, if it can be written, and end."""
-        if self._task is None:
-            return
-        self._task.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._task
-        self._task = None
+        await self._loop.stop()
         try:
             await self.flush()
         except LedgerError:

@@ -153,5 +153,5 @@ def test_no_keys_no_schedule(database_url, tmp_path):
     with structlog.testing.capture_logs() as logs:
         background = service.background(DirectoryTransport(tmp_path))
     assert logs == []
-    names = [one.name for one in background._followers]  # noqa: SLF001 - starts nothing
+    names = [one.name for one in background._loops]  # noqa: SLF001 - starts nothing
     assert not [name for name in names if name.endswith("checkpoint")]

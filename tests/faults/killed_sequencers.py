@@ -20,7 +20,7 @@ from service.ledger.database import Connection, Database, LedgerError, Row
 from service.ledger.sequencer import Sequencer
 
 SLOTS = 3
-LIFE_SECONDS_MAX = 0.04
+LIFE_SECONDS_MAX = 0.1
 """A sequencer that is up lives for a random part of this, …"""
 AIM_SECONDS_MAX = 0.3
 """… every other one then until it holds a batch, if it comes to that, and …"""

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 CSS = Path("service/pages/static/pages.css").read_text()
+COLOUR = r"#[0-9a-f]{3,8}|rgba?\([^)]*\)"
 TEXT = 4.5
 """WCAG 1.4.3, level AA, text of any size."""
 SHAPE = 3.0
@@ -71,3 +72,13 @@ def test_both_themes_have_every_colour():
     light = tokens("light")
     dark_block = re.findall(r":root \{(.*?)\}", CSS, re.DOTALL)[1]
     assert [name for name in light if f"--{name}:" not in dark_block] == []
+
+
+def test_a_theme_changes_colours_alone():
+    """So that what axe-core finds of shape and structure in one theme holds in both."""
+    dark = re.findall(r"@media \(prefers-color-scheme: dark\) \{(.*?)\n\}", CSS, re.DOTALL)
+    assert dark
+    for block in dark:
+        declared = re.findall(r"([a-z-]+)\s*:\s*([^;{}]+);", block)
+        assert declared
+        assert [one for one in declared if not re.fullmatch(COLOUR, one[1])] == []

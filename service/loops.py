@@ -1,0 +1,32 @@
+"""Loops that run beside the requests until they are stopped."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Final
+
+STOP_SECONDS: Final = 0.5
+"""After this a loop that has not stopped is told again."""
+
+
+class Loop:
+    """A coroutine function as a task that can be stopped, and started again."""
+
+    def __init__(self, name: str, run: Callable[[], Coroutine[object, object, None]]) -> None:
+        """`run` goes on until it is cancelled; `name` is the task's."""
+        self.name: Final = name
+        self._run = run
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to run it."""
+        self._task = asyncio.create_task(self._run(), name=self.name)
+
+    async def stop(self) -> None:
+        """End it; nothing where it was never started.
+
+        A library may swallow a cancel that meets its own timeout or answer: asked until it ends.
+        """
+        task, self._task = self._task, None
+        while task is not None and not task.done():
+            task.cancel()
+            await asyncio.wait([task], timeout=STOP_SECONDS)

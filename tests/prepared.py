@@ -1,0 +1,125 @@
+"""A process that has imported the commands, and forks for each: half a second less a command.
+
+A fork begins where the installed program is after its imports, and ends as that ends. Variables
+that matter to Python's own start, such as PYTHON…, are for the installed program.
+"""
+
+import importlib
+import json
+import os
+import pkgutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+SECONDS_MAX = 60
+ORDER_BYTES_MAX = 1 << 20
+ROOT = Path(__file__).parents[1]
+
+
+def run_prepared(
+    arguments: Sequence[str | bytes | Path], env: Mapping[str, str], cwd: Path | None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end; one of over a minute is killed."""
+    order: dict[str, Any] = {
+        "arguments": [os.fsdecode(one) for one in arguments],
+        "env": dict(env),
+        "cwd": str(cwd or Path.cwd()),
+    }
+    with TemporaryFile() as output, TemporaryFile() as said:
+        code = prepared().obey(order, [output.fileno(), said.fileno()])
+        texts: list[str] = []
+        for file in (output, said):
+            file.seek(0)
+            texts.append(file.read().decode())
+    return subprocess.CompletedProcess(order["arguments"], code, *texts)
+
+
+class Prepared:
+    """The process, which ends with this one."""
+
+    def __init__(self) -> None:
+        self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.prepared", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                cwd=ROOT,
+            )
+
+    def obey(self, order: Mapping[str, Any], files: Sequence[int]) -> int:
+        """Have a fork run a command that prints to these two files; answer its exit code.
+
+        Commands of several threads run beside each other.
+        """
+        reading, writing = os.pipe()
+        with os.fdopen(reading, "rb") as answer:
+            with os.fdopen(writing, "wb") as asked:
+                text = json.dumps(order).encode()
+                socket.send_fds(self._orders, [text], [*files, asked.fileno()])
+            code = answer.read()
+        assert code, f"the prepared process ended: {self._process.poll()}"
+        return int(code)
+
+
+@cache
+def prepared() -> Prepared:
+    """Answer the prepared process of this test process."""
+    return Prepared()
+
+
+def _fork_for_each(orders: socket.socket) -> None:
+    """Obey until the other end is gone; a fork returns, to run the command as a program does."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # those that wait for a command end unseen
+    while True:
+        text, files, _, _ = socket.recv_fds(orders, ORDER_BYTES_MAX, 3)
+        if not text:
+            sys.exit()
+        if os.fork() == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            orders.close()
+            *printed, answer = files
+            pid = os.fork()
+            if pid == 0:
+                os.close(answer)
+                _become(json.loads(text), printed)
+                return
+            for file in printed:
+                os.close(file)
+            _, status = os.waitpid(pid, 0)
+            os.write(answer, str(os.waitstatus_to_exitcode(status)).encode())
+            os._exit(0)
+        for file in files:
+            os.close(file)
+
+
+def _become(order: Mapping[str, Any], files: Sequence[int]) -> None:
+    signal.alarm(SECONDS_MAX)
+    for number, file in enumerate(files, start=1):
+        os.dup2(file, number)
+        os.close(file)
+    os.chdir(order["cwd"])
+    os.environ.clear()
+    os.environ.update(order["env"])
+    time.tzset()
+    sys.argv = ["claim-ledger", *order["arguments"]]
+
+
+if __name__ == "__main__":
+    import service.cli
+
+    for _, name, _ in pkgutil.walk_packages(service.cli.__path__, "service.cli."):
+        importlib.import_module(name)
+    importlib.import_module("service.bootstrap")
+    with socket.socket(fileno=int(sys.argv[1])) as mine:
+        _fork_for_each(mine)
+    service.cli.main()
