@@ -15,11 +15,11 @@ fix:
 
 # All tests, on PostgreSQL 18 of the wheel, two processes.
 test *arguments:
-    uv run pytest -n 2 --dist loadgroup {{ arguments }}
+    uv run pytest -n 2 --dist loadfile --no-loadscope-reorder {{ arguments }}
 
 # The pages, in the system's Chromium. Without one in /usr/bin they are skipped.
 test-browser *arguments:
-    uv run pytest -n 2 --dist loadgroup tests/pages {{ arguments }}
+    uv run pytest -n 2 --dist loadfile --no-loadscope-reorder tests/pages {{ arguments }}
 
 # A picture of every page at 360 and 1280 pixels, light and dark, into build/screenshots.
 screenshots *names:
@@ -27,7 +27,7 @@ screenshots *names:
 
 # All tests, on Debian's PostgreSQL.
 test-15 *arguments:
-    uv run pytest -n 2 --dist loadgroup --postgres 15 {{ arguments }}
+    uv run pytest -n 2 --dist loadfile --no-loadscope-reorder --postgres 15 {{ arguments }}
 
 # Branch coverage of everything; the domain has to be at 100 %.
 coverage:

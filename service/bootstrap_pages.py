@@ -17,7 +17,7 @@ from service.pages.customer.connect import connect_router, connected_router
 from service.pages.customer.onboarding import onboarding_router
 from service.pages.front import front_router
 from service.pages.places import PlacesReader
-from service.pages.router import pages_router
+from service.pages.router import pages_routers
 from service.pages.sign_in import sign_in_router
 from service.pages.visit import Visits
 from service.web.rate_limit import RateLimiter
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from service.bootstrap import Service
 
 
-def pages(service: "Service", limiter: RateLimiter) -> Router:
-    """Answer the router of all pages."""
+def pages(service: "Service", limiter: RateLimiter) -> list[Router]:
+    """Answer the routers of all pages."""
     live = service.modes["live"]
 
     async def partner_name(partner_id: str) -> str:
@@ -39,7 +39,7 @@ def pages(service: "Service", limiter: RateLimiter) -> Router:
     places = PlacesReader(service.accounts.database)
     key_pages = KeyPages(partners, partner_list, service.secrets, service.sandbox, service.clock)
 
-    return pages_router(
+    return pages_routers(
         Visits(service.sessions, service.secrets, service.settings.public_url),
         [
             front_router(places),

@@ -95,7 +95,7 @@ def web_app(service: "Service", metrics: Metrics, background: Background | None)
             reference_router(
                 service.settings.public_url, API_PATH, service.settings.rate_limit_per_minute
             ),
-            pages(service, limiter),
+            *pages(service, limiter),
         ],
         gate=PartnerGate(
             Authenticator(service.partner_list, service.secrets, service.clock), limiter

@@ -1,5 +1,6 @@
 """PostgreSQL for the tests: one server a test process, one database a test."""
 
+import gc
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -131,3 +132,8 @@ def _on(url: str, database: str) -> str:
 def _run(url: str, statement: str) -> None:
     with psycopg.connect(make_conninfo(url), autocommit=True) as connection:
         connection.execute(statement)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what collecting made, which stays, out of every later look for garbage."""
+    gc.freeze()

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -102,9 +103,17 @@ class World:
     """A service in this process, on a database of its own, and a client that calls it."""
 
     service: Service
-    client: httpx.AsyncClient
     mail_dir: Path
-    app: Observer
+
+    @cached_property
+    def app(self) -> Observer:
+        """The application, which takes a moment to put together: for those that call it."""
+        return self.service.app(Metrics(), None)
+
+    @cached_property
+    def client(self) -> httpx.AsyncClient:
+        """A client that calls it; what escapes the application is a fault of it, not an answer."""
+        return self.calling_from("127.0.0.1")
 
     def calling_from(self, address: str) -> httpx.AsyncClient:
         """Answer a client at another network address; failed authentications count by address."""
@@ -142,15 +151,9 @@ async def world_on(
     service = Service(settings, **parts)
     transport = mail_transport(settings.smtp_url)
     background = service.background(transport)
-    app = service.app(Metrics(), None)
     async with service.opened():
         if follow:
             background.start()
-        # raise_app_exceptions: what escapes the application is a fault of it, not an answer.
-        asgi = httpx.ASGITransport(app, raise_app_exceptions=True)
-        async with httpx.AsyncClient(
-            transport=asgi, base_url=PUBLIC_URL, event_hooks=EVERY_ANSWER
-        ) as client:
-            yield World(service, client, mail_dir, app)
+        yield World(service, mail_dir)
         await background.stop()
         await transport.close()

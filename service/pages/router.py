@@ -11,8 +11,8 @@ from service.pages.shell import EXCEPTION_HANDLERS
 from service.pages.visit import Visits
 
 
-def pages_router(visits: Visits, routers: Sequence[Router]) -> Router:
-    """Answer the router of all pages, and that of what they are dressed in beside it."""
+def pages_routers(visits: Visits, routers: Sequence[Router]) -> list[Router]:
+    """Answer the router of all pages, and that of what they are dressed in."""
     for router in routers:
         _answer_head(router)
     pages = Router(
@@ -21,7 +21,7 @@ def pages_router(visits: Visits, routers: Sequence[Router]) -> Router:
         middleware=[visits],
         exception_handlers=EXCEPTION_HANDLERS,
     )
-    return Router("/", route_handlers=[pages, *ASSETS.handlers()])
+    return [pages, Router("/", route_handlers=ASSETS.handlers())]
 
 
 def _answer_head(router: Router) -> None:

@@ -2,10 +2,7 @@
 
 import base64
 import json
-import os
-import pty
 import stat
-import subprocess
 from pathlib import Path
 
 import psycopg
@@ -13,7 +10,8 @@ import psycopg
 from service.audit.checkpoint import Checkpoint
 from service.audit.note import NoteKey
 from service.dev.state import kept_secrets, write_private
-from tests.dev_process import PROGRAM, environment, run
+from tests.dev_process import environment, run
+from tests.terminal import answered
 
 LEDGERS = ["accounts", "live", "test"]
 
@@ -140,7 +138,7 @@ def test_lost_events(team):
     unasked = team.raw(*go_on)
     assert (unasked.returncode, unasked.stdout) == (2, "")
     assert "--yes" in unasked.stderr
-    code, said = answered(team, "n\n", *go_on)
+    code, said = answered([*go_on, "--data-dir", team.dev.data_dir], "n\n", environment())
     assert code != 0
     assert f"a new lineage of test, published for good to {published(team).as_uri()}?" in said
     assert team.answer("audit", "checkpoint", "--ledger", "test")[0] == 1  # nothing was begun
@@ -153,24 +151,6 @@ def test_lost_events(team):
     assert answer["mails_settled"] == 0
     after = team.do("audit", "checkpoint", "--ledger", "test")["checkpoints"][0]
     assert (after["origin"], after["is_new"]) == (row["origin"], False)
-
-
-def answered(team, answer: str, *arguments: str) -> tuple[int, str]:
-    """Run a command at a terminal where somebody answers; give its exit code and its question."""
-    ours, its = pty.openpty()
-    with os.fdopen(ours, "w") as person, os.fdopen(its) as terminal:
-        person.write(answer)
-        person.flush()
-        done = subprocess.run(
-            [PROGRAM, *arguments, "--data-dir", team.dev.data_dir],
-            stdin=terminal,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-            env=environment(),
-        )
-    return done.returncode, " ".join(done.stderr.split())
 
 
 def of_the_dev(team, **given: str) -> dict[str, str]:

@@ -1,11 +1,6 @@
 """`claim-ledger audit verify`, on a database of the test's own."""
 
 import json
-import os
-import pty
-import select
-import subprocess
-from contextlib import suppress
 
 import psycopg
 import pytest
@@ -13,7 +8,8 @@ import pytest
 from service.audit.checkpoint import Checkpoint
 from service.audit.note import NoteKey
 from tests.audit.sealed_log import KEY, ORIGIN, SIZE, make_sealed_log
-from tests.dev_process import PROGRAM, environment, run
+from tests.dev_process import environment, run
+from tests.terminal import watched
 from tests.world import MASTER_KEY, PUBLIC_URL
 
 VERIFY = ("audit", "verify")
@@ -229,16 +225,6 @@ def test_a_place_that_cannot_be_read(installed, tmp_path):
 
 def test_a_person_sees_a_bar(installed):
     """On a terminal stderr shows the progress; in a pipe it shows nothing."""
-    ours, theirs = pty.openpty()
-    watched = subprocess.Popen(
-        [PROGRAM, *VERIFY], stdout=subprocess.DEVNULL, stderr=theirs, env=installed
-    )
-    os.close(theirs)
-    shown = b""
-    with suppress(OSError):  # how a terminal ends on Linux
-        while select.select([ours], [], [], 30)[0] and (more := os.read(ours, 4096)):
-            shown += more
-    os.close(ours)
-    assert watched.wait(30) == 0
-    assert b"verifying accounts" in shown
-    assert b"100%" in shown
+    shown = watched(VERIFY, installed)
+    assert "verifying accounts" in shown
+    assert "100%" in shown

@@ -1,13 +1,9 @@
 """`claim-ledger storage check`, `documents verify` and `documents sweep`, on a running dev."""
 
 import json
-import os
-import pty
-import select
 import shutil
 import subprocess
 import sys
-from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
@@ -16,8 +12,9 @@ import psycopg
 import pytest
 
 from tests.cli.conftest import Team
-from tests.dev_process import PROGRAM, environment, run
+from tests.dev_process import environment, run
 from tests.document_store import free_port
+from tests.terminal import watched
 from tests.world import claim_body
 
 PDF = "application/pdf"
@@ -223,19 +220,9 @@ def test_a_person_sees_a_bar(team, demo):
     """On a terminal stderr shows the progress; in a pipe it shows nothing."""
     Upload(team, demo).put().age()
     arguments = ["documents", "sweep", "--older-than", "7d", "--data-dir", team.dev.data_dir]
-    ours, theirs = pty.openpty()
-    watched = subprocess.Popen(
-        [PROGRAM, *arguments], stdout=subprocess.DEVNULL, stderr=theirs, env=environment()
-    )
-    os.close(theirs)
-    shown = b""
-    with suppress(OSError):  # how a terminal ends on Linux
-        while select.select([ours], [], [], 30)[0] and (more := os.read(ours, 4096)):
-            shown += more
-    os.close(ours)
-    assert watched.wait(30) == 0
-    assert b"sweeping live" in shown
-    assert b"100%" in shown
+    shown = watched(arguments, environment())
+    assert "sweeping live" in shown
+    assert "100%" in shown
     Upload(team, demo).put().age()
     assert run(*map(str, arguments)).stderr == ""
 

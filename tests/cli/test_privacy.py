@@ -1,17 +1,14 @@
 """`claim-ledger privacy` and `keys-at-rest`, on a running dev."""
 
 import json
-import os
-import pty
-import subprocess
-from contextlib import suppress
 
 import psycopg
 import pytest
 
 from tests.cli.conftest import Team, mailbox
 from tests.cli.test_documents import Upload, elsewhere
-from tests.dev_process import PROGRAM, environment, run
+from tests.dev_process import environment, run
+from tests.terminal import answered
 from tests.world import claim_body
 
 CANARY = "canary-Zoë"
@@ -128,26 +125,14 @@ def test_a_program_has_to_say_yes(team, demo):
     assert not team.do("claims", "show", claim_id)["erased"]
 
 
-@pytest.mark.parametrize(("typed", "erased", "code"), [(b"n\n", False, 130), (b"y\n", True, 0)])
+@pytest.mark.parametrize(("typed", "erased", "code"), [("n\n", False, 130), ("y\n", True, 0)])
 def test_a_person_is_asked(team, demo, typed, erased, code):
     """On a terminal the question names the subject, and an n leaves it as it is."""
     claim_id = claim_about(team, demo, mailbox(), mailbox().partition("@")[0])
-    ours, theirs = pty.openpty()
     arguments = ["privacy", "erase", "--claim", claim_id, "--reason", "x"]
-    asked = subprocess.Popen(
-        [PROGRAM, *arguments, "--data-dir", team.dev.data_dir],
-        stdin=theirs,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        env=environment(),
-    )
-    os.write(ours, typed)
-    _, said = asked.communicate(timeout=30)
-    for descriptor in (ours, theirs):
-        with suppress(OSError):
-            os.close(descriptor)
-    assert f"Erase the personal data of {claim_id} (live) for ever?" in said.decode()
-    assert (asked.returncode, team.do("claims", "show", claim_id)["erased"]) == (code, erased)
+    ended, said = answered([*arguments, "--data-dir", team.dev.data_dir], typed, environment())
+    assert f"Erase the personal data of {claim_id} (live) for ever?" in said
+    assert (ended, team.do("claims", "show", claim_id)["erased"]) == (code, erased)
 
 
 def test_without_a_list_nothing_is_erased(team, demo):

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from tests.cli.conftest import mailbox
-from tests.dev_process import PROGRAM, environment, until
+from tests.dev_process import PROGRAM, environment, run, until
 from tests.world import claim_body
 
 MODELS = {
@@ -225,14 +225,7 @@ def run_as(team, name, *arguments):
         f"CLAIM_LEDGER_{name}": value
         for name, value in (("MASTER_KEYS", "A" * 43 + "="), ("PUBLIC_URL", "http://localhost"))
     }
-    return subprocess.run(
-        [PROGRAM, *arguments],
-        env=environment() | settings,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return run(*arguments, env=environment() | settings)
 
 
 def as_user(url, name):

@@ -2,12 +2,11 @@
 
 import asyncio
 import json
-import subprocess
 
 import psycopg
 import pytest
 
-from tests.dev_process import PROGRAM, environment
+from tests.dev_process import environment, run
 from tests.projections.test_replay import _number
 from tests.world import MASTER_KEY, PUBLIC_URL, STAFF
 
@@ -41,18 +40,10 @@ async def damaged(world, database_url):
         "CLAIM_LEDGER_PUBLIC_URL": PUBLIC_URL,
     }
 
-    async def run(*arguments):
-        return await asyncio.to_thread(
-            subprocess.run,
-            [PROGRAM, *arguments],
-            env=environment() | settings,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+    async def running(*arguments):
+        return await asyncio.to_thread(run, *arguments, env=environment() | settings)
 
-    return run, claim_id, position
+    return running, claim_id, position
 
 
 async def test_each_command_names_the_place(damaged):

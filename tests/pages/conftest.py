@@ -1,6 +1,7 @@
 """Chromium as the system has it, and an installation for it to visit."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -13,21 +14,27 @@ INSTALLED = [Path("/usr/bin/chromium-headless-shell"), Path("/usr/bin/chromium")
 CHROMIUM = next((path for path in INSTALLED if path.exists()), None)
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Answer the browser.
+_started: list[tuple[ExitStack, Browser]] = []
+"""The browser that runs, if one does, and what ends with it."""
 
-    Of a module, not of the session: its driver runs an event loop in this thread, and while it
-    does no `async` test can. So a module visits pages in the browser, or has tests that are
-    `async`, never both.
+
+@pytest.fixture(scope="module")
+def browser() -> Browser:
+    """Answer the browser; it goes on through modules that need it and follow each other.
+
+    A module visits pages in the browser, or has tests that are `async`, never both: its driver
+    runs an event loop in this thread, and while it does no `async` test can.
     """
     if CHROMIUM is None:
         pytest.skip("chromium is not installed (apt install chromium-headless-shell, or chromium)")
-    with sync_playwright() as playwright:
+    if not _started:
+        ends = ExitStack()
+        playwright = ends.enter_context(sync_playwright())
         # No sandbox: it needs rights that a container's root lacks; it visits nothing but us.
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+        ends.callback(browser.close)
+        _started.append((ends, browser))
+    return _started[0][1]
 
 
 @pytest.fixture(scope="module")
@@ -38,10 +45,20 @@ def site(module_database_url, tmp_path_factory, browser) -> Iterator[Site]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests of a module that visit one installation in one process."""
-    for item in items:
-        if "site" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+    """Begin with what needs the browser, so that it is started but once or twice."""
+    items.sort(key=lambda item: not _visits(item))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    """End the browser after the last test that needs it."""
+    if nextitem is None or not _visits(nextitem):
+        while _started:
+            _started.pop()[0].close()
+
+
+def _visits(item: pytest.Item) -> bool:
+    return "browser" in getattr(item, "fixturenames", ())
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,11 @@ MEMBER = Cause("member:per_1", "req_1")
 def applying(world, email="dev@example.com"):
     """Apply as a person."""
     return world.service.partners.apply(
-        company="Ledger Books", contact_name="Zoë", use="Referrals.", email=email, cause=MEMBER
+        company="Ledger Books",
+        contact_name="Zoë Letterhead",
+        use="Referrals.",
+        email=email,
+        cause=MEMBER,
     )
 
 
@@ -40,7 +44,7 @@ async def test_who_applies_is_the_first_member(world):
     assert [type(one.event).__name__ for one in events] == ["PartnerApplied", "MemberAdded"]
     assert {"member:per_1"} == {one.meta.actor for one in events}
     assert [(partner_id, "pending")] == [(one["partner_id"], one["status"]) for one in mine]
-    assert (partner.contact_name, partner.use) == ("Zoë", "Referrals.")
+    assert (partner.contact_name, partner.use) == ("Zoë Letterhead", "Referrals.")
     assert [one.email for one in partner.members.values()] == ["Dev@example.com"]
 
 
@@ -55,7 +59,7 @@ async def test_what_people_write_is_sealed(world):
     stored = b"".join(row["state"] for row in states) + str(members).encode()
 
     assert len(members) == 2
-    for word in (b"canary", b"Zo", b"Referrals", b"Ledger Books"):
+    for word in (b"canary", b"Letterhead", b"Referrals", b"Ledger Books"):
         assert word not in stored
     assert (await world.service.partners.look(partner_id)).reason == "canary-reason"
 

@@ -1,0 +1,49 @@
+"""A person at a terminal, before a command of the installed program."""
+
+import os
+import pty
+import select
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from tests.dev_process import PROGRAM
+
+SECONDS_MAX = 30
+
+
+def watched(arguments: Sequence[str | Path], env: Mapping[str, str]) -> str:
+    """Run a command that has to end well; answer what a person sees on stderr meanwhile."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [PROGRAM, *arguments], stdout=subprocess.DEVNULL, stderr=theirs, env=env
+    )
+    os.close(theirs)
+    shown = b""
+    with suppress(OSError):  # how a terminal ends on Linux
+        while select.select([ours], [], [], SECONDS_MAX)[0] and (more := os.read(ours, 4096)):
+            shown += more
+    os.close(ours)
+    assert process.wait(SECONDS_MAX) == 0, shown
+    return shown.decode()
+
+
+def answered(
+    arguments: Sequence[str | Path], typed: str, env: Mapping[str, str]
+) -> tuple[int, str]:
+    """Run a command that asks; answer its exit code, and its question as one line."""
+    ours, its = pty.openpty()
+    with os.fdopen(ours, "w") as person, os.fdopen(its) as terminal:
+        person.write(typed)
+        person.flush()
+        done = subprocess.run(
+            [PROGRAM, *arguments],
+            stdin=terminal,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS_MAX,
+            check=False,
+            env=env,
+        )
+    return done.returncode, " ".join(done.stderr.split())
