@@ -1,17 +1,24 @@
 """Checkpoints of a test's ledger, a publication that can be taken away, and a ledger's attacker."""
 
 from collections.abc import Awaitable, Callable
+from hashlib import sha256
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from service.audit.checkpoints import Checkpoints
-from service.audit.log_tree import extended
+from service.audit.log_tree import LedgerForked, extended
 from service.audit.note import NoteKey
 from service.audit.publication import DirectoryPublication, Publication, PublicationUnavailable
 from service.ledger.merkle import CompactRange
 from tests.world import STAFF
 
+LEAVES = """
+select sha256('\\x00'::bytea || convert_to(concat_ws(chr(10), 'claim-ledger event v1', l.position,
+    l.append_id, e.originator_id, e.originator_version, e.topic, encode(sha256(e.state), 'hex'), ''
+), 'UTF8')) from accounts.log l join accounts.events e using (append_id) order by l.position
+"""
 LOSE = """
 delete from accounts.events where append_id in
     (select append_id from accounts.log where position > SIZE)
@@ -112,3 +119,24 @@ async def lose(owner, attack: Callable[..., None], size: int) -> None:
     )
     tree_text = tree.to_bytes().hex()
     attack(*(one.replace("SIZE", str(size)).replace("TREE", tree_text) for one in statements))
+
+
+def root_of(owner: psycopg.Connection) -> bytes:
+    """Answer the root over the events, made here from the documented record."""
+    hashes = [row[0] for row in owner.execute(LEAVES)]
+    while len(hashes) > 1:
+        pairs = [
+            sha256(b"\x01" + hashes[at] + hashes[at + 1]).digest()
+            for at in range(0, len(hashes) - 1, 2)
+        ]
+        hashes = pairs + (hashes[-1:] if len(hashes) % 2 else [])
+    return hashes[0]
+
+
+async def forked(checkpoints: Checkpoints, match: str) -> None:
+    """Fail unless a checkpoint is refused, and this is kept for the metrics."""
+    stored = await checkpoints.all()
+    with pytest.raises(LedgerForked, match=match):
+        await checkpoints.make()
+    assert (await checkpoints.state()).forked
+    assert await checkpoints.all() == stored
