@@ -25,7 +25,7 @@ from tests.world import PATIENCE_SECONDS, settings_for
 KILLS_EACH = 100
 APPENDERS = 6
 WAITING_MAX = 300
-"""Appenders wait while so many events do: a batch takes less than a life, on any machine."""
+"""Appenders wait while so many events do, so that a batch can be done within a life."""
 IDLE_SECONDS = 5.0
 ROOT = Path(__file__).parents[2]
 APPROVED = sample(ACCOUNTS["PartnerApproved"])
