@@ -33,7 +33,7 @@ test-15 *arguments:
 coverage:
     uv run coverage run -m pytest -q
     uv run coverage report --skip-covered
-    uv run coverage report --fail-under=100 --include='service/*/decisions.py,service/*/events.py,service/errors.py,service/ids.py,service/clock.py'
+    uv run coverage report --fail-under=100 --include='service/facts/*.py,service/*/decisions.py,service/core/errors.py,service/core/ids.py,service/core/clock.py'
 
 # Write the documents that are made from code.
 docs:

@@ -34,7 +34,7 @@ def migrate(database_url: str) -> None:
 
 
 def is_newest(database_url: str) -> bool:
-    """Tell whether a database needs no migration, ten times faster than Alembic does.
+    """Return whether a database needs no migration, ten times faster than Alembic does.
 
     Raises MigrationFailed when it cannot be asked.
     """
@@ -51,7 +51,7 @@ def is_newest(database_url: str) -> bool:
 
 
 def newest_revision() -> str:
-    """Answer the last revision: the files in `versions/` begin with theirs, in order."""
+    """Return the last revision: the files in `versions/` begin with theirs, in order."""
     return max(path.name.partition("_")[0] for path in (_HERE / "versions").glob("*_*.py"))
 
 

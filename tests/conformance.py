@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import jsonschema_rs
 
-from service.web.app import API_PATH
-from service.web.openapi import document
+from service.partner_api.docs.openapi import document
+from service.partner_api.gate import API_PATH
 
 JSON = "application/json"
 METHODS = {"get", "post"}
@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 @cache
 def described() -> Json:
-    """Answer the document, made once a process."""
+    """Return the document, made once a process."""
     return document(f"https://api.example.com{API_PATH}", "")
 
 
@@ -125,7 +125,7 @@ def _compile(schema: Json) -> jsonschema_rs.Draft202012Validator:
 
 
 def _closed(schemas: Json) -> Json:
-    """Answer the schemas with every object closed to members that it does not name."""
+    """Return the schemas with every object closed to members that it does not name."""
     return {name: _close(schema) for name, schema in schemas.items()}
 
 

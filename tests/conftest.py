@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, settings
 from psycopg.conninfo import make_conninfo
 
 from migrations import migrate
-from service.embedded import EmbeddedPostgres, debian_bin_dir
-from service.storage.local.credentials import local_credentials
+from service.cli.dev.gcs.credentials import local_credentials
+from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
 from tests.redis_server import RedisServer
 from tests.world import World, settings_for, world_on
 
@@ -42,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def postgres_url(request, tmp_path_factory) -> Iterator[str]:
-    """Answer the owner's URL of a PostgreSQL server of this test process's own."""
+    """Return the owner's URL of a PostgreSQL server of this test process's own."""
     chosen = request.config.getoption("--postgres")
     if chosen == "docker":
         from testcontainers.postgres import PostgresContainer  # noqa: PLC0415 - needs Docker
@@ -65,7 +65,7 @@ def postgres_url(request, tmp_path_factory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def template(postgres_url) -> str:
-    """Answer the name of a migrated database to clone."""
+    """Return the name of a migrated database to clone."""
     name = "template_of_tests"
     _run(postgres_url, f"create database {name}")
     migrate(_on(postgres_url, name))
@@ -74,26 +74,26 @@ def template(postgres_url) -> str:
 
 @pytest.fixture
 def database_url(postgres_url, template) -> Iterator[str]:
-    """Answer the owner's URL of a migrated database of this test's own."""
+    """Return the owner's URL of a migrated database of this test's own."""
     yield from _clone(postgres_url, template)
 
 
 @pytest.fixture
 def owner(database_url) -> Iterator[psycopg.Connection]:
-    """Answer a connection of the database's owner, each statement its own transaction."""
+    """Return a connection of the database's owner, each statement its own transaction."""
     with psycopg.connect(database_url, autocommit=True) as connection:
         yield connection
 
 
 @pytest.fixture(scope="module")
 def module_database_url(postgres_url, template) -> Iterator[str]:
-    """Answer the owner's URL of a migrated database that the tests of one module share."""
+    """Return the owner's URL of a migrated database that the tests of one module share."""
     yield from _clone(postgres_url, template)
 
 
 @pytest.fixture
 async def world(database_url, tmp_path) -> AsyncGenerator[World, None]:
-    """Answer a running service of this test's own."""
+    """Return a running service of this test's own."""
     mail_dir = tmp_path / "mail"
     async with world_on(settings_for(database_url, mail_dir), mail_dir) as one:
         yield one
@@ -101,7 +101,7 @@ async def world(database_url, tmp_path) -> AsyncGenerator[World, None]:
 
 @pytest.fixture(scope="session")
 def store_credentials(tmp_path_factory) -> Path:
-    """Answer a directory with a local store's credentials, which take a moment to draw."""
+    """Return a directory with a local store's credentials, which take a moment to draw."""
     directory = tmp_path_factory.mktemp("credentials")
     local_credentials(directory)
     return directory
@@ -109,7 +109,7 @@ def store_credentials(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def redis_server(tmp_path) -> Iterator[RedisServer]:
-    """Answer a running redis-server that the test may break."""
+    """Return a running redis-server that the test may break."""
     server = RedisServer(tmp_path)
     if server.binary is None:
         pytest.skip("redis-server is not installed")

@@ -113,7 +113,7 @@ async def _some(reader: asyncio.StreamReader) -> bytes:
 
 @asynccontextmanager
 async def proxied(database_url: str) -> AsyncGenerator[tuple[DatabaseProxy, str], None]:
-    """Answer a proxy before a database, and the database's URL by way of it."""
+    """Return a proxy before a database, and the database's URL by way of it."""
     parts = urlsplit(database_url)
     assert parts.hostname is not None
     assert parts.port is not None

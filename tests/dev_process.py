@@ -20,7 +20,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def environment(**given: str) -> dict[str, str]:
-    """Answer our environment with these settings of the service and no other."""
+    """Return our environment with these settings of the service and no other."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("CLAIM_LEDGER_")}
     return kept | {f"CLAIM_LEDGER_{name}": value for name, value in given.items()}
 

@@ -10,11 +10,10 @@ from typing import Any
 
 import httpx
 
-from service.caller import Mode
-from service.clock import system_clock
-from service.storage.chosen import Storage
-from service.storage.local.serving import LocalStore, local_store
-from service.storage.port import ObjectStore, StoredObject
+from service.cli.dev.gcs.serving import LocalStore, local_store
+from service.core.clock import system_clock
+from service.facts.caller import Mode
+from service.storage.port import ObjectStore, Storage, StoredObject
 from tests.world import Partner, World, settings_for, world_on
 
 BUCKETS: dict[Mode, str] = {"live": "live-documents", "test": "test-documents"}
@@ -30,12 +29,12 @@ class Counted:
         self.asked: list[str] = []
 
     async def under(self, prefix: str) -> Mapping[str, StoredObject]:
-        """Answer as the inner one does."""
+        """Return as the inner one does."""
         self.asked.append(prefix)
         return await self.inner.under(prefix)
 
     def each(self, prefix: str) -> AsyncIterator[StoredObject]:
-        """Answer as the inner one does."""
+        """Return as the inner one does."""
         return self.inner.each(prefix)
 
     async def delete(self, name: str, generation: int) -> bool:
@@ -88,12 +87,12 @@ class Documents:
         return reference_to(minted, **more)
 
     def asked(self) -> int:
-        """Answer how often storage was asked for a listing."""
+        """Return how often storage was asked for a listing."""
         return sum(len(one.asked) for one in self.counted.values())
 
 
 def reference_to(minted: httpx.Response, **more: Any) -> dict[str, str]:
-    """Answer the entry of `document_refs` for what was minted."""
+    """Return the entry of `document_refs` for what was minted."""
     return {
         "storage_path": minted.json()["storage_path"],
         "mime_type": more.get("mime_type", PDF),
@@ -102,7 +101,7 @@ def reference_to(minted: httpx.Response, **more: Any) -> dict[str, str]:
 
 
 def free_port() -> int:
-    """Answer a port that was free a moment ago."""
+    """Return a port that was free a moment ago."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return listener.getsockname()[1]
 
@@ -123,7 +122,7 @@ async def store_on(directory: Path, credentials: Path) -> AsyncGenerator[LocalSt
 
 
 def storage_settings(store: LocalStore) -> dict[str, str]:
-    """Answer the settings of a service on a local store, without their prefix."""
+    """Return the settings of a service on a local store, without their prefix."""
     return {
         "LIVE_BUCKET": BUCKETS["live"],
         "TEST_BUCKET": BUCKETS["test"],

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from litestar.routes import HTTPRoute
 
-from service.web.app import API_PATH
+from service.partner_api.gate import API_PATH
 from tests.world import World, claim_body
 
 
@@ -23,7 +23,7 @@ class Endpoint(NamedTuple):
         return API_PATH + self.path
 
     def sent(self) -> dict[str, Any]:
-        """Answer what is sent, as the client takes it."""
+        """Return what is sent, as the client takes it."""
         return {"json": self.body} if self.body is not None else {"params": self.query}
 
 
@@ -53,7 +53,7 @@ WRITES = {name: one for name, one in ENDPOINTS.items() if one.method == "POST"}
 
 
 def routed(world: World) -> Iterator[tuple[str | None, str, str]]:
-    """Answer (endpoint, method, path) of every handler; no endpoint: not the partner API's."""
+    """Return (endpoint, method, path) of every handler; no endpoint: not the partner API's."""
     app: Any = world.app._app  # noqa: SLF001 - nothing but the tests needs what is inside
     for route in app.routes:
         if isinstance(route, HTTPRoute):

@@ -73,7 +73,7 @@ class Prepared:
 
 @cache
 def prepared() -> Prepared:
-    """Answer the prepared process of this test process."""
+    """Return the prepared process of this test process."""
     return Prepared()
 
 
@@ -118,8 +118,9 @@ if __name__ == "__main__":
     import service.cli
 
     for _, name, _ in pkgutil.walk_packages(service.cli.__path__, "service.cli."):
-        importlib.import_module(name)
-    importlib.import_module("service.bootstrap")
+        if not name.startswith("service.cli.dev."):  # slow to import, and no command of a team's
+            importlib.import_module(name)
+    importlib.import_module("service.app.bootstrap")
     with socket.socket(fileno=int(sys.argv[1])) as mine:
         _fork_for_each(mine)
     service.cli.main()

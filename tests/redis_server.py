@@ -45,7 +45,7 @@ class RedisServer:
             time.sleep(0.01)
 
     def command(self, *words: str) -> bytes:
-        """Answer the first bytes of the reply to one command; empty when nobody answers."""
+        """Return the first bytes of the reply to one command; empty when nobody answers."""
         line = "".join(f"${len(word.encode())}\r\n{word}\r\n" for word in words)
         with (
             suppress(OSError),

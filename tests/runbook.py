@@ -8,17 +8,17 @@ _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(language: str) -> list[str]:
-    """Answer the text of every block of a language, in order; "" is no language."""
+    """Return the text of every block of a language, in order; "" is no language."""
     return [text for name, text in _BLOCK.findall(PATH.read_text()) if name == language]
 
 
 def block(language: str, beginning: str) -> str:
-    """Answer the one block that begins so."""
+    """Return the one block that begins so."""
     (found,) = [text for text in blocks(language) if text.startswith(beginning)]
     return found
 
 
 def anchors() -> set[str]:
-    """Answer what links can point to: headings as GitHub names them."""
+    """Return what links can point to: headings as GitHub names them."""
     headings = re.findall(r"^#+ (.+)$", PATH.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}

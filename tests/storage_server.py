@@ -8,7 +8,7 @@ Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[Non
 
 
 def answers(status: int, body: bytes, reason: str = "Whatever") -> Behaviour:
-    """Answer every request so, and keep the connection."""
+    """Return every request so, and keep the connection."""
     head = f"HTTP/1.1 {status} {reason}\r\ncontent-type: application/json\r\n"
 
     async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.clock import system_clock, timestamp, to_milliseconds
-from service.errors import ERRORS, Refusal, invalid
-from service.ids import base62, derived_id, new_id, stream_id
+from service.core.clock import system_clock, timestamp, to_milliseconds
+from service.core.errors import ERRORS, Refusal, invalid
+from service.core.ids import base62, derived_id, new_id, stream_id
 
 NOW = datetime(2026, 3, 1, 10, 15, 30, 123_999, tzinfo=UTC)
 

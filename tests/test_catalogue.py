@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from service.catalogue import ACCOUNTS, PARTNER_LEDGER, catalogue_document
+from service.facts.catalogue import ACCOUNTS, PARTNER_LEDGER, catalogue_document
 
 EVERY = {**ACCOUNTS, **PARTNER_LEDGER}
 

@@ -15,7 +15,7 @@ import granian.log
 import pytest
 import structlog
 
-from service import logs
+from service.core import logs
 
 CANARY = "canary owner@example.com"
 ROOT = Path(__file__).parent.parent
@@ -26,7 +26,7 @@ Lines = Callable[[], list[dict[str, object]]]
 
 @pytest.fixture
 def lines() -> Iterator[Lines]:
-    """Answer the lines that were logged so far; all is as it was afterwards."""
+    """Return the lines that were logged so far; all is as it was afterwards."""
     root = logging.getLogger()
     before = (root.level, root.handlers[:])
     stream = io.BytesIO()
@@ -161,7 +161,7 @@ def test_groups_and_loops(lines: Lines) -> None:
 
 
 def circle() -> Exception:
-    """Answer an error that, by a detour, came from itself."""
+    """Return an error that, by a detour, came from itself."""
     one, two = ValueError(CANARY), TypeError(CANARY)
     one.__cause__, two.__cause__ = two, one
     return one

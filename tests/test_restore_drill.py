@@ -9,8 +9,8 @@ import subprocess
 import psycopg
 import pytest
 
-from service.audit.note import NoteKey
-from service.settings import PREFIX, SERVE, Settings
+from service.app.settings import PREFIX, SERVE, Settings
+from service.evidence.note import NoteKey
 from tests import runbook
 from tests.dev_process import PROGRAM, environment, run
 from tests.world import MASTER_KEY, PUBLIC_URL, STAFF, settings_for, world_on
@@ -22,7 +22,7 @@ ERASED = "erased@example.com"
 
 
 def settings_of(**words: str) -> dict[str, str]:
-    """Answer the settings that the page tells one to have, its capitals filled in."""
+    """Return the settings that the page tells one to have, its capitals filled in."""
     lines = runbook.block("", f"{PREFIX}DATABASE_URL=").splitlines()
     named = dict(line.removeprefix(PREFIX).split("=", 1) for line in lines)
     return {name: words.get(value, value) for name, value in named.items()}
@@ -30,7 +30,7 @@ def settings_of(**words: str) -> dict[str, str]:
 
 @pytest.fixture
 def drill_url(database_url):
-    """Answer the URL that the restored database has, once it is there."""
+    """Return the URL that the restored database has, once it is there."""
     url = f"{database_url}_drill"
     yield url
     with psycopg.connect(database_url, autocommit=True) as owner:

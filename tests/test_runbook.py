@@ -10,11 +10,11 @@ import psycopg
 import pytest
 import yaml
 
-from projections.status import AHEAD, HeadWatch, Progress, progress
-from service.bootstrap import Service
+from service.app.bootstrap import Service
 from service.cli import cli
+from service.ledger.following.status import AHEAD, HeadWatch, Progress, progress
 from service.ledger.sequencer import Sequencer
-from service.web.metrics import Metrics
+from service.operations.metrics import Metrics
 from tests import runbook
 from tests.world import settings_for, world_on
 
@@ -106,7 +106,7 @@ async def test_a_subscriber_that_is_ahead_goes_on(database_url, tmp_path):
 
 
 async def _mail(service: Service) -> Progress:
-    """Answer how the subscriber that sends mail is doing."""
+    """Return how the subscriber that sends mail is doing."""
     live = service.modes["live"].ledger
     head = await HeadWatch(live, service.clock).look()
     found = await progress(live, service.read_models, head, service.clock)

@@ -8,7 +8,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from service.settings import (
+from service.app.settings import (
     MIGRATE,
     PREFIX,
     SERVE,
@@ -32,7 +32,7 @@ GOOD = {
 
 
 def environ(**changes: str | None) -> dict[str, str]:
-    """Answer a whole environment, with some settings changed or (None) taken away."""
+    """Return a whole environment, with some settings changed or (None) taken away."""
     values = GOOD | changes
     return {f"{PREFIX}{name}": text for name, text in values.items() if text is not None}
 
@@ -43,7 +43,7 @@ def settings(**changes: str | None) -> Settings:
 
 
 def faults(**changes: str | None) -> list[str]:
-    """Answer the faults, without the prefix."""
+    """Return the faults, without the prefix."""
     with pytest.raises(SettingsError) as caught:
         settings(**changes)
     return [fault.removeprefix(PREFIX) for fault in caught.value.faults]

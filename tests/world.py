@@ -11,12 +11,13 @@ from urllib.parse import unquote, urlsplit
 
 import httpx
 
-from service.bootstrap import Service
+from service.app.bootstrap import Service
+from service.app.settings import SERVE, Settings
+from service.app.web import web_app
 from service.ledger.events import Cause
 from service.mail.transport import mail_transport
-from service.settings import SERVE, Settings
-from service.web.metrics import Metrics
-from service.web.observe import Observer
+from service.operations.metrics import Metrics
+from service.operations.request_middleware import RequestMiddleware
 from tests.conformance import conforms
 
 MASTER_KEY = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
@@ -31,7 +32,7 @@ _numbers = count(1)
 
 
 def settings_for(database_url: str, mail_dir: Path, **given: str) -> Settings:
-    """Answer settings for a test's database; `given` are more of them, without their prefix.
+    """Return settings for a test's database; `given` are more of them, without their prefix.
 
     A directory to publish to is made, as whoever installs the service does.
     """
@@ -50,7 +51,7 @@ def settings_for(database_url: str, mail_dir: Path, **given: str) -> Settings:
 
 
 def claim_body(entity_id: str, partner_claim_id: str = "case-1", **more: Any) -> dict[str, Any]:
-    """Answer a small valid claim."""
+    """Return a small valid claim."""
     return {
         "entity_id": entity_id,
         "partner_claim_id": partner_claim_id,
@@ -81,7 +82,7 @@ class Partner:
         return await self.call("POST", "/claims", mode=mode, json=body)
 
     async def connected_entity(self) -> str:
-        """Answer a live entity that has approved this partner's link."""
+        """Return a live entity that has approved this partner's link."""
         entity_id = await self.world.entity()
         await self.connect(entity_id)
         return entity_id
@@ -106,9 +107,9 @@ class World:
     mail_dir: Path
 
     @cached_property
-    def app(self) -> Observer:
+    def app(self) -> RequestMiddleware:
         """The application, which takes a moment to put together: for those that call it."""
-        return self.service.app(Metrics(), None)
+        return web_app(self.service, Metrics(), None)
 
     @cached_property
     def client(self) -> httpx.AsyncClient:
@@ -116,12 +117,12 @@ class World:
         return self.calling_from("127.0.0.1")
 
     def calling_from(self, address: str) -> httpx.AsyncClient:
-        """Answer a client at another network address; failed authentications count by address."""
+        """Return a client at another network address; failed authentications count by address."""
         asgi = httpx.ASGITransport(self.app, raise_app_exceptions=True, client=(address, 4711))
         return httpx.AsyncClient(transport=asgi, base_url=PUBLIC_URL, event_hooks=EVERY_ANSWER)
 
     async def partner(self) -> Partner:
-        """Answer a new approved partner."""
+        """Return a new approved partner."""
         number = next(_numbers)
         commands = self.service.partners
         partner_id = await commands.add(f"Partner {number}", f"p{number}@example.com", STAFF)
@@ -132,7 +133,7 @@ class World:
         return Partner(self, partner_id, {"live": live.token, "test": test.token})
 
     async def entity(self) -> str:
-        """Answer a new live entity that uses the service already."""
+        """Return a new live entity that uses the service already."""
         number = next(_numbers)
         live = self.service.modes["live"].entities
         return await live.add(f"Business {number}", f"b{number}@example.com", None, STAFF)

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import ClassVar, Final
 
-from service.catalogue import ACCOUNTS, PARTNER_LEDGER
-from service.claims.events import DocumentsAttached
+from service.facts.catalogue import ACCOUNTS, PARTNER_LEDGER
+from service.facts.claims import DocumentsAttached
 from service.ledger.events import Event, Recorded
 from service.ledger.ledger import Write
-from service.ledger.sql import Sql
+from service.ledger.sql import queries
 
 SUBJECT_FIELDS: Final = (
     "claim_id",
@@ -24,7 +24,7 @@ SUBJECT_FIELDS: Final = (
 )
 """Fields of events that hold an id of ours. Partners' own references are none."""
 
-_INSERT = Sql("projections.activity", "insert")
+_SQL = queries("projections.activity")
 
 
 class ActivityProjector:
@@ -37,17 +37,17 @@ class ActivityProjector:
     reads_personal = False
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
-        """Answer a row for each subject, and one for the request; needs the event's position."""
+        """Return a row for each subject, and one for the request; needs the event's position."""
         topic, meta = type(recorded.event).__name__, recorded.meta
         for subject in dict.fromkeys((*subjects(recorded.event), meta.request_id)):
             yield Write(
-                _INSERT,
+                _SQL.insert,
                 (subject, recorded.position, topic, meta.at, meta.actor, meta.request_id),
             )
 
 
 def subjects(event: Event) -> list[str]:
-    """Answer the ids of what an event is about; an id may come twice."""
+    """Return the ids of what an event is about; an id may come twice."""
     found = [getattr(event, name) for name in _fields(type(event))]
     if isinstance(event, DocumentsAttached):
         found += [document.document_id for document in event.documents]

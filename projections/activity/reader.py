@@ -11,17 +11,15 @@ from service.ledger.codec import State, stored_form
 from service.ledger.database import Row
 from service.ledger.events import Meta, Unreadable
 from service.ledger.ledger import Ledger
-from service.ledger.sql import Sql
+from service.ledger.sql import queries
 
 READ_SECONDS_MAX = 600.0
 """Where activity is far behind, the rest of the log is read instead."""
 
-_REACHED = Sql("projections.activity", "reached")
-_TIMELINE = Sql("projections.activity", "timeline")
-_KEYS_LEFT = Sql("projections.activity", "keys_left")
+_SQL = queries("projections.activity")
 
 
-class Entry(NamedTuple):
+class TimelineEntry(NamedTuple):
     """An event of a timeline.
 
     `position` is None before it is numbered. `data` are the fields in the clear, as they were
@@ -47,8 +45,8 @@ class ActivityReader:
 
     async def timeline(
         self, subject: str, entries_max: int, before: int | None = None
-    ) -> list[Entry]:
-        """Answer the newest events about an id of ours, or of a request; oldest first.
+    ) -> list[TimelineEntry]:
+        """Return the newest events about an id of ours, or of a request; oldest first.
 
         With `before`, only those whose position is less than it.
         """
@@ -56,19 +54,19 @@ class ActivityReader:
         needle = msgspec.json.encode(subject)  # as a whole value stands in a stored event
         async with self._ledger.database.connection(READ_SECONDS_MAX) as connection:
             # Before the rest: what activity takes in meanwhile is read from the log, not missed.
-            reached = await connection.fetchval(_REACHED.on(schema))
+            reached = await connection.fetchval(_SQL.reached.on(schema))
             rows = await connection.fetch(
-                _TIMELINE.on(schema), subject, needle, entries_max, reached, before
+                _SQL.timeline.on(schema), subject, needle, entries_max, reached, before
             )
             found = [(row, _stored(row)) for row in reversed(rows)]
             found = [(row, stored) for row, stored in found if self._is_about(subject, row, stored)]
             sealed = {one.sealed.key for _, one in found if one and one.sealed}
-            left = await connection.fetch(_KEYS_LEFT.on(schema), list(sealed)) if sealed else []
+            left = await connection.fetch(_SQL.keys_left.on(schema), list(sealed)) if sealed else []
         keys = {row["key_id"]: _personal(row) for row in left}
         return [self._entry(row, stored, keys) for row, stored in found]
 
     def _is_about(self, subject: str, row: Row, stored: State | None) -> bool:
-        """Tell whether an event names the id in a field that says so; a damaged one may."""
+        """Return whether an event names the id in a field that says so; a damaged one may."""
         if row["is_known"] or stored is None:
             return True
         stream, version, topic = row[2:5]
@@ -78,13 +76,13 @@ class ActivityReader:
             return True
         return subject == meta.request_id or subject in subjects(event)
 
-    def _entry(self, row: Row, stored: State | None, keys: Mapping[UUID, str]) -> Entry:
+    def _entry(self, row: Row, stored: State | None, keys: Mapping[UUID, str]) -> TimelineEntry:
         topic = row["topic"]
         if stored is None:
-            return Entry(self._ledger.name, row["position"], topic, None, None, {})
+            return TimelineEntry(self._ledger.name, row["position"], topic, None, None, {})
         personal = self._ledger.codec.personal(topic) if stored.sealed else ()
         state = keys[stored.sealed.key] if stored.sealed else ""
-        return Entry(
+        return TimelineEntry(
             self._ledger.name,
             row["position"],
             topic,
@@ -107,9 +105,9 @@ def _stored(row: Row) -> State | None:
         return None
 
 
-def merged(timelines: Sequence[Sequence[Entry]]) -> list[Entry]:
-    """Answer several ledgers' timelines as one: by time, each ledger's in its own order."""
-    order: list[tuple[tuple[float, int], Entry]] = []
+def merged(timelines: Sequence[Sequence[TimelineEntry]]) -> list[TimelineEntry]:
+    """Return several ledgers' timelines as one: by time, each ledger's in its own order."""
+    order: list[tuple[tuple[float, int], TimelineEntry]] = []
     for ledger, timeline in enumerate(timelines):
         at = 0.0
         for entry in timeline:

@@ -3,14 +3,13 @@
 from collections.abc import Iterable
 from typing import ClassVar
 
-from service.claims.events import DocumentsAttached
+from service.facts.claims import DocumentsAttached
+from service.facts.privacy import PersonalDataErased
 from service.ledger.events import Event, Recorded
 from service.ledger.ledger import Write
-from service.ledger.sql import Sql
-from service.privacy.events import PersonalDataErased
+from service.ledger.sql import queries
 
-_INSERT = Sql("projections.claim_documents", "insert")
-_ERASE = Sql("projections.claim_documents", "erase")
+_SQL = queries("projections.claim_documents")
 
 
 class ClaimDocumentsProjector:
@@ -23,12 +22,12 @@ class ClaimDocumentsProjector:
     reads_personal = False
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
-        """Answer what this event changes."""
+        """Return what this event changes."""
         match recorded.event:
             case DocumentsAttached() as event:
                 for one in event.documents:
                     yield Write(
-                        _INSERT,
+                        _SQL.insert,
                         (
                             one.document_id,
                             event.claim_id,
@@ -40,6 +39,6 @@ class ClaimDocumentsProjector:
                         ),
                     )
             case PersonalDataErased(subject=subject):
-                yield Write(_ERASE, (subject,))
+                yield Write(_SQL.erase, (subject,))
             case _:
                 pass

@@ -3,11 +3,11 @@
 from collections.abc import AsyncIterator
 
 from service.ledger.database import Database, Row
-from service.ledger.sql import Sql
+from service.ledger.sql import queries
 
 PAGE = 1000
 
-_AFTER = Sql("projections.claim_documents", "after")
+_SQL = queries("projections.claim_documents")
 
 
 class ClaimDocumentsReader:
@@ -18,8 +18,8 @@ class ClaimDocumentsReader:
         self._database = database
 
     async def pages(self) -> AsyncIterator[list[Row]]:
-        """Answer every linked document by its path, in pages of at most 1,000."""
+        """Return every linked document by its path, in pages of at most 1,000."""
         last = ""
-        while rows := await self._database.fetch(_AFTER, last, PAGE):
+        while rows := await self._database.fetch(_SQL.after, last, PAGE):
             yield rows
             last = rows[-1]["storage_path"]

@@ -5,13 +5,12 @@ from typing import ClassVar
 
 import msgspec
 
-from service.claims.events import STAGES, ClaimCreated, ClaimStageChanged
+from service.facts.claims import STAGES, ClaimCreated, ClaimStageChanged
 from service.ledger.events import Event, Recorded
 from service.ledger.ledger import Write
-from service.ledger.sql import Sql
+from service.ledger.sql import queries
 
-_INSERT = Sql("projections.claim_list", "insert")
-_SET_STAGE = Sql("projections.claim_list", "set_stage")
+_SQL = queries("projections.claim_list")
 
 
 class ClaimListProjector:
@@ -24,11 +23,11 @@ class ClaimListProjector:
     reads_personal = False
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
-        """Answer what this event changes."""
+        """Return what this event changes."""
         match recorded.event:
             case ClaimCreated() as event:
                 yield Write(
-                    _INSERT,
+                    _SQL.insert,
                     (
                         event.claim_id,
                         recorded.append_id,
@@ -43,6 +42,6 @@ class ClaimListProjector:
                     ),
                 )
             case ClaimStageChanged(claim_id=claim_id, stage=stage):
-                yield Write(_SET_STAGE, (claim_id, stage))
+                yield Write(_SQL.set_stage, (claim_id, stage))
             case _:
                 pass

@@ -3,14 +3,11 @@
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from service.errors import Refusal, invalid
+from service.core.errors import Refusal, invalid
 from service.ledger.database import Database, Row
-from service.ledger.sql import Sql
+from service.ledger.sql import queries
 
-_PAGE = Sql("projections.claim_list", "page")
-_PAGE_OF_USER = Sql("projections.claim_list", "page_of_user")
-_BY_ID = Sql("projections.claim_list", "by_id")
-_PAGE_OF_PARTNER = Sql("projections.claim_list", "page_of_partner")
+_SQL = queries("projections.claim_list")
 
 _NEWEST: Final = 2**63 - 1
 
@@ -40,17 +37,19 @@ class ClaimListReader:
         page_token: str | None,
         partner_user_id: str | None,
     ) -> ClaimPage:
-        """Answer a page of at most `limit` claims, newest first, from after `page_token` on.
+        """Return a page of at most `limit` claims, newest first, from after `page_token` on.
 
         Refuses with `entity_not_found`, `entity_not_owned`, or `validation_failed` for a token that
         is not the id of one of these claims (contract 4.5).
         """
         # One row more than asked for tells whether there is a next page.
         if partner_user_id is None:
-            rows = await self._database.fetch(_PAGE, partner_id, entity_id, page_token, limit + 1)
+            rows = await self._database.fetch(
+                _SQL.page, partner_id, entity_id, page_token, limit + 1
+            )
         else:
             rows = await self._database.fetch(
-                _PAGE_OF_USER, partner_id, entity_id, page_token, limit + 1, partner_user_id
+                _SQL.page_of_user, partner_id, entity_id, page_token, limit + 1, partner_user_id
             )
         if not rows:
             raise Refusal("entity_not_found")
@@ -66,7 +65,7 @@ class ClaimListReader:
     async def page_of_partner(
         self, partner_id: str, *, limit: int, after: str | None
     ) -> tuple[list[Row], str | None]:
-        """Answer claims of all the partner's entities, newest first, and the next page's `after`.
+        """Return claims of all the partner's entities, newest first, and the next page's `after`.
 
         Refuses with `validation_failed` an `after` that is not the id of one of them.
         """
@@ -76,10 +75,10 @@ class ClaimListReader:
             if last is None or last["partner_id"] != partner_id:
                 raise invalid("after", "not a place in this list")
             place = last["append_id"]
-        rows = await self._database.fetch(_PAGE_OF_PARTNER, partner_id, place, limit + 1)
+        rows = await self._database.fetch(_SQL.page_of_partner, partner_id, place, limit + 1)
         claims = rows[:limit]
         return claims, claims[-1]["claim_id"] if len(rows) > limit else None
 
     async def by_id(self, claim_id: str) -> Row | None:
-        """Answer one claim, whoever's it is."""
-        return await self._database.fetchrow(_BY_ID, claim_id)
+        """Return one claim, whoever's it is."""
+        return await self._database.fetchrow(_SQL.by_id, claim_id)

@@ -3,13 +3,12 @@
 from collections.abc import Iterable
 from typing import ClassVar
 
-from service.connections.events import ConnectLinkDeclined, ConnectLinkIssued, ConnectLinkRedeemed
+from service.facts.connections import ConnectLinkDeclined, ConnectLinkIssued, ConnectLinkRedeemed
 from service.ledger.events import Event, Recorded
 from service.ledger.ledger import Write
-from service.ledger.sql import Sql
+from service.ledger.sql import queries
 
-_INSERT = Sql("projections.connect_links", "insert")
-_SETTLE = Sql("projections.connect_links", "settle")
+_SQL = queries("projections.connect_links")
 
 
 class ConnectLinksProjector:
@@ -26,11 +25,11 @@ class ConnectLinksProjector:
     reads_personal = False
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
-        """Answer what this event changes."""
+        """Return what this event changes."""
         match recorded.event:
             case ConnectLinkIssued() as event:
                 yield Write(
-                    _INSERT,
+                    _SQL.insert,
                     (
                         event.link_id,
                         recorded.stream_id,
@@ -43,8 +42,8 @@ class ConnectLinksProjector:
                     ),
                 )
             case ConnectLinkRedeemed() as event:
-                yield Write(_SETTLE, (event.link_id, "redeemed", event.entity_id))
+                yield Write(_SQL.settle, (event.link_id, "redeemed", event.entity_id))
             case ConnectLinkDeclined(link_id=link_id):
-                yield Write(_SETTLE, (link_id, "declined", None))
+                yield Write(_SQL.settle, (link_id, "declined", None))
             case _:
                 pass

@@ -4,15 +4,14 @@ from datetime import datetime
 
 from service.ledger.database import Database, Row
 from service.ledger.ledger import Transaction
-from service.ledger.sql import Sql
+from service.ledger.sql import queries
 
-_BY_TOKEN = Sql("projections.connect_links", "by_token")
-_PAGE = Sql("projections.connect_links", "page_of_partner")
+_SQL = queries("projections.connect_links")
 
 
 async def link_by_token(transaction: Transaction, token_hash: bytes) -> Row | None:
-    """Answer the link, with `expired` by the database's clock; None for an unknown token."""
-    return await transaction.fetchrow(_BY_TOKEN, token_hash)
+    """Return the link, with `expired` by the database's clock; None for an unknown token."""
+    return await transaction.fetchrow(_SQL.by_token, token_hash)
 
 
 class ConnectLinksReader:
@@ -25,5 +24,7 @@ class ConnectLinksReader:
     async def page(
         self, partner_id: str, limit: int, before: tuple[datetime, str] | None
     ) -> list[Row]:
-        """Answer a partner's links, newest first, from before (issued_at, link_id) on."""
-        return await self._database.fetch(_PAGE, partner_id, *(before or (None, None)), limit)
+        """Return a partner's links, newest first, from before (issued_at, link_id) on."""
+        return await self._database.fetch(
+            _SQL.page_of_partner, partner_id, *(before or (None, None)), limit
+        )

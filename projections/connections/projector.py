@@ -3,20 +3,15 @@
 from collections.abc import Iterable
 from typing import ClassVar
 
-from service.connections.events import EntityConnected, EntityDisconnected
-from service.entities.events import EntityCorrected, EntityRegistered
+from service.facts.connections import EntityConnected, EntityDisconnected
+from service.facts.entities import EntityCorrected, EntityRegistered
+from service.facts.onboardings import OnboardingCompleted
+from service.facts.privacy import PersonalDataErased
 from service.ledger.events import ERASED, Event, Recorded
 from service.ledger.ledger import Write
-from service.ledger.sql import Sql
-from service.onboardings.events import OnboardingCompleted
-from service.privacy.events import PersonalDataErased
+from service.ledger.sql import queries
 
-_INSERT_ENTITY = Sql("projections.connections", "insert_entity")
-_CORRECT = Sql("projections.connections", "correct_entity")
-_ESTABLISH = Sql("projections.connections", "establish")
-_CONNECT = Sql("projections.connections", "connect")
-_DISCONNECT = Sql("projections.connections", "disconnect")
-_ERASE_ENTITY = Sql("projections.connections", "erase_entity")
+_SQL = queries("projections.connections")
 
 
 class ConnectionsProjector:
@@ -36,12 +31,12 @@ class ConnectionsProjector:
     reads_personal = True
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
-        """Answer what this event changes."""
+        """Return what this event changes."""
         at = recorded.meta.at
         match recorded.event:
             case EntityRegistered() as event:
                 yield Write(
-                    _INSERT_ENTITY,
+                    _SQL.insert_entity,
                     (
                         event.entity_id,
                         recorded.stream_id,
@@ -54,15 +49,17 @@ class ConnectionsProjector:
                 )
             case EntityCorrected() as event:
                 number = _bytes(event.company_number_hash)
-                yield Write(_CORRECT, (event.entity_id, event.name or ERASED, number))
+                yield Write(_SQL.correct_entity, (event.entity_id, event.name or ERASED, number))
             case OnboardingCompleted(entity_id=entity_id):
-                yield Write(_ESTABLISH, (entity_id,))
+                yield Write(_SQL.establish, (entity_id,))
             case EntityConnected() as event:
-                yield Write(_CONNECT, (event.partner_id, event.entity_id, recorded.version, at))
+                yield Write(_SQL.connect, (event.partner_id, event.entity_id, recorded.version, at))
             case EntityDisconnected() as event:
-                yield Write(_DISCONNECT, (event.partner_id, event.entity_id, recorded.version, at))
+                yield Write(
+                    _SQL.disconnect, (event.partner_id, event.entity_id, recorded.version, at)
+                )
             case PersonalDataErased(subject=subject):
-                yield Write(_ERASE_ENTITY, (subject, ERASED))
+                yield Write(_SQL.erase_entity, (subject, ERASED))
             case _:
                 pass
 

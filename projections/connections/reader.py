@@ -1,16 +1,12 @@
 """Access: does the entity exist, and is the partner connected to it."""
 
-from service.connections.access import Access
-from service.errors import Refusal
+from service.core.errors import Refusal
+from service.facts.access import Access
 from service.ledger.database import Database, Row
 from service.ledger.ledger import Transaction
-from service.ledger.sql import Sql
+from service.ledger.sql import queries
 
-_STATE = Sql("projections.connections", "state")
-_ESTABLISHED = Sql("projections.connections", "established")
-_ADDRESS = Sql("projections.connections", "address")
-_ENTITIES_OF = Sql("projections.connections", "entities_of")
-_ENTITY_CONNECTIONS = Sql("projections.connections", "entity_connections")
+_SQL = queries("projections.connections")
 
 
 def access_from(row: Row | None) -> Access:
@@ -28,17 +24,17 @@ def access_from(row: Row | None) -> Access:
 
 
 async def access(transaction: Transaction, partner_id: str, entity_id: str) -> Access:
-    """Answer the access of a partner to an entity, as this transaction sees it."""
-    return access_from(await transaction.fetchrow(_STATE, partner_id, entity_id))
+    """Return the access of a partner to an entity, as this transaction sees it."""
+    return access_from(await transaction.fetchrow(_SQL.state, partner_id, entity_id))
 
 
 async def is_established(
     transaction: Transaction, email_hash: str | None, company_number_hash: str | None
 ) -> bool:
-    """Tell whether a business that uses the service has this address or this company number."""
+    """Return whether a business that uses the service has this address or this company number."""
     address = None if email_hash is None else bytes.fromhex(email_hash)
     number = None if company_number_hash is None else bytes.fromhex(company_number_hash)
-    row = await transaction.fetchrow(_ESTABLISHED, address, number)
+    row = await transaction.fetchrow(_SQL.established, address, number)
     return row is not None and row["taken"]
 
 
@@ -50,18 +46,18 @@ class ConnectionsReader:
         self._database = database
 
     async def access(self, partner_id: str, entity_id: str) -> Access:
-        """Answer a partner's access to an entity; refuses with `entity_not_found`."""
-        return access_from(await self._database.fetchrow(_STATE, partner_id, entity_id))
+        """Return a partner's access to an entity; refuses with `entity_not_found`."""
+        return access_from(await self._database.fetchrow(_SQL.state, partner_id, entity_id))
 
     async def connections(self, entity_id: str) -> list[Row]:
-        """Answer everyone an entity is or was connected to."""
-        return await self._database.fetch(_ENTITY_CONNECTIONS, entity_id)
+        """Return everyone an entity is or was connected to."""
+        return await self._database.fetch(_SQL.entity_connections, entity_id)
 
     async def entities_of(self, address_hash: str) -> list[Row]:
-        """Answer the businesses of a person, by the keyed hash of the e-mail address."""
-        return await self._database.fetch(_ENTITIES_OF, bytes.fromhex(address_hash))
+        """Return the businesses of a person, by the keyed hash of the e-mail address."""
+        return await self._database.fetch(_SQL.entities_of, bytes.fromhex(address_hash))
 
     async def address_hash(self, entity_id: str) -> bytes | None:
-        """Answer the keyed hash of the e-mail address of a business's person, if it is known."""
-        row = await self._database.fetchrow(_ADDRESS, entity_id)
+        """Return the keyed hash of the e-mail address of a business's person, if it is known."""
+        row = await self._database.fetchrow(_SQL.address, entity_id)
         return None if row is None else row["email_hash"]

@@ -3,15 +3,13 @@
 from collections.abc import Iterable
 from typing import ClassVar
 
+from service.facts.onboardings import OnboardingCompleted, OnboardingStarted
+from service.facts.privacy import PersonalDataErased
 from service.ledger.events import Event, Recorded
 from service.ledger.ledger import Write
-from service.ledger.sql import Sql
-from service.onboardings.events import OnboardingCompleted, OnboardingStarted
-from service.privacy.events import PersonalDataErased
+from service.ledger.sql import queries
 
-_INSERT = Sql("projections.onboardings", "insert")
-_COMPLETE = Sql("projections.onboardings", "complete")
-_FORGET_LINK = Sql("projections.onboardings", "forget_link")
+_SQL = queries("projections.onboardings")
 
 
 class OnboardingsProjector:
@@ -28,11 +26,11 @@ class OnboardingsProjector:
     reads_personal = False
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
-        """Answer what this event changes."""
+        """Return what this event changes."""
         match recorded.event:
             case OnboardingStarted() as event:
                 yield Write(
-                    _INSERT,
+                    _SQL.insert,
                     (
                         event.onboarding_id,
                         recorded.stream_id,
@@ -46,8 +44,8 @@ class OnboardingsProjector:
                     ),
                 )
             case OnboardingCompleted(onboarding_id=onboarding_id):
-                yield Write(_COMPLETE, (onboarding_id, recorded.meta.at))
+                yield Write(_SQL.complete, (onboarding_id, recorded.meta.at))
             case PersonalDataErased(subject=subject):
-                yield Write(_FORGET_LINK, (subject,))
+                yield Write(_SQL.forget_link, (subject,))
             case _:
                 pass

@@ -3,11 +3,9 @@
 from datetime import datetime
 
 from service.ledger.database import Database, Row
-from service.ledger.sql import Sql
+from service.ledger.sql import queries
 
-_BY_LINK = Sql("projections.onboardings", "by_link")
-_BY_ID = Sql("projections.onboardings", "by_id")
-_PAGE = Sql("projections.onboardings", "page_of_partner")
+_SQL = queries("projections.onboardings")
 
 
 class OnboardingsReader:
@@ -18,12 +16,12 @@ class OnboardingsReader:
         self._database = database
 
     async def by_link(self, token_hash: bytes) -> Row | None:
-        """Answer the onboarding whose magic link has this SHA-256."""
-        return await self._database.fetchrow(_BY_LINK, token_hash)
+        """Return the onboarding whose magic link has this SHA-256."""
+        return await self._database.fetchrow(_SQL.by_link, token_hash)
 
     async def by_id(self, onboarding_id: str) -> Row | None:
-        """Answer one onboarding."""
-        return await self._database.fetchrow(_BY_ID, onboarding_id)
+        """Return one onboarding."""
+        return await self._database.fetchrow(_SQL.by_id, onboarding_id)
 
     async def page(
         self,
@@ -32,7 +30,7 @@ class OnboardingsReader:
         before: tuple[datetime, str] | None,
         since: datetime | None = None,
     ) -> list[Row]:
-        """Answer a partner's onboardings, newest first, from before (started_at, id) on."""
+        """Return a partner's onboardings, newest first, from before (started_at, id) on."""
         return await self._database.fetch(
-            _PAGE, partner_id, *(before or (None, None)), limit, since
+            _SQL.page_of_partner, partner_id, *(before or (None, None)), limit, since
         )

@@ -4,16 +4,9 @@ from collections.abc import Sequence
 
 from service.ledger.batching import Batcher
 from service.ledger.database import Database, Row
-from service.ledger.sql import Sql
+from service.ledger.sql import queries
 
-_AUTHENTICATE = Sql("projections.partners", "authenticate")
-_LIST_PARTNERS = Sql("projections.partners", "list_partners")
-_LIST_KEYS = Sql("projections.partners", "list_keys")
-_FIND_KEY = Sql("projections.partners", "find_key")
-_MEMBER = Sql("projections.partners", "member")
-_SANDBOX = Sql("projections.partners", "sandbox")
-_LIST_MEMBERS = Sql("projections.partners", "list_members")
-_PARTNERS_OF_ADDRESS = Sql("projections.partners", "partners_of_address")
+_SQL = queries("projections.partners")
 
 
 ASKS_MAX = 256
@@ -43,7 +36,7 @@ class PartnersReader:
         )
 
     async def authenticate(self, partner_id: str, key_id: str) -> Row | None:
-        """Answer partner and key in one row; None without such a partner, key columns may be.
+        """Return partner and key in one row; None without such a partner, key columns may be.
 
         Requests that come while a read is under way share the next one, which begins after each of
         them came: a revoked key is refused from the next request on.
@@ -53,39 +46,39 @@ class PartnersReader:
 
     async def _read_all(self, asks: Sequence[_Ask]) -> list[Row]:
         return await self._database.fetch(
-            _AUTHENTICATE, [ask.partner_id for ask in asks], [ask.key_id for ask in asks]
+            _SQL.authenticate, [ask.partner_id for ask in asks], [ask.key_id for ask in asks]
         )
 
     async def partners(self, partner_id: str | None = None) -> list[Row]:
-        """Answer all partners, or the one asked for."""
-        return await self._database.fetch(_LIST_PARTNERS, partner_id)
+        """Return all partners, or the one asked for."""
+        return await self._database.fetch(_SQL.list_partners, partner_id)
 
     async def is_approved(self, partner_id: str) -> bool:
-        """Tell whether a partner may act now; links of one that was revoked lead nowhere."""
+        """Return whether a partner may act now; links of one that was revoked lead nowhere."""
         rows = await self.partners(partner_id)
         return bool(rows) and rows[0]["status"] == "approved"
 
     async def keys(self, partner_id: str) -> list[Row]:
-        """Answer a partner's keys, without anything secret."""
-        return await self._database.fetch(_LIST_KEYS, partner_id)
+        """Return a partner's keys, without anything secret."""
+        return await self._database.fetch(_SQL.list_keys, partner_id)
 
     async def member(self, partner_id: str, address_hash: str) -> Row | None:
-        """Answer a partner and the member of its team who has this address, if one has."""
-        return await self._database.fetchrow(_MEMBER, partner_id, bytes.fromhex(address_hash))
+        """Return a partner and the member of its team who has this address, if one has."""
+        return await self._database.fetchrow(_SQL.member, partner_id, bytes.fromhex(address_hash))
 
     async def members(self, partner_id: str) -> list[Row]:
-        """Answer who belongs to a partner's team: ids and when each was added."""
-        return await self._database.fetch(_LIST_MEMBERS, partner_id)
+        """Return who belongs to a partner's team: ids and when each was added."""
+        return await self._database.fetch(_SQL.list_members, partner_id)
 
     async def partners_of(self, address_hash: str) -> list[Row]:
-        """Answer the partners whose team a person belongs to."""
-        return await self._database.fetch(_PARTNERS_OF_ADDRESS, bytes.fromhex(address_hash))
+        """Return the partners whose team a person belongs to."""
+        return await self._database.fetch(_SQL.partners_of_address, bytes.fromhex(address_hash))
 
     async def sandbox(self, partner_id: str) -> Row | None:
-        """Answer which epoch a partner's sandbox is in, and since when."""
-        return await self._database.fetchrow(_SANDBOX, partner_id)
+        """Return which epoch a partner's sandbox is in, and since when."""
+        return await self._database.fetchrow(_SQL.sandbox, partner_id)
 
     async def partner_of_key(self, key_id: str) -> str | None:
-        """Answer whose key this is, if it is one."""
-        row = await self._database.fetchrow(_FIND_KEY, key_id)
+        """Return whose key this is, if it is one."""
+        row = await self._database.fetchrow(_SQL.find_key, key_id)
         return None if row is None else row["partner_id"]

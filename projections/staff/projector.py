@@ -3,13 +3,12 @@
 from collections.abc import Iterable
 from typing import ClassVar
 
+from service.facts.people import StaffAdded, StaffRemoved
 from service.ledger.events import Event, Recorded
 from service.ledger.ledger import Write
-from service.ledger.sql import Sql
-from service.people.events import StaffAdded, StaffRemoved
+from service.ledger.sql import queries
 
-_INSERT = Sql("projections.staff", "insert")
-_REMOVE = Sql("projections.staff", "remove")
+_SQL = queries("projections.staff")
 
 
 class StaffProjector:
@@ -22,13 +21,13 @@ class StaffProjector:
     reads_personal = True
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
-        """Answer what this event changes."""
+        """Return what this event changes."""
         match recorded.event:
             case StaffAdded() as event:
                 hashed = None if event.email_hash is None else bytes.fromhex(event.email_hash)
                 at = recorded.meta.at
-                yield Write(_INSERT, (event.staff_id, recorded.stream_id, hashed, at))
+                yield Write(_SQL.insert, (event.staff_id, recorded.stream_id, hashed, at))
             case StaffRemoved(staff_id=staff_id):
-                yield Write(_REMOVE, (staff_id, recorded.meta.at))
+                yield Write(_SQL.remove, (staff_id, recorded.meta.at))
             case _:
                 pass

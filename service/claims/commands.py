@@ -6,31 +6,30 @@ from uuid import UUID
 
 from projections.claim_list.reader import ClaimListReader
 from projections.connections.reader import access_from
-from service.caller import Caller
 from service.claims import decisions
 from service.claims.decisions import CreateClaim, Created, Upload
-from service.claims.events import Claim, ClaimCreated, fold
 from service.claims.wire import ClaimRequest
-from service.clock import Clock
-from service.errors import Refusal
-from service.ids import NewId
+from service.core.clock import Clock
+from service.core.errors import Refusal
+from service.core.ids import NewId
+from service.facts.caller import Caller
+from service.facts.claims import Claim, ClaimCreated, fold
 from service.ledger.batching import Batcher
 from service.ledger.database import Row
 from service.ledger.events import Cause
 from service.ledger.ledger import Append, Ledger, PublicIdTaken, Transaction
-from service.ledger.sql import Sql
-from service.sandbox import refuse_trigger
+from service.ledger.sql import queries
+from service.sandbox.fixtures import refuse_trigger
 
 BATCH_MAX = 32
 """Claims created in one transaction."""
 CONCURRENCY = 2
 """Transactions of one process at once: while one commits, another is filled."""
 
-_CONTEXT = Sql("service.claims", "context")
-_UPLOADS_PRESENT = Sql("service.claims", "uploads_present")
+_SQL = queries("service.claims")
 
 
-class Step(NamedTuple):
+class CommandStep(NamedTuple):
     """What one command of a batch comes to: what it appends, and its answer."""
 
     appends: list[Append]
@@ -42,7 +41,7 @@ class DocumentCheck(Protocol):
     """Finds the uploads that a claim refers to."""
 
     async def check(self, caller: Caller, request: ClaimRequest) -> Sequence[Upload]:
-        """Answer them as they are in storage, or refuse (contract 4.4)."""
+        """Return them as they are in storage, or refuse (contract 4.4)."""
         ...
 
 
@@ -100,7 +99,7 @@ class ClaimCommands:
         return await self._ledger.decide(attempt)
 
     async def show(self, claim_id: str) -> Claim:
-        """Answer a claim folded from its stream; refuses with `claim_not_found`."""
+        """Return a claim folded from its stream; refuses with `claim_not_found`."""
         row = await self._claims.by_id(claim_id)
         if row is None:
             raise Refusal("claim_not_found")
@@ -118,14 +117,14 @@ class ClaimCommands:
             # A claim with documents also keeps out a sweep of its uploads.
             await transaction.lock_shared(key for one in commands for key in one.locks)
             rows = await transaction.fetch(
-                _CONTEXT,
+                _SQL.context,
                 [command.caller.partner_id for command in commands],
                 [command.request.entity_id for command in commands],
                 [command.key for command in commands],
             )
             swept = await self._swept(transaction, commands)
             steps = [
-                Step([], Refusal("document_not_uploaded"))
+                CommandStep([], Refusal("document_not_uploaded"))
                 if command.key in swept and row["made"] is None
                 else self._step(command, row)
                 for command, row in zip(commands, rows, strict=True)
@@ -139,7 +138,7 @@ class ClaimCommands:
         return [step.outcome for step in steps]
 
     async def _swept(self, transaction: Transaction, commands: Sequence[CreateClaim]) -> set[UUID]:
-        """Answer the streams of commands whose uploads were swept since they were checked."""
+        """Return the streams of commands whose uploads were swept since they were checked."""
         paths = {
             upload.document.storage_path: command.key
             for command in commands
@@ -147,19 +146,19 @@ class ClaimCommands:
         }
         if not paths:
             return set()
-        rows = await transaction.fetch(_UPLOADS_PRESENT, list(paths))
+        rows = await transaction.fetch(_SQL.uploads_present, list(paths))
         present = {row["storage_path"] for row in rows}
         return {key for path, key in paths.items() if path not in present}
 
-    def _step(self, command: CreateClaim, row: Row) -> Step:
+    def _step(self, command: CreateClaim, row: Row) -> CommandStep:
         try:
             if row["made"] is None:
                 return self._create(command, row)
             return self._replay(command, row)
         except Refusal as refusal:
-            return Step([], refusal)
+            return CommandStep([], refusal)
 
-    def _create(self, command: CreateClaim, row: Row) -> Step:
+    def _create(self, command: CreateClaim, row: Row) -> CommandStep:
         access = access_from(row)
         access.check_write()
         refuse_trigger(command.caller.mode, "create_claim", command.request.partner_claim_id)
@@ -169,9 +168,9 @@ class ClaimCommands:
         events, outcome = decisions.create(command, access, key, claim_id, message_id)
         cause = command.caller.cause
         append = Append(command.key, 0, events, cause, key, new_key=True, public_ids=[claim_id])
-        return Step([append], outcome)
+        return CommandStep([append], outcome)
 
-    def _replay(self, command: CreateClaim, row: Row) -> Step:
+    def _replay(self, command: CreateClaim, row: Row) -> CommandStep:
         access = access_from(row)
         made, _ = self._ledger.codec.decode(command.key, 1, ClaimCreated.__name__, row["made"])
         if not isinstance(made, ClaimCreated):
@@ -183,6 +182,6 @@ class ClaimCommands:
             )
         mismatch, outcome = decisions.replay(command, access, made, key)
         if mismatch is None:
-            return Step([], outcome)
+            return CommandStep([], outcome)
         stream = decisions.mismatch_stream(command.caller.mode, mismatch)
-        return Step([Append(stream, 0, [mismatch], command.caller.cause)], outcome, stream)
+        return CommandStep([Append(stream, 0, [mismatch], command.caller.cause)], outcome, stream)

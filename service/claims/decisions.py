@@ -6,8 +6,12 @@ from uuid import UUID
 
 import msgspec
 
-from service.caller import Caller
-from service.claims.events import (
+from service.claims.wire import ClaimRequest
+from service.core.errors import Refusal, invalid
+from service.core.ids import stream_id
+from service.facts.access import Access
+from service.facts.caller import Caller
+from service.facts.claims import (
     STAGES,
     Claim,
     ClaimCreated,
@@ -18,13 +22,9 @@ from service.claims.events import (
     FirstMessagePosted,
     claim_stream,
 )
-from service.claims.wire import ClaimRequest
-from service.connections.access import Access
-from service.connections.events import connection_stream
-from service.errors import Refusal, invalid
-from service.ids import stream_id
+from service.facts.connections import connection_stream
+from service.ledger.encryption import DataKey
 from service.ledger.events import Event
-from service.ledger.sealing import DataKey
 
 CLEAR = {
     "entity_id",
@@ -73,7 +73,7 @@ class Created(NamedTuple):
 def create_claim(
     caller: Caller, request: ClaimRequest, uploads: Sequence[Upload] = ()
 ) -> CreateClaim:
-    """Answer the command, its streams derived from the natural key (decision 1)."""
+    """Return the command, its streams derived from the natural key (decision 1)."""
     return CreateClaim(
         caller,
         request,
@@ -133,7 +133,7 @@ def create(
 def replay(
     command: CreateClaim, access: Access, made: ClaimCreated, key: DataKey | None
 ) -> tuple[ClaimReplayMismatched | None, Created]:
-    """Answer what the first call made; name a body that differs. Nothing is compared once erased.
+    """Return what the first call made; name a body that differs. Nothing is compared once erased.
 
     A partner that the entity has disconnected may not write, so not replay either (readings).
     """
@@ -148,7 +148,7 @@ def replay(
 
 
 def mismatch_stream(mode: str, mismatch: ClaimReplayMismatched) -> UUID:
-    """Answer the stream of one mismatching body: it is recorded once, however often it comes."""
+    """Return the stream of one mismatching body: it is recorded once, however often it comes."""
     return stream_id("mismatch", mode, mismatch.claim_id, mismatch.fingerprint)
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 
 import structlog
 
-from service.claims.events import FirstMessagePosted
+from service.facts.claims import FirstMessagePosted
 from service.ledger.events import Recorded
 from service.ledger.ledger import Transaction
 
@@ -52,7 +52,7 @@ class ProcessingSubscriber:
     topics = (FirstMessagePosted,)
 
     def __init__(self, processing: Processing) -> None:
-        """`processing` is the pipeline."""
+        """Take the pipeline that first messages are handed to."""
         self._processing = processing
 
     async def handle(self, _transaction: Transaction, events: Sequence[Recorded]) -> None:

@@ -5,8 +5,8 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from service.claims.events import STAGES
-from service.web.scalars import (
+from service.facts.claims import STAGES
+from service.http.scalars import (
     LIMITS,
     Amount,
     CalendarDate,

@@ -16,7 +16,7 @@ from service.cli.privacy import privacy
 from service.cli.projections import projections
 from service.cli.run import dev, migrate, serve, worker
 from service.cli.staff import staff
-from service.errors import Refusal
+from service.core.errors import Refusal
 
 
 @click.group()

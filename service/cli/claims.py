@@ -6,12 +6,12 @@ import click
 import msgspec
 
 from service.cli.target import Target, team_command
-from service.errors import Refusal
+from service.core.errors import Refusal
 
 if TYPE_CHECKING:
-    from service.caller import Mode
     from service.claims.commands import ClaimCommands
-    from service.claims.events import Claim
+    from service.facts.caller import Mode
+    from service.facts.claims import Claim
 
 
 @click.group()
@@ -67,7 +67,7 @@ def _answer(mode: "Mode", claim: "Claim") -> dict[str, Any]:
 
 
 def _documents(claim: "Claim") -> list[dict[str, Any]]:
-    """Answer what is attached, with the partner's filenames unless they were erased."""
+    """Return what is attached, with the partner's filenames unless they were erased."""
     if claim.attached is None:
         return []
     documents = claim.attached.documents

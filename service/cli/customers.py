@@ -6,13 +6,13 @@ from urllib.parse import urlsplit
 import click
 
 from service.cli.target import Target, team_command
-from service.clock import timestamp
-from service.errors import Refusal
+from service.core.clock import timestamp
+from service.core.errors import Refusal
 
 if TYPE_CHECKING:
-    from service.bootstrap import PartnerLedger
-    from service.caller import Mode
-    from service.connections.access import Access
+    from service.app.bootstrap import PartnerLedger
+    from service.facts.access import Access
+    from service.facts.caller import Mode
 
 
 @click.group()
@@ -31,7 +31,7 @@ async def add(
 ) -> dict[str, Any]:
     """Register a business that already uses the service."""
     from service.entities.wire import NewEntity
-    from service.web.decoding import check
+    from service.http.decoding import check
 
     given = {"name": name, "email": email}
     if company_number is not None:
@@ -112,7 +112,7 @@ async def show_onboarding(target: Target, onboarding_id: str, mode: "Mode") -> d
 
 
 def _token(link: str) -> str:
-    """Answer the token at the end of a link; a bare token is one too, garbage has none."""
+    """Return the token at the end of a link; a bare token is one too, garbage has none."""
     try:
         return urlsplit(link).path.rpartition("/")[2]
     except ValueError:

@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -26,7 +27,7 @@ class Age(click.ParamType[timedelta, str]):
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> timedelta:
-        """Answer the duration; fails on what is none, or too short to be safe."""
+        """Return the duration; fails on what is none, or too short to be safe."""
         match = re.fullmatch(r"([0-9]{1,5})([hd])", value, re.ASCII)
         hours = int(match[1]) * _HOURS[match[2]] if match else 0
         if hours < HOURS_MIN:
@@ -93,13 +94,14 @@ def storage() -> None:
 @team_command
 async def check(target: Target) -> dict[str, Any]:
     """Tell in words what is wrong with the buckets, and prove uploads; ends with 1 if anything."""
+    from service.app.storage import storage_for
     from service.storage.check import check as run
 
     settings = target.service.settings
     checks = [
         {"mode": mode} | one._asdict()
         for mode, bucket in (("live", settings.live_bucket), ("test", settings.test_bucket))
-        for one in await run(settings, bucket)
+        for one in await run(partial(storage_for, settings, bucket), bucket)
     ]
     is_well = all(one["result"] != "failed" for one in checks)
     answer = {"is_well": is_well, "checks": checks}

@@ -8,15 +8,15 @@ import click
 from service.cli.asking import confirm as ask
 from service.cli.progress import progress
 from service.cli.target import Target
-from service.clock import timestamp
-from service.errors import Refusal, invalid
+from service.core.clock import timestamp
+from service.core.errors import Refusal, invalid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from service.ledger.database import Row
     from service.ledger.events import Cause
-    from service.privacy.erase import DocumentsRemain, Done
+    from service.privacy.erase import DocumentsRemain, ErasureDone
     from service.privacy.erasure_list import ErasureList
     from service.privacy.erasures import Subject
     from service.privacy.reapply import Parts
@@ -39,7 +39,7 @@ def check(claim_id: str | None, entity_id: str | None, reason: str, *, with_clai
 
 
 def erasure_list(target: Target) -> "ErasureList":
-    """Answer the list outside the database; a fault of the settings where there is none."""
+    """Return the list outside the database; a fault of the settings where there is none."""
     from service.privacy.erasure_list import ErasureList
 
     if target.service.publication is None:
@@ -71,7 +71,7 @@ async def warn_of_unlisted(target: Target, listed: "ErasureList") -> None:
 async def unlisted(
     modes: "Iterable[Parts]", names: "Iterable[str]", seconds_max: float | None = None
 ) -> int:
-    """Answer how many erasures the database shows of which no entry of the list tells."""
+    """Return how many erasures the database shows of which no entry of the list tells."""
     from service.privacy.erasure_list import subject_of
 
     subjects = [subject_of(name) for name in names]
@@ -110,7 +110,7 @@ def confirm(subject: "Subject", mode: str, *, with_claims: bool, yes: bool) -> N
 
 async def erase_subject(
     parts: "Parts", subject: "Subject", reason: str, cause: "Cause", *, with_claims: bool
-) -> "Done":
+) -> "ErasureDone":
     """Erase a subject with its documents, showing a person how far its claims are."""
     from service.privacy.erase import DocumentsRemain, erase_claim, erase_entity
 
@@ -142,8 +142,10 @@ def _remaining(subject: "Subject", error: "DocumentsRemain") -> str:
     )
 
 
-def answer_of(mode: str, subject: "Subject", done: "Done", *, with_claims: bool) -> dict[str, Any]:
-    """Answer what was erased, by this call or before it."""
+def answer_of(
+    mode: str, subject: "Subject", done: "ErasureDone", *, with_claims: bool
+) -> dict[str, Any]:
+    """Return what was erased, by this call or before it."""
     erased = done.erased
     answer: dict[str, Any] = {
         f"{subject.kind}_id": subject.subject_id,

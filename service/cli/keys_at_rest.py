@@ -8,8 +8,8 @@ from service.cli.progress import progress
 from service.cli.target import Findings, Target, team_command
 
 if TYPE_CHECKING:
-    from service.bootstrap import Service
-    from service.privacy.rotation import Outcome
+    from service.app.bootstrap import Service
+    from service.privacy.rotation import RotationOutcome
 
 
 @click.group(name="keys-at-rest")
@@ -58,19 +58,13 @@ async def verify_all(service: "Service") -> dict[str, Any]:
 
 async def rotate_all(service: "Service") -> dict[str, Any]:
     """Wrap every ledger's keys anew; Findings where some are left."""
-    from service.privacy.rotation import (
-        DATA_KEYS,
-        SERVICE_KEYS,
-        SESSIONS,
-        SIGN_IN_LINKS,
-        Rotation,
-    )
+    from service.privacy.rotation import DATA_KEYS, SERVICE_KEYS, SESSIONS, SIGN_IN_LINKS, Rotation
 
     ring = service.accounts.master_keys
     tables = [(ledger.database, DATA_KEYS) for ledger in service.ledgers]
     accounts = service.accounts.database
     tables += [(accounts, kept) for kept in (SERVICE_KEYS, SESSIONS, SIGN_IN_LINKS)]
-    outcomes: list[tuple[str, str, Outcome]] = []
+    outcomes: list[tuple[str, str, RotationOutcome]] = []
     for database, kept in tables:
         rotation = Rotation(database, kept, ring)
         with progress(f"{database.schema} {kept.name}", await rotation.older()) as advance:
@@ -78,7 +72,9 @@ async def rotate_all(service: "Service") -> dict[str, Any]:
     return _answer(outcomes, ring.ids)
 
 
-def _answer(outcomes: "list[tuple[str, str, Outcome]]", ring: tuple[str, ...]) -> dict[str, Any]:
+def _answer(
+    outcomes: "list[tuple[str, str, RotationOutcome]]", ring: tuple[str, ...]
+) -> dict[str, Any]:
     newest, *older = ring
     in_use = {one for _, _, outcome in outcomes for one in outcome.wrapped}
     missing = sorted({one for _, _, outcome in outcomes for one in outcome.unopened})

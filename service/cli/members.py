@@ -5,8 +5,8 @@ from typing import Any
 import click
 
 from service.cli.target import Target, team_command
-from service.clock import timestamp
-from service.errors import Refusal
+from service.core.clock import timestamp
+from service.core.errors import Refusal
 
 
 @click.group()
@@ -20,8 +20,8 @@ def members() -> None:
 @team_command
 async def add_member(target: Target, partner_id: str, email: str) -> dict[str, Any]:
     """Add a person to a partner's team; nothing is sent to them."""
+    from service.http.decoding import check
     from service.partners.wire import NewMember
-    from service.web.decoding import check
 
     check(NewMember, email=email)
     await target.service.partners.add_member(partner_id, email, target.cause)

@@ -9,7 +9,7 @@ from typing import Any, NoReturn, TypeGuard
 import click
 
 from service.cli.spool import Spool
-from service.errors import Refusal
+from service.core.errors import Refusal
 
 HASH = re.compile(r"[0-9a-f]{32,}")
 HASH_SHOWN = 12
@@ -86,7 +86,7 @@ def _table(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _block(facts: Mapping[str, Any]) -> list[str]:
-    """Answer one fact a line, those within a fact too; long hashes are shortened."""
+    """Return one fact a line, those within a fact too; long hashes are shortened."""
     flat: dict[str, Any] = {}
     for name, value in facts.items():
         if isinstance(value, dict):
@@ -109,7 +109,7 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _text(value: Any) -> str:  # noqa: ANN401 - any JSON value
-    """Answer a value on one line. What a partner sent cannot steer the reader's terminal."""
+    """Return a value on one line. What a partner sent cannot steer the reader's terminal."""
     if value is None:
         return "-"
     if isinstance(value, str) and value.isprintable():

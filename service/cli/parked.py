@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from service.cli.target import Findings, Target, team_command
-from service.clock import timestamp
-from service.errors import Refusal
+from service.core.clock import timestamp
+from service.core.errors import Refusal
 
 if TYPE_CHECKING:
-    from projections.catch_up import CatchUpProjection
-    from projections.parking import Parked
-    from service.bootstrap import Service
+    from service.app.bootstrap import Service
+    from service.ledger.following.catch_up import CatchUpProjection
+    from service.ledger.following.parking import Parked
     from service.ledger.ledger import Ledger
 
 LEDGERS: Final = ("accounts", "live", "test")
@@ -28,7 +28,7 @@ async def retry(
     target: Target, name: str, ledger: str | None, position: int | None
 ) -> dict[str, Any]:
     """Take parked streams of a catch-up read model up again; ends with 1 if any remains parked."""
-    from projections.parking import RetryRefused, parked
+    from service.ledger.following.parking import RetryRefused, parked
 
     chosen = _chosen(target.service, name, ledger)
     applied, left = 0, []

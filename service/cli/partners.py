@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from service.cli.target import Target, team_command
-from service.clock import timestamp
-from service.errors import Refusal
+from service.core.clock import timestamp
+from service.core.errors import Refusal
 
 if TYPE_CHECKING:
-    from service.caller import Mode
+    from service.facts.caller import Mode
     from service.ledger.database import Row
 
 
@@ -24,8 +24,8 @@ def partners() -> None:
 @team_command
 async def add(target: Target, name: str, email: str) -> dict[str, Any]:
     """Record that a partner applied; it is pending until it is approved."""
+    from service.http.decoding import check
     from service.partners.wire import PartnerApplication
-    from service.web.decoding import check
 
     check(PartnerApplication, name=name, email=email)
     partner_id = await target.service.partners.add(name, email, target.cause)
@@ -195,7 +195,7 @@ def _key(row: "Row") -> dict[str, Any]:
 
 
 def _sandbox(partner_id: str, mode: str, epoch: int) -> dict[str, Any]:
-    """Answer the entities that a test key can be tried on."""
-    from service.sandbox import fixture_ids
+    """Return the entities that a test key can be tried on."""
+    from service.sandbox.fixtures import fixture_ids
 
     return {"sandbox": fixture_ids(partner_id, epoch)._asdict()} if mode == "test" else {}

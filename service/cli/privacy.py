@@ -19,11 +19,11 @@ from service.cli.erasing import (
 )
 from service.cli.progress import progress
 from service.cli.target import Findings, Target, team_command
-from service.clock import timestamp
-from service.errors import invalid
+from service.core.clock import timestamp
+from service.core.errors import invalid
 
 if TYPE_CHECKING:
-    from service.privacy.reapply import Outcome
+    from service.privacy.reapply import ReapplyOutcome
 
 
 @click.group()
@@ -124,7 +124,7 @@ async def reapply(target: Target) -> dict[str, Any]:
     return Findings(answer) if wrong else answer
 
 
-def _reapplied(names: list[str], outcome: "Outcome", unlisted_count: int) -> dict[str, Any]:
+def _reapplied(names: list[str], outcome: "ReapplyOutcome", unlisted_count: int) -> dict[str, Any]:
     """Count what the database showed already, what it has no more, and name what was done."""
     done = outcome.done
     return {

@@ -10,26 +10,26 @@ import click
 
 from service.cli.parked import retry
 from service.cli.target import Findings, Target, team_command
-from service.clock import timestamp
+from service.core.clock import timestamp
 
 if TYPE_CHECKING:
-    from projections.compare import Compared
-    from projections.parking import Parked
-    from projections.read_model import ReadModel
-    from projections.rebuild import Advance, Workshop
-    from projections.rebuild_aside import Aside
-    from projections.rebuild_swap import Made, Swapped
+    from service.ledger.following.parking import Parked
     from service.ledger.ledger import Ledger
+    from service.ledger.read_model import ReadModel
+    from service.ledger.rebuild.compare import Compared
+    from service.ledger.rebuild.session import Advance, RebuildSession
+    from service.ledger.rebuild.skipped import SkippedEvent
+    from service.ledger.rebuild.swap import MadeBy, Swapped
 
-    One = Callable[[Workshop, ReadModel, Advance], Awaitable["Done"]]
+    One = Callable[[RebuildSession, ReadModel, Advance], Awaitable["Completed"]]
 
 
-class Done(NamedTuple):
+class Completed(NamedTuple):
     """What was done with a read model: its row of the answer, and what was found wrong."""
 
     row: dict[str, Any]
     compared: "Compared | None" = None
-    put_aside: "Sequence[Aside]" = ()
+    put_aside: "Sequence[SkippedEvent]" = ()
 
 
 PUT_ASIDE_LISTED_MAX: Final = 20
@@ -65,8 +65,8 @@ async def status(target: Target) -> dict[str, Any]:
     """
     import asyncio
 
-    from projections.parking import parked
-    from projections.status import HeadWatch, progress
+    from service.ledger.following.parking import parked
+    from service.ledger.following.status import HeadWatch, progress
 
     service = target.service
     for ledger in service.ledgers:
@@ -126,7 +126,7 @@ async def rebuild(
     if (name is None) != everything:
         raise click.UsageError("Give the name of a read model, or --all.")
 
-    async def one(shop: "Workshop", model: "ReadModel", advance: "Advance") -> Done:
+    async def one(shop: "RebuildSession", model: "ReadModel", advance: "Advance") -> Completed:
         done = await shop.rebuild(model, advance, if_equal=if_equal, park=park)
         swapped, different = done.swapped, done.compared.total
         row = {
@@ -144,7 +144,7 @@ async def rebuild(
                 f"{_place(model)}: {len(done.put_aside)} events that the live rows have cannot be "
                 "applied. Nothing was swapped. Mend the code, or park them by --park."
             )
-        return Done(row, done.compared, done.put_aside)
+        return Completed(row, done.compared, done.put_aside)
 
     answer = await _each(target, _chosen(target, name, ledger), "rebuilding", one, "rebuilt")
     is_well = all(row["swapped"] for row in answer["rebuilt"]) and not answer["put_aside"]
@@ -162,8 +162,8 @@ async def rollback(target: Target, name: str, ledger: str | None) -> dict[str, A
     which are live now and which are kept, by the version of the code that made them and when.
     """
 
-    async def one(shop: "Workshop", model: "ReadModel", advance: "Advance") -> Done:
-        return Done(_swapped(await shop.rollback(model, advance)))
+    async def one(shop: "RebuildSession", model: "ReadModel", advance: "Advance") -> Completed:
+        return Completed(_swapped(await shop.rollback(model, advance)))
 
     models = _chosen(target, name, ledger)
     if len(models) > 1:
@@ -186,7 +186,7 @@ async def verify(target: Target, name: str | None, ledger: str | None) -> dict[s
     equal without them: they are counted, with a warning, and `projections status` ends with 1.
     """
 
-    async def one(shop: "Workshop", model: "ReadModel", advance: "Advance") -> Done:
+    async def one(shop: "RebuildSession", model: "ReadModel", advance: "Advance") -> Completed:
         compared, aside, parked = await shop.verify(model, advance)
         row = {
             "rows": compared.rows,
@@ -200,14 +200,14 @@ async def verify(target: Target, name: str | None, ledger: str | None) -> dict[s
                 f"{_place(model)}: {parked.events} events of {parked.streams} streams are parked. "
                 "The live rows lack them; see `projections status` and `projections retry`."
             )
-        return Done(row, compared, aside)
+        return Completed(row, compared, aside)
 
     answer = await _each(target, _chosen(target, name, ledger), "verifying", one, "verified")
     return Findings(answer) if answer["differences"] or answer["put_aside"] else answer
 
 
 def _chosen(target: Target, name: str | None, ledger: str | None) -> "list[ReadModel]":
-    """Answer the read models that are meant; a name that there is not is wrong usage."""
+    """Return the read models that are meant; a name that there is not is wrong usage."""
     models = target.service.read_models
     chosen = [
         model
@@ -228,8 +228,8 @@ async def _each(
     done: str,
 ) -> dict[str, list[dict[str, Any]]]:
     """Do the same with each read model; answer under `done` a row for each, and what is wrong."""
-    from projections.read_model import RebuildRefused
-    from projections.rebuild import workshop
+    from service.ledger.read_model import RebuildRefused
+    from service.ledger.rebuild.session import rebuild_session
     from service.ledger.sequencer import Sequencer
 
     _give_way()
@@ -238,7 +238,9 @@ async def _each(
         which = {"ledger": model.ledger.name, "name": model.name}
         size = (await Sequencer(model.ledger.database).lag()).size
         try:
-            async with workshop(target.service.settings.database_url, model.ledger.name) as shop:
+            async with rebuild_session(
+                target.service.settings.database_url, model.ledger.name
+            ) as shop:
                 with _bar(f"{doing} {model.ledger.name}.{model.name}", size) as advance:
                     found = await one(shop, model, advance)
         except RebuildRefused as refused:
@@ -258,8 +260,8 @@ def _swapped(swapped: "Swapped") -> dict[str, Any]:
     }
 
 
-def _made(which: str, made: "Made") -> dict[str, Any]:
-    """Answer how rows came to be; without a time they were never rebuilt."""
+def _made(which: str, made: "MadeBy") -> dict[str, Any]:
+    """Return how rows came to be; without a time they were never rebuilt."""
     at = timestamp(made.at) if made.at else None
     return {f"{which}_version": made.version, f"{which}_made_at": at}
 
@@ -278,9 +280,9 @@ async def _clear_left_over(database_url: str, ledger: "Ledger") -> None:
     """Drop what a killed rebuild left; a login that cannot is told that it is there."""
     from asyncpg import PostgresError
 
-    from projections.read_model import RebuildRefused
-    from projections.rebuild import clear_left_over, has_left_over
     from service.ledger.database import LedgerUnavailable
+    from service.ledger.read_model import RebuildRefused
+    from service.ledger.rebuild.session import clear_left_over, has_left_over
 
     if not await has_left_over(ledger):
         return
@@ -293,7 +295,7 @@ async def _clear_left_over(database_url: str, ledger: "Ledger") -> None:
         )
 
 
-def _aside(event: "Aside") -> dict[str, Any]:
+def _aside(event: "SkippedEvent") -> dict[str, Any]:
     return event._asdict() | {"stream_id": str(event.stream_id)}
 
 

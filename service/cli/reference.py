@@ -9,9 +9,9 @@ from typing import Final
 
 import click
 
-from service.catalogue import catalogue_document
+from service.app.settings import settings_table
 from service.cli import cli
-from service.settings import settings_table
+from service.facts.catalogue import catalogue_document
 
 _COMMANDS: Final = """\
 # The command line
@@ -32,7 +32,7 @@ usage ends with 2.
 _SETTINGS: Final = """\
 # Settings
 
-Made from `service/settings.py` by `just docs`; a test compares the two.
+Made from `service/app/settings.py` by `just docs`; a test compares the two.
 
 They are read from the environment once, at the start. Every fault is reported at once, a name of
 ours that is unknown too; secrets are never printed. `migrate` needs `DATABASE_URL` and
@@ -46,7 +46,7 @@ _EVENTS: Final = "## The events\n\n"
 
 
 def documents() -> dict[Path, str]:
-    """Answer the text of each document by its path."""
+    """Return the text of each document by its path."""
     docs = Path("docs")
     rows = "".join(f"{_row(path, command)}\n" for path, command in commands(cli))
     events = docs / "events.md"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
+from service.app.settings import MIGRATE, SERVE, Settings, SettingsError, given
 from service.cli.welcome import announce
-from service.settings import MIGRATE, SERVE, Settings, SettingsError, given
 
 
 @click.command()
@@ -28,10 +28,10 @@ def dev(port: int, data_dir: Path) -> None:
     """Run everything embedded, with a demonstration to try."""
     # Each command imports what it needs: together these are slower than any command.
     from migrations import MigrationFailed
-    from service.dev.faults import DevFault
-    from service.dev.run import run
-    from service.dev.storage import OF_PRODUCTION
-    from service.embedded import EmbeddedPostgresError
+    from service.cli.dev.faults import DevFault
+    from service.cli.dev.postgres import EmbeddedPostgresError
+    from service.cli.dev.run import run
+    from service.cli.dev.storage import OF_PRODUCTION
 
     try:
         taken_over = given("RATE_LIMIT_PER_MINUTE", "REDIS_URL", *OF_PRODUCTION)
@@ -45,7 +45,7 @@ def dev(port: int, data_dir: Path) -> None:
 @click.command()
 def serve() -> None:
     """Serve the API; settings come from the environment."""
-    from service.web.serve import ServeFault, serve_forever
+    from service.app.serve import ServeFault, serve_forever
 
     try:
         serve_forever(_settings(SERVE))
@@ -57,7 +57,7 @@ def serve() -> None:
 def worker() -> None:
     """Run the sequencer and the subscribers alone; any number may run."""
     settings = _settings(SERVE)
-    from service.worker import work
+    from service.app.worker import work
 
     work(settings)
 

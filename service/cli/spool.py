@@ -23,13 +23,13 @@ class Spool:
         return self._count
 
     def lines(self) -> Iterator[str]:
-        """Answer each object as JSON, without a line's end."""
+        """Return each object as JSON, without a line's end."""
         self._file.seek(0)
         for line in self._file:
             yield line[:-1]
 
     def first(self, count: int) -> list[dict[str, Any]]:
-        """Answer the first objects."""
+        """Return the first objects."""
         return [json.loads(line) for line in islice(self.lines(), count)]
 
     def close(self) -> None:

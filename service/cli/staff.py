@@ -5,8 +5,8 @@ from typing import Any
 import click
 
 from service.cli.target import Target, team_command
-from service.clock import timestamp
-from service.errors import invalid
+from service.core.clock import timestamp
+from service.core.errors import invalid
 
 
 @click.group()
@@ -46,7 +46,7 @@ async def list_(target: Target) -> dict[str, Any]:
 
 
 def _check(email: str) -> None:
-    from service.web.scalars import email_fault
+    from service.http.scalars import email_fault
 
     fault = email_fault(email)
     if fault is not None:

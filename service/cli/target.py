@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from service.app.settings import TEAM, Settings, SettingsError, given
 from service.cli.output import refuse, show
-from service.errors import Refusal, invalid
-from service.settings import TEAM, Settings, SettingsError, given
+from service.core.errors import Refusal, invalid
 
 if TYPE_CHECKING:
-    from service.bootstrap import Service
-    from service.caller import Mode
+    from service.app.bootstrap import Service
+    from service.facts.caller import Mode
     from service.ledger.events import Cause
-    from service.storage.chosen import Storage
+    from service.storage.port import Storage
 
 ACTOR = "staff:cli"
 DEADLINE_SECONDS = 10.0
@@ -31,7 +31,7 @@ _WHY = {
     "InvalidSchemaNameError": "The database is not migrated: run `claim-ledger migrate`.",
     "UndefinedTableError": "The database is not migrated: run `claim-ledger migrate`.",
     "InsufficientPrivilegeError": "The database's user lacks a right that the service needs.",
-    "NumbersAwaited": "Events wait for their numbers: another process holds the log's head. "
+    "SequencingTimeout": "Events wait for their numbers: another process holds the log's head. "
     "Nothing is wrong with them; try again.",
 }
 """What an operator can mend or wait for, by the class of PostgreSQL's error or of ours."""
@@ -52,7 +52,7 @@ Command = Callable[..., Awaitable[Mapping[str, Any]]]
 
 
 def of_team() -> Settings:
-    """Answer the environment's settings for the team's commands."""
+    """Return the environment's settings for the team's commands."""
     return Settings.from_environment(require=TEAM)
 
 
@@ -90,7 +90,7 @@ def _answer(
     args: tuple[object, ...],
     options: dict[str, object],
 ) -> Mapping[str, Any]:
-    """Answer what the command does; every fault becomes a Refusal or a ClickException."""
+    """Return what the command does; every fault becomes a Refusal or a ClickException."""
     for name, value in options.items():
         if isinstance(value, str) and not _is_text(value):
             raise invalid(name, "not text in UTF-8")
@@ -104,11 +104,11 @@ def _answer(
     import structlog
     from asyncpg import PostgresError
 
-    from service import logs
-    from service.audit.publication import PublicationUnavailable
+    from service.archive.port import ArchiveUnavailable
+    from service.core import logs
     from service.ledger.database import LedgerError
+    from service.ledger.encryption import KeyUnknown
     from service.ledger.events import Unreadable
-    from service.ledger.sealing import KeyUnknown
     from service.storage.port import StorageUnavailable
 
     logs.configure("warning", sys.stderr.buffer)
@@ -119,7 +119,7 @@ def _answer(
     except (KeyUnknown, Unreadable) as error:
         whose = "CLAIM_LEDGER_MASTER_KEYS: " if isinstance(error, KeyUnknown) else ""
         raise click.ClickException(f"{whose}{error}") from error
-    except PublicationUnavailable as error:
+    except ArchiveUnavailable as error:
         message = f"CLAIM_LEDGER_PUBLISH_TO cannot be written or read: {error}"
         raise Refusal("service_unavailable", message) from error
     except StorageUnavailable as error:
@@ -135,13 +135,14 @@ def _answer(
 async def _run(
     command: Command, settings: Settings, args: tuple[object, ...], options: dict[str, object]
 ) -> Mapping[str, Any]:
-    from service.bootstrap import Service
+    from service.app.bootstrap import Service
+    from service.app.storage import storage_for
     from service.ledger.events import Cause
-    from service.storage.chosen import deferred, storage_for
+    from service.storage.lazy import lazy_storage
 
     def storage(mode: "Mode") -> "Storage":
         bucket = settings.live_bucket if mode == "live" else settings.test_bucket
-        return deferred(lambda: storage_for(settings, bucket))
+        return lazy_storage(lambda: storage_for(settings, bucket))
 
     service = Service(settings, deadline_seconds=DEADLINE_SECONDS, storage=storage)
     cause = Cause(ACTOR, service.new_id("req", service.clock()))
@@ -150,8 +151,8 @@ async def _run(
 
 
 def _settings(data_dir: Path | None, environment: Callable[[], Settings]) -> Settings:
-    """Answer the settings of a running dev, or those of the environment."""
-    from service.dev.state import FACTS, DevState
+    """Return the settings of a running dev, or those of the environment."""
+    from service.cli.dev.state import FACTS, DevState
 
     if data_dir is not None:
         try:
@@ -173,7 +174,7 @@ def _settings(data_dir: Path | None, environment: Callable[[], Settings]) -> Set
 
 
 def _is_text(value: str) -> bool:
-    """Tell whether an argument came as UTF-8; other bytes become lone surrogates in argv."""
+    """Return whether an argument came as UTF-8; other bytes become lone surrogates in argv."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -182,7 +183,7 @@ def _is_text(value: str) -> bool:
 
 
 def _why(error: Exception, data_dir: Path | None) -> str:
-    """Answer for a person why the database did not do what it was asked."""
+    """Return, in words for a person, why the database did not do what it was asked."""
     cause: BaseException | None = error
     while cause is not None:
         if type(cause).__name__ in _WHY:

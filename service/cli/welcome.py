@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from service.clock import system_clock
-from service.dev.state import PEOPLE
+from service.cli.dev.state import PEOPLE
+from service.core.clock import system_clock
 
 _WELCOME = """\
 claim-ledger is running (Ctrl-C stops it).

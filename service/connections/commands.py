@@ -6,16 +6,16 @@ from typing import Final, NamedTuple
 from projections.connect_links.reader import link_by_token
 from projections.connections.reader import access
 from projections.partners.reader import PartnersReader
-from service.caller import Caller
-from service.clock import Clock, timestamp
 from service.connections import decisions
-from service.connections.events import ConnectLinkIssued, connection_stream, link_stream
-from service.entities.events import entity_stream
-from service.errors import Refusal
-from service.ids import NewId
+from service.core.clock import Clock, timestamp
+from service.core.errors import Refusal
+from service.core.ids import NewId
+from service.facts.caller import Caller
+from service.facts.connections import ConnectLinkIssued, connection_stream, link_stream
+from service.facts.entities import entity_stream
 from service.ledger.events import Cause
 from service.ledger.ledger import Append, Ledger, Transaction
-from service.secrets import SecretsStore, token_hash
+from service.ledger.service_keys import ServiceKeyStore, token_hash
 
 LINK_LIFETIME: Final = timedelta(hours=1)
 """Contract section 8: one hour from issue, by the database's clock."""
@@ -44,7 +44,7 @@ class ConnectionCommands:
         self,
         ledger: Ledger,
         partners: PartnersReader,
-        secrets: SecretsStore,
+        secrets: ServiceKeyStore,
         public_url: str,
         clock: Clock,
         new_id: NewId,
@@ -88,7 +88,7 @@ class ConnectionCommands:
         return await self._ledger.decide(attempt)
 
     async def look(self, token: str) -> LinkView:
-        """Answer what a link asks for; it stays as it is. Refuses as `approve` does."""
+        """Return what a link asks for; it stays as it is. Refuses as `approve` does."""
         async with self._ledger.transaction() as transaction:
             row = await link_by_token(transaction, token_hash(token))
             link = decisions.usable(row)

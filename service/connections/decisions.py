@@ -3,14 +3,14 @@
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from service.connections.access import Access
-from service.connections.events import (
+from service.core.errors import Refusal
+from service.facts.access import Access
+from service.facts.connections import (
     ConnectLinkDeclined,
     ConnectLinkRedeemed,
     EntityConnected,
     EntityDisconnected,
 )
-from service.errors import Refusal
 from service.ledger.events import ERASED, Event
 
 
@@ -23,7 +23,7 @@ class Link(NamedTuple):
 
 
 def usable(row: Any) -> Link:  # noqa: ANN401 - a row of connect_links, or None
-    """Answer the link, or refuse for what became of it (contract section 3)."""
+    """Return the link, or refuse for what became of it (contract section 3)."""
     if row is None or row["state"] == "declined":
         raise Refusal("connect_token_invalid")
     if row["state"] == "redeemed":

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from service.web.scalars import RequiredText, Text, Timestamp
+from service.http.scalars import RequiredText, Text, Timestamp
 
 
 class ConnectRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,26 +6,24 @@ from uuid import UUID
 import structlog
 
 from projections.connections.reader import ConnectionsReader, access_from
-from service.caller import Caller
 from service.claims.decisions import Upload
-from service.claims.events import claim_stream
 from service.claims.wire import ClaimRequest
-from service.clock import Clock
+from service.core.clock import Clock
+from service.core.errors import Refusal
+from service.core.ids import NewId
 from service.documents import decisions, paths
 from service.documents.wire import UploadRequest
-from service.errors import Refusal
-from service.ids import NewId
+from service.facts.caller import Caller
+from service.facts.claims import claim_stream
 from service.ledger.database import Database
-from service.ledger.sql import Sql
-from service.sandbox import refuse_trigger
-from service.secrets import SecretsStore
-from service.storage.chosen import Storage
-from service.storage.port import SignedUpload, StorageUnavailable
+from service.ledger.service_keys import ServiceKeyStore
+from service.ledger.sql import queries
+from service.sandbox.fixtures import refuse_trigger
+from service.storage.port import SignedUpload, Storage, StorageUnavailable
 
 RETRY_AFTER_SECONDS = 2
 
-_MINT = Sql("service.documents", "mint")
-_CONTEXT = Sql("service.documents", "context")
+_SQL = queries("service.documents")
 
 log = structlog.get_logger()
 
@@ -50,7 +48,7 @@ class DocumentCommands:
         self,
         database: Database,
         access: ConnectionsReader,
-        secrets: SecretsStore,
+        secrets: ServiceKeyStore,
         storage: Storage,
         clock: Clock,
         new_id: NewId,
@@ -84,11 +82,13 @@ class DocumentCommands:
             self._alarm(error)
             raise Refusal("service_unavailable", retry_after_seconds=RETRY_AFTER_SECONDS) from error
         stream = _stream(caller, request.entity_id, request.partner_claim_id)
-        await self._database.fetch(_MINT, path, stream, request.mime_type, request.max_bytes, now)
+        await self._database.fetch(
+            _SQL.mint, path, stream, request.mime_type, request.max_bytes, now
+        )
         return path, upload
 
     async def check(self, caller: Caller, request: ClaimRequest) -> Sequence[Upload]:
-        """Answer the uploads that a claim refers to, as they are in storage now (contract 4.4).
+        """Return the uploads that a claim refers to, as they are in storage now (contract 4.4).
 
         Nothing is checked for a replay: it links nothing. Refuses with the codes of access,
         `document_path_invalid`, `document_not_uploaded`, `validation_failed`, or
@@ -101,7 +101,7 @@ class DocumentCommands:
             return []
         stream = _stream(caller, request.entity_id, request.partner_claim_id)
         row = await self._database.fetchrow(
-            _CONTEXT,
+            _SQL.context,
             caller.partner_id,
             request.entity_id,
             stream,

@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 
 from service.claims.decisions import Upload
-from service.claims.events import Document
+from service.core.errors import Refusal
 from service.documents.paths import Reference
-from service.errors import Refusal
+from service.facts.claims import Document
 from service.storage.port import StoredObject
 
 
 def uploads(references: Sequence[Reference], stored: Mapping[str, StoredObject]) -> list[Upload]:
-    """Answer each reference with what is stored there.
+    """Return each reference with what is stored there.
 
     Refuses with `document_not_uploaded` for a missing object, and with `validation_failed` where
     the MIME type is not the one that was uploaded (readings).

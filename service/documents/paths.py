@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from service.errors import Refusal
+from service.core.errors import Refusal
 
 EXTENSIONS: Final = {
     "application/pdf": "pdf",
@@ -40,17 +40,17 @@ class Reference(NamedTuple):
 
 
 def prefix(entity_id: str, claim_key: str) -> str:
-    """Answer what every path of one claim's documents begins with."""
+    """Return what every path of one claim's documents begins with."""
     return f"entities/{entity_id}/claims/{claim_key}/documents/"
 
 
 def storage_path(entity_id: str, claim_key: str, document_id: str, mime_type: str) -> str:
-    """Answer the path of a new document; its name is generated, its extension the MIME type's."""
+    """Return the path of a new document; its name is generated, its extension the MIME type's."""
     return f"{prefix(entity_id, claim_key)}{document_id}.{EXTENSIONS[mime_type]}"
 
 
 def document_id_of(path: str, entity_id: str, claim_key: str) -> str:
-    """Answer the document's id; refuses a path that this claim cannot have.
+    """Return the document's id; refuses a path that this claim cannot have.
 
     The whole path is matched, byte for byte: no `..`, no escape, no sibling whose prefix is alike.
     """
@@ -64,7 +64,7 @@ def document_id_of(path: str, entity_id: str, claim_key: str) -> str:
 def references(
     asked: Sequence[tuple[str, str, str]], entity_id: str, claim_key: str
 ) -> list[Reference]:
-    """Answer (path, MIME type, filename) triples as references; refuses a path given twice."""
+    """Return (path, MIME type, filename) triples as references; refuses a path given twice."""
     seen: dict[str, int] = {}
     faults: list[str] = []
     for number, (path, _, _) in enumerate(asked):
@@ -79,7 +79,7 @@ def references(
 
 
 def shown(filename: str) -> str:
-    """Answer a filename fit to be shown: it names no path, and is never part of one.
+    """Return a filename fit to be shown: it names no path, and is never part of one.
 
     Separators and control characters become `_`; what has no name left is `document`. Its length
     is the wire's to limit.

@@ -13,17 +13,14 @@ from typing import Final, NamedTuple
 
 from service.ledger.database import Row
 from service.ledger.ledger import Ledger
-from service.ledger.sql import Sql
+from service.ledger.sql import queries
 from service.storage.port import ObjectStore, StoredObject
 
 PAGE: Final = 500
 AT_ONCE: Final = 4
 """Uploads under way at once: as many as a ledger's pool has connections by default."""
 
-_ORPHANS = Sql("service.documents", "orphans")
-_ORPHANS_COUNT = Sql("service.documents", "orphans_count")
-_FORGET = Sql("service.documents", "forget")
-_FORGOTTEN = Sql("service.documents", "forgotten")
+_SQL = queries("service.documents")
 
 
 class Swept(NamedTuple):
@@ -46,8 +43,8 @@ class Sweep:
         self._dry_run = dry_run
 
     async def count(self) -> int:
-        """Answer how many uploads there are to look at."""
-        row = await self._ledger.database.fetchrow(_ORPHANS_COUNT, self._before)
+        """Return how many uploads there are to look at."""
+        row = await self._ledger.database.fetchrow(_SQL.orphans_count, self._before)
         return row["orphans"] if row is not None else 0
 
     async def run(self, advance: Callable[[int], object]) -> list[Swept]:
@@ -62,7 +59,7 @@ class Sweep:
 
     async def _pages(self) -> AsyncIterator[list[Row]]:
         last = ""
-        while page := await self._ledger.database.fetch(_ORPHANS, self._before, last, PAGE):
+        while page := await self._ledger.database.fetch(_SQL.orphans, self._before, last, PAGE):
             yield page
             last = page[-1]["storage_path"]
 
@@ -75,7 +72,7 @@ class Sweep:
             return Swept(is_gone=True, found=found)
         is_gone = found is None or await self._store.delete(path, found.generation)
         if is_gone:
-            await self._ledger.database.fetch(_FORGOTTEN, path)
+            await self._ledger.database.fetch(_SQL.forgotten, path)
         return Swept(is_gone, found)
 
     async def _forget(self, upload: Row) -> bool:
@@ -85,4 +82,4 @@ class Sweep:
             # is there when we look, or our mark is when it looks.
             await transaction.lock(upload["claim_stream"])
             now = await transaction.now()
-            return await transaction.fetchrow(_FORGET, upload["storage_path"], now) is not None
+            return await transaction.fetchrow(_SQL.forget, upload["storage_path"], now) is not None

@@ -13,7 +13,7 @@ ALL = "entities/"
 Fault = Literal["missing", "changed", "remains"]
 
 
-class Checked(NamedTuple):
+class CheckedDocument(NamedTuple):
     """A linked document, and what is wrong with it, if anything.
 
     That of an erased claim has gone, as it should; `remains` where its object is there.
@@ -23,7 +23,9 @@ class Checked(NamedTuple):
     fault: Fault | None
 
 
-async def verify(documents: ClaimDocumentsReader, store: ObjectStore) -> AsyncIterator[Checked]:
+async def verify(
+    documents: ClaimDocumentsReader, store: ObjectStore
+) -> AsyncIterator[CheckedDocument]:
     """Hold every linked document of a mode against the bucket; raises StorageUnavailable.
 
     Both are read in the order of their names, side by side, so any number fits in memory.
@@ -35,7 +37,7 @@ async def verify(documents: ClaimDocumentsReader, store: ObjectStore) -> AsyncIt
                 found = await anext(objects, None)
                 if found is None:
                     break
-            yield Checked(row, await _fault(row, found, store))
+            yield CheckedDocument(row, await _fault(row, found, store))
 
 
 async def _fault(row: Row, found: StoredObject | None, store: ObjectStore) -> Fault | None:

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from service.documents.paths import BYTES_MAX, EXTENSIONS
-from service.web.scalars import RequiredText, Timestamp
+from service.http.scalars import RequiredText, Timestamp
 
 MimeType = Literal[
     "application/pdf",

@@ -6,14 +6,14 @@ from uuid import UUID
 import msgspec
 
 from projections.connections.reader import is_established
-from service.clock import Clock
-from service.entities.events import EntityCorrected, EntityRegistered, entity_stream
-from service.errors import Refusal
-from service.ids import NewId, stream_id
+from service.core.clock import Clock
+from service.core.errors import Refusal
+from service.core.ids import NewId, stream_id
+from service.facts.entities import EntityCorrected, EntityRegistered, entity_stream
+from service.ledger.encryption import MasterKeys
 from service.ledger.events import Cause
 from service.ledger.ledger import Append, Ledger
-from service.ledger.sealing import MasterKeys
-from service.secrets import Secrets, SecretsStore
+from service.ledger.service_keys import Secrets, ServiceKeyStore
 
 _TAKEN: Final = (
     "A business with this e-mail address or company number uses the service."
@@ -21,7 +21,7 @@ _TAKEN: Final = (
 )
 
 
-class SaysWhatItIs(Protocol):
+class BusinessDetails(Protocol):
     """A person's own words about their business."""
 
     @property
@@ -47,7 +47,7 @@ def register(
     company_number: str | None,
     established: bool,
 ) -> Append:
-    """Answer the append that makes an entity known, sealed under its own new key."""
+    """Return the append that makes an entity known, sealed under its own new key."""
     stream = entity_stream(mode, entity_id)
     event = EntityRegistered(
         entity_id=entity_id,
@@ -63,13 +63,15 @@ def register(
 
 
 def business_locks(event: EntityRegistered) -> list[UUID]:
-    """Answer the locks under which one business can become established only once."""
+    """Return the locks under which one business can become established only once."""
     found_by = [event.email_hash, event.company_number_hash]
     return [stream_id("business", value) for value in found_by if value is not None]
 
 
-def corrected(secrets: Secrets, entity: EntityRegistered, said: SaysWhatItIs) -> EntityRegistered:
-    """Answer what is known of an entity once its person has said what it is."""
+def corrected(
+    secrets: Secrets, entity: EntityRegistered, said: BusinessDetails
+) -> EntityRegistered:
+    """Return what is known of an entity once its person has said what it is."""
     number = said.company_number or None
     return msgspec.structs.replace(
         entity,
@@ -80,7 +82,7 @@ def corrected(secrets: Secrets, entity: EntityRegistered, said: SaysWhatItIs) ->
 
 
 def correction(entity: EntityRegistered) -> EntityCorrected:
-    """Answer the fact that makes this what is known of an entity."""
+    """Return the fact that makes this what is known of an entity."""
     return EntityCorrected(
         entity_id=entity.entity_id,
         name=entity.name,
@@ -92,7 +94,9 @@ def correction(entity: EntityRegistered) -> EntityCorrected:
 class EntityCommands:
     """Writes entities to one ledger."""
 
-    def __init__(self, ledger: Ledger, secrets: SecretsStore, clock: Clock, new_id: NewId) -> None:
+    def __init__(
+        self, ledger: Ledger, secrets: ServiceKeyStore, clock: Clock, new_id: NewId
+    ) -> None:
         """Take the parts that the bootstrap chose."""
         self._ledger = ledger
         self._secrets = secrets

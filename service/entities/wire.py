@@ -2,7 +2,7 @@
 
 from msgspec import UNSET, UnsetType
 
-from service.web.scalars import Checked, EmailAddress, RequiredText, Text
+from service.http.scalars import Checked, EmailAddress, RequiredText, Text
 
 
 class NewEntity(Checked, frozen=True, kw_only=True):

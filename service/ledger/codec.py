@@ -16,8 +16,8 @@ from uuid import UUID
 
 import msgspec
 
+from service.ledger.encryption import DataKey, seal, unseal
 from service.ledger.events import Catalogue, Event, Meta, Unreadable, upcast
-from service.ledger.sealing import DataKey, seal, unseal
 
 
 class Sealed(msgspec.Struct, frozen=True):
@@ -71,7 +71,7 @@ class Codec:
     def encode(
         self, stream_id: UUID, version: int, event: Event, meta: Meta, key: DataKey | None
     ) -> bytes:
-        """Answer the stored form; `key` seals the personal fields."""
+        """Return the stored form; `key` seals the personal fields."""
         personal = {name: getattr(event, name) for name in event.personal}
         if not any(value is not None for value in personal.values()):
             return _encoder.encode(_Written(event.class_version, meta, event))
@@ -85,11 +85,11 @@ class Codec:
     def decode(
         self, stream_id: UUID, version: int, topic: str, state: bytes, key: DataKey | None = None
     ) -> tuple[Event, Meta]:
-        """Answer the event and its meta; without the key, personal fields are None.
+        """Return the event and its meta; without the key, personal fields are None.
 
         Raises:
             Unreadable: with the event's place.
-            BoxSpoilt: the key does not open the box.
+            DecryptionFailed: the key does not open the box.
 
         """
         try:
@@ -105,7 +105,7 @@ class Codec:
         Raises:
             Unreadable: the catalogue lacks the topic or the version, or the data are another's;
                 without a place.
-            BoxSpoilt: the key does not open the box.
+            DecryptionFailed: the key does not open the box.
 
         """
         try:
@@ -130,7 +130,7 @@ class Codec:
         return msgspec.convert(data, cls, str_keys=True)
 
     def personal(self, topic: str) -> Sequence[str]:
-        """Answer the names of a topic's personal fields; none where the topic is not known."""
+        """Return the names of a topic's personal fields; none where the topic is not known."""
         cls = self._catalogue.get(topic)
         return () if cls is None else cls.personal
 
@@ -144,7 +144,7 @@ class Codec:
 
 
 def stored_form(state: bytes) -> State:
-    """Answer a stored event, its data not decoded yet; raises Unreadable."""
+    """Return a stored event, its data not decoded yet; raises Unreadable."""
     try:
         return _state_decoder.decode(state)
     except DAMAGE as error:
@@ -152,7 +152,7 @@ def stored_form(state: bytes) -> State:
 
 
 def clear_form(state: bytes) -> State:
-    """Answer the same without its sealed box, which is not even decoded; raises Unreadable."""
+    """Return the same without its sealed box, which is not even decoded; raises Unreadable."""
     try:
         clear = _clear_decoder.decode(state)
     except DAMAGE as error:
@@ -165,13 +165,13 @@ def _misshapen(error: Exception) -> Unreadable:
 
 
 def sealed_under(state: bytes) -> UUID | None:
-    """Answer the id of the data key that an event's box needs, if it has a box."""
+    """Return the id of the data key that an event's box needs, if it has a box."""
     sealed = stored_form(state).sealed
     return None if sealed is None else sealed.key
 
 
 def happened_at(state: bytes | None) -> datetime | None:
-    """Answer an event's own time; None for one that is damaged, which hides no other figure."""
+    """Return an event's own time; None for one that is damaged, which hides no other figure."""
     if state is None:
         return None
     try:

@@ -110,12 +110,12 @@ class Database:
         return self._pool
 
     async def fetch(self, sql: Sql, *args: object, deadline: float | None = None) -> list[Row]:
-        """Answer the rows of one statement: one round trip."""
+        """Return the rows of one statement: one round trip."""
         async with self.connection(deadline) as connection:
             return await connection.fetch(sql.on(self.schema), *args)
 
     async def fetchrow(self, sql: Sql, *args: object) -> Row | None:
-        """Answer the first row of one statement, if there is one."""
+        """Return the first row of one statement, if there is one."""
         async with self.connection() as connection:
             return await connection.fetchrow(sql.on(self.schema), *args)
 
@@ -131,12 +131,12 @@ class Database:
 
     @property
     def address(self) -> tuple[str, str | None]:
-        """Answer URL and role, for software that makes its own connections."""
+        """Return URL and role, for software that makes its own connections."""
         return self._url, self._role
 
     @property
     def connections(self) -> tuple[int, int]:
-        """Answer (open, idle) connections, for the metrics."""
+        """Return (open, idle) connections, for the metrics."""
         if self._pool is None:
             return 0, 0
         return self._pool.get_size(), self._pool.get_idle_size()

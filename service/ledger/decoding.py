@@ -5,8 +5,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from service.ledger.codec import Codec, State, clear_form, stored_form
+from service.ledger.encryption import DataKey, DecryptionFailed
 from service.ledger.events import Recorded, Unreadable
-from service.ledger.sealing import BoxSpoilt, DataKey
 
 StoredRow = tuple[int, int, UUID, int, str, bytes]
 """An event as it is stored: (position, append_id, stream, version, topic, state)."""
@@ -38,7 +38,7 @@ async def decode(
 
     Raises:
         Unreadable: with the event's place.
-        KeyUnknown: a key does not unwrap, or (BoxSpoilt) does not open the box.
+        KeyUnknown: a key does not unwrap, or (DecryptionFailed) does not open the box.
 
     """
     forms = list(_forms(codec, rows, personal, unread))
@@ -49,7 +49,7 @@ async def decode(
         key = keys.get(form.sealed.key) if form.sealed is not None else None
         try:
             event, meta = codec.decode_stored(stream, version, topic, form, key)
-        except (Unreadable, BoxSpoilt) as error:
+        except (Unreadable, DecryptionFailed) as error:
             _note(codec, row, error, unread)
         else:
             recorded.append(Recorded(append_id, stream, version, event, meta, position))
@@ -71,7 +71,7 @@ def _forms(
 
 
 def _note(
-    codec: Codec, row: StoredRow, error: Unreadable | BoxSpoilt, unread: list[Unread] | None
+    codec: Codec, row: StoredRow, error: Unreadable | DecryptionFailed, unread: list[Unread] | None
 ) -> None:
     position, append_id, stream, version, *_ = row
     if unread is not None:

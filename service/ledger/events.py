@@ -69,7 +69,7 @@ class Unreadable(Exception):
         self.fault = fault
 
     def at(self, ledger: str, stream_id: UUID, version: int, position: int = 0) -> "Unreadable":
-        """Answer the same fault with its place: the position in the log, where it is known."""
+        """Return the same fault with its place: the position in the log, where it is known."""
         stream = f"version {version} of stream {stream_id}" if version else f"stream {stream_id}"
         place = f"position {position}" if position else stream
         return Unreadable(self.fault, f"{place} of {ledger}")

@@ -6,26 +6,20 @@ from datetime import datetime
 from typing import ClassVar, Final, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
-from service.clock import Clock, to_milliseconds
+from service.core.clock import Clock, to_milliseconds
 from service.ledger.codec import Codec
 from service.ledger.database import AlreadyExists, Connection, Database, LedgerError, Row
 from service.ledger.decoding import StoredRow, Unread, decode
+from service.ledger.encryption import DataKey, MasterKeys
 from service.ledger.events import Catalogue, Cause, Event, Meta, Recorded
-from service.ledger.sealing import DataKey, MasterKeys
-from service.ledger.sql import Sql
+from service.ledger.sql import Sql, queries
 
 T = TypeVar("T")
 
 ATTEMPTS_MAX: Final = 8
 """How often a command that conflicts is decided again before it is given up."""
 
-_APPEND = Sql("service.ledger", "append")
-_LOCK = Sql("service.ledger", "lock")
-_LOCK_SHARED = Sql("service.ledger", "lock_shared")
-_STREAM = Sql("service.ledger", "stream")
-_DATA_KEYS = Sql("service.ledger", "data_keys")
-_EXISTS = Sql("service.ledger", "exists")
-_NOW = Sql("service.ledger", "now")
+_SQL = queries("service.ledger")
 
 
 class AppendConflict(LedgerError):
@@ -52,7 +46,7 @@ class Projector(Protocol):
     """Every table of the read model; its statements name no other, as `ledger.<table>`."""
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
-        """Answer what this event changes; nothing for an event that does not concern it."""
+        """Return what this event changes; nothing for an event that does not concern it."""
         ...
 
 
@@ -137,34 +131,34 @@ class Transaction:
 
     async def lock(self, *keys: UUID) -> None:
         """Wait for exclusive locks, held until the transaction ends."""
-        await self.fetch(_LOCK, sorted({_lock_number(key) for key in keys}))
+        await self.fetch(_SQL.lock, sorted({_lock_number(key) for key in keys}))
 
     async def lock_shared(self, keys: Iterable[UUID]) -> None:
         """Wait for locks that only an exclusive one keeps out."""
-        await self.fetch(_LOCK_SHARED, sorted({_lock_number(key) for key in keys}))
+        await self.fetch(_SQL.lock_shared, sorted({_lock_number(key) for key in keys}))
 
     async def now(self) -> datetime:
-        """Answer the database's clock, whole milliseconds."""
-        now: datetime | None = await self.connection.fetchval(_NOW.on(self._schema))
+        """Return the database's clock, whole milliseconds."""
+        now: datetime | None = await self.connection.fetchval(_SQL.now.on(self._schema))
         assert now is not None  # noqa: S101 - the statement always has a row
         return to_milliseconds(now)
 
     async def fetch(self, sql: Sql, *args: object) -> list[Row]:
-        """Answer the rows of one statement, seen by this transaction."""
+        """Return the rows of one statement, seen by this transaction."""
         return await self.connection.fetch(sql.on(self._schema), *args)
 
     async def fetchrow(self, sql: Sql, *args: object) -> Row | None:
-        """Answer the first row of one statement, if any."""
+        """Return the first row of one statement, if any."""
         return await self.connection.fetchrow(sql.on(self._schema), *args)
 
     async def read(self, stream_id: UUID) -> list[Recorded]:
-        """Answer a stream, oldest first, personal fields opened where their key exists."""
-        rows = await self.fetch(_STREAM, stream_id)
+        """Return a stream, oldest first, personal fields opened where their key exists."""
+        rows = await self.fetch(_SQL.stream, stream_id)
         return await self.decode([(row["append_id"], stream_id, *row[1:]) for row in rows])
 
     async def exists(self, stream_id: UUID) -> bool:
-        """Tell whether a stream has begun."""
-        return bool(await self.connection.fetchval(_EXISTS.on(self._schema), stream_id))
+        """Return whether a stream has begun."""
+        return bool(await self.connection.fetchval(_SQL.exists.on(self._schema), stream_id))
 
     async def decode(
         self, rows: Sequence[tuple[int, UUID, int, str, bytes]], *, personal: bool = True
@@ -191,12 +185,12 @@ class Transaction:
         return await decode(codec, self.data_keys, rows, personal=personal, unread=unread)
 
     async def data_keys(self, key_ids: Iterable[UUID]) -> dict[UUID, DataKey]:
-        """Answer the data keys that still exist; one round trip, none where none is asked for."""
+        """Return the data keys that still exist; one round trip, none where none is asked for."""
         asked = list(key_ids)
         if not asked:
             return {}
         open_key = self._ledger.master_keys.open_data_key
-        return {row["key_id"]: open_key(*row) for row in await self.fetch(_DATA_KEYS, asked)}
+        return {row["key_id"]: open_key(*row) for row in await self.fetch(_SQL.data_keys, asked)}
 
     async def append(self, *appends: Append) -> list[Recorded]:
         """Append to the log and to the inline read models; all or nothing.
@@ -207,7 +201,7 @@ class Transaction:
         drafts = [draft for append in ordered for draft in self._drafts(append)]
         new_keys = [append.key for append in ordered if append.new_key and append.key]
         rows = await self.fetch(
-            _APPEND,
+            _SQL.append,
             [draft.stream_id for draft, _ in drafts],
             [draft.version for draft, _ in drafts],
             [type(draft.event).__name__ for draft, _ in drafts],
@@ -258,5 +252,5 @@ def _runs(writes: Iterable[Write]) -> Iterable[tuple[Sql, list[tuple[object, ...
 
 
 def _lock_number(key: UUID) -> int:
-    """Answer 64 bits of the id: PostgreSQL's advisory locks are numbered, database-wide."""
+    """Return 64 bits of the id: PostgreSQL's advisory locks are numbered, database-wide."""
     return int.from_bytes(key.bytes[8:], "big", signed=True)

@@ -22,7 +22,7 @@ def leaf_record(
     topic: str,
     state: bytes,
 ) -> bytes:
-    """Answer the canonical record of an event, its state by its hash.
+    """Return the canonical record of an event, its state by its hash.
 
     The function `leaf_hash` of each ledger's schema makes the same in SQL.
     """
@@ -33,12 +33,12 @@ def leaf_record(
 
 
 def leaf_hash(record: bytes) -> bytes:
-    """Answer the hash of a leaf."""
+    """Return the hash of a leaf."""
     return sha256(b"\x00" + record).digest()
 
 
 def node_hash(left: bytes, right: bytes) -> bytes:
-    """Answer the hash of an inner node."""
+    """Return the hash of an inner node."""
     return sha256(b"\x01" + left + right).digest()
 
 
@@ -61,7 +61,7 @@ class CompactRange:
         return cls(size, [joined[start : start + HASH_BYTES] for start in starts])
 
     def to_bytes(self) -> bytes:
-        """Answer the hashes, joined."""
+        """Return the hashes, joined."""
         return b"".join(self._hashes)
 
     def append(self, leaf: bytes) -> None:
@@ -79,7 +79,7 @@ class CompactRange:
             self.append(leaf)
 
     def root(self) -> bytes:
-        """Answer the root hash."""
+        """Return the root hash."""
         if not self._hashes:
             return EMPTY_ROOT
         root = self._hashes[-1]
@@ -104,12 +104,12 @@ class MerkleTree:
         return len(self._levels[0])
 
     def root(self, size: int | None = None) -> bytes:
-        """Answer the root of the first `size` leaves; None: of all."""
+        """Return the root of the first `size` leaves; None: of all."""
         size = self.size if size is None else size
         return self._subtree(0, size) if size else EMPTY_ROOT
 
     def inclusion_proof(self, index: int, size: int) -> list[bytes]:
-        """Answer the proof that the leaf at `index` is one of the first `size`; raises IndexError.
+        """Return the proof that the leaf at `index` is one of the first `size`; raises IndexError.
 
         RFC 9162, 2.1.3.1.
         """
@@ -128,7 +128,7 @@ class MerkleTree:
         return proof[::-1]
 
     def consistency_proof(self, old_size: int, size: int) -> list[bytes]:
-        """Answer the proof that the first `size` leaves begin with the first `old_size`.
+        """Return the proof that the first `size` leaves begin with the first `old_size`.
 
         Raises IndexError. It is empty where either tree is, or both are one (RFC 9162, 2.1.4.1).
         """
@@ -151,7 +151,7 @@ class MerkleTree:
         return proof[::-1]
 
     def _subtree(self, start: int, end: int) -> bytes:
-        """Answer the hash over the leaves `start` to `end`; splits keep `start` aligned."""
+        """Return the hash over the leaves `start` to `end`; splits keep `start` aligned."""
         length = end - start
         if length & (length - 1) == 0:
             level = length.bit_length() - 1
@@ -161,7 +161,7 @@ class MerkleTree:
 
 
 def root_by_inclusion(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) -> bytes:
-    """Answer the root that an inclusion proof leads to; raises ValueError if it cannot be one.
+    """Return the root that an inclusion proof leads to; raises ValueError if it cannot be one.
 
     RFC 9162, 2.1.3.2. Compare the answer with the checkpoint's root.
     """
@@ -186,7 +186,7 @@ def root_by_inclusion(leaf: bytes, index: int, size: int, proof: Sequence[bytes]
 def is_consistent(
     old_size: int, old_root: bytes, size: int, root: bytes, proof: Sequence[bytes]
 ) -> bool:
-    """Tell whether a proof shows that the tree `root` begins with the tree `old_root`.
+    """Return whether a proof shows that the tree `root` begins with the tree `old_root`.
 
     RFC 9162, 2.1.4.2.
     """
@@ -217,5 +217,5 @@ def is_consistent(
 
 
 def _split(length: int) -> int:
-    """Answer the largest power of two that is smaller than `length`."""
+    """Return the largest power of two that is smaller than `length`."""
     return 1 << (length - 1).bit_length() - 1

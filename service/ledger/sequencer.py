@@ -12,7 +12,7 @@ from typing import NamedTuple
 from service.ledger.codec import happened_at
 from service.ledger.database import Connection, Database, LedgerError, Row, transaction_on
 from service.ledger.merkle import CompactRange
-from service.ledger.sql import Sql
+from service.ledger.sql import queries
 
 BATCH_MAX = 2000
 """Events numbered in one transaction."""
@@ -21,13 +21,7 @@ BATCH_SECONDS_MAX = 30.0
 TREE_PART = 50_000
 """Events whose hashes join the tree of an older log in one transaction: about half a second."""
 
-_PROBE = Sql("service.ledger", "sequencer_probe")
-_HOLD = Sql("service.ledger", "sequencer_hold")
-_NUMBER = Sql("service.ledger", "sequencer_number")
-_ADVANCE = Sql("service.ledger", "sequencer_advance")
-_GROW = Sql("service.ledger", "sequencer_grow")
-_LEAF_HASHES = Sql("service.ledger", "leaf_hashes")
-_LAG = Sql("service.ledger", "sequencer_lag")
+_SQL = queries("service.ledger")
 
 
 class Lag(NamedTuple):
@@ -46,13 +40,13 @@ class Sequencer:
         self._database = database
 
     async def step(self) -> int:
-        """Number one batch; answer how many events got a position, 0 when idle or not the holder.
+        """Give one batch positions; return how many events got one, 0 when idle or not the holder.
 
         An idle step is one read: polling with a lock would draw a transaction id each time.
         """
         while True:
             async with self._database.connection(BATCH_SECONDS_MAX) as connection:
-                if not await connection.fetchval(_PROBE.on(self._database.schema)):
+                if not await connection.fetchval(_SQL.sequencer_probe.on(self._database.schema)):
                     return 0
                 async with transaction_on(connection):
                     head = await self._hold(connection)
@@ -61,7 +55,7 @@ class Sequencer:
                     await self._grow(connection, head)
 
     async def number(self, connection: Connection) -> int:
-        """Number one batch in the caller's transaction; 0 too while another process numbers.
+        """Do so in the caller's transaction; return 0, too, while another process numbers.
 
         And where the log has no tree yet: `step` makes it, which may take minutes.
         """
@@ -71,17 +65,17 @@ class Sequencer:
         return await self._number(connection, head)
 
     async def _hold(self, connection: Connection) -> Row | None:
-        return await connection.fetchrow(_HOLD.on(self._database.schema))
+        return await connection.fetchrow(_SQL.sequencer_hold.on(self._database.schema))
 
     async def _number(self, connection: Connection, head: Row | None) -> int:
         if head is None:
             return 0
         schema = self._database.schema
         tree = CompactRange.from_bytes(head["size"], head["tree"])
-        rows = await connection.fetch(_NUMBER.on(schema), head["size"], BATCH_MAX)
+        rows = await connection.fetch(_SQL.sequencer_number.on(schema), head["size"], BATCH_MAX)
         tree.extend(row["leaf_hash"] for row in rows)
         if rows:
-            await connection.execute(_ADVANCE.on(schema), tree.size, tree.to_bytes())
+            await connection.execute(_SQL.sequencer_advance.on(schema), tree.size, tree.to_bytes())
         return len(rows)
 
     async def _grow(self, connection: Connection, head: Row) -> None:
@@ -89,19 +83,19 @@ class Sequencer:
         schema, size = self._database.schema, head["size"]
         tree = CompactRange.from_bytes(head["part_size"], head["part"])
         end = min(tree.size + TREE_PART, size)
-        rows = await connection.fetch(_LEAF_HASHES.on(schema), tree.size, end)
+        rows = await connection.fetch(_SQL.leaf_hashes.on(schema), tree.size, end)
         tree.extend(row["leaf_hash"] for row in rows)
         if tree.size != end:
             raise LedgerError(f"positions up to {end} are missing from the log")
-        await connection.execute(_GROW.on(schema), tree.size, tree.to_bytes())
+        await connection.execute(_SQL.sequencer_grow.on(schema), tree.size, tree.to_bytes())
 
     async def reachable(self) -> None:
         """Ask the ledger something cheap; raises LedgerUnavailable."""
-        await self._database.fetchrow(_PROBE)
+        await self._database.fetchrow(_SQL.sequencer_probe)
 
     async def lag(self) -> Lag:
-        """Answer how far numbering is behind."""
-        row = await self._database.fetchrow(_LAG)
+        """Return how far numbering is behind."""
+        row = await self._database.fetchrow(_SQL.sequencer_lag)
         if row is None:
             return Lag(0, None, 0)
         return Lag(row["waiting"], happened_at(row["oldest"]), row["size"] or 0)

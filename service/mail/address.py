@@ -23,7 +23,7 @@ class SmtpAddress:
 
 
 def parse_mail_url(url: str) -> SmtpAddress | Path:
-    """Answer the server, or the directory of a `file:` URL.
+    """Return the server, or the directory of a `file:` URL.
 
     `?starttls=require` insists on encryption, `?starttls=offered` takes it when offered. With a
     password the default is to insist: whoever strips the offer would else be sent the password.

@@ -140,7 +140,7 @@ def _until(expires_at: datetime) -> str:
 
 
 def _paragraphs(text: str, link: str) -> str:
-    """Answer the text wrapped, but for the link, which has to stay whole."""
+    """Return the text wrapped, but for the link, which has to stay whole."""
     paragraphs = text.removesuffix("\n").split("\n\n")
     return "\n\n".join(part if part == link else _wrapped(part) for part in paragraphs) + "\n"
 
@@ -161,7 +161,7 @@ def _shown(text: str) -> str:
 
 
 def _disarmed(found: re.Match[str]) -> str:
-    """Answer what can be read as before, and leads nowhere: the only link of a mail is ours."""
+    """Return what can be read as before, and leads nowhere: the only link of a mail is ours."""
     return found[0].replace("://", "[:]//").replace(".", "[.]")
 
 

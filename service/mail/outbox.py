@@ -21,20 +21,20 @@ from typing import Final
 import structlog
 
 from projections.partners.reader import PartnersReader
-from projections.runner import EVENTS_MAX
-from service.audit.publication import PublicationUnavailable
-from service.clock import Clock
+from service.archive.port import ArchiveUnavailable
+from service.core.clock import Clock
+from service.facts.onboardings import OnboardingStarted
 from service.ledger.database import LedgerError, Row
 from service.ledger.events import Recorded
+from service.ledger.following.runner import EVENTS_MAX
 from service.ledger.ledger import Ledger, Transaction, Write
-from service.ledger.sql import Sql
+from service.ledger.service_keys import ServiceKeyStore
+from service.ledger.sql import queries
 from service.mail.messages import magic_link_mail
 from service.mail.sent import SentMail
 from service.mail.transport import MailRefused, MailTransport, MailUnavailable
 from service.onboardings.commands import PURPOSE
 from service.onboardings.decisions import fold
-from service.onboardings.events import OnboardingStarted
-from service.secrets import SecretsStore
 
 ATTEMPTS_MAX: Final = 20
 """With the waits below, about a day; afterwards the mail is given up and an error logged."""
@@ -44,11 +44,7 @@ SEND_SECONDS_MAX: Final = 20.0
 NOTES_SECONDS: Final = 60.0
 """How long a mail waits while nobody can tell whether it was sent before a restore."""
 
-_NOTE = Sql("service.mail", "outbox_note")
-_DUE = Sql("service.mail", "outbox_due")
-_TAKE = Sql("service.mail", "outbox_take")
-_HOLD = Sql("service.mail", "outbox_hold")
-_SETTLE = Sql("service.mail", "outbox_settle")
+_SQL = queries("service.mail")
 
 log = structlog.get_logger()
 
@@ -64,7 +60,7 @@ class MailSubscriber:
         """Note what to send, in the transaction that moves the checkpoint."""
         await transaction.write(
             Write(
-                _NOTE,
+                _SQL.outbox_note,
                 (recorded.event.onboarding_id, recorded.stream_id, recorded.meta.at),
             )
             for recorded in events
@@ -79,7 +75,7 @@ class Outbox:
         self,
         live: Ledger,
         partners: PartnersReader,
-        secrets: SecretsStore,
+        secrets: ServiceKeyStore,
         transport: MailTransport,
         *,
         public_url: str,
@@ -101,30 +97,32 @@ class Outbox:
     async def step(self) -> int:
         """Send one mail that is due; answer how many were taken up."""
         now = self._clock()
-        if not await self._live.database.fetchrow(_DUE, now):
+        if not await self._live.database.fetchrow(_SQL.outbox_due, now):
             return 0
         async with self._live.transaction() as transaction:
-            row = await transaction.fetchrow(_TAKE, now)
+            row = await transaction.fetchrow(_SQL.outbox_take, now)
             if row is None:
                 return 0
             attempt = row["attempts"] + 1
             later = now + timedelta(seconds=SEND_SECONDS_MAX) + _wait(attempt)
-            await transaction.fetch(_SETTLE, row["message_id"], "waiting", attempt, later)
+            await transaction.fetch(
+                _SQL.outbox_settle, row["message_id"], "waiting", attempt, later
+            )
         async with self._live.transaction(SEND_SECONDS_MAX) as transaction:
             # None where it was erased, settled or taken up again meanwhile.
-            if await transaction.fetchrow(_HOLD, row["message_id"], attempt) is not None:
+            if await transaction.fetchrow(_SQL.outbox_hold, row["message_id"], attempt) is not None:
                 outcome = await self._attempt(transaction, row, attempt, now)
-                await transaction.fetch(_SETTLE, row["message_id"], *outcome)
+                await transaction.fetch(_SQL.outbox_settle, row["message_id"], *outcome)
         return 1
 
     async def _attempt(
         self, transaction: Transaction, row: Row, attempt: int, now: datetime
     ) -> tuple[str, int, datetime]:
-        """Answer what the outbox is to say of a mail: state, attempts, when the next is due."""
+        """Return what the outbox is to say of a mail: state, attempts, when the next is due."""
         message_id: str = row["message_id"]
         try:
             sent_before = await self._sent.has(message_id)
-        except PublicationUnavailable:
+        except ArchiveUnavailable:
             # Late rather than twice: it waits as for a busy server, and this is no attempt of
             # the mail's own, or a day without the publication would give up every mail.
             log.warning("mail waits for the publication", message_id=message_id)
@@ -165,12 +163,12 @@ class Outbox:
     async def _note(self, message_id: str, header: str) -> None:
         try:
             await self._sent.note(message_id, header)
-        except PublicationUnavailable:
+        except ArchiveUnavailable:
             # It is sent: sending it again, only to note it, would be the very fault.
             log.error("sent mail not noted", message_id=message_id)  # noqa: TRY400 - none of ours
 
     async def _compose(self, transaction: Transaction, row: Row) -> EmailMessage | None:
-        """Answer the mail; None when nobody is to get it any more."""
+        """Return the mail; None when nobody is to get it any more."""
         onboarding = fold(await transaction.read(row["stream_id"]))
         if onboarding is None or onboarding.completed or onboarding.started.details is None:
             return None

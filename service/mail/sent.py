@@ -6,16 +6,15 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from service.audit.publication import Publication, PublicationUnavailable
-from service.clock import Clock, timestamp
+from service.archive.port import Archive, ArchiveUnavailable
+from service.core.clock import Clock, timestamp
 from service.ledger.ledger import Ledger
-from service.ledger.sql import Sql
+from service.ledger.sql import queries
 
 SECONDS_MAX: Final = 3.0
 """For a look or a note: a publication may be far slower than a mail's transaction may last."""
 
-_WAITING: Final = Sql("service.mail", "outbox_waiting")
-_SENT: Final = Sql("service.mail", "outbox_sent")
+_SQL = queries("service.mail")
 
 
 class SentMail:
@@ -24,7 +23,7 @@ class SentMail:
     def __init__(
         self,
         live: Ledger,
-        publication: Publication | None,
+        publication: Archive | None,
         clock: Clock,
         *,
         seconds_max: float = SECONDS_MAX,
@@ -36,14 +35,14 @@ class SentMail:
         self._seconds_max = seconds_max
 
     async def has(self, message_id: str) -> bool:
-        """Tell whether a mail was sent before; raises PublicationUnavailable."""
+        """Return whether a mail was sent before; raises ArchiveUnavailable."""
         if self._publication is None:
             return False
         async with self._in_time():
             return await self._publication.get(_name(message_id)) is not None
 
     async def note(self, message_id: str, header: str) -> None:
-        """Note that a mail was sent, under its Message-ID; raises PublicationUnavailable."""
+        """Note that a mail was sent, under its Message-ID; raises ArchiveUnavailable."""
         if self._publication is not None:
             content = json.dumps({"at": timestamp(self._clock()), "message_id": header})
             async with self._in_time():
@@ -52,9 +51,9 @@ class SentMail:
     async def settle(self) -> int:
         """Settle every waiting mail that was sent before, and answer how many there were."""
         settled = 0
-        for row in await self._live.database.fetch(_WAITING):
+        for row in await self._live.database.fetch(_SQL.outbox_waiting):
             if await self.has(row["message_id"]):
-                settled += len(await self._live.database.fetch(_SENT, row["message_id"]))
+                settled += len(await self._live.database.fetch(_SQL.outbox_sent, row["message_id"]))
         return settled
 
     @asynccontextmanager
@@ -63,7 +62,7 @@ class SentMail:
             async with asyncio.timeout(self._seconds_max):
                 yield
         except TimeoutError as error:
-            raise PublicationUnavailable("it did not answer in time") from error
+            raise ArchiveUnavailable("it did not answer in time") from error
 
 
 def _name(message_id: str) -> str:

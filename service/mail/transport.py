@@ -19,7 +19,7 @@ __all__ = [
 
 
 def mail_transport(url: str) -> MailTransport:
-    """Answer the transport of a `smtp://`, `smtps://` or `file:///directory` URL.
+    """Return the transport of a `smtp://`, `smtps://` or `file:///directory` URL.
 
     Raises:
         ValueError: another URL; the text does not quote it.

@@ -9,28 +9,28 @@ import msgspec
 from projections.connections.reader import access, is_established
 from projections.onboardings.reader import OnboardingsReader
 from projections.partners.reader import PartnersReader
-from service.caller import Caller
-from service.clock import Clock
-from service.connections.events import EntityConnected, connection_stream
+from service.core.clock import Clock
+from service.core.errors import Refusal
+from service.core.ids import NewId, stream_id
 from service.entities.commands import business_locks, corrected, correction, register
-from service.entities.events import EntityRegistered, entity_stream
-from service.errors import Refusal
-from service.ids import NewId, stream_id
-from service.ledger.database import Row
-from service.ledger.events import Cause, Recorded
-from service.ledger.ledger import Append, Ledger, Transaction
-from service.ledger.sealing import DataKey
-from service.onboardings import decisions
-from service.onboardings.events import (
+from service.facts.caller import Caller
+from service.facts.connections import EntityConnected, connection_stream
+from service.facts.entities import EntityRegistered, entity_stream
+from service.facts.onboardings import (
     OnboardingCompleted,
     OnboardingReplayMismatched,
     OnboardingStarted,
     onboarding_stream,
 )
+from service.facts.privacy import PersonalDataErased
+from service.ledger.database import Row
+from service.ledger.encryption import DataKey
+from service.ledger.events import Cause, Recorded
+from service.ledger.ledger import Append, Ledger, Transaction
+from service.ledger.service_keys import Secrets, ServiceKeyStore, token_hash
+from service.onboardings import decisions
 from service.onboardings.wire import Confirmed, OnboardingRequest
-from service.privacy.events import PersonalDataErased
-from service.sandbox import refuse_trigger
-from service.secrets import Secrets, SecretsStore, token_hash
+from service.sandbox.fixtures import refuse_trigger
 
 LINK_LIFETIME: Final = timedelta(days=7)
 FINISHED_SHOWN: Final = timedelta(hours=1)
@@ -70,7 +70,7 @@ class OnboardingCommands:
         ledger: Ledger,
         onboardings: OnboardingsReader,
         partners: PartnersReader,
-        secrets: SecretsStore,
+        secrets: ServiceKeyStore,
         public_url: str,
         clock: Clock,
         new_id: NewId,
@@ -105,7 +105,7 @@ class OnboardingCommands:
         return await self._ledger.decide(attempt)
 
     async def look(self, token: str) -> Invited:
-        """Answer what a magic link is about; it stays as it is. Refuses as `complete` does."""
+        """Return what a magic link is about; it stays as it is. Refuses as `complete` does."""
         row = await self._link(token)
         async with self._ledger.transaction() as transaction:
             onboarding = await self._usable(transaction, row)
@@ -149,7 +149,7 @@ class OnboardingCommands:
         return await self._ledger.decide(attempt)
 
     async def finished(self, token: str) -> Finished:
-        """Answer what a magic link did, to whoever holds it, for an hour.
+        """Return what a magic link did, to whoever holds it, for an hour.
 
         Afterwards it is in the account of the person, who signs in for it: a link is a credential
         that others may have come by since. Refuses with `magic_link_invalid` or, after the hour,
@@ -171,7 +171,7 @@ class OnboardingCommands:
         return row
 
     async def _usable(self, transaction: Transaction, row: Row) -> decisions.Onboarding:
-        """Answer the onboarding of a link that can be used now."""
+        """Return the onboarding of a link that can be used now."""
         onboarding = decisions.fold(await transaction.read(row["stream_id"]))
         if onboarding is None:
             raise Refusal("magic_link_invalid")
@@ -271,7 +271,7 @@ class OnboardingCommands:
         request_id: str,
         confirmed: Confirmed | None,
     ) -> list[Append]:
-        """Answer the appends that finish an onboarding and connect its entity."""
+        """Return the appends that finish an onboarding and connect its entity."""
         started = onboarding.started
         cause = Cause(f"customer:{started.entity_id}", request_id)
         subject = entity_stream(self._ledger.name, started.entity_id)
@@ -295,7 +295,7 @@ class OnboardingCommands:
         return appends
 
     def magic_link(self, token: str) -> str:
-        """Answer the address that a person opens to finish; it is a credential."""
+        """Return the address that a person opens to finish; it is a credential."""
         return f"{self._public_url}/onboarding/{token}"
 
     def _connect(self, partner_id: str, entity_id: str, cause: Cause, version: int = 0) -> Append:
@@ -313,7 +313,7 @@ class OnboardingCommands:
 
 
 def _registered(past: Sequence[Recorded]) -> EntityRegistered:
-    """Answer what an entity began as; refuses where its person's data was erased since."""
+    """Return what an entity began as; refuses where its person's data was erased since."""
     if any(isinstance(one.event, PersonalDataErased) for one in past):
         raise Refusal("magic_link_invalid")
     entity = past[0].event
@@ -322,5 +322,5 @@ def _registered(past: Sequence[Recorded]) -> EntityRegistered:
 
 
 def sandbox_link(onboarding_id: str) -> str:
-    """Answer test mode's placeholder: a host that never resolves (RFC 2606), nothing to redeem."""
+    """Return test mode's placeholder: a host that never resolves (RFC 2606), nothing to redeem."""
     return f"https://sandbox.invalid/onboarding/{onboarding_id}"

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from service.errors import Refusal
+from service.core.errors import Refusal
+from service.facts.onboardings import OnboardingCompleted, OnboardingStarted
 from service.ledger.events import Recorded
-from service.onboardings.events import OnboardingCompleted, OnboardingStarted
 
 
 class Onboarding(NamedTuple):
@@ -17,7 +17,7 @@ class Onboarding(NamedTuple):
 
 
 def fold(stream: Sequence[Recorded]) -> Onboarding | None:
-    """Answer the state that the stream amounts to; None for an empty one."""
+    """Return the state that the stream amounts to; None for an empty one."""
     if not stream:
         return None
     started = stream[0].event

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from service.web.scalars import Checked, EmailAddress, RequiredText, Text
+from service.http.scalars import Checked, EmailAddress, RequiredText, Text
 
 
 class OnboardingAddress(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +77,7 @@ class Confirmed(Checked, frozen=True, kw_only=True):
     country: Text = ""
 
     def details(self, sent: dict[str, Any]) -> dict[str, Any]:
-        """Answer the details in the shape of the request (contract 2.1), `sent` corrected."""
+        """Return the details in the shape of the request (contract 2.1), `sent` corrected."""
         given = {name: value for name, value in msgspec.to_builtins(self).items() if value}
         kept = {name: sent[name] for name in ("partner_user_id", "user_email") if name in sent}
         names = OnboardingAddress.__struct_fields__

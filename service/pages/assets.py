@@ -6,7 +6,7 @@ from typing import Final
 
 from litestar.handlers import HTTPRouteHandler
 
-from service.web.fixed import fixed
+from service.http.fixed import fixed
 
 _TYPES: Final = {
     "pages.css": "text/css",
@@ -24,12 +24,12 @@ class _Assets:
         self._contents = {name: folder.joinpath(name).read_bytes() for name in _TYPES}
 
     def path(self, name: str) -> str:
-        """Answer the address of an asset; a browser may keep it for good."""
+        """Return the address of an asset; a browser may keep it for good."""
         version = hashlib.sha256(self._contents[name]).hexdigest()[:12]
         return f"/assets/{name}?v={version}"
 
     def handlers(self) -> list[HTTPRouteHandler]:
-        """Answer the routes of all assets."""
+        """Return the routes of all assets."""
         icon = self._contents["icon.svg"]
         return [
             *(

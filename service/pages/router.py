@@ -12,7 +12,7 @@ from service.pages.visit import Visits
 
 
 def pages_routers(visits: Visits, routers: Sequence[Router]) -> list[Router]:
-    """Answer the router of all pages, and that of what they are dressed in."""
+    """Return the router of all pages, and that of what they are dressed in."""
     for router in routers:
         _answer_head(router)
     pages = Router(

@@ -12,15 +12,15 @@ from litestar import Response
 from litestar.datastructures import Cookie
 from litestar.exceptions import HTTPException
 
-from service.errors import Refusal
+from service.core.errors import Refusal
+from service.http.answers import BY_STATUS, RETRY_AFTER_SECONDS, with_headers
+from service.http.bodies import AnyRequest
 from service.ledger.database import LedgerError
-from service.ledger.sealing import KeyUnknown
+from service.ledger.encryption import KeyUnknown
 from service.pages.assets import ASSETS
 from service.pages.table import PAGES
 from service.pages.visit import CSRF_FIELD, HEADERS, SignInNeeded, person_of
 from service.pages.words import TEXTS, text
-from service.web.answers import BY_STATUS, RETRY_AFTER_SECONDS, with_headers
-from service.web.body import AnyRequest
 
 _OUR_PATH: Final = re.compile(r"(?!.*//)/[!-\[\]-~]{0,511}")
 """ASCII without white space, controls or backslash, nowhere two slashes in a row."""
@@ -35,7 +35,7 @@ log = structlog.get_logger()
 
 
 def moment(at: datetime | None) -> str:
-    """Answer a moment as people read it, in UTC."""
+    """Return a moment as people read it, in UTC."""
     if at is None:
         return "-"
     at = at.astimezone(UTC)
@@ -60,7 +60,7 @@ def page(
     cookies: Sequence[Cookie] = (),
     **context: object,
 ) -> Response[bytes]:
-    """Answer a page of `templates/`. It knows who is signed in, and the form's token.
+    """Return a page of `templates/`. It knows who is signed in, and the form's token.
 
     Templates: `t(name, …)` is a text, `csrf_field` goes into every form.
     """
@@ -77,14 +77,14 @@ def page(
 
 
 def lead_to(path: str, cookies: Sequence[Cookie] = ()) -> Response[bytes]:
-    """Answer that the browser shall get another page of ours (303: by GET)."""
+    """Return that the browser shall get another page of ours (303: by GET)."""
     return Response(
         b"", status_code=303, headers={"Location": path}, media_type="text/plain", cookies=cookies
     )
 
 
 def safe_path(path: str, default: str = "/") -> str:
-    r"""Answer a path of this host to go on to; anything else becomes the default.
+    r"""Return a path of this host to go on to; anything else becomes the default.
 
     Browsers read `//host`, `/\host` and `/<tab>/host` as another host's address.
     """
@@ -92,7 +92,7 @@ def safe_path(path: str, default: str = "/") -> str:
 
 
 def refused(request: AnyRequest, refusal: Refusal, title: str, advice: str) -> Response[bytes]:
-    """Answer a refusal as a page with words of its own; its code and status are told too."""
+    """Return a refusal as a page with words of its own; its code and status are told too."""
     request.scope["state"]["code"] = refusal.code
     return page(
         request,
@@ -109,7 +109,7 @@ def refused(request: AnyRequest, refusal: Refusal, title: str, advice: str) -> R
 
 
 def on_refusal(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
-    """Answer a refusal as a page: what happened, what to do next, its code and status."""
+    """Return a refusal as a page: what happened, what to do next, its code and status."""
     known = f"refused.{refusal.code}.title" in TEXTS
     name = refusal.code if known else "other"
     title, advice = text(f"refused.{name}.title"), text(f"refused.{name}.advice")
@@ -130,20 +130,20 @@ def on_sign_in_needed(request: AnyRequest, _error: SignInNeeded) -> Response[byt
 
 
 def page_of_form(path: str) -> str:
-    """Answer the nearest path that answers GET: the one itself, or what it is below."""
+    """Return the nearest path that answers GET: the one itself, or what it is below."""
     while path and not any(one.fullmatch(path) for one in _PAGES):
         path = path.rpartition("/")[0]
     return path or "/"
 
 
 def on_ledger_error(request: AnyRequest, error: Exception) -> Response[bytes]:
-    """Answer that PostgreSQL is away."""
+    """Return that PostgreSQL is away."""
     log.warning("ledger unavailable", error_type=type(error.__cause__ or error).__name__)
     return on_refusal(request, Refusal("service_unavailable"))
 
 
 def on_http_exception(request: AnyRequest, error: HTTPException) -> Response[bytes]:
-    """Answer what the framework refused."""
+    """Return what the framework refused."""
     if error.status_code >= 500:  # noqa: PLR2004 - the framework's own failures
         return on_unexpected(request, error)
     code = BY_STATUS.get(error.status_code, "validation_failed")
@@ -151,7 +151,7 @@ def on_http_exception(request: AnyRequest, error: HTTPException) -> Response[byt
 
 
 def on_unexpected(request: AnyRequest, error: Exception) -> Response[bytes]:
-    """Answer a fault of ours, and say nothing about it but in the log."""
+    """Return a fault of ours, and say nothing about it but in the log."""
     log.error("unexpected error", request_id=request.scope["state"]["request_id"], exc_info=error)
     return on_refusal(request, Refusal("internal_error"))
 

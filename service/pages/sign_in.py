@@ -5,24 +5,24 @@ from typing import Final
 from litestar import Response, Router, get, post
 from litestar.params import FromPath
 
-from service.errors import Refusal
-from service.pages.places import PlacesReader
+from service.core.errors import Refusal
+from service.http.bodies import AnyRequest
+from service.http.rate_limit.limiter import RateLimiter
+from service.http.scalars import email_fault
+from service.pages.landing import LandingReader
 from service.pages.shell import lead_to, page, safe_path
 from service.pages.visit import network_of, no_cookie, read_form, session_cookie
 from service.people.sessions import Sessions
-from service.people.sign_in import Link, SignIn
-from service.web.body import AnyRequest
-from service.web.rate_limit import RateLimiter
-from service.web.scalars import email_fault
+from service.people.sign_in import SignIn, SignInLink
 
 NOWHERE: Final = ""
 """The path of who was on the way to nothing: where they belong is looked up when they are in."""
 
 
 def sign_in_router(
-    sign_in: SignIn, sessions: Sessions, limiter: RateLimiter, places: PlacesReader
+    sign_in: SignIn, sessions: Sessions, limiter: RateLimiter, places: LandingReader
 ) -> Router:
-    """Answer the router of signing in and out."""
+    """Return the router of signing in and out."""
     attempts = _Attempts(sign_in, limiter)
 
     @get("/sign-in", opt={"page": "public"})
@@ -87,7 +87,7 @@ class _Attempts:
         if not allowance.admitted:
             raise Refusal("rate_limited", retry_after_seconds=allowance.retry_after_seconds)
 
-    async def look(self, request: AnyRequest, token: str) -> Link:
+    async def look(self, request: AnyRequest, token: str) -> SignInLink:
         """Look at a link; one that never was is a guess, and is charged. Refuses as it does.
 
         Guesses have an allowance of their own: any page elsewhere can make a visitor's browser

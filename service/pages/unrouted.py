@@ -3,14 +3,14 @@
 from litestar import Response
 from litestar.exceptions import HTTPException
 
+from service.http import answers
+from service.http.bodies import AnyRequest
 from service.pages import shell
-from service.web import answers
-from service.web.app import API_PATH
-from service.web.body import AnyRequest
+from service.partner_api.gate import API_PATH
 
 
 def on_unrouted(request: AnyRequest, error: HTTPException) -> Response[bytes]:
-    """Answer what the framework refused, as the one who asks can read it.
+    """Return what the framework refused, as the one who asks can read it.
 
     Browsers name `text/html` where they navigate. The API has the envelope whoever asks.
     """

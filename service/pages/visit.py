@@ -13,11 +13,11 @@ from litestar.enums import ScopeType
 from litestar.middleware import ASGIMiddleware
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-from service.errors import Refusal
+from service.core.errors import Refusal
+from service.http.bodies import AnyRequest, read_body
+from service.ledger.service_keys import ServiceKeyStore
 from service.people.person import Person
 from service.people.sessions import LIFETIME, Sessions
-from service.secrets import SecretsStore
-from service.web.body import AnyRequest, read_body
 
 COOKIE: Final = "__Host-session"
 CSRF_FIELD: Final = "csrf"
@@ -49,7 +49,7 @@ class Visits(ASGIMiddleware):
 
     scopes = (ScopeType.HTTP,)
 
-    def __init__(self, sessions: Sessions, secrets: SecretsStore, public_url: str) -> None:
+    def __init__(self, sessions: Sessions, secrets: ServiceKeyStore, public_url: str) -> None:
         """Take the parts that the bootstrap chose."""
         self._sessions = sessions
         self._secrets = secrets
@@ -86,12 +86,12 @@ class Visits(ASGIMiddleware):
 
 
 def person_of(request: AnyRequest) -> Person | None:
-    """Answer who is signed in, if anyone is."""
+    """Return who is signed in, if anyone is."""
     return request.scope["state"].get("person")  # what is refused on the way here has none
 
 
 def signed_in(request: AnyRequest) -> Person:
-    """Answer who is signed in; raises SignInNeeded."""
+    """Return who is signed in; raises SignInNeeded."""
     person = person_of(request)
     if person is None:
         raise SignInNeeded
@@ -99,7 +99,7 @@ def signed_in(request: AnyRequest) -> Person:
 
 
 def network_of(request: AnyRequest) -> str:
-    """Answer the network that a visitor comes from: an IPv4 address, or an IPv6 network of 64 bits.
+    """Return the network that a visitor comes from: an IPv4 address, or an IPv6 network of 64 bits.
 
     Such a network is the least that anybody is given, and has addresses for everybody.
     """
@@ -114,7 +114,7 @@ def network_of(request: AnyRequest) -> str:
 
 
 async def read_form(request: AnyRequest) -> dict[str, str]:
-    """Answer a posted form's fields, each once, white space around them cut.
+    """Return a posted form's fields, each once, white space around them cut.
 
     Refuses with `validation_failed` what is no form, and with `cross_site_request` a signed-in
     person's form without its token.
@@ -141,7 +141,7 @@ async def read_form(request: AnyRequest) -> dict[str, str]:
 
 
 def session_cookie(token: str) -> Cookie:
-    """Answer the cookie of a session; `__Host-` binds it to this host alone, over TLS."""
+    """Return the cookie of a session; `__Host-` binds it to this host alone, over TLS."""
     return Cookie(
         key=COOKIE,
         value=token,
@@ -154,14 +154,14 @@ def session_cookie(token: str) -> Cookie:
 
 
 def no_cookie() -> Cookie:
-    """Answer the cookie that removes the session's."""
+    """Return the cookie that removes the session's."""
     return Cookie(
         key=COOKIE, value="", path="/", httponly=True, secure=True, samesite="lax", max_age=0
     )
 
 
 def _cookie(headers: Headers, name: str) -> str | None:
-    """Answer the one value of a cookie; two of a name are none: one of them was planted."""
+    """Return the one value of a cookie; two of a name are none: one of them was planted."""
     found: list[str] = []
     for line in headers.getall("cookie", []):
         for part in line.split(";"):

@@ -28,7 +28,7 @@ TEXTS: Final[Mapping[str, str]] = _flat(
 
 
 def text(name: str, /, **values: object) -> Markup:
-    """Answer a text with its values, fit for HTML; raises KeyError for a name that is none.
+    """Return a text with its values, fit for HTML; raises KeyError for a name that is none.
 
     Our own texts may hold simple markup; values never do.
     """

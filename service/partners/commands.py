@@ -5,19 +5,19 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from service.clock import Clock
-from service.errors import Refusal
-from service.ids import NewId, stream_id
+from service.core.clock import Clock
+from service.core.errors import Refusal
+from service.core.ids import NewId, stream_id
+from service.facts.partners import MemberAdded, Partner, PartnerApplied, fold, partner_stream
+from service.ledger.encryption import DataKey
 from service.ledger.events import Cause, Event
 from service.ledger.ledger import Append, Ledger, Transaction
-from service.ledger.sealing import DataKey
-from service.ledger.sql import Sql
+from service.ledger.service_keys import ServiceKeyStore
+from service.ledger.sql import queries
 from service.partners import decisions
-from service.partners.events import MemberAdded, Partner, PartnerApplied, fold, partner_stream
 from service.partners.keys import hash_secret, new_secret
-from service.secrets import SecretsStore
 
-_PENDING = Sql("projections.partners", "pending_of_address")
+_SQL = queries("service.partners")
 
 OVERLAPS: Final = {
     "now": timedelta(),
@@ -40,7 +40,7 @@ class PartnerCommands:
     """Writes to the ledger of accounts."""
 
     def __init__(
-        self, accounts: Ledger, secrets: SecretsStore, clock: Clock, new_id: NewId
+        self, accounts: Ledger, secrets: ServiceKeyStore, clock: Clock, new_id: NewId
     ) -> None:
         """Take the parts that the bootstrap chose."""
         self._accounts = accounts
@@ -78,7 +78,7 @@ class PartnerCommands:
         async def attempt(transaction: Transaction) -> str:
             # Two forms sent at once meet here: their partners' streams do not.
             await transaction.lock(stream_id("application", email_hash))
-            if await transaction.fetch(_PENDING, bytes.fromhex(email_hash)):
+            if await transaction.fetch(_SQL.pending_of_address, bytes.fromhex(email_hash)):
                 raise Refusal("application_pending")
             await transaction.append(self._first(partner_id, events, cause))
             return partner_id
@@ -86,7 +86,7 @@ class PartnerCommands:
         return await self._accounts.decide(attempt)
 
     async def look(self, partner_id: str) -> Partner:
-        """Answer a partner as its stream has it, personal fields opened."""
+        """Return a partner as its stream has it, personal fields opened."""
         async with self._accounts.transaction() as transaction:
             return await _read(transaction, partner_stream(partner_id))
 
@@ -218,7 +218,7 @@ class PartnerCommands:
         decide: Callable[[Partner], list[Event]],
         public_ids: Sequence[str] = (),
     ) -> Partner:
-        """Answer the state that was decided on."""
+        """Return the state that was decided on."""
         stream = partner_stream(partner_id)
 
         async def attempt(transaction: Transaction) -> Partner:
@@ -238,7 +238,7 @@ async def _read(transaction: Transaction, stream: UUID) -> Partner:
 
 
 async def _key(transaction: Transaction, stream: UUID, events: Sequence[Event]) -> DataKey | None:
-    """Answer the key that the events' personal fields are sealed under, if they have any."""
+    """Return the key that the events' personal fields are sealed under, if they have any."""
     if not any(getattr(event, name) for event in events for name in event.personal):
         return None
     key = (await transaction.data_keys([stream])).get(stream)

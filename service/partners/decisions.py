@@ -5,10 +5,9 @@ from typing import Final
 
 import msgspec
 
-from service.caller import Mode
-from service.errors import Refusal
-from service.ledger.events import Event
-from service.partners.events import (
+from service.core.errors import Refusal
+from service.facts.caller import Mode
+from service.facts.partners import (
     ApiKeyIssued,
     ApiKeyRevoked,
     Key,
@@ -21,6 +20,7 @@ from service.partners.events import (
     PartnerSettingsChanged,
     SandboxReset,
 )
+from service.ledger.events import Event
 
 KEYS_MAX: Final = 50
 """Keys of a partner that work at one time."""
@@ -165,7 +165,7 @@ def remove_member(partner: Partner, member_id: str) -> list[Event]:
 
 
 def _without(partner: Partner, key_id: str) -> Partner:
-    """Answer the partner as it is when one of its keys has ended: that makes room for another."""
+    """Return the partner as it is when one of its keys has ended: that makes room for another."""
     staying = {one: key for one, key in partner.keys.items() if one != key_id}
     return msgspec.structs.replace(partner, keys=staying)
 

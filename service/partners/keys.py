@@ -11,8 +11,8 @@ import zlib
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from service.errors import Refusal
-from service.ids import base62
+from service.core.errors import Refusal
+from service.core.ids import base62
 
 _RANDOM_CHARACTERS: Final = 43
 _CHECKSUM_CHARACTERS: Final = 6
@@ -37,13 +37,13 @@ def new_secret() -> str:
 
 
 def has_checksum(secret: str) -> bool:
-    """Tell whether a string ends in the checksum of what precedes it."""
+    """Return whether a string ends in the checksum of what precedes it."""
     random, checksum = secret[:_RANDOM_CHARACTERS], secret[_RANDOM_CHARACTERS:]
     return checksum == base62(zlib.crc32(random.encode()), _CHECKSUM_CHARACTERS)
 
 
 def hash_secret(pepper: bytes, secret: str) -> bytes:
-    """Answer what is stored: HMAC-SHA-256; the secret has 256 bits, so no slow hash is needed."""
+    """Return what is stored: HMAC-SHA-256; the secret has 256 bits, so no slow hash is needed."""
     return hmac.digest(pepper, secret.encode(), hashlib.sha256)
 
 
@@ -75,7 +75,7 @@ def parse_authorization(header: str | None) -> Token:
 
 
 def has_ended(revoked_at: datetime | None, *, later: bool, now: datetime) -> bool:
-    """Tell whether a key works no more, from the read model's `revoked_at` and `revoked_later`.
+    """Return whether a key works no more, from the read model's `revoked_at` and `revoked_later`.
 
     A key that was revoked at once has ended whatever the clock says; one that was rolled ends when
     its moment has come.

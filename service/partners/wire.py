@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from service.web.scalars import LIMITS, Checked, EmailAddress, RequiredText
+from service.http.scalars import LIMITS, Checked, EmailAddress, RequiredText
 
 _UNSEEN = frozenset({"Cc", "Cs", "Zl", "Zp"})
 _TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -13,7 +13,7 @@ _TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def name_fault(text: str) -> str | None:
-    """Answer what keeps a string from being a name on one line, or None."""
+    """Return what keeps a string from being a name on one line, or None."""
     if any(one in _TURNS or unicodedata.category(one) in _UNSEEN for one in text):
         return "contains line breaks or other characters that cannot be seen"
     return None

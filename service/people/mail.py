@@ -7,18 +7,16 @@ from typing import Final
 import structlog
 
 from service.ledger.database import Database, LedgerError, Row
-from service.ledger.sealing import KeyUnknown, MasterKeys
-from service.ledger.sql import Sql
+from service.ledger.encryption import KeyUnknown, MasterKeys
+from service.ledger.service_keys import ServiceKeyStore
+from service.ledger.sql import queries
 from service.mail.messages import sign_in_mail
 from service.mail.transport import MailRefused, MailTransport, MailUnavailable
 from service.people.sign_in import PURPOSE, unwrapped
-from service.secrets import SecretsStore
 
 SEND_SECONDS_MAX: Final = 20.0
 
-_DUE = Sql("service.people", "mail_due")
-_TAKE = Sql("service.people", "mail_take")
-_SETTLE = Sql("service.people", "mail_settle")
+_SQL = queries("service.people")
 
 log = structlog.get_logger()
 
@@ -29,7 +27,7 @@ class SignInMail:
     def __init__(
         self,
         accounts: Database,
-        secrets: SecretsStore,
+        secrets: ServiceKeyStore,
         master_keys: MasterKeys,
         transport: MailTransport,
         *,
@@ -48,15 +46,15 @@ class SignInMail:
     async def step(self) -> int:
         """Send one mail that is due; answer how many were taken up."""
         schema = self._accounts.schema
-        if not await self._accounts.fetchrow(_DUE):
+        if not await self._accounts.fetchrow(_SQL.mail_due):
             return 0
         async with self._accounts.transaction(SEND_SECONDS_MAX) as connection:
-            row = await connection.fetchrow(_TAKE.on(schema))
+            row = await connection.fetchrow(_SQL.mail_take.on(schema))
             if row is None:
                 return 0
             state = await self._deliver(row)
             wait = timedelta(seconds=2 ** min(row["mail_attempts"], 6))
-            await connection.execute(_SETTLE.on(schema), row["link_id"], state, wait)
+            await connection.execute(_SQL.mail_settle.on(schema), row["link_id"], state, wait)
         return 1
 
     async def _deliver(self, row: Row) -> str:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from service.ids import derived_id
+from service.core.ids import derived_id
 
 
 class Person(NamedTuple):

@@ -4,22 +4,18 @@ import secrets
 from datetime import timedelta
 from typing import Final, NamedTuple
 
-from service.clock import Clock
-from service.ids import NewId
+from service.core.clock import Clock
+from service.core.ids import NewId
 from service.ledger.database import Database
-from service.ledger.sealing import KeyUnknown, MasterKeys
-from service.ledger.sql import Sql
+from service.ledger.encryption import KeyUnknown, MasterKeys
+from service.ledger.service_keys import token_hash
+from service.ledger.sql import queries
 from service.people.person import Person
-from service.secrets import token_hash
 
 LIFETIME: Final = timedelta(hours=12)
 TOKEN_BYTES: Final = 32
 
-_BEGIN = Sql("service.people", "session_begin")
-_READ = Sql("service.people", "session_read")
-_END = Sql("service.people", "session_end")
-_FORGET = Sql("service.people", "forget")
-_END_ALL = Sql("service.people", "session_end_all")
+_SQL = queries("service.people")
 
 
 class Session(NamedTuple):
@@ -47,7 +43,7 @@ class Sessions:
         session_id = self._new_id("ses", self._clock())
         wrapped = self._master_keys.wrap(email.encode(), session_id.encode())
         await self._accounts.fetch(
-            _BEGIN,
+            _SQL.session_begin,
             token_hash(token),
             session_id,
             address_hash,
@@ -58,8 +54,8 @@ class Sessions:
         return Session(token, Person(email, address_hash.hex(), session_id))
 
     async def read(self, token: str) -> Person | None:
-        """Answer who is signed in; None for a session that ended, expired or never was."""
-        row = await self._accounts.fetchrow(_READ, token_hash(token))
+        """Return who is signed in; None for a session that ended, expired or never was."""
+        row = await self._accounts.fetchrow(_SQL.session_read, token_hash(token))
         if row is None:
             return None
         try:
@@ -72,12 +68,12 @@ class Sessions:
 
     async def end(self, token: str) -> None:
         """End a session."""
-        await self._accounts.fetch(_END, token_hash(token))
+        await self._accounts.fetch(_SQL.session_end, token_hash(token))
 
     async def forget(self, address_hash: bytes) -> None:
         """Remove a person's sessions and sign-in links, with the address that they hold."""
-        await self._accounts.fetch(_FORGET, address_hash)
+        await self._accounts.fetch(_SQL.forget, address_hash)
 
     async def end_all(self, address_hash: str) -> None:
         """End every session of a person, on every machine."""
-        await self._accounts.fetch(_END_ALL, bytes.fromhex(address_hash))
+        await self._accounts.fetch(_SQL.session_end_all, bytes.fromhex(address_hash))

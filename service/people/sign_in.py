@@ -9,24 +9,21 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from service.clock import Clock
-from service.errors import Refusal
-from service.ids import NewId
+from service.core.clock import Clock
+from service.core.errors import Refusal
+from service.core.ids import NewId
 from service.ledger.database import Database, Row
-from service.ledger.sealing import KeyUnknown, MasterKeys
-from service.ledger.sql import Sql
+from service.ledger.encryption import KeyUnknown, MasterKeys
+from service.ledger.service_keys import ServiceKeyStore, token_hash
+from service.ledger.sql import queries
 from service.people.sessions import Session, Sessions
-from service.secrets import SecretsStore, token_hash
 
 LINK_LIFETIME: Final = timedelta(minutes=15)
 PURPOSE: Final = "sign-in"
 ASKED_MAX: Final = 5
 """Links that one address may be sent in LINK_LIFETIME; further ones are dropped in silence."""
 
-_LOCK = Sql("service.people", "link_lock")
-_ASK = Sql("service.people", "link_ask")
-_LOOK = Sql("service.people", "link_look")
-_USE = Sql("service.people", "link_use")
+_SQL = queries("service.people")
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -43,7 +40,7 @@ def unwrapped(master_keys: MasterKeys, row: Row) -> Asked:
     return msgspec.json.decode(sealed, type=Asked)
 
 
-class Link(NamedTuple):
+class SignInLink(NamedTuple):
     """A link that can be used: whom it signs in, and where that leads."""
 
     email: str
@@ -57,7 +54,7 @@ class SignIn:
     def __init__(
         self,
         accounts: Database,
-        secrets: SecretsStore,
+        secrets: ServiceKeyStore,
         master_keys: MasterKeys,
         sessions: Sessions,
         clock: Clock,
@@ -81,9 +78,9 @@ class SignIn:
         address_hash = bytes.fromhex(secrets.lookup_email(email))
         schema = self._accounts.schema
         async with self._accounts.transaction() as connection:
-            await connection.execute(_LOCK.on(schema), address_hash)
+            await connection.execute(_SQL.link_lock.on(schema), address_hash)
             await connection.execute(
-                _ASK.on(schema),
+                _SQL.link_ask.on(schema),
                 link_id,
                 token_hash(secrets.link_token(PURPOSE, link_id)),
                 address_hash,
@@ -93,12 +90,12 @@ class SignIn:
                 ASKED_MAX,
             )
 
-    async def look(self, token: str) -> Link:
-        """Answer what a link would do; it stays as it is.
+    async def look(self, token: str) -> SignInLink:
+        """Return what a link would do; it stays as it is.
 
         Refuses with `sign_in_link_invalid`, `sign_in_link_expired` or `sign_in_link_used`.
         """
-        row = await self._accounts.fetchrow(_LOOK, token_hash(token))
+        row = await self._accounts.fetchrow(_SQL.link_look, token_hash(token))
         if row is None:
             raise Refusal("sign_in_link_invalid")
         if row["used_at"] is not None:
@@ -109,7 +106,7 @@ class SignIn:
             asked = unwrapped(self._master_keys, row)
         except KeyUnknown as error:  # its master key was retired: asking again mends it
             raise Refusal("sign_in_link_invalid") from error
-        return Link(asked.email, row["address_hash"], asked.next_path)
+        return SignInLink(asked.email, row["address_hash"], asked.next_path)
 
     async def redeem(self, token: str, old_session: str | None) -> tuple[Session, str]:
         """Use a link up; answer a new session, and the path that the person was on the way to.
@@ -117,7 +114,7 @@ class SignIn:
         `old_session` is ended. Refuses as `look` does; of two at once one gets the session.
         """
         link = await self.look(token)
-        if await self._accounts.fetchrow(_USE, token_hash(token)) is None:
+        if await self._accounts.fetchrow(_SQL.link_use, token_hash(token)) is None:
             raise Refusal("sign_in_link_used")
         if old_session is not None:
             await self._sessions.end(old_session)

@@ -3,27 +3,26 @@
 from datetime import datetime
 from typing import NamedTuple
 
-from service.clock import Clock
-from service.errors import Refusal
-from service.ids import NewId
-from service.ledger.database import Row
-from service.ledger.events import ERASED, Cause, Recorded
-from service.ledger.ledger import Append, Ledger, Transaction
-from service.ledger.sql import Sql
-from service.people.events import (
+from service.core.clock import Clock
+from service.core.errors import Refusal
+from service.core.ids import NewId
+from service.facts.people import (
     PersonalDataOpened,
     StaffAdded,
     StaffRemoved,
     opened_stream,
     staff_stream,
 )
-from service.secrets import SecretsStore
+from service.ledger.database import Row
+from service.ledger.events import ERASED, Cause, Recorded
+from service.ledger.ledger import Append, Ledger, Transaction
+from service.ledger.service_keys import ServiceKeyStore
+from service.ledger.sql import queries
 
-_BY_ADDRESS = Sql("projections.staff", "by_address")
-_LIST = Sql("projections.staff", "list")
+_SQL = queries("service.people")
 
 
-class Member(NamedTuple):
+class StaffMember(NamedTuple):
     """One of the team."""
 
     staff_id: str
@@ -35,7 +34,7 @@ class StaffCommands:
     """Writes to the ledger of accounts."""
 
     def __init__(
-        self, accounts: Ledger, secrets: SecretsStore, clock: Clock, new_id: NewId
+        self, accounts: Ledger, secrets: ServiceKeyStore, clock: Clock, new_id: NewId
     ) -> None:
         """Take the parts that the bootstrap chose."""
         self._accounts = accounts
@@ -77,13 +76,13 @@ class StaffCommands:
 
         await self._accounts.decide(attempt)
 
-    async def list(self) -> list[Member]:
-        """Answer everybody who is staff now, in the order in which they were added."""
+    async def list(self) -> list[StaffMember]:
+        """Return everybody who is staff now, in the order in which they were added."""
         async with self._accounts.transaction() as transaction:
-            rows = await transaction.fetch(_LIST)
+            rows = await transaction.fetch(_SQL.list)
             streams = [await transaction.read(row["stream_id"]) for row in rows]
         return [
-            Member(row["staff_id"], _address(past) or ERASED, row["added_at"])
+            StaffMember(row["staff_id"], _address(past) or ERASED, row["added_at"])
             for row, past in zip(rows, streams, strict=True)
         ]
 
@@ -95,8 +94,8 @@ class StaffCommands:
             await transaction.append(Append(stream, 0, [event], cause))
 
     async def by_address(self, address_hash: str) -> Row | None:
-        """Answer the staff id of an address, None for one that is not staff."""
-        return await self._accounts.database.fetchrow(_BY_ADDRESS, bytes.fromhex(address_hash))
+        """Return the staff id of an address, None for one that is not staff."""
+        return await self._accounts.database.fetchrow(_SQL.by_address, bytes.fromhex(address_hash))
 
 
 def _address(past: list[Recorded]) -> str | None:
@@ -105,7 +104,7 @@ def _address(past: list[Recorded]) -> str | None:
 
 
 def _present(past: list[Recorded]) -> str | None:
-    """Answer the staff id that a stream leaves valid."""
+    """Return the staff id that a stream leaves valid."""
     match past[-1].event if past else None:
         case StaffAdded(staff_id=staff_id):
             return staff_id

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from service.ledger.ledger import Ledger
-from service.ledger.sql import Sql
+from service.ledger.sql import queries
 from service.privacy.erasures import Subject
 from service.storage.port import ObjectStore
 
@@ -13,8 +13,7 @@ URL_LIFE_MAX: Final = timedelta(hours=1)
 ROUNDS_MAX: Final = 3
 """An object may be replaced through its URL while it is being removed."""
 
-_UPLOADS = Sql("service.privacy", "uploads_of_claim")
-_FORGET = Sql("service.privacy", "forget_uploads")
+_SQL = queries("service.privacy")
 
 
 class Removed(NamedTuple):
@@ -34,7 +33,7 @@ class StoredDocuments:
 
     async def remove(self, claim: Subject) -> Removed:
         """Remove every object under a claim's paths, linked or not; raises StorageUnavailable."""
-        rows = await self._ledger.database.fetch(_UPLOADS, claim.stream_id)
+        rows = await self._ledger.database.fetch(_SQL.uploads_of_claim, claim.stream_id)
         prefixes = {row["storage_path"].rpartition("/")[0] + "/" for row in rows}
         gone = left = 0
         for prefix in sorted(prefixes):
@@ -42,7 +41,7 @@ class StoredDocuments:
             gone, left = gone + removed.objects, left + removed.left
         if rows and not left:
             before = self._ledger.clock() - URL_LIFE_MAX
-            await self._ledger.database.fetch(_FORGET, claim.stream_id, before)
+            await self._ledger.database.fetch(_SQL.forget_uploads, claim.stream_id, before)
         return Removed(gone, left)
 
     async def _empty(self, prefix: str) -> Removed:

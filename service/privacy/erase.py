@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from service.audit.publication import PublicationUnavailable
+from service.archive.port import ArchiveUnavailable
 from service.ledger.database import Row
 from service.ledger.events import Cause
 from service.privacy.documents import Removed
@@ -14,7 +14,7 @@ from service.storage.port import StorageUnavailable
 Advance = Callable[[int], object]
 
 
-class Done(NamedTuple):
+class ErasureDone(NamedTuple):
     """What came of it. `claims` are those of an entity, as they were before theirs were erased."""
 
     erased: Erased
@@ -35,13 +35,13 @@ class DocumentsRemain(Exception):
         self.claims = claims
 
 
-async def erase_claim(parts: Parts, claim: Subject, reason: str, cause: Cause) -> Done:
+async def erase_claim(parts: Parts, claim: Subject, reason: str, cause: Cause) -> ErasureDone:
     """Erase a claim, then remove its documents.
 
-    Raises PublicationUnavailable when nothing was erased, DocumentsRemain when documents remain.
+    Raises ArchiveUnavailable when nothing was erased, DocumentsRemain when documents remain.
     """
     erased = await parts.erasures.erase(claim, reason, cause)
-    return Done(erased, await _removed(parts, [claim], _unheard), [])
+    return ErasureDone(erased, await _removed(parts, [claim], _unheard), [])
 
 
 async def erase_entity(
@@ -50,29 +50,29 @@ async def erase_entity(
     reason: str,
     cause: Cause,
     each_claim: Callable[[list[Row]], Advance] | None,
-) -> Done:
+) -> ErasureDone:
     """Erase an entity; with `each_claim` its claims too, each by an event of its own.
 
     `each_claim` is told of them and answers who hears of each twice: when its key is destroyed,
     and when its documents are gone. All keys come first, for they wait for no document store. The
     claims are looked up afterwards: the erasure waits for those that were being created.
 
-    Raises PublicationUnavailable, which says how much was erased, and DocumentsRemain.
+    Raises ArchiveUnavailable, which says how much was erased, and DocumentsRemain.
     """
     erased = await parts.erasures.erase(entity, reason, cause)
     claims = await parts.erasures.claims_of(entity)
     if each_claim is None:
-        return Done(erased, Removed(0, 0), claims)
+        return ErasureDone(erased, Removed(0, 0), claims)
     advance = each_claim(claims)
     subjects = [Subject("claim", row["claim_id"], row["stream_id"]) for row in claims]
     for before, claim in enumerate(subjects):
         try:
             await parts.erasures.erase(claim, reason, cause)
-        except PublicationUnavailable as error:
+        except ArchiveUnavailable as error:
             told = f"{error}; the entity and {before} of its {len(claims)} claims are erased"
-            raise PublicationUnavailable(told) from error
+            raise ArchiveUnavailable(told) from error
         advance(1)
-    return Done(erased, await _removed(parts, subjects, advance), claims)
+    return ErasureDone(erased, await _removed(parts, subjects, advance), claims)
 
 
 async def _removed(parts: Parts, claims: Sequence[Subject], advance: Advance) -> Removed:

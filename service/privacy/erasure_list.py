@@ -7,14 +7,14 @@ from uuid import UUID
 
 import msgspec
 
-from service.audit.publication import Publication
+from service.archive.port import Archive
 
 PREFIX: Final = "erasures/"
 
 Kind = Literal["claim", "entity"]
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class ListedErasure(msgspec.Struct, frozen=True, kw_only=True):
     """One erasure that was asked for. It holds nothing personal.
 
     The first of `data_keys` is the id of the subject's own stream; the others belong to the links
@@ -40,30 +40,30 @@ class EntryUnreadable(Exception):
 
 
 def subject_of(name: str) -> str:
-    """Answer the subject that an entry's name tells of."""
+    """Return the subject that an entry's name tells of."""
     return name.rpartition("/")[2].partition("-")[2].removesuffix(".json")
 
 
 class ErasureList:
     """Writes and reads the entries; each is written once."""
 
-    def __init__(self, publication: Publication) -> None:
+    def __init__(self, publication: Archive) -> None:
         """`publication` is a place that no restore of the database touches."""
         self._publication = publication
 
-    async def put(self, entry: Entry) -> None:
-        """Write an entry, before anything is erased; raises PublicationUnavailable."""
+    async def put(self, entry: ListedErasure) -> None:
+        """Write an entry, before anything is erased; raises ArchiveUnavailable."""
         await self._publication.put(entry.name, msgspec.json.encode(entry) + b"\n")
 
     async def names(self) -> list[str]:
-        """Answer the names of all entries, oldest first in each ledger."""
+        """Return the names of all entries, oldest first in each ledger."""
         return await self._publication.names(PREFIX)
 
-    async def read(self, name: str) -> Entry:
-        """Answer an entry; raises EntryUnreadable and PublicationUnavailable."""
+    async def read(self, name: str) -> ListedErasure:
+        """Return an entry; raises EntryUnreadable and ArchiveUnavailable."""
         try:  # ValueError: a name that nothing is published under
             content = await self._publication.get(name)
-            entry = msgspec.json.decode(content or b"", type=Entry)
+            entry = msgspec.json.decode(content or b"", type=ListedErasure)
         except (msgspec.DecodeError, ValueError) as error:
             raise EntryUnreadable(f"{name} is not an entry of the erasure list") from error
         if not entry.data_keys:

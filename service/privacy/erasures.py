@@ -14,32 +14,25 @@ from uuid import UUID
 
 from asyncpg import UndefinedTableError
 
-from service.clock import Clock
-from service.connections.events import connection_stream, link_stream
+from service.core.clock import Clock
 from service.entities.commands import business_locks
-from service.entities.events import EntityRegistered, entity_stream
+from service.facts.connections import connection_stream, link_stream
+from service.facts.entities import EntityRegistered, entity_stream
+from service.facts.privacy import PersonalDataErased
 from service.ledger.database import Row, transaction_on
 from service.ledger.events import ERASED, Cause, Event, Meta
 from service.ledger.ledger import ATTEMPTS_MAX, Append, AppendConflict, Ledger, Transaction
-from service.ledger.sql import Sql
-from service.privacy.erasure_list import Entry, ErasureList, Kind
-from service.privacy.events import PersonalDataErased
+from service.ledger.sql import queries
+from service.privacy.erasure_list import ErasureList, Kind, ListedErasure
 
 SECONDS_MAX: Final = 30.0
 """Longer than a mail that is on its way may take: the erasure waits for it."""
 UNLISTED_SECONDS_MAX: Final = 600.0
 """The whole log is looked through."""
 
-_FACTS = Sql("service.privacy", "facts")
-_ENTITY = Sql("service.privacy", "entity")
-_KEYS_LEFT = Sql("service.privacy", "keys_left")
-_DESTROY_KEYS = Sql("service.privacy", "destroy_keys")
-_SETTLE_MAIL = Sql("service.privacy", "settle_mail")
-_CLAIMS_OF_ENTITY = Sql("service.privacy", "claims_of_entity")
-_EXISTS = Sql("service.privacy", "exists")
-_UNLISTED = Sql("service.privacy", "unlisted")
-_CLAIM = Sql("projections.claim_list", "by_id")
-_ERASE_ENTITY = Sql("projections.connections", "erase_entity")
+_SQL = queries("service.privacy")
+_CLAIM = queries("projections.claim_list").by_id
+_ERASE_ENTITY = queries("projections.connections").erase_entity
 
 
 class Subject(NamedTuple):
@@ -67,37 +60,37 @@ class Erasures:
     """Erases subjects of one ledger."""
 
     def __init__(self, ledger: Ledger, listed: ErasureList, clock: Clock) -> None:
-        """`listed` is the list outside the database."""
+        """Take the ledger, and the list of erasures that is kept outside the database."""
         self._ledger = ledger
         self._listed = listed
         self._clock = clock
 
     async def claim(self, claim_id: str) -> Subject | None:
-        """Answer a claim as a subject; None where this ledger has none of this id."""
+        """Return a claim as a subject; None where this ledger has none of this id."""
         row = await self._ledger.database.fetchrow(_CLAIM, claim_id)
         return None if row is None else Subject("claim", claim_id, row["stream_id"])
 
     async def entity(self, entity_id: str) -> Subject | None:
-        """Answer an entity as a subject; None where this ledger has none of this id."""
+        """Return an entity as a subject; None where this ledger has none of this id."""
         subject = Subject("entity", entity_id, entity_stream(self._ledger.name, entity_id))
-        row = await self._ledger.database.fetchrow(_FACTS, subject.stream_id)
+        row = await self._ledger.database.fetchrow(_SQL.facts, subject.stream_id)
         return subject if self._is_of(subject, row) else None
 
     async def claims_of(self, entity: Subject) -> list[Row]:
-        """Answer an entity's claims (claim_id, stream_id, stage, erased), oldest first."""
-        return await self._ledger.database.fetch(_CLAIMS_OF_ENTITY, entity.subject_id)
+        """Return an entity's claims (claim_id, stream_id, stage, erased), oldest first."""
+        return await self._ledger.database.fetch(_SQL.claims_of_entity, entity.subject_id)
 
     async def erase(self, subject: Subject, reason: str, cause: Cause) -> Erased:
         """Note the erasure in the list and do it; a subject that is erased stays as it is.
 
-        Raises PublicationUnavailable when it could not be noted: nothing was erased then.
+        Raises ArchiveUnavailable when it could not be noted: nothing was erased then.
         """
         async with self._ledger.transaction() as transaction:
             keys = [subject.stream_id, *await self._links(transaction, subject)]
-            left = await transaction.fetch(_KEYS_LEFT, keys)
-            known = await transaction.fetchrow(_FACTS, subject.stream_id)
+            left = await transaction.fetch(_SQL.keys_left, keys)
+            known = await transaction.fetchrow(_SQL.facts, subject.stream_id)
         if left or known is None or known["erased"] is None:
-            entry = Entry(
+            entry = ListedErasure(
                 ledger=self._ledger.name,
                 kind=subject.kind,
                 subject=subject.subject_id,
@@ -108,20 +101,20 @@ class Erasures:
             await self._listed.put(entry)
         return await self._apply(subject, reason, cause)
 
-    async def reapply(self, entry: Entry, cause: Cause) -> Erased | None:
+    async def reapply(self, entry: ListedErasure, cause: Cause) -> Erased | None:
         """Do an erasure of the list where the database does not show it; None: no such subject.
 
         A stream of another subject's is left alone: after a restore the partner may have created
         the claim anew, under the same reference and another id.
         """
         subject = Subject(entry.kind, entry.subject, entry.data_keys[0])
-        row = await self._ledger.database.fetchrow(_FACTS, subject.stream_id)
+        row = await self._ledger.database.fetchrow(_SQL.facts, subject.stream_id)
         if not self._is_of(subject, row):
             return None
         return await self._apply(subject, entry.reason, cause, entry.data_keys)
 
     async def unlisted(self, subjects: Collection[str], seconds_max: float | None = None) -> int:
-        """Answer how many subjects the log says were erased that are not `subjects` of the list.
+        """Return how many subjects the log says were erased that are not `subjects` of the list.
 
         Raises LedgerUnavailable where it takes longer than `seconds_max`, by default ten minutes.
         """
@@ -130,7 +123,7 @@ class Erasures:
         async with self._ledger.database.connection(
             seconds_max or UNLISTED_SECONDS_MAX
         ) as connection:
-            return await connection.fetchval(_UNLISTED.on(mode), streams, list(subjects)) or 0
+            return await connection.fetchval(_SQL.unlisted.on(mode), streams, list(subjects)) or 0
 
     async def _apply(
         self, subject: Subject, reason: str, cause: Cause, listed: Sequence[UUID] = ()
@@ -151,13 +144,15 @@ class Erasures:
     ) -> Erased:
         """Lock, look, append, destroy. Mail comes first: nothing of claims waits for its server."""
         await transaction.lock(subject.stream_id)
-        mail = await transaction.fetch(_SETTLE_MAIL, subject.subject_id)
+        mail = await transaction.fetch(_SQL.settle_mail, subject.subject_id)
         await self._keep_still(transaction, subject)
-        facts = await transaction.fetchrow(_FACTS, subject.stream_id)
+        facts = await transaction.fetchrow(_SQL.facts, subject.stream_id)
         assert facts is not None  # noqa: S101 - whoever asks has seen the stream
         links = await self._links(transaction, subject)
         keys = {subject.stream_id, *links, *listed}
-        left = {row["key_id"]: row["version"] for row in await transaction.fetch(_KEYS_LEFT, keys)}
+        left = {
+            row["key_id"]: row["version"] for row in await transaction.fetch(_SQL.keys_left, keys)
+        }
         was = self._was(subject, facts)
         is_new = was is None
         appends = [] if was else [self._fact(subject, facts["version"], reason, cause)]
@@ -170,7 +165,7 @@ class Erasures:
         if was is None:
             await self._clear_beside(transaction, subject)
             was = next((r.meta.at, reason) for r in recorded if r.stream_id == subject.stream_id)
-        gone = await transaction.fetch(_DESTROY_KEYS, keys)
+        gone = await transaction.fetch(_SQL.destroy_keys, keys)
         return Erased(*was, is_new, len(gone), len(mail))
 
     async def _clear_beside(self, transaction: Transaction, subject: Subject) -> None:
@@ -179,7 +174,7 @@ class Erasures:
         After the append, whose own write keeps a rebuild from exchanging tables until the end.
         """
         for schema in (f"{self._ledger.name}_next", f"{self._ledger.name}_previous"):
-            table = await transaction.fetchrow(_EXISTS, f"{schema}.entities")
+            table = await transaction.fetchrow(_SQL.exists, f"{schema}.entities")
             if table is not None and table["found"]:
                 statement, connection = _ERASE_ENTITY.on(schema), transaction.connection
                 # A rebuild may drop it at this moment: then it holds nothing of anybody any more.
@@ -189,7 +184,7 @@ class Erasures:
 
     async def _keep_still(self, transaction: Transaction, subject: Subject) -> None:
         """Wait for claims under way, and keep out a second registration of the same business."""
-        row = await transaction.fetchrow(_ENTITY, subject.subject_id)
+        row = await transaction.fetchrow(_SQL.entity, subject.subject_id)
         if subject.kind == "entity" and row is not None:
             known_by = EntityRegistered(
                 entity_id=subject.subject_id,
@@ -204,8 +199,8 @@ class Erasures:
             )
 
     async def _links(self, transaction: Transaction, subject: Subject) -> dict[UUID, str]:
-        """Answer the streams, and keys, of the links that an entity redeemed, with their ids."""
-        row = await transaction.fetchrow(_ENTITY, subject.subject_id)
+        """Return the streams, and keys, of the links that an entity redeemed, with their ids."""
+        row = await transaction.fetchrow(_SQL.entity, subject.subject_id)
         ids: list[str] = row["link_ids"] if row is not None else []
         return {link_stream(self._ledger.name, one): one for one in ids}
 
@@ -213,7 +208,7 @@ class Erasures:
         return _append(subject.stream_id, version, subject.subject_id, reason, cause)
 
     def _was(self, subject: Subject, facts: Row) -> tuple[datetime, str] | None:
-        """Answer when and why a subject was erased, if it was."""
+        """Return when and why a subject was erased, if it was."""
         if facts["erased"] is None:
             return None
         event, meta = self._decode(subject.stream_id, PersonalDataErased.__name__, facts["erased"])
@@ -221,7 +216,7 @@ class Erasures:
         return meta.at, event.reason
 
     def _is_of(self, subject: Subject, facts: Row | None) -> bool:
-        """Tell whether a stream is that of this subject, and of no other of the same references."""
+        """Return whether a stream is this subject's, and no other's of the same references."""
         if facts is None:
             return False
         event, _ = self._decode(subject.stream_id, facts["topic"], facts["state"])

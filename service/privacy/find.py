@@ -9,12 +9,12 @@ from uuid import UUID
 
 import msgspec
 
+from service.facts.onboardings import OnboardingStarted
 from service.ledger.database import Row
 from service.ledger.decoding import Unread
 from service.ledger.events import Recorded
 from service.ledger.ledger import Ledger, Transaction
-from service.ledger.sql import Sql
-from service.onboardings.events import OnboardingStarted
+from service.ledger.sql import queries
 from service.privacy.text_search import Sought
 
 PAGE: Final = 500
@@ -25,10 +25,7 @@ ROWS_AHEAD: Final = 500
 NOT_SEARCHED: Final = ("events", "log", "pending", "head", "public_ids", "data_keys")
 """The log's own tables: its events are opened one by one, the others hold numbers and keys."""
 
-_EVENTS = Sql("service.privacy", "find_events")
-_SIZE = Sql("service.privacy", "find_size")
-_COLUMNS = Sql("service.privacy", "find_columns")
-_MAIL = Sql("service.privacy", "find_mail")
+_SQL = queries("service.privacy")
 
 Advance = Callable[[int], object]
 
@@ -59,12 +56,12 @@ class Search:
         """Events that could not be read, so far: what is in them, nobody can tell."""
 
     async def size(self) -> int:
-        """Answer about how many events there are to open."""
-        row = await self._ledger.database.fetchrow(_SIZE)
+        """Return about how many events there are to open."""
+        row = await self._ledger.database.fetchrow(_SQL.find_size)
         return row["size"] if row is not None else 0
 
     async def places(self, advance: Advance) -> AsyncIterator[Place]:
-        """Answer each place; `advance` hears how far in the log it is.
+        """Return each place; `advance` hears how far in the log it is.
 
         Raises KeyUnknown where a box's key cannot be unwrapped: nothing can be said of it.
         """
@@ -77,7 +74,7 @@ class Search:
         last = 0
         while True:
             async with self._ledger.transaction(SECONDS_MAX) as transaction:
-                rows = await transaction.fetch(_EVENTS, last, PAGE)
+                rows = await transaction.fetch(_SQL.find_events, last, PAGE)
                 if not rows:
                     return
                 found = await self._in_page(transaction, rows)
@@ -99,7 +96,7 @@ class Search:
             if fields and isinstance(recorded.event, OnboardingStarted):
                 mailed.append(recorded.stream_id)
         if mailed:
-            mails = await transaction.fetch(_MAIL, mailed)
+            mails = await transaction.fetch(_SQL.find_mail, mailed)
             found += [self._place("outgoing mail", one["message_id"], "recipient") for one in mails]
         return found
 
@@ -124,7 +121,7 @@ class Search:
     async def _in_rows(self) -> AsyncIterator[Place]:
         name = self._ledger.name
         schemas = [name, f"{name}_next", f"{name}_previous"]
-        for table in await self._ledger.database.fetch(_COLUMNS, schemas, NOT_SEARCHED):
+        for table in await self._ledger.database.fetch(_SQL.find_columns, schemas, NOT_SEARCHED):
             async for place in self._in_table(table):
                 yield place
 
@@ -153,7 +150,7 @@ class Search:
 
 
 def _key(value: object) -> str:
-    """Answer a key's value as PostgreSQL takes it in a statement."""
+    """Return a key's value as PostgreSQL takes it in a statement."""
     return f"\\x{value.hex()}" if isinstance(value, bytes) else str(value)
 
 

@@ -10,7 +10,7 @@ from service.ledger.codec import stored_form
 from service.ledger.database import Row
 from service.ledger.events import Unreadable
 from service.ledger.ledger import Ledger
-from service.ledger.sql import Sql
+from service.ledger.sql import queries
 
 PAGE: Final = 1000
 SECONDS_MAX: Final = 60.0
@@ -20,9 +20,7 @@ NAMED_MAX: Final = 1000
 _NAMES: Final = ("claim_id", "link_id", "entity_id", "partner_id")
 """Fields that name whose an event is, the closest first."""
 
-_EVENTS = Sql("service.privacy", "find_events")
-_SIZE = Sql("service.privacy", "find_size")
-_LOST = Sql("service.privacy", "keys_lost")
+_SQL = queries("service.privacy")
 
 
 class Lost(NamedTuple):
@@ -34,7 +32,7 @@ class Lost(NamedTuple):
     position: int | None
 
 
-class Found(NamedTuple):
+class LostKey(NamedTuple):
     """`events` counts all that are sealed by lost keys; `keys` names at most NAMED_MAX of these."""
 
     events: int
@@ -49,22 +47,22 @@ class LostKeys:
         self._ledger = ledger
 
     async def size(self) -> int:
-        """Answer about how many events there are to look at."""
-        row = await self._ledger.database.fetchrow(_SIZE)
+        """Return about how many events there are to look at."""
+        row = await self._ledger.database.fetchrow(_SQL.find_size)
         return row["size"] if row is not None else 0
 
-    async def find(self, advance: Callable[[int], object]) -> Found:
+    async def find(self, advance: Callable[[int], object]) -> LostKey:
         """Look at every event; `advance` hears how far in the log it is. No key is unwrapped."""
         events, last = 0, 0
         keys: dict[UUID, Lost] = {}
         while True:
             async with self._ledger.transaction(SECONDS_MAX) as transaction:
-                rows = await transaction.fetch(_EVENTS, last, PAGE)
+                rows = await transaction.fetch(_SQL.find_events, last, PAGE)
                 if not rows:
-                    return Found(events, list(keys.values()))
+                    return LostKey(events, list(keys.values()))
                 sealed = [(key, row) for row in rows if (key := _key_of(row)) is not None]
                 asked = list({key for key, _ in sealed})
-                lost = {row["key_id"] for row in await transaction.fetch(_LOST, asked)}
+                lost = {row["key_id"] for row in await transaction.fetch(_SQL.keys_lost, asked)}
             for key, row in sealed:
                 if key in lost:
                     events += 1

@@ -3,15 +3,15 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from service.audit.publication import PublicationUnavailable
+from service.archive.port import ArchiveUnavailable
 from service.ledger.database import LedgerError
 from service.ledger.events import Cause, Unreadable
 from service.privacy.documents import Removed, StoredDocuments
-from service.privacy.erasure_list import Entry, EntryUnreadable, ErasureList
+from service.privacy.erasure_list import EntryUnreadable, ErasureList, ListedErasure
 from service.privacy.erasures import Erased, Erasures, Subject
 from service.storage.port import StorageUnavailable
 
-_FAULTS: Final = (EntryUnreadable, PublicationUnavailable, Unreadable, LedgerError)
+_FAULTS: Final = (EntryUnreadable, ArchiveUnavailable, Unreadable, LedgerError)
 """What may be wrong with one entry and right with the next."""
 
 SignOut = Callable[[str, str], Awaitable[object]]
@@ -21,7 +21,7 @@ SignOut = Callable[[str, str], Awaitable[object]]
 class Reapplied(NamedTuple):
     """What was done for one entry of the list. `erased` None: the ledger has no such subject."""
 
-    entry: Entry
+    entry: ListedErasure
     erased: Erased | None
     objects: int
     objects_left: int
@@ -34,18 +34,18 @@ class Reapplied(NamedTuple):
         )
 
 
-class Fault(NamedTuple):
+class ReapplyFault(NamedTuple):
     """What was not done for an entry, by its name in the list."""
 
     entry: str
     fault: str
 
 
-class Outcome(NamedTuple):
+class ReapplyOutcome(NamedTuple):
     """What came of the list. An entry with a fault is in `done` too where its key is destroyed."""
 
     done: list[Reapplied]
-    faults: list[Fault]
+    faults: list[ReapplyFault]
 
 
 class Parts(NamedTuple):
@@ -67,20 +67,20 @@ class Reapply:
         self._sign_out = sign_out
         self._cause = cause
 
-    async def run(self, names: Sequence[str], advance: Callable[[int], object]) -> Outcome:
+    async def run(self, names: Sequence[str], advance: Callable[[int], object]) -> ReapplyOutcome:
         """Do each listed erasure; those that the database shows already change nothing.
 
         What fails is told and keeps nothing else from being done; running it again does the rest.
         `advance` hears of each entry twice: of its keys, and of its documents.
         """
-        erased: list[tuple[str, Entry, Erased | None]] = []
-        faults: list[Fault] = []
+        erased: list[tuple[str, ListedErasure, Erased | None]] = []
+        faults: list[ReapplyFault] = []
         for name in names:
             try:
                 entry = await self._read(name)
                 erased.append((name, entry, await self._erase(entry)))
             except _FAULTS as error:
-                faults.append(Fault(name, _words(error)))
+                faults.append(ReapplyFault(name, _words(error)))
             advance(1)
         done: list[Reapplied] = []
         for name, entry, was in erased:
@@ -88,23 +88,23 @@ class Reapply:
             try:
                 removed = await self._remove(entry, was)
             except (StorageUnavailable, LedgerError) as error:
-                faults.append(Fault(name, f"its documents remain: {_words(error)}"))
+                faults.append(ReapplyFault(name, f"its documents remain: {_words(error)}"))
             done.append(Reapplied(entry, was, removed.objects, removed.left))
             advance(1)
-        return Outcome(done, faults)
+        return ReapplyOutcome(done, faults)
 
-    async def _read(self, name: str) -> Entry:
+    async def _read(self, name: str) -> ListedErasure:
         entry = await self._listed.read(name)
         if entry.ledger not in self._modes:
             raise EntryUnreadable(f"{name} names no mode of this service")
         return entry
 
-    async def _erase(self, entry: Entry) -> Erased | None:
+    async def _erase(self, entry: ListedErasure) -> Erased | None:
         if entry.kind == "entity":
             await self._sign_out(entry.ledger, entry.subject)
         return await self._modes[entry.ledger].erasures.reapply(entry, self._cause)
 
-    async def _remove(self, entry: Entry, erased: Erased | None) -> Removed:
+    async def _remove(self, entry: ListedErasure, erased: Erased | None) -> Removed:
         if erased is None or entry.kind != "claim":
             return Removed(0, 0)
         claim = Subject(entry.kind, entry.subject, entry.data_keys[0])

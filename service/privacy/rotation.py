@@ -10,10 +10,11 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from service.ledger.database import Connection, Database, Row
-from service.ledger.sealing import KeyUnknown, MasterKeys
-from service.ledger.sql import Sql
+from service.ledger.encryption import KeyUnknown, MasterKeys
+from service.ledger.sql import Sql, queries
 
 BATCH: Final = 500
+_SQL: Final = queries("service.privacy")
 ROUNDS_MAX: Final = 3
 """Processes that still use an older ring add keys under it meanwhile: they may go on for ever."""
 
@@ -28,41 +29,41 @@ class Kept(NamedTuple):
     wrapped: Sql
 
     def bound_to(self, name: str) -> bytes:
-        """Answer what the wrapping of a key is bound to."""
+        """Return what the wrapping of a key is bound to."""
         return UUID(name).bytes if self.name == "data_keys" else name.encode()
 
 
 DATA_KEYS: Final = Kept(
     "data_keys",
     str(UUID(int=0)),
-    Sql("service.privacy", "rotate_data_keys"),
-    Sql("service.privacy", "rotate_data_keys_write"),
-    Sql("service.privacy", "wrapped_data_keys"),
+    _SQL.rotate_data_keys,
+    _SQL.rotate_data_keys_write,
+    _SQL.wrapped_data_keys,
 )
 SESSIONS: Final = Kept(
     "sessions",
     "",
-    Sql("service.privacy", "rotate_sessions"),
-    Sql("service.privacy", "rotate_sessions_write"),
-    Sql("service.privacy", "wrapped_sessions"),
+    _SQL.rotate_sessions,
+    _SQL.rotate_sessions_write,
+    _SQL.wrapped_sessions,
 )
 SIGN_IN_LINKS: Final = Kept(
     "sign_in_links",
     "",
-    Sql("service.privacy", "rotate_sign_in_links"),
-    Sql("service.privacy", "rotate_sign_in_links_write"),
-    Sql("service.privacy", "wrapped_sign_in_links"),
+    _SQL.rotate_sign_in_links,
+    _SQL.rotate_sign_in_links_write,
+    _SQL.wrapped_sign_in_links,
 )
 SERVICE_KEYS: Final = Kept(
     "service_keys",
     "",
-    Sql("service.privacy", "rotate_service_keys"),
-    Sql("service.privacy", "rotate_service_keys_write"),
-    Sql("service.privacy", "wrapped_service_keys"),
+    _SQL.rotate_service_keys,
+    _SQL.rotate_service_keys_write,
+    _SQL.wrapped_service_keys,
 )
 
 
-class Outcome(NamedTuple):
+class RotationOutcome(NamedTuple):
     """What became of a table's keys: `wrapped` counts them by master key as they are now.
 
     `unopened` counts those that the ring does not open, by the master key that wrapped them.
@@ -83,11 +84,11 @@ class Rotation:
         self._ring = ring
 
     async def older(self) -> int:
-        """Answer how many keys are not wrapped by the newest master key."""
+        """Return how many keys are not wrapped by the newest master key."""
         wrapped = await self._counts()
         return wrapped.total() - wrapped[self._ring.newest]
 
-    async def run(self, advance: Callable[[int], object]) -> Outcome:
+    async def run(self, advance: Callable[[int], object]) -> RotationOutcome:
         """Wrap every key anew that the ring opens; `advance` hears of each batch."""
         rewrapped = 0
         unopened: Counter[str] = Counter()
@@ -97,7 +98,7 @@ class Rotation:
             rewrapped += done
             if not done:
                 break
-        return Outcome(rewrapped, await self._counts(), unopened)
+        return RotationOutcome(rewrapped, await self._counts(), unopened)
 
     async def _round(self, unopened: Counter[str], advance: Callable[[int], object]) -> int:
         done, last = 0, self._kept.first

@@ -5,16 +5,15 @@ Nothing here is an exception but what is a fault of ours: each finding is a row 
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Final, Literal, NamedTuple
 
 import requests
 from google.auth.exceptions import GoogleAuthError
 
-from service.settings import Settings
-from service.storage.chosen import Storage, storage_for
 from service.storage.google import GoogleObjectStore
-from service.storage.port import SignedUpload, StorageUnavailable
+from service.storage.port import SignedUpload, Storage, StorageUnavailable
+from service.storage.wording import words
 
 PREFIX: Final = "claim-ledger-check/"
 """Apart from where documents are."""
@@ -26,21 +25,6 @@ _LIST: Final = "storage.objects.list"
 _DELETE: Final = "storage.objects.delete"
 _BUCKET: Final = "storage.buckets.get"
 
-_CREDENTIALS: Final = "the credentials are refused: is the key deleted, the account disabled?"
-_WORDS: Final = {
-    "NotFound": "there is no bucket of this name",
-    "Forbidden": "the account may not do this: grant it the role on the bucket",
-    "Unauthorized": _CREDENTIALS,
-    "RefreshError": _CREDENTIALS,
-    "TransportError": "the store cannot be reached",
-    "ConnectionError": "the store cannot be reached",
-    "CallFailed": "the store cannot be reached",
-    "TimeoutError": "the store does not answer in time",
-    "ConnectTimeout": "the store does not answer in time",
-    "ReadTimeout": "the store does not answer in time",
-}
-"""What an operator can mend, by the class of the client's error."""
-
 
 class Row(NamedTuple):
     """One thing that was checked. A note is well, and worth knowing."""
@@ -50,14 +34,17 @@ class Row(NamedTuple):
     detail: str
 
 
-async def check(settings: Settings, bucket: str | None) -> list[Row]:
-    """Check one mode's bucket; the first failure ends it, because what follows needs it."""
+async def check(choose: Callable[[], Storage], bucket: str | None) -> list[Row]:
+    """Check one mode's bucket; the first failure ends it, because what follows needs it.
+
+    `choose` returns the bucket's storage, and raises what credentials raise that cannot be used.
+    """
     if bucket is None:
         return [Row("settings", "failed", "no bucket is set: documents are unavailable")]
     try:
-        storage = storage_for(settings, bucket)
+        storage = choose()
     except (GoogleAuthError, OSError, ValueError, KeyError) as error:
-        return [Row("credentials", "failed", f"cannot be used: {_text(error)}")]
+        return [Row("credentials", "failed", f"cannot be used: {words(error)}")]
     rows: list[Row] = []
     try:
         async for row in _checked(storage, bucket):
@@ -144,7 +131,7 @@ async def _found(storage: Storage, name: str, *, can_delete: bool) -> Row:
 
 
 def _put(signed: SignedUpload) -> str:
-    """Answer `200`, or what the store says against it."""
+    """Return `200`, or what the store says against it."""
     try:
         answer = requests.put(
             signed.url, _CONTENT, headers=dict(signed.required_headers), timeout=PUT_SECONDS_MAX
@@ -153,18 +140,3 @@ def _put(signed: SignedUpload) -> str:
         return words(error)
     code = answer.text.partition("<Code>")[2].partition("</Code>")[0]
     return f"{answer.status_code} {code}".strip()
-
-
-def words(error: Exception) -> str:
-    """Answer for a person why the store did not do what it was asked."""
-    cause: BaseException | None = error
-    while cause is not None:
-        for kind in type(cause).__mro__:
-            if kind.__name__ in _WORDS:
-                return _WORDS[kind.__name__]
-        cause = cause.__cause__ or cause.__context__
-    return _text(error)
-
-
-def _text(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"

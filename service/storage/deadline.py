@@ -67,7 +67,7 @@ class Connections:
             self._sockets.clear()
 
 
-class CuttableAdapter(HTTPAdapter):
+class AbortableAdapter(HTTPAdapter):
     """An adapter for `requests` (and `AuthorizedSession`) whose connections can be cut."""
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class CuttableSession(requests.Session):
 
     def __init__(self) -> None:
         super().__init__()
-        self._adapter = CuttableAdapter()
+        self._adapter = AbortableAdapter()
         self.mount("https://", self._adapter)
         self.mount("http://", self._adapter)
 
@@ -151,7 +151,7 @@ class _Response(AuthResponse):
 
 
 def _pools(connections: Connections) -> dict[str, type[HTTPConnectionPool]]:
-    """Answer urllib3's pools with connections that tell `connections` of themselves."""
+    """Return urllib3's pools with connections that tell `connections` of themselves."""
 
     class Http(HTTPConnection):
         def _new_conn(self) -> socket.socket:

@@ -12,7 +12,7 @@ from google.auth.transport.requests import AuthorizedSession, Request
 from google.cloud.storage import Client
 from requests import RequestException, Session
 
-from service.storage.deadline import CallFailed, CuttableAdapter
+from service.storage.deadline import AbortableAdapter, CallFailed
 from service.storage.port import StorageUnavailable, StoredObject
 
 DEADLINE_SECONDS: Final = 3.0
@@ -44,7 +44,7 @@ class _Line(NamedTuple):
     """A client with connections of its own, used by one call at a time."""
 
     client: Client
-    adapter: CuttableAdapter
+    adapter: AbortableAdapter
 
 
 class GoogleObjectStore:
@@ -67,7 +67,7 @@ class GoogleObjectStore:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="storage")
 
     async def under(self, prefix: str) -> Mapping[str, StoredObject]:
-        """Answer all objects under a prefix: one listing, paged past 1,000."""
+        """Return all objects under a prefix: one listing, paged past 1,000."""
 
         def listed(client: Client) -> dict[str, StoredObject]:
             return {one.name: one for one in map(_stored, self._blobs(client, prefix, None))}
@@ -75,7 +75,7 @@ class GoogleObjectStore:
         return await self._ask(listed, self._deadline_seconds)
 
     async def each(self, prefix: str) -> AsyncIterator[StoredObject]:
-        """Answer all objects under a prefix, a page at a time."""
+        """Return all objects under a prefix, a page at a time."""
         token: str | None = None
         while True:
 
@@ -121,7 +121,7 @@ class GoogleObjectStore:
         return await self._ask(put, PAGE_SECONDS_MAX)
 
     async def read(self, name: str) -> bytes | None:
-        """Answer an object's bytes; None: there is none."""
+        """Return an object's bytes; None: there is none."""
 
         def read(client: Client) -> bytes | None:
             try:
@@ -134,7 +134,7 @@ class GoogleObjectStore:
         return await self._ask(read, PAGE_SECONDS_MAX)
 
     async def names(self, prefix: str, start: str | None) -> list[str]:
-        """Answer the names under a prefix, in order, from `start` on."""
+        """Return the names under a prefix, in order, from `start` on."""
 
         def listed(client: Client) -> list[str]:
             found = client.list_blobs(
@@ -145,7 +145,7 @@ class GoogleObjectStore:
         return await self._ask(listed, PAGE_SECONDS_MAX)
 
     async def folders(self, prefix: str) -> list[str]:
-        """Answer what names under a prefix have up to and with the next slash."""
+        """Return what names under a prefix have up to and with the next slash."""
 
         def listed(client: Client) -> set[str]:
             # The stubs do not know of prefixes.
@@ -157,7 +157,7 @@ class GoogleObjectStore:
         return sorted(await self._ask(listed, PAGE_SECONDS_MAX))
 
     async def granted(self, permissions: Sequence[str]) -> set[str]:
-        """Answer which of these permissions the credentials have on the bucket."""
+        """Return which of these permissions the credentials have on the bucket."""
 
         def asked(client: Client) -> list[str]:
             bucket = client.bucket(self._bucket)
@@ -166,7 +166,7 @@ class GoogleObjectStore:
         return set(await self._ask(asked, PAGE_SECONDS_MAX))
 
     async def cors(self) -> list[dict[str, Any]]:
-        """Answer the bucket's CORS rules; needs `storage.buckets.get`."""
+        """Return the bucket's CORS rules; needs `storage.buckets.get`."""
 
         def read(client: Client) -> list[dict[str, Any]]:
             return list(client.get_bucket(self._bucket, **_ONE_TRY).cors)
@@ -203,7 +203,7 @@ class GoogleObjectStore:
         return answer
 
     def _new_line(self) -> _Line:
-        adapter = CuttableAdapter()
+        adapter = AbortableAdapter()
         signing_in = Session()  # tokens travel on connections that can be cut, too
         signing_in.mount("https://", adapter)
         session = AuthorizedSession(self._credentials, auth_request=Request(signing_in))

@@ -34,7 +34,7 @@ class UploadSigner(Protocol):
     """Mints URLs for uploads to one bucket."""
 
     async def sign(self, name: str, mime_type: str, max_bytes: int, /) -> SignedUpload:
-        """Answer a V4 signed URL for a PUT, valid for 15 minutes; raises StorageUnavailable."""
+        """Return a V4 signed URL for a PUT, valid for 15 minutes; raises StorageUnavailable."""
         ...
 
     def close(self) -> None:
@@ -46,7 +46,7 @@ class ObjectStore(Protocol):
     """Reads one bucket."""
 
     async def under(self, prefix: str, /) -> Mapping[str, StoredObject]:
-        """Answer all objects under a prefix, by name, under one deadline.
+        """Return all objects under a prefix, by name, under one deadline.
 
         Raises:
             StorageUnavailable: for every reason that is not the object's absence.
@@ -55,7 +55,7 @@ class ObjectStore(Protocol):
         ...
 
     def each(self, prefix: str, /) -> AsyncIterator[StoredObject]:
-        """Answer all objects under a prefix, a page at a time: for audits and sweeps."""
+        """Return all objects under a prefix, a page at a time: for audits and sweeps."""
         ...
 
     async def delete(self, name: str, generation: int, /) -> bool:
@@ -65,3 +65,15 @@ class ObjectStore(Protocol):
     def close(self) -> None:
         """Let threads and connections go."""
         ...
+
+
+class Storage(NamedTuple):
+    """One mode's bucket: who signs uploads to it, and who reads it."""
+
+    signer: UploadSigner
+    store: ObjectStore
+
+    def close(self) -> None:
+        """Let threads and connections go."""
+        self.signer.close()
+        self.store.close()

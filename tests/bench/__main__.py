@@ -7,7 +7,7 @@ import platform
 import sys
 from typing import Any
 
-from service import logs
+from service.core import logs
 from tests.bench.dev_start import dev_start
 from tests.bench.documents import documents
 from tests.bench.get_claims import get_claims

@@ -13,7 +13,7 @@ import httpx
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from service.storage.local.credentials import local_credentials
+from service.cli.dev.gcs.credentials import local_credentials
 from service.storage.signer import KeySigner
 from tests.dev_process import Dev
 
@@ -87,7 +87,7 @@ async def _through(dev: Dev) -> dict[str, Any]:
 async def _claims(
     client: httpx.AsyncClient, storage: httpx.AsyncClient, entity_id: str
 ) -> tuple[float, float]:
-    """Answer the medians of claims without and with references, taken by turns."""
+    """Return the medians of claims without and with references, taken by turns."""
     bare: list[float] = []
     linked: list[float] = []
     for number in range(CLAIMS):

@@ -65,7 +65,7 @@ def get_claims(
 
 
 def _pages(stack: Stack, size: int) -> Path:
-    """Answer requests for pages spread over the first customer's whole list, the first included."""
+    """Return requests for pages spread over the first customer's whole list, the first included."""
     customer = stack.customers[0]
     requests = []
     for number in range(_TOKENS):

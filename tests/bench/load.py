@@ -30,14 +30,14 @@ class Load(NamedTuple):
         return self.requests / self.seconds
 
     def checked(self) -> "Load":
-        """Answer itself; raises when an answer was not the one that is being measured."""
+        """Return itself; raises when an answer was not the one that is being measured."""
         if self.refused or self.broken or not self.requests:
             raise RuntimeError(f"not every request was answered well: {self}")
         return self
 
 
 def generator() -> str:
-    """Answer which generator runs."""
+    """Return which generator runs."""
     return "wrk" if shutil.which("wrk") else "python"
 
 
@@ -48,7 +48,7 @@ def prepare(path: Path, requests: Sequence[bytes]) -> Path:
 
 
 def http(method: str, path: str, token: str, body: bytes = b"") -> bytes:
-    """Answer the bytes of one request."""
+    """Return the bytes of one request."""
     lines = [f"{method} {path} HTTP/1.1", "Host: localhost", f"Authorization: Bearer {token}"]
     if body:
         lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]

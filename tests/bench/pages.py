@@ -8,9 +8,9 @@ from typing import Any
 
 import httpx
 
-from service.bootstrap import Service
+from service.app.bootstrap import Service
+from service.app.settings import SERVE, Settings
 from service.pages.visit import COOKIE
-from service.settings import SERVE, Settings
 from tests.bench.stack import CAUSE, Stack
 from tests.world import claim_body
 
@@ -225,7 +225,7 @@ def _wait_until_numbered(stack: Stack, url: str) -> None:
 
 
 async def _sessions(stack: Stack, url: str, partner_id: str) -> dict[str, str]:
-    """Answer a session of each visitor, who are a member and of the team from now on."""
+    """Return a session of each visitor, who are a member and of the team from now on."""
     settings = Settings.from_environment(stack.environment(url), require=SERVE)
     service = Service(settings)
     async with service.opened():

@@ -96,7 +96,7 @@ app = FastAPI()
 
 @app.get("/health")
 async def health() -> dict[str, str]:
-    """Answer that it runs."""
+    """Return that it runs."""
     return {"status": "ok"}
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import psycopg
 
-from service.embedded.binaries import wheel_bin_dir
-from service.ledger.sql import Sql
+from service.cli.dev.postgres.binaries import wheel_bin_dir
+from service.ledger.sql import queries
 
 _STREAM = "(lpad(to_hex(:a::bigint), 16, '0') || lpad(to_hex(:b::bigint), 16, '0'))::uuid"
 _NUMBERED = "('{}_' || lpad(:p::text, 26, '0'))"
@@ -20,7 +20,7 @@ _CLAIM_ID = (
 
 
 def script() -> str:
-    """Answer pgbench's script: authentication's read, then the write transaction."""
+    """Return pgbench's script: authentication's read, then the write transaction."""
     return "\n".join([
         r"\set p random(1, :partners)",
         r"\set a random(0, 9223372036854775806)",
@@ -55,13 +55,13 @@ def script() -> str:
 
 
 def _sql(package: str, name: str, schema: str, values: list[str]) -> str:
-    """Answer a statement of the service with pgbench's expressions in place of parameters."""
-    text = re.sub(r"^\s*--.*$", "", Sql(package, name).on(schema), flags=re.MULTILINE).strip()
+    """Return a statement of the service with pgbench's expressions in place of parameters."""
+    text = re.sub(r"^\s*--.*$", "", queries(package)[name].on(schema), flags=re.MULTILINE).strip()
     return re.sub(r"\$(\d+)", lambda found: values[int(found[1]) - 1], text)
 
 
 def payload(url: str) -> dict[str, str]:
-    """Answer what the service stored for one claim, for pgbench to store as much."""
+    """Return what the service stored for one claim, for pgbench to store as much."""
     with psycopg.connect(url) as connection:
         rows = connection.execute(
             "select convert_from(a.state, 'UTF8'), convert_from(b.state, 'UTF8'),"
@@ -76,7 +76,7 @@ def payload(url: str) -> dict[str, str]:
 def run_pgbench(
     url: str, path: Path, given: dict[str, str], clients: int, seconds: int
 ) -> tuple[float, float]:
-    """Answer transactions a second, and their mean latency in milliseconds."""
+    """Return transactions a second, and their mean latency in milliseconds."""
     variables = [word for name, value in given.items() for word in ("-D", f"{name}={value}")]
     said = subprocess.run(
         [

@@ -32,7 +32,7 @@ class Options(NamedTuple):
 
 
 def claim_body(entity_id: str) -> bytes:
-    """Answer a claim of a usual size; its reference is replaced with every request."""
+    """Return a claim of a usual size; its reference is replaced with every request."""
     claim = {
         "entity_id": entity_id,
         "partner_claim_id": MARK,
@@ -70,7 +70,7 @@ def claim_body(entity_id: str) -> bytes:
 
 
 def claim_requests(stack: Stack) -> Path:
-    """Answer a file of one request for each partner."""
+    """Return a file of one request for each partner."""
     return prepare(
         stack.directory / "claims.requests",
         [http("POST", "/v1/claims", c.token, claim_body(c.entity_id)) for c in stack.customers],
@@ -141,6 +141,6 @@ def post_claims(stack: Stack, options: Options, say: Callable[[str], None]) -> d
 
 
 def _best(table: dict[str, Any], name: str) -> dict[str, Any]:
-    """Answer the best ratio at equal concurrency, and at which."""
+    """Return the best ratio at equal concurrency, and at which."""
     clients = max(table, key=lambda one: table[one][name])
     return {"ratio": table[clients][name], "clients": int(clients)}

@@ -70,7 +70,7 @@ class Run:
         self.over = False
 
     def next_request(self) -> bytes:
-        """Answer the next request, its mark replaced."""
+        """Return the next request, its mark replaced."""
         number = next(self._numbers)
         head, mark, tail = self._parts[number % len(self._parts)]
         return b"%s%s%012d%s" % (head, self._prefix, number, tail) if mark else head

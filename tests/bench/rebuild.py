@@ -16,11 +16,11 @@ from uuid import uuid4
 
 import asyncpg
 
-from service.bootstrap import Service
-from service.claims.events import ClaimCreated, FirstMessagePosted
+from service.app.bootstrap import Service
+from service.app.settings import SERVE, Settings
+from service.facts.claims import ClaimCreated, FirstMessagePosted
 from service.ledger.events import Event, Meta
 from service.ledger.ledger import Ledger
-from service.settings import SERVE, Settings
 from tests.bench.load import Load, http, prepare, run_load
 from tests.bench.post_claims import claim_requests
 from tests.bench.stack import Stack
@@ -111,7 +111,7 @@ def _answer(process: subprocess.Popen[bytes]) -> dict[str, Any]:
 
 
 async def _copy(stack: Stack, url: str) -> float:
-    """Answer the seconds that COPY takes to write the same rows out, and into a like table."""
+    """Return the seconds that COPY takes to write the same rows out, and into a like table."""
     connection = await asyncpg.connect(url)
     path = str(stack.directory / "claim_list.copy")
     await connection.execute("drop table if exists live.copied")

@@ -6,9 +6,10 @@ from typing import Any
 
 import httpx
 
-from service.bootstrap import Service
-from service.settings import SERVE, Settings
-from service.web.metrics import Metrics
+from service.app.bootstrap import Service
+from service.app.settings import SERVE, Settings
+from service.app.web import web_app
+from service.operations.metrics import Metrics
 from tests.bench.stack import Stack
 from tests.database_proxy import DatabaseProxy, proxied
 from tests.world import claim_body
@@ -26,7 +27,7 @@ async def _count(stack: Stack, database: str) -> dict[str, Any]:
         settings = Settings.from_environment(stack.environment(url, POOL_SIZE="1"), require=SERVE)
         service = Service(settings)
         async with service.opened():
-            asgi = httpx.ASGITransport(service.app(Metrics(), None))
+            asgi = httpx.ASGITransport(web_app(service, Metrics(), None))
             headers = {"Authorization": f"Bearer {customer.token}"}
             async with httpx.AsyncClient(
                 transport=asgi, base_url="http://localhost/v1", headers=headers
@@ -66,7 +67,7 @@ async def _count_each(
 
 
 def _turn(more: dict[str, Any], turn: str) -> dict[str, Any]:
-    """Answer the request of one turn: what is created is another thing each time."""
+    """Return the request of one turn: what is created is another thing each time."""
     return {
         kind: {
             name: value.replace("{turn}", turn) if isinstance(value, str) else value
@@ -77,5 +78,5 @@ def _turn(more: dict[str, Any], turn: str) -> dict[str, Any]:
 
 
 def _title(statement: str) -> str:
-    """Answer the first line of a statement, which says what it is for."""
+    """Return the first line of a statement, which says what it is for."""
     return statement.strip().splitlines()[0].removeprefix("-- ")

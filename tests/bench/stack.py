@@ -20,11 +20,11 @@ import httpx
 import psycopg
 
 from migrations import migrate
-from service.bootstrap import Service
-from service.caller import Caller
-from service.embedded import EmbeddedPostgres
+from service.app.bootstrap import Service
+from service.app.settings import SERVE, Settings
+from service.cli.dev.postgres import EmbeddedPostgres
+from service.facts.caller import Caller
 from service.ledger.events import Cause
-from service.settings import SERVE, Settings
 from tests.redis_server import RedisServer
 
 START_SECONDS_MAX = 20.0
@@ -51,7 +51,7 @@ class Served(NamedTuple):
     process: subprocess.Popen[bytes]
 
     def worker_pids(self) -> list[int]:
-        """Answer the processes that answer requests: the children, or the one there is."""
+        """Return the processes that answer requests: the children, or the one there is."""
         path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         return [int(pid) for pid in path.read_text().split()] or [self.process.pid]
 
@@ -67,7 +67,7 @@ class Stack:
         self.customers: list[Customer] = []
 
     def url_of(self, database: str) -> str:
-        """Answer the owner's URL of a database of the cluster."""
+        """Return the owner's URL of a database of the cluster."""
         return f"{self.url.rpartition('/')[0]}/{database}"
 
     def seed(self, customers: int) -> None:
@@ -90,7 +90,7 @@ class Stack:
             return cursor.fetchall() if cursor.description else []
 
     def environment(self, url: str, **more: str) -> dict[str, str]:
-        """Answer the service's settings on one database."""
+        """Return the service's settings on one database."""
         values = {
             "DATABASE_URL": url,
             "REDIS_URL": self.redis.url,
@@ -144,7 +144,7 @@ def running_stack(customers: int) -> Iterator[Stack]:
 
 
 def free_port() -> int:
-    """Answer a port of the loopback that nobody listens on."""
+    """Return a port of the loopback that nobody listens on."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return listener.getsockname()[1]
 

@@ -43,7 +43,7 @@ def under_load(
 
 
 def _megabytes(pid: int) -> float:
-    """Answer the most that a process has held (VmHWM)."""
+    """Return the most that a process has held (VmHWM)."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     (kilobytes,) = (line.split()[1] for line in lines if line.startswith("VmHWM"))
     return round(int(kilobytes) / 1024, 1)

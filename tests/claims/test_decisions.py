@@ -4,10 +4,13 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from service.caller import Caller
 from service.claims import decisions
 from service.claims.decisions import Upload
-from service.claims.events import (
+from service.claims.wire import ClaimRequest
+from service.core.errors import Refusal
+from service.facts.access import Access
+from service.facts.caller import Caller
+from service.facts.claims import (
     STAGES,
     ClaimCreated,
     ClaimReplayMismatched,
@@ -17,11 +20,8 @@ from service.claims.events import (
     FirstMessagePosted,
     fold,
 )
-from service.claims.wire import ClaimRequest
-from service.connections.access import Access
-from service.errors import Refusal
+from service.ledger.encryption import DataKey
 from service.ledger.events import Event
-from service.ledger.sealing import DataKey
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 CALLER = Caller("ptn_1", "A partner", "key_1", "live", 7, False, False, "req_1")
@@ -37,7 +37,7 @@ CREATED = ClaimCreated(
 
 
 def request(**more):
-    """Answer a small valid request."""
+    """Return a small valid request."""
     body = {
         "entity_id": "ent_1",
         "partner_claim_id": "case",

@@ -52,7 +52,7 @@ class Team:
         return answer["code"]
 
     def events(self) -> int:
-        """Answer how many events all ledgers hold."""
+        """Return how many events all ledgers hold."""
         with psycopg.connect(self.dev.facts["database_url"]) as connection:
             row = connection.execute(EVENTS).fetchone()
         assert row is not None
@@ -68,7 +68,7 @@ class Team:
         )
 
     def partner(self) -> tuple[str, str, str]:
-        """Answer a new approved partner and its live and test tokens."""
+        """Return a new approved partner and its live and test tokens."""
         partner_id = self.do("partners", "add", "A partner", "--email", mailbox())["partner_id"]
         self.do("partners", "approve", partner_id)
         live, test = (
@@ -78,19 +78,19 @@ class Team:
         return partner_id, live, test
 
     def link(self, key: str) -> str:
-        """Answer a fresh connect link of a partner."""
+        """Return a fresh connect link of a partner."""
         body = {"partner_user_id": "u"}
         return self.call(key, "POST", "/connect-requests", json=body).json()["connect_url"]
 
 
 def mailbox() -> str:
-    """Answer an e-mail address that nobody has yet."""
+    """Return an e-mail address that nobody has yet."""
     return f"{uuid4().hex}@example.com"
 
 
 @pytest.fixture(scope="session")
 def team(tmp_path_factory) -> Iterator[Team]:
-    """Answer the team of a dev of this test process's own."""
+    """Return the team of a dev of this test process's own."""
     dev = Dev(tmp_path_factory.mktemp("cli") / "data")
     yield Team(dev)
     dev.end()
@@ -98,5 +98,5 @@ def team(tmp_path_factory) -> Iterator[Team]:
 
 @pytest.fixture(scope="session")
 def demo(team) -> dict[str, Any]:
-    """Answer the facts of the demonstration."""
+    """Return the facts of the demonstration."""
     return team.dev.facts

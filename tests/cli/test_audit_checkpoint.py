@@ -7,9 +7,9 @@ from pathlib import Path
 
 import psycopg
 
-from service.audit.checkpoint import Checkpoint
-from service.audit.note import NoteKey
-from service.dev.state import kept_secrets, write_private
+from service.cli.dev.state import kept_secrets, write_private
+from service.evidence.checkpoint import Checkpoint
+from service.evidence.note import NoteKey
 from tests.dev_process import environment, run
 from tests.terminal import answered
 
@@ -17,7 +17,7 @@ LEDGERS = ["accounts", "live", "test"]
 
 
 def published(team) -> Path:
-    """Answer where the dev publishes."""
+    """Return where the dev publishes."""
     return team.dev.data_dir / "published"
 
 
@@ -134,15 +134,15 @@ def test_lost_events(team):
         f"a checkpoint of {ahead.size} events was published, the log has {before['size']}"
     )
 
-    go_on = ("audit", "lineage", "--reason", "a restore")
-    unasked = team.raw(*go_on)
+    begin_lineage = ("audit", "lineage", "--reason", "a restore")
+    unasked = team.raw(*begin_lineage)
     assert (unasked.returncode, unasked.stdout) == (2, "")
     assert "--yes" in unasked.stderr
-    code, said = answered([*go_on, "--data-dir", team.dev.data_dir], "n\n", environment())
+    code, said = answered([*begin_lineage, "--data-dir", team.dev.data_dir], "n\n", environment())
     assert code != 0
     assert f"a new lineage of test, published for good to {published(team).as_uri()}?" in said
     assert team.answer("audit", "checkpoint", "--ledger", "test")[0] == 1  # nothing was begun
-    answer = team.do(*go_on, "--yes")
+    answer = team.do(*begin_lineage, "--yes")
     (row,) = answer["lineages"]
     assert (row["ledger"], row["shared_size"]) == ("test", before["size"])
     assert (row["previous_origin"], row["previous_size"]) == (ahead.origin, ahead.size)
@@ -154,7 +154,7 @@ def test_lost_events(team):
 
 
 def of_the_dev(team, **given: str) -> dict[str, str]:
-    """Answer an environment that works on the dev's database."""
+    """Return an environment that works on the dev's database."""
     kept = json.loads((team.dev.data_dir / "secrets.json").read_text())
     return environment(
         DATABASE_URL=team.dev.facts["database_url"],

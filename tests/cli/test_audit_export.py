@@ -8,15 +8,15 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from service.audit.checkpoints import NumbersAwaited
 from service.cli import target
+from service.evidence.checkpoints.checkpoints import SequencingTimeout
 from tests.dev_process import environment, run
 from tests.world import claim_body
 
 
 @pytest.fixture(scope="module")
 def public_key(team):
-    """Answer the dev's public key."""
+    """Return the dev's public key."""
     return team.do("audit", "public-key")["keys"][0]["public_key"]
 
 
@@ -140,7 +140,7 @@ def test_a_receipt_follows_the_events(team, demo, public_key, tmp_path):
 def test_waiting_for_numbers_is_no_finding():
     """Where another process holds the log's head, that is said, and not that nobody answers."""
     for data_dir in (None, Path("here")):
-        said = target._why(NumbersAwaited("events wait"), data_dir)  # noqa: SLF001 - takes 10 s else
+        said = target._why(SequencingTimeout("events wait"), data_dir)  # noqa: SLF001 - takes 10 s else
         assert said.startswith("Events wait for their numbers")
 
 

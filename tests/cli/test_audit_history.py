@@ -29,7 +29,7 @@ where topic = 'ClaimStageChanged' and position(%s::bytea in state) > 0
 
 @pytest.fixture(scope="module")
 def claim(team, demo):
-    """Answer the ids of a claim with a message that staff has moved, and of its request."""
+    """Return the ids of a claim with a message that staff has moved, and of its request."""
     body = claim_body(demo["entity_id"], f"case-{uuid4().hex}", message="Please help.")
     answer = team.call(demo["live_key"], "POST", "/claims", json=body)
     claim_id = answer.json()["claim_id"]
@@ -39,14 +39,14 @@ def claim(team, demo):
 
 @pytest.fixture
 def owner(team):
-    """Answer a connection of the owner, when activity has caught up."""
+    """Return a connection of the owner, when activity has caught up."""
     with psycopg.connect(team.dev.facts["database_url"], autocommit=True) as connection:
         until(lambda: connection.execute(BEHIND).fetchone() is None)
         yield connection
 
 
 def topics(answer):
-    """Answer what happened, in order."""
+    """Return what happened, in order."""
     return [event["topic"] for event in answer["events"]]
 
 

@@ -5,10 +5,10 @@ import json
 import psycopg
 import pytest
 
-from service.audit.checkpoint import Checkpoint
-from service.audit.note import NoteKey
-from tests.audit.sealed_log import KEY, ORIGIN, SIZE, make_sealed_log
+from service.evidence.checkpoint import Checkpoint
+from service.evidence.note import NoteKey
 from tests.dev_process import environment, run
+from tests.evidence.sealed_log import KEY, ORIGIN, SIZE, make_sealed_log
 from tests.terminal import watched
 from tests.world import MASTER_KEY, PUBLIC_URL
 
@@ -17,7 +17,7 @@ VERIFY = ("audit", "verify")
 
 @pytest.fixture
 async def log(database_url, tmp_path):
-    """Answer a sealed log in the ledger of accounts; what was published of it lies in a folder."""
+    """Return a sealed log in the ledger of accounts; what was published of it lies in a folder."""
     made = await make_sealed_log(database_url, tmp_path)
     folder = tmp_path / "published" / "checkpoints" / ORIGIN
     folder.mkdir(parents=True)
@@ -30,7 +30,7 @@ async def log(database_url, tmp_path):
 
 @pytest.fixture
 def installed(database_url, log, tmp_path) -> dict[str, str]:
-    """Answer the environment of an installation that publishes."""
+    """Return the environment of an installation that publishes."""
     assert log.rows
     return environment(
         DATABASE_URL=database_url,

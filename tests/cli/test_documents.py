@@ -75,12 +75,12 @@ class Upload:
 
 
 def endpoint(team: Team) -> str:
-    """Answer the store's origin."""
+    """Return the store's origin."""
     return f"http://127.0.0.1:{(team.dev.data_dir / 'storage' / 'port').read_text().strip()}"
 
 
 def elsewhere(team: Team, **given: str) -> dict[str, str]:
-    """Answer the environment of a team whose storage differs from the dev's by these settings."""
+    """Return the environment of a team whose storage differs from the dev's by these settings."""
     kept = json.loads((team.dev.data_dir / "secrets.json").read_text())
     settings = {
         "DATABASE_URL": team.dev.facts["database_url"],
@@ -95,7 +95,7 @@ def elsewhere(team: Team, **given: str) -> dict[str, str]:
 
 
 def failed(team: Team, **given: str) -> list[tuple[str, str, str]]:
-    """Answer what `storage check` finds wrong with such settings."""
+    """Return what `storage check` finds wrong with such settings."""
     done = run("storage", "check", "--json", env=elsewhere(team, **given))
     answer = json.loads(done.stdout)
     assert (done.returncode, answer["is_well"]) == (1, False)

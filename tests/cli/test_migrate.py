@@ -15,7 +15,7 @@ from tests.world import MASTER_KEY
 
 @pytest.fixture
 def empty_url(postgres_url):
-    """Answer the owner's URL of an empty database of this test's own."""
+    """Return the owner's URL of an empty database of this test's own."""
     name = f"empty_{uuid4().hex}"
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute(f"create database {name}")

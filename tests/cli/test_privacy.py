@@ -25,7 +25,7 @@ def claim_about(team: Team, demo, email: str, reference: str) -> str:
 
 
 def entries(team: Team) -> list[str]:
-    """Answer the names of the erasure list's entries."""
+    """Return the names of the erasure list's entries."""
     return sorted(path.name for path in (team.dev.data_dir / "published").rglob("erasures/*/*"))
 
 

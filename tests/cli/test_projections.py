@@ -21,14 +21,14 @@ HISTORY = "select count(*) from live.activity where subject = %s"
 
 @pytest.fixture
 def owner(team):
-    """Answer a connection of the owner of the running dev's database."""
+    """Return a connection of the owner of the running dev's database."""
     with psycopg.connect(team.dev.facts["database_url"], autocommit=True) as connection:
         yield connection
 
 
 @pytest.fixture(scope="module")
 def claim_ids(team):
-    """Answer the claims that a connected partner created."""
+    """Return the claims that a connected partner created."""
     _, live, _ = team.partner()
     entity_id = team.do("entities", "add", "A business", "--email", mailbox())["entity_id"]
     team.do("connect", "approve", team.link(live), "--entity", entity_id)
@@ -230,7 +230,7 @@ def run_as(team, name, *arguments):
 
 
 def as_user(url, name):
-    """Answer the same database's URL under another login."""
+    """Return the same database's URL under another login."""
     parts = psycopg.conninfo.conninfo_to_dict(url)
     rest = {key: value for key, value in parts.items() if key not in {"user", "password"}}
     query = f"?host={rest['host']}" if rest.get("host", "").startswith("/") else ""

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from service.app.settings import SETTINGS
 from service.cli import cli
 from service.cli.reference import commands, documents
-from service.settings import SETTINGS
 
 WITHOUT = {
     "claim-ledger audit check": {"data_dir"},

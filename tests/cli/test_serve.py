@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from migrations import migrate
-from service.embedded import EmbeddedPostgres
+from service.cli.dev.postgres import EmbeddedPostgres
 from tests.dev_process import PROGRAM, environment, no_orphans, run, until
 from tests.mail.mail_server import MailServer
 from tests.world import MASTER_KEY, PUBLIC_URL, claim_body
@@ -37,7 +37,7 @@ def running(command: str, env: Mapping[str, str], log: Path) -> Generator[subpro
 
 
 def address_of(env: Mapping[str, str]) -> str:
-    """Answer where this `serve` listens."""
+    """Return where this `serve` listens."""
     return f"http://127.0.0.1:{env['CLAIM_LEDGER_PORT']}"
 
 
@@ -54,7 +54,7 @@ def up(env: Mapping[str, str]) -> None:
 
 
 def settings(database_url: str, tmp_path: Path, **more: str) -> dict[str, str]:
-    """Answer the environment of a `serve` on a free port."""
+    """Return the environment of a `serve` on a free port."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = str(probe.getsockname()[1])
     given = {
@@ -73,14 +73,14 @@ def team(env: Mapping[str, str], *arguments: str) -> dict[str, str]:
 
 
 def live_key(env: Mapping[str, str]) -> str:
-    """Answer the token of a new approved partner."""
+    """Return the token of a new approved partner."""
     added = team(env, "partners", "add", "P", "--email", "p@example.com")
     team(env, "partners", "approve", added["partner_id"])
     return team(env, "keys", "issue", added["partner_id"], "--mode", "live")["token"]
 
 
 def workers_of(process: subprocess.Popen[bytes]) -> list[int]:
-    """Answer the pids of the parent's workers."""
+    """Return the pids of the parent's workers."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
     return [int(pid) for pid in children.split()]
 
@@ -118,7 +118,7 @@ async def test_four_workers(database_url, tmp_path, redis_server):
 
 @asynccontextmanager
 async def mail_server() -> AsyncGenerator[tuple[MailServer, str]]:
-    """Answer a mail server and its URL."""
+    """Return a mail server and its URL."""
     server = MailServer()
     port = await server.start()
     yield server, f"smtp://127.0.0.1:{port}"

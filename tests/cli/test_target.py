@@ -7,14 +7,14 @@ import sys
 
 import pytest
 
-from service.embedded.directory import lock
+from service.cli.dev.postgres.directory import lock
 from tests.dev_process import environment, run
 from tests.world import MASTER_KEY, PUBLIC_URL
 
 
 @pytest.fixture
 def installed(database_url) -> dict[str, str]:
-    """Answer the environment of an installation on a database of this test's own."""
+    """Return the environment of an installation on a database of this test's own."""
     return environment(DATABASE_URL=database_url, MASTER_KEYS=MASTER_KEY, PUBLIC_URL=PUBLIC_URL)
 
 
@@ -105,6 +105,8 @@ def test_a_starting_dev_is_not_yet_a_target(tmp_path):
 def test_a_command_does_without_the_web_framework():
     """What makes the service slow to start is not loaded for the team's commands."""
     slow = "{'litestar', 'redis', 'limits', 'granian', 'alembic', 'prometheus_client'}"
-    code = f"import sys, service.cli, service.bootstrap; print(sorted({slow} & set(sys.modules)))"
+    code = (
+        f"import sys, service.cli, service.app.bootstrap; print(sorted({slow} & set(sys.modules)))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

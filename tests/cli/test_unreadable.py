@@ -22,7 +22,7 @@ PLACE = "select position from live.log join live.events using (append_id) where 
 
 @pytest.fixture
 async def damaged(world, database_url):
-    """Answer (run a command, claim id, position): a claim's first event has another topic's state.
+    """Return (run a command, claim id, position): a claim's first event has another topic's state.
 
     So that the command line sees what an operator would see, it is run as a process.
     """

@@ -4,14 +4,14 @@ from uuid import UUID
 import pytest
 
 from service.connections import decisions
-from service.connections.access import Access
-from service.connections.events import (
+from service.core.errors import Refusal
+from service.facts.access import Access
+from service.facts.connections import (
     ConnectLinkDeclined,
     ConnectLinkRedeemed,
     EntityConnected,
     EntityDisconnected,
 )
-from service.errors import Refusal
 from service.ledger.events import ERASED
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from service.ids import base62
+from service.core.ids import base62
 from service.partners.keys import new_secret
 from tests.world import STAFF, World
 
@@ -119,7 +119,7 @@ WELL_FORMED: Final[Mapping[str, WellFormed]] = {
 
 
 def expected(state: str, credential: str) -> str | None:
-    """Answer the code for a partner's state and a credential; None: let through."""
+    """Return the code for a partner's state and a credential; None: let through."""
     if credential == "no header":
         return "auth_missing"
     if credential in MALFORMED:
@@ -133,7 +133,7 @@ def expected(state: str, credential: str) -> str | None:
 
 
 def header_of(credential: str, keys: Keys) -> str | bytes | None:
-    """Answer the Authorization header, None for none."""
+    """Return the Authorization header, None for none."""
     if credential == "no header":
         return None
     if credential in MALFORMED:

@@ -10,7 +10,7 @@ from tests.world import World, settings_for, world_on
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared(module_database_url, tmp_path_factory) -> AsyncGenerator[World, None]:
-    """Answer a running service that the tests of one module share."""
+    """Return a running service that the tests of one module share."""
     mail_dir = tmp_path_factory.mktemp("shared") / "mail"
     async with world_on(settings_for(module_database_url, mail_dir), mail_dir) as one:
         yield one
@@ -20,7 +20,7 @@ async def shared(module_database_url, tmp_path_factory) -> AsyncGenerator[World,
 async def documents(
     module_database_url, tmp_path_factory, store_credentials
 ) -> AsyncGenerator[Documents, None]:
-    """Answer a service with a document store that the tests of one module share."""
+    """Return a service with a document store that the tests of one module share."""
     directory = tmp_path_factory.mktemp("documents")
     async with documents_on(module_database_url, directory, store_credentials) as one:
         yield one

@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from service.caller import Mode
+from service.facts.caller import Mode
 from service.ledger.events import Event
 from tests.world import World
 
@@ -10,7 +10,7 @@ EventT = TypeVar("EventT", bound=Event)
 
 
 async def events_of(world: World, mode: Mode, type_: type[EventT]) -> list[EventT]:
-    """Answer every event of a type that a ledger holds, in the order of appending."""
+    """Return every event of a type that a ledger holds, in the order of appending."""
     ledger = world.service.modes[mode].ledger
     async with ledger.transaction() as transaction:
         rows = await transaction.connection.fetch(

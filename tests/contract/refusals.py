@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 
-from service.errors import ERRORS
+from service.core.errors import ERRORS
 
 
 def refused(answer: httpx.Response, code: str) -> dict[str, Any]:
@@ -23,5 +23,5 @@ def refused(answer: httpx.Response, code: str) -> dict[str, Any]:
 
 
 def fields(answer: httpx.Response) -> list[str]:
-    """Answer the fields that a `validation_failed` names."""
+    """Return the fields that a `validation_failed` names."""
     return list(refused(answer, "validation_failed")["details"]["fieldErrors"])

@@ -8,10 +8,10 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from service.errors import ERRORS
+from service.core.errors import ERRORS
+from service.partner_api import authentication
+from service.partner_api.gate import API_PATH
 from service.partners import keys as partner_keys
-from service.web import auth
-from service.web.app import API_PATH
 from tests.contract.auth_cases import CREDENTIALS, STATES, Keys, expected, header_of, keys_of
 from tests.endpoints import ENDPOINTS, routed
 from tests.world import STAFF, World
@@ -26,7 +26,7 @@ _addresses = (f"2001:db8::{number:x}" for number in count(1))
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def partners(shared: World) -> AsyncGenerator[dict[str, Keys], None]:
-    """Answer a partner in each state."""
+    """Return a partner in each state."""
     yield {state: await keys_of(shared, state) for state in STATES}
 
 
@@ -89,8 +89,8 @@ async def test_a_miss_does_the_work_of_a_hit(shared, partners, credential, monke
         work.append(f"compare {len(one)} with {len(other)}")
         return real(one, other)
 
-    monkeypatch.setattr(auth, "hash_secret", hashed)
-    monkeypatch.setattr(auth.hmac, "compare_digest", compared)
+    monkeypatch.setattr(authentication, "hash_secret", hashed)
+    monkeypatch.setattr(authentication.hmac, "compare_digest", compared)
     await ask(shared, "list_claims", header_of(credential, partners["approved"]))
 
     assert work == ["hash", "compare 32 with 32"]

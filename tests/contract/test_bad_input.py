@@ -7,7 +7,7 @@ from copy import deepcopy
 import pytest
 import pytest_asyncio
 
-from service.web import body as web_body
+from service.http import bodies as web_body
 from tests.contract.refusals import fields, refused
 from tests.contract.test_request_fields import BODIES, STRINGS, parent_of, rows
 from tests.endpoints import ENDPOINTS, WRITES
@@ -71,7 +71,7 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def partner(shared):
-    """Answer a partner that calls with all of it."""
+    """Return a partner that calls with all of it."""
     return await shared.partner()
 
 

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from service.claims.events import ClaimReplayMismatched
-from service.ids import new_id
-from service.sandbox import fixture_ids
+from service.core.ids import new_id
+from service.facts.claims import ClaimReplayMismatched
+from service.sandbox.fixtures import fixture_ids
 from tests.contract.events import events_of
 from tests.contract.refusals import refused
 from tests.world import claim_body, settings_for, world_on

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from service.connections.events import ConnectLinkIssued, EntityConnected
-from service.errors import Refusal
+from service.core.errors import Refusal
+from service.facts.connections import ConnectLinkIssued, EntityConnected
 from tests.contract.events import events_of, execute
 from tests.contract.refusals import refused
 from tests.world import STAFF
@@ -21,7 +21,7 @@ async def request(partner, mode="live", **more):
 
 
 async def link(partner, **more):
-    """Answer the token of a new link."""
+    """Return the token of a new link."""
     return (await request(partner, **more)).json()["connect_url"].rpartition("/")[2]
 
 
@@ -123,12 +123,12 @@ async def of_a_revoked_partner(world, partner, token):
 
 
 async def altered(_world, _partner, token):
-    """Answer a token that was never issued."""
+    """Return a token that was never issued."""
     return token.swapcase()
 
 
 async def empty(_world, _partner, _token):
-    """Answer no token."""
+    """Return no token."""
     return ""
 
 

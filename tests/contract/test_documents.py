@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from service.claims.events import ClaimCreated, DocumentsAttached
-from service.sandbox import fixture_ids
+from service.facts.claims import ClaimCreated, DocumentsAttached
+from service.sandbox.fixtures import fixture_ids
 from tests.contract.events import events_of, execute
 from tests.contract.refusals import fields, refused
 from tests.contract.test_secrets import rows_as_text
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def connected(documents):
-    """Answer a partner and an entity that it is connected to."""
+    """Return a partner and an entity that it is connected to."""
     partner = await documents.world.partner()
     return partner, await partner.connected_entity()
 
@@ -64,14 +64,14 @@ async def test_what_was_linked_is_recorded_as_it_was_in_storage(documents):
 
 
 async def attached_to(documents, mode, claim_id) -> DocumentsAttached:
-    """Answer the event of a claim's documents."""
+    """Return the event of a claim's documents."""
     events = await events_of(documents.world, mode, DocumentsAttached)
     (attached,) = [one for one in events if one.claim_id == claim_id]
     return attached
 
 
 async def rows_of_claim(documents, claim_id):
-    """Answer what the read model has of a claim's documents."""
+    """Return what the read model has of a claim's documents."""
     reader = documents.world.service.modes["live"].claim_documents
     return {
         (row["document_id"], row["generation"])
@@ -155,7 +155,7 @@ async def test_paths_that_were_not_minted(documents, trick):
 
 
 async def claims_of(documents, entity, mode="live"):
-    """Answer the claims that a ledger has for an entity."""
+    """Return the claims that a ledger has for an entity."""
     events = await events_of(documents.world, mode, ClaimCreated)
     return [one.claim_id for one in events if one.entity_id == entity]
 

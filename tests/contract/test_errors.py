@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.errors import ERRORS, Refusal
+from service.core.errors import ERRORS, Refusal
 
 CONTRACT = [
     (400, "validation_failed"),

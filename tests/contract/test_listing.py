@@ -5,7 +5,7 @@ import asyncio
 import pytest
 import pytest_asyncio
 
-from service.sandbox import fixture_ids
+from service.sandbox.fixtures import fixture_ids
 from tests.contract.refusals import fields, refused
 from tests.world import STAFF
 
@@ -13,13 +13,13 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def listed(partner, entity, **query):
-    """Answer a list."""
+    """Return a list."""
     mode = query.pop("mode", "live")
     return await partner.call("GET", "/claims", mode=mode, params={"entity_id": entity} | query)
 
 
 async def with_claims(shared, number, **more):
-    """Answer a partner, its entity, and the ids of its claims, newest first."""
+    """Return a partner, its entity, and the ids of its claims, newest first."""
     partner = await shared.partner()
     entity = await partner.connected_entity()
     await asyncio.gather(*(partner.claim(entity, f"case-{nr}", **more) for nr in range(number)))
@@ -34,7 +34,7 @@ async def with_claims(shared, number, **more):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def big_list(shared):
-    """Answer a partner, its entity, and 240 claims, newest first."""
+    """Return a partner, its entity, and 240 claims, newest first."""
     return await with_claims(shared, 240)
 
 

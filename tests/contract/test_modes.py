@@ -2,8 +2,8 @@
 
 import pytest
 
-from service.claims.events import ClaimCreated
-from service.sandbox import fixture_ids
+from service.facts.claims import ClaimCreated
+from service.sandbox.fixtures import fixture_ids
 from tests.contract.events import events_of
 from tests.contract.refusals import refused
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def in_both(shared):
-    """Answer a partner with a live and a test entity."""
+    """Return a partner with a live and a test entity."""
     partner = await shared.partner()
     live = await partner.connected_entity()
     return partner, live, fixture_ids(partner.partner_id).connected_entity_id

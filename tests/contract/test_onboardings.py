@@ -7,9 +7,9 @@ from uuid import uuid4
 
 import pytest
 
-from service.errors import Refusal
-from service.onboardings.events import OnboardingReplayMismatched, OnboardingStarted
-from service.sandbox import fixture_ids
+from service.core.errors import Refusal
+from service.facts.onboardings import OnboardingReplayMismatched, OnboardingStarted
+from service.sandbox.fixtures import fixture_ids
 from tests.contract.events import events_of, execute
 from tests.contract.refusals import refused
 from tests.world import STAFF
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 def body(reference="u1", email="owner@example.com", **more):
-    """Answer a small valid onboarding."""
+    """Return a small valid onboarding."""
     return {"partner_user_id": reference, "company_name": "New", "user_email": email} | more
 
 
@@ -28,7 +28,7 @@ async def start(partner, *args, mode="live", **more):
 
 
 async def with_link(world, **settings):
-    """Answer a partner whose answers have the link."""
+    """Return a partner whose answers have the link."""
     partner = await world.partner()
     await world.service.partners.change_settings(
         partner.partner_id, STAFF, return_link=True, **settings
@@ -43,7 +43,7 @@ async def finish(world, answer):
 
 
 async def refusal_of(awaitable):
-    """Answer the code that a command is refused with."""
+    """Return the code that a command is refused with."""
     with pytest.raises(Refusal) as refusal:
         await awaitable
     return refusal.value.code

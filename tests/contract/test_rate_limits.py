@@ -16,7 +16,7 @@ RESET = "X-RateLimit-Reset"
 
 @pytest.fixture
 async def limited(database_url, tmp_path):
-    """Answer a service with the contract's limit."""
+    """Return a service with the contract's limit."""
     settings = settings_for(database_url, tmp_path, RATE_LIMIT_PER_MINUTE="120")
     async with world_on(settings, tmp_path) as one:
         yield one
@@ -118,7 +118,7 @@ async def test_of_1000_requests_at_once_through_four_workers_120_pass(
 
 
 async def ask(port, key):
-    """Answer the head of the answer, on a connection of its own: no client's pool slows it."""
+    """Return the head of the answer, on a connection of its own: no client's pool slows it."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     lines = ("GET /v1/claims?entity_id=ent_none HTTP/1.1", "Host: localhost", "Connection: close")
     writer.write("\r\n".join((*lines, f"Authorization: Bearer {key}", "", "")).encode())

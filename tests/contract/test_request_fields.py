@@ -9,11 +9,11 @@ import pytest
 
 from service.claims.wire import ClaimRequest
 from service.connections.wire import ConnectRequest
+from service.core.errors import Refusal
 from service.documents.paths import BYTES_MAX, EXTENSIONS
 from service.documents.wire import UploadRequest
-from service.errors import Refusal
+from service.http.decoding import decode
 from service.onboardings.wire import OnboardingRequest
-from service.web.decoding import decode
 
 WRONG = {
     "string": (1, "expected a string"),
@@ -120,7 +120,7 @@ class Row(NamedTuple):
 
 
 def rows() -> list[Row]:
-    """Answer the tables."""
+    """Return the tables."""
     onboarding, connect, claim = OnboardingRequest, ConnectRequest, ClaimRequest
     invoice, document = ("invoices", 0), ("document_refs", 0)
     lines = ("first_line", "postcode", "country")
@@ -171,7 +171,7 @@ def rows() -> list[Row]:
 
 
 def identify(row: Row) -> str:
-    """Answer the request and the path."""
+    """Return the request and the path."""
     return f"{row.request.__name__}-{'.'.join(map(str, row.path))}"
 
 
@@ -179,14 +179,14 @@ each_row = pytest.mark.parametrize("row", rows(), ids=identify)
 
 
 def parent_of(body: Any, row: Row) -> Any:
-    """Answer the object of the body that has the row's field."""
+    """Return the object of the body that has the row's field."""
     for step in row.path[:-1]:
         body = body[step]
     return body
 
 
 def errors_of(row: Row, body: dict[str, Any]) -> object:
-    """Answer the `fieldErrors` that a body is refused with."""
+    """Return the `fieldErrors` that a body is refused with."""
     with pytest.raises(Refusal) as refused:
         decode(json.dumps(body).encode(), "application/json", row.request)
     assert refused.value.code == "validation_failed"

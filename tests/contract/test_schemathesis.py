@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from service.web.app import API_PATH
+from service.partner_api.gate import API_PATH
 from tests.document_store import storage_settings, store_on
 from tests.world import MASTER_KEY, Partner, World
 
@@ -38,7 +38,7 @@ CHECKS = (
 
 @pytest.fixture
 async def server(database_url, tmp_path, store_credentials) -> AsyncGenerator[str, None]:
-    """Answer the address of `claim-ledger serve` on this test's database and a local store."""
+    """Return the address of `claim-ledger serve` on this test's database and a local store."""
     async with store_on(tmp_path, store_credentials) as store:
         with _serving(database_url, tmp_path, storage_settings(store)) as url:
             yield url
@@ -127,7 +127,7 @@ def _schemathesis(described: Path, server: str, key: str) -> "subprocess.Complet
 
 
 async def _entities(world: World, partner: Partner, mode: str) -> list[str]:
-    """Answer a connected entity, one that disconnected and one never connected."""
+    """Return a connected entity, one that disconnected and one never connected."""
     if mode == "test":
         return list(await world.service.sandbox.ensure(partner.partner_id))
     gone = await partner.connected_entity()

@@ -8,7 +8,7 @@ from tests.world import claim_body
 
 
 def rows_as_text(database_url):
-    """Answer every row of every table, as text; bytes are in hexadecimal there."""
+    """Return every row of every table, as text; bytes are in hexadecimal there."""
     with psycopg.connect(database_url) as connection:
         tables = connection.execute(
             "select format('%I.%I', schemaname, tablename) from pg_tables "

@@ -15,7 +15,7 @@ CLOSE = "Connection: close"
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def server(shared, module_database_url, tmp_path_factory):
-    """Answer a server, and a partner's key there as a header line."""
+    """Return a server, and a partner's key there as a header line."""
     key = (await shared.partner()).keys["live"]
     with served(module_database_url, tmp_path_factory.mktemp("served")) as one:
         yield one.port, f"Authorization: Bearer {key}"
@@ -36,25 +36,25 @@ def exchange(port, *pieces, seconds=10.0):
 
 
 def head(line, *headers):
-    """Answer the bytes of a request's head."""
+    """Return the bytes of a request's head."""
     return "\r\n".join([line, "Host: localhost", *headers, "", ""]).encode()
 
 
 def post(path, auth, *headers, length):
-    """Answer the head of a POST with a length."""
+    """Return the head of a POST with a length."""
     kind = "Content-Type: application/json"
     return head(f"POST {path} HTTP/1.1", auth, kind, f"Content-Length: {length}", CLOSE, *headers)
 
 
 def read(answer):
-    """Answer (status, decoded body) of the last answer in some bytes."""
+    """Return (status, decoded body) of the last answer in some bytes."""
     start, _, body = answer.rpartition(b"\r\n\r\n")
     status = start.rpartition(b"HTTP/1.1 ")[2][:3]
     return int(status), json.loads(body)
 
 
 def code(answer):
-    """Answer (status, code)."""
+    """Return (status, code)."""
     status, body = read(answer)
     return status, body["code"]
 

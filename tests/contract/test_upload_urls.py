@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from service.documents.paths import EXTENSIONS
-from service.sandbox import fixture_ids
+from service.sandbox.fixtures import fixture_ids
 from tests.contract.refusals import fields, refused
 from tests.document_store import BUCKETS, CONTENT, PDF
 
@@ -21,7 +21,7 @@ SHAPE = re.compile(
 
 
 async def minted(documents, **more):
-    """Answer a partner, its entity and the body of an upload URL."""
+    """Return a partner, its entity and the body of an upload URL."""
     partner = await documents.world.partner()
     entity = await partner.connected_entity()
     answer = await documents.mint(partner, entity, **more)
@@ -30,7 +30,7 @@ async def minted(documents, **more):
 
 
 def key_of(body):
-    """Answer the claim key in a path."""
+    """Return the claim key in a path."""
     match = SHAPE.fullmatch(body["storage_path"])
     assert match
     return match["key"]

@@ -15,10 +15,10 @@ from uuid import UUID
 
 import msgspec
 
-from service.catalogue import ACCOUNTS, PARTNER_LEDGER
+from service.facts.catalogue import ACCOUNTS, PARTNER_LEDGER
 from service.ledger.codec import Codec, sealed_under
+from service.ledger.encryption import DataKey, MasterKeys
 from service.ledger.events import Event, Meta
-from service.ledger.sealing import DataKey, MasterKeys
 from tests.ledger.samples import META, STREAM, sample
 
 DIRECTORY = Path(__file__).parent
@@ -39,7 +39,7 @@ class Line(msgspec.Struct, frozen=True):
     data_key: bytes | None = None
 
     def read(self, *, erased: bool) -> tuple[Event, Meta]:
-        """Answer what our codec reads; `erased`: after the key was destroyed."""
+        """Return what our codec reads; `erased`: after the key was destroyed."""
         state = self.state.encode()
         key_id = sealed_under(state)
         key = None
@@ -49,7 +49,7 @@ class Line(msgspec.Struct, frozen=True):
         return codec.decode(self.stream, self.version, self.topic, state, key)
 
     def expected(self) -> dict[str, Any]:
-        """Answer both readings as JSON has them."""
+        """Return both readings as JSON has them."""
         readings = {name: self.read(erased=name == "erased") for name in ("open", "erased")}
         return {name: msgspec.to_builtins(event) for name, (event, _) in readings.items()} | {
             "meta": msgspec.to_builtins(readings["open"][1])
@@ -57,7 +57,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 def stored() -> list[tuple[str, bytes]]:
-    """Answer every line of the corpus under its name, `<Topic>.jsonl:<number from 1>`."""
+    """Return every line of the corpus under its name, `<Topic>.jsonl:<number from 1>`."""
     return [
         (f"{path.name}:{number}", raw)
         for path in sorted(DIRECTORY.glob("*.jsonl"))
@@ -66,12 +66,12 @@ def stored() -> list[tuple[str, bytes]]:
 
 
 def lines() -> dict[str, Line]:
-    """Answer every line, read."""
+    """Return every line, read."""
     return {name: msgspec.json.decode(raw, type=Line) for name, raw in stored()}
 
 
 def expectations() -> dict[str, Any]:
-    """Answer what each line is read as."""
+    """Return what each line is read as."""
     return {
         f"{path.name}:{number}": msgspec.json.decode(raw)
         for path in sorted((DIRECTORY / "expected").glob("*.jsonl"))
@@ -80,12 +80,12 @@ def expectations() -> dict[str, Any]:
 
 
 def sums() -> str:
-    """Answer what SHA256SUMS has to say."""
+    """Return what SHA256SUMS has to say."""
     return "".join(f"{hashlib.sha256(raw).hexdigest()}  {name}\n" for name, raw in stored())
 
 
 def missing() -> list[tuple[str, type[Event]]]:
-    """Answer the topics whose present version the corpus lacks, each with a ledger that has it."""
+    """Return the topics whose present version the corpus lacks, each with a ledger that has it."""
     known = {(line.topic, line.class_version) for line in lines().values()}
     every = {
         topic: (ledger, cls)
@@ -96,7 +96,7 @@ def missing() -> list[tuple[str, type[Event]]]:
 
 
 def written(ledger: str, cls: type[Event]) -> Iterator[Line]:
-    """Answer new lines of a topic as the codec writes them: with every field, with the fewest."""
+    """Return new lines of a topic as the codec writes them: with every field, with the fewest."""
     for version, event in enumerate(_samples(cls), 3):
         state = Codec(ledger, {}).encode(STREAM, version, event, META, KEY)
         sealed = sealed_under(state) is not None

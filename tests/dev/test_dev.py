@@ -16,8 +16,8 @@ import httpx
 import psycopg
 import pytest
 
-from service.dev.state import PEOPLE
-from service.embedded.directory import lock
+from service.cli.dev.postgres.directory import lock
+from service.cli.dev.state import PEOPLE
 from tests.dev_process import PROGRAM, Dev, environment, no_orphans, run, until
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -25,7 +25,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
 @pytest.fixture(scope="module")
 def used(tmp_path_factory) -> Path:
-    """Answer a directory that a dev has used and left: later starts are faster."""
+    """Return a directory that a dev has used and left: later starts are faster."""
     data_dir = tmp_path_factory.mktemp("dev") / "data"
     one = Dev(data_dir)
     (data_dir.parent / "facts.json").write_text(json.dumps(one.facts))
@@ -36,7 +36,7 @@ def used(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def dev(used) -> Iterator[Dev]:
-    """Answer a running dev on the used directory."""
+    """Return a running dev on the used directory."""
     one = Dev(used)
     yield one
     if one.process.poll() is None:
@@ -44,7 +44,7 @@ def dev(used) -> Iterator[Dev]:
 
 
 def one_line(answer: subprocess.CompletedProcess[str]) -> str:
-    """Answer the one line with which a start is refused."""
+    """Return the one line with which a start is refused."""
     assert (answer.returncode, answer.stdout) == (1, "")
     assert re.fullmatch(r"Error: [^\n]+\n", answer.stderr)
     return answer.stderr
@@ -288,7 +288,7 @@ def test_a_missing_library_is_one_line(tmp_path, used):
     for path in (tmp_path, *tmp_path.parents[:3], bin_dir, script):
         path.chmod(0o755)
     lacking = (
-        "from pathlib import Path; from service.embedded import postgres;"
+        "from pathlib import Path; from service.cli.dev.postgres import server as postgres;"
         f"postgres.wheel_bin_dir = lambda: Path({str(bin_dir)!r});"
         "from service.cli import main; main()"
     )

@@ -15,7 +15,7 @@ BLOCKS = re.findall(r"```sh\n(.*?)```", README, flags=re.DOTALL)
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory):
-    """Answer a folder in which a dev runs on its default data directory."""
+    """Return a folder in which a dev runs on its default data directory."""
     folder = tmp_path_factory.mktemp("readme")
     dev = Dev(folder / ".claim-ledger")
     yield folder

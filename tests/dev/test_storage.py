@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from service.dev.storage import OF_PRODUCTION
+from service.cli.dev.storage import OF_PRODUCTION
 from tests.dev_process import Dev, environment, run, until
 
 PDF = "application/pdf"
@@ -18,14 +18,14 @@ PDF = "application/pdf"
 
 @pytest.fixture(scope="module")
 def dev(tmp_path_factory) -> Iterator[Dev]:
-    """Answer a running dev."""
+    """Return a running dev."""
     one = Dev(tmp_path_factory.mktemp("dev") / "data")
     yield one
     one.end()
 
 
 def mint(dev: Dev, reference: str, max_bytes: int = 100) -> dict[str, Any]:
-    """Answer a minted upload."""
+    """Return a minted upload."""
     facts = dev.facts
     answer = httpx.post(
         f"{facts['base_url']}/documents/upload-url",

@@ -1,22 +1,22 @@
 import pytest
 
 from service.claims.decisions import Upload
-from service.claims.events import Document
+from service.core.errors import Refusal
 from service.documents import decisions
 from service.documents.paths import Reference
-from service.errors import Refusal
+from service.facts.claims import Document
 from service.storage.port import StoredObject
 
 PDF = "application/pdf"
 
 
 def reference(name: str, mime_type: str = PDF) -> Reference:
-    """Answer a reference to `path/<name>`."""
+    """Return a reference to `path/<name>`."""
     return Reference(f"doc_{name}", f"path/{name}", mime_type, f"{name}.pdf")
 
 
 def stored(*names: str, content_type: str = PDF) -> dict[str, StoredObject]:
-    """Answer objects as a listing has them."""
+    """Return objects as a listing has them."""
     return {
         f"path/{name}": StoredObject(f"path/{name}", 10 + nr, content_type, 100 + nr, f"crc-{name}")
         for nr, name in enumerate(names)

@@ -13,7 +13,7 @@ import pytest
 from gcp_storage_emulator.server import create_server
 from google.oauth2.credentials import Credentials
 
-from service.claims.events import ClaimCreated, DocumentsAttached
+from service.facts.claims import ClaimCreated, DocumentsAttached
 from service.storage.google import GoogleObjectStore
 from service.storage.port import StorageUnavailable
 from tests.contract.events import events_of
@@ -37,14 +37,14 @@ class Emulator:
         ).raise_for_status()
 
     def names(self, bucket: str) -> list[str]:
-        """Answer the names of all objects."""
+        """Return the names of all objects."""
         found = httpx.get(f"{self.endpoint}/storage/v1/b/{bucket}/o").json()
         return [one["name"] for one in found.get("items", [])]
 
 
 @pytest.fixture(scope="module")
 def emulator() -> Iterator[Emulator]:
-    """Answer a running emulator."""
+    """Return a running emulator."""
     port = free_port()
     server = create_server("127.0.0.1", port, in_memory=True)
     server.start()
@@ -56,13 +56,13 @@ def emulator() -> Iterator[Emulator]:
 
 
 def store_of(emulator: Emulator, bucket: str = BUCKETS["live"]) -> GoogleObjectStore:
-    """Answer our reader of a bucket."""
+    """Return our reader of a bucket."""
     return GoogleObjectStore(Credentials("token"), bucket, endpoint=emulator.endpoint)
 
 
 @pytest.fixture
 async def documents(database_url, tmp_path, store_credentials, emulator):
-    """Answer a service whose checks ask the emulator."""
+    """Return a service whose checks ask the emulator."""
     async with documents_on(database_url, tmp_path, store_credentials) as one:
         for mode, counted in one.counted.items():
             counted.inner.close()
@@ -91,7 +91,7 @@ async def test_a_claim_is_linked_to_what_lies_there(documents, emulator):
 
 
 def base64_of(checksum: bytes) -> str:
-    """Answer a checksum as the API writes it."""
+    """Return a checksum as the API writes it."""
     return base64.b64encode(checksum).decode()
 
 

@@ -2,9 +2,9 @@ from dataclasses import dataclass
 
 import pytest
 
+from service.core.errors import Refusal
 from service.documents import paths
 from service.documents.wire import MimeType
-from service.errors import Refusal
 
 ENTITY = "ent_01jexample00000000000000000"
 KEY = "01234567890123456789abcdef"

@@ -16,7 +16,7 @@ from tests.document_store import Documents, documents_on
 
 @pytest.fixture
 async def documents(database_url, tmp_path, store_credentials) -> AsyncGenerator[Documents, None]:
-    """Answer a service with a local store."""
+    """Return a service with a local store."""
     async with documents_on(database_url, tmp_path, store_credentials) as one:
         yield one
 
@@ -28,13 +28,13 @@ class Interposed:
         self._inner, self._meanwhile = inner, meanwhile
 
     async def under(self, prefix: str) -> Mapping[str, StoredObject]:
-        """Answer what was there before the interruption."""
+        """Return what was there before the interruption."""
         found = await self._inner.under(prefix)
         await self._meanwhile("under")
         return found
 
     def each(self, prefix: str) -> AsyncIterator[StoredObject]:
-        """Answer as the inner one does."""
+        """Return as the inner one does."""
         return self._inner.each(prefix)
 
     async def delete(self, name: str, generation: int) -> bool:
@@ -48,7 +48,7 @@ class Interposed:
 
 
 def sweep_of(documents: Documents, *, kind: type[Sweep] = Sweep, **more: Any) -> Sweep:
-    """Answer a sweep of every live upload, however young."""
+    """Return a sweep of every live upload, however young."""
     live = documents.world.service.modes["live"]
     before = documents.world.service.clock() + more.get("ahead", timedelta(seconds=1))
     store = more.get("store", live.storage.store)
@@ -61,26 +61,26 @@ async def swept(documents: Documents, **more: Any) -> list[Swept]:
 
 
 async def objects(documents: Documents) -> list[str]:
-    """Answer the names of all live objects."""
+    """Return the names of all live objects."""
     store = documents.world.service.modes["live"].storage.store
     return [one.name async for one in store.each("")]
 
 
 async def uploads(documents: Documents) -> int:
-    """Answer how many live uploads are remembered."""
+    """Return how many live uploads are remembered."""
     live = documents.world.service.modes["live"].ledger.database
     async with live.connection() as connection:
         return await connection.fetchval("select count(*) from live.uploads")
 
 
 async def faults(documents: Documents) -> list[str | None]:
-    """Answer what an audit says of each linked document."""
+    """Return what an audit says of each linked document."""
     live = documents.world.service.modes["live"]
     return [one.fault async for one in verify(live.claim_documents, live.storage.store)]
 
 
 async def claims(partner: Any, entity: str) -> int:
-    """Answer how many claims the entity has."""
+    """Return how many claims the entity has."""
     listed = await partner.call("GET", "/claims", params={"entity_id": entity})
     return len(listed.json()["claims"])
 
@@ -168,7 +168,7 @@ async def test_an_audit_beside_uploads_and_links(documents):
 
     class Old(Interposed):
         async def each(self, prefix: str) -> AsyncIterator[StoredObject]:
-            """Answer a listing from before the upload."""
+            """Return a listing from before the upload."""
             assert prefix == "entities/"
             for one in ():
                 yield one

@@ -23,13 +23,13 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from migrations import migrate
-from service.audit.checkpoints import Made
-from service.audit.log_tree import LedgerForked
-from service.audit.note import NoteKey
-from service.audit.verify import verify_ledger
-from service.audit.verify_evidence import published_evidence
-from service.bootstrap import Service
-from service.embedded import EmbeddedPostgres, debian_bin_dir, wheel_bin_dir
+from service.app.bootstrap import Service
+from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir, wheel_bin_dir
+from service.evidence.checkpoints.checkpoints import MadeCheckpoint
+from service.evidence.checkpoints.log_tree import LedgerForked
+from service.evidence.note import NoteKey
+from service.evidence.verify.published import published_evidence
+from service.evidence.verify.verify import verify_ledger
 from service.ledger.merkle import CompactRange, leaf_hash, leaf_record
 from tests.dev_process import environment, run
 from tests.mail.mail_server import MailServer
@@ -95,7 +95,7 @@ class Cluster:
                 connection.execute(statement)
 
     def value(self, query: str) -> object:
-        """Answer the only value of a query."""
+        """Return the only value of a query."""
         with psycopg.connect(self.url) as connection:
             row = connection.execute(query).fetchone()
         assert row is not None
@@ -132,7 +132,7 @@ class Clusters:
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def new(self, name: str, **settings: str) -> Cluster:
-        """Answer a new running cluster, empty; PostgreSQL's own settings may be given."""
+        """Return a new running cluster, empty; PostgreSQL's own settings may be given."""
         server = EmbeddedPostgres(
             self.home / name,
             bin_dir=self.bin_dir,
@@ -142,13 +142,13 @@ class Clusters:
         return Cluster(self._stack.enter_context(server), self.bin_dir)
 
     def migrated(self, name: str, **settings: str) -> Cluster:
-        """Answer a new running cluster with our schema."""
+        """Return a new running cluster with our schema."""
         cluster = self.new(name, **settings)
         migrate(cluster.url)
         return cluster
 
     def from_base_backup(self, name: str, backup: Path, of: Cluster, **settings: str) -> Cluster:
-        """Answer a cluster on a base backup, with what its settings tell it to recover.
+        """Return a cluster on a base backup, with what its settings tell it to recover.
 
         It can be read before it is recovered.
         """
@@ -209,7 +209,7 @@ def _url_of(clusters: Sequence[Cluster]) -> str:
 
 @contextmanager
 def folder_for_all() -> Iterator[Path]:
-    """Answer a folder that the server's user can write to as well as we can."""
+    """Return a folder that the server's user can write to as well as we can."""
     with tempfile.TemporaryDirectory(prefix="claim-ledger-") as name:
         Path(name).chmod(0o777)
         yield Path(name)
@@ -248,7 +248,11 @@ async def check_verified(service: Service) -> None:
 
 
 async def gone_on(
-    installation: Installation, cluster: Cluster, world: World, older: Made, beyond: Made
+    installation: Installation,
+    cluster: Cluster,
+    world: World,
+    older: MadeCheckpoint,
+    beyond: MadeCheckpoint,
 ) -> None:
     """Follow the runbook where events were lost: what was signed `beyond` them, `older` before."""
 
@@ -322,7 +326,7 @@ async def outbox_empty(cluster: Cluster) -> None:
 
 
 async def metric(world: World, name: str, **labels: str) -> float:
-    """Answer a metric's value as a scrape has it."""
+    """Return a metric's value as a scrape has it."""
     text = (await world.client.get("/metrics")).text
     (value,) = [
         sample.value

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from migrations import migrate
-from service.embedded import EmbeddedPostgres, debian_bin_dir
-from service.embedded.processes import send, servers_tagged
+from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
+from service.cli.dev.postgres.processes import send, servers_tagged
 from service.ledger.database import DEADLINE_SECONDS
 from tests.faults.clusters import Clusters, clusters_in
 from tests.mail.mail_server import MailServer
@@ -44,7 +44,7 @@ class Faulty:
 
 @pytest.fixture(scope="package")
 def faulty(request, tmp_path_factory) -> Iterator[Faulty]:
-    """Answer a migrated server that the fault tests share; each test leaves it running."""
+    """Return a migrated server that the fault tests share; each test leaves it running."""
     chosen = request.config.getoption("--postgres")
     if chosen == "docker":
         pytest.skip("needs a server of its own to kill and freeze: --postgres 18 or 15")
@@ -57,7 +57,7 @@ def faulty(request, tmp_path_factory) -> Iterator[Faulty]:
 
 @pytest.fixture
 async def faulty_world(faulty, tmp_path) -> AsyncGenerator[World, None]:
-    """Answer a service on the server that will fail."""
+    """Return a service on the server that will fail."""
     async with world_on(
         settings_for(faulty.server.url, tmp_path), tmp_path, deadline_seconds=DEADLINE_SECONDS
     ) as one:
@@ -66,7 +66,7 @@ async def faulty_world(faulty, tmp_path) -> AsyncGenerator[World, None]:
 
 @pytest.fixture
 async def partner(faulty_world) -> Partner:
-    """Answer a partner known before anything fails."""
+    """Return a partner known before anything fails."""
     return await faulty_world.partner()
 
 
@@ -79,7 +79,7 @@ def clusters(request, tmp_path) -> Iterator[Clusters]:
 
 @pytest.fixture
 async def smtp() -> AsyncGenerator[tuple[MailServer, int], None]:
-    """Answer a mail server and its port."""
+    """Return a mail server and its port."""
     server = MailServer()
     yield server, await server.start()
     await server.stop()

@@ -73,7 +73,7 @@ async def test_a_dump_taken_under_load_goes_on_elsewhere(clusters, smtp, tmp_pat
 
 
 def _restored(clusters, dump):
-    """Answer a fresh cluster with the dump in it, as the runbook has it."""
+    """Return a fresh cluster with the dump in it, as the runbook has it."""
     target = clusters.new("target")
     target.execute(ROLES)
     target.run(

@@ -13,7 +13,7 @@ CUTS = 200
 
 @pytest.fixture
 async def cut_world(database_url, tmp_path):
-    """Answer a service that reaches its database through a proxy, and the proxy."""
+    """Return a service that reaches its database through a proxy, and the proxy."""
     async with (
         proxied(database_url) as (proxy, url),
         world_on(settings_for(url, tmp_path), tmp_path, follow=False) as world,

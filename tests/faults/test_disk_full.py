@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from migrations import migrate
-from service.embedded import EmbeddedPostgres, debian_bin_dir
+from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
 from service.ledger.database import DEADLINE_SECONDS
 from tests.faults.clusters import check_log, settled, unnumbered
 from tests.world import settings_for, world_on
@@ -49,7 +49,7 @@ class SmallDisk:
 
 @pytest.fixture
 def server(request, tmp_path) -> Iterator[EmbeddedPostgres]:
-    """Answer a server, not started, whose directory may become a disk of its own."""
+    """Return a server, not started, whose directory may become a disk of its own."""
     old = request.config.getoption("--postgres") == "15"
     bin_dir = debian_bin_dir() if old else None
     server = EmbeddedPostgres(tmp_path / "postgres", bin_dir=bin_dir, settings=SETTINGS)
@@ -62,7 +62,7 @@ def server(request, tmp_path) -> Iterator[EmbeddedPostgres]:
 
 @pytest.fixture
 def full_data(server) -> SmallDisk:
-    """Answer a migrated server, all of it on a disk of its own."""
+    """Return a migrated server, all of it on a disk of its own."""
     server.data_dir.mkdir(mode=0o700)
     _mount(server.data_dir, "192m")
     migrate(server.start())
@@ -71,7 +71,7 @@ def full_data(server) -> SmallDisk:
 
 @pytest.fixture
 def full_wal(server) -> SmallDisk:
-    """Answer a migrated server, its write-ahead log on a disk of its own."""
+    """Return a migrated server, its write-ahead log on a disk of its own."""
     migrate(server.start())
     server.stop()
     wal, aside = server.data_dir / "cluster" / "pg_wal", server.data_dir / "aside"
@@ -153,7 +153,7 @@ def _write_until_it_gives_up(disk):
 
 
 async def _back(partner, entity_id):
-    """Answer the first claim that works again."""
+    """Return the first claim that works again."""
     for _ in range(400):
         answer = await partner.claim(entity_id, "during-0")
         if answer.status_code != 503:

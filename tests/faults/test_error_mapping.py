@@ -33,7 +33,7 @@ FAULTS_OF_OURS = [asyncpg.UndefinedTableError, asyncpg.CheckViolationError, Zero
 
 @pytest.fixture
 async def database(module_database_url):
-    """Answer the live ledger's adapter, on a database that nobody else uses."""
+    """Return the live ledger's adapter, on a database that nobody else uses."""
     one = Database(
         module_database_url, "live", role="claim_ledger_live", pool_size=POOL_SIZE, deadline=1.8
     )

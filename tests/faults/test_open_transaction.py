@@ -6,7 +6,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from service.catalogue import PARTNER_LEDGER
+from service.facts.catalogue import PARTNER_LEDGER
 from service.ledger.database import LedgerUnavailable
 from service.ledger.ledger import Append
 from service.ledger.sequencer import Sequencer

@@ -26,14 +26,14 @@ BUSY = "450 4.2.1 try again later"
 
 @pytest.fixture
 def archive():
-    """Answer the folder of the archived write-ahead log."""
+    """Return the folder of the archived write-ahead log."""
     with folder_for_all() as folder:
         yield folder
 
 
 @pytest.fixture
 def source(clusters, archive) -> Cluster:
-    """Answer a cluster that archives its write-ahead log."""
+    """Return a cluster that archives its write-ahead log."""
     command = f"test ! -f {archive}/%f && cp %p {archive}/%f"
     cluster = clusters.migrated("source", archive_mode="on", archive_command=command)
     cluster.admit_superuser()
@@ -50,7 +50,7 @@ async def archived(source, archive):
 
 
 def back_to(moment, clusters, source, archive, base):
-    """Answer a cluster restored to a moment; the old one is gone by then."""
+    """Return a cluster restored to a moment; the old one is gone by then."""
     source.server.stop()
     (base / "recovery.signal").touch()
     target = clusters.from_base_backup(

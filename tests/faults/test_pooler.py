@@ -33,7 +33,7 @@ START_SECONDS_MAX = 5.0
 
 @pytest.fixture
 def login_roles(database_url):
-    """Answer a password, and for each ledger a login role that is a member of its role."""
+    """Return a password, and for each ledger a login role that is a member of its role."""
     password, suffix = secrets.token_hex(8), secrets.token_hex(4)
     roles = {ledger: f"{ledger}_login_{suffix}" for ledger in LEDGERS}
     with psycopg.connect(database_url, autocommit=True) as owner:
@@ -48,7 +48,7 @@ def login_roles(database_url):
 
 @pytest.fixture
 def folder():
-    """Answer a directory that PgBouncer can read as nobody: it refuses to run as root."""
+    """Return a directory that PgBouncer can read as nobody: it refuses to run as root."""
     with tempfile.TemporaryDirectory() as name:
         path = Path(name)
         path.chmod(0o755)
@@ -57,7 +57,7 @@ def folder():
 
 @pytest.fixture
 def pooled(database_url, login_roles, folder):
-    """Answer the URL of each ledger by way of a pooler with two server connections a role."""
+    """Return the URL of each ledger by way of a pooler with two server connections a role."""
     if PGBOUNCER is None:
         pytest.skip("pgbouncer is not installed (apt-get install pgbouncer)")
     password, roles = login_roles

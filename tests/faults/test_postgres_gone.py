@@ -30,7 +30,7 @@ def outage(faulty, kind):
 
 
 async def timed(call):
-    """Answer a response and the seconds that it took."""
+    """Return a response and the seconds that it took."""
     begun = time.monotonic()
     return await call, time.monotonic() - begun
 
@@ -45,7 +45,7 @@ def check_unavailable(answers):
 
 
 async def back(partner, entity_id, reference):
-    """Answer the first claim that works again; a few tries, as a partner would."""
+    """Return the first claim that works again; a few tries, as a partner would."""
     for _ in range(50):
         answer = await partner.claim(entity_id, reference)
         if answer.status_code != 503:

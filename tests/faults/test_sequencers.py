@@ -10,10 +10,10 @@ import psycopg
 import pytest
 
 from migrations import migrate
-from service.audit.note import NoteKey
-from service.bootstrap import Service
-from service.catalogue import ACCOUNTS
-from service.embedded import EmbeddedPostgres, debian_bin_dir
+from service.app.bootstrap import Service
+from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
+from service.evidence.note import NoteKey
+from service.facts.catalogue import ACCOUNTS
 from service.ledger.database import LedgerError
 from service.ledger.ledger import Append
 from service.ledger.sequencer import Sequencer
@@ -34,7 +34,7 @@ XMAX = "select pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
 
 @pytest.fixture
 async def service(database_url, tmp_path):
-    """Answer the parts, no follower of theirs running."""
+    """Return the parts, no follower of theirs running."""
     settings = settings_for(database_url, tmp_path)
     async with Service(settings, deadline_seconds=PATIENCE_SECONDS).opened() as one:
         yield one
@@ -134,7 +134,7 @@ async def _number_the_rest(ledger):
 
 
 async def _settled(owner, seconds=2.0):
-    """Answer the next transaction id once none was drawn for a while."""
+    """Return the next transaction id once none was drawn for a while."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             before = owner.execute(XMAX).fetchone()[0]

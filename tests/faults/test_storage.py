@@ -10,11 +10,10 @@ import pytest
 from google.auth.exceptions import GoogleAuthError
 from google.oauth2.credentials import Credentials
 
-from service.claims.events import ClaimCreated
+from service.facts.claims import ClaimCreated
 from service.storage import google
-from service.storage.chosen import Storage
 from service.storage.google import GoogleObjectStore
-from service.storage.port import StorageUnavailable
+from service.storage.port import Storage, StorageUnavailable
 from service.storage.signer import IamSigner
 from tests.contract.events import events_of
 from tests.contract.refusals import refused
@@ -56,14 +55,14 @@ FAULTS = {
 
 @pytest.fixture
 async def documents(database_url, tmp_path, store_credentials):
-    """Answer a service with a local store, which a test may replace by something worse."""
+    """Return a service with a local store, which a test may replace by something worse."""
     async with documents_on(database_url, tmp_path, store_credentials) as one:
         yield one
 
 
 @pytest.fixture
 async def server():
-    """Answer a storage server that hangs until it is told otherwise."""
+    """Return a storage server that hangs until it is told otherwise."""
     async with storage_server() as one:
         yield one
 
@@ -77,7 +76,7 @@ def reading(documents, endpoint):
 
 
 async def failures(documents):
-    """Answer what the metric counts."""
+    """Return what the metric counts."""
     text = (await documents.world.client.get("/metrics")).text
     (line,) = [
         one for one in text.splitlines() if one.startswith("claim_ledger_storage_failures_total")
@@ -86,7 +85,7 @@ async def failures(documents):
 
 
 async def timed(call):
-    """Answer a response and the seconds that it took."""
+    """Return a response and the seconds that it took."""
     begun = time.monotonic()
     return await call, time.monotonic() - begun
 
@@ -214,7 +213,7 @@ async def test_a_caller_that_goes_away_leaves_no_thread(server):
 
 
 def descriptors():
-    """Answer how many files and sockets this process has open."""
+    """Return how many files and sockets this process has open."""
     return len(list(Path("/proc/self/fd").iterdir()))
 
 

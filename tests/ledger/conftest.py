@@ -4,13 +4,13 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from service.bootstrap import Service
+from service.app.bootstrap import Service
 from tests.world import PATIENCE_SECONDS, settings_for
 
 
 @pytest.fixture
 async def service(database_url, tmp_path) -> AsyncGenerator[Service, None]:
-    """Answer the parts, on a database of the test's own."""
+    """Return the parts, on a database of the test's own."""
     async with Service(
         settings_for(database_url, tmp_path), deadline_seconds=PATIENCE_SECONDS
     ).opened() as one:
@@ -19,5 +19,5 @@ async def service(database_url, tmp_path) -> AsyncGenerator[Service, None]:
 
 @pytest.fixture
 def accounts(service):
-    """Answer the ledger of accounts: its events need no entity."""
+    """Return the ledger of accounts: its events need no entity."""
     return service.accounts

@@ -21,11 +21,11 @@ from eventsourcing.persistence import (
     StoredEvent,
 )
 
-from service.bootstrap import Service
+from service.app.bootstrap import Service
+from service.app.settings import Settings
 from service.ledger.ledger import AppendConflict, Ledger
 from service.ledger.sequencer import Sequencer
-from service.ledger.sql import Sql
-from service.settings import Settings
+from service.ledger.sql import queries
 from tests.world import PATIENCE_SECONDS
 
 T = TypeVar("T")
@@ -37,10 +37,10 @@ So a version is stored as one more.
 """
 POSITIONS = "select position from ledger.log where append_id = any($1::bigint[]) order by 1"
 
-_APPEND = Sql("service.ledger", "append")
-_STREAM = Sql("service.ledger", "stream")
-_SIZE = Sql("service.audit", "replay_size")
-_EVENTS = Sql("service.audit", "replay_events")
+_APPEND = queries("service.ledger").append
+_STREAM = queries("service.ledger").stream
+_SIZE = queries("service.evidence.replay").replay_size
+_EVENTS = queries("service.evidence.replay").replay_events
 
 
 class LoopThread:
@@ -145,7 +145,7 @@ class LedgerApplicationRecorder(LedgerAggregateRecorder, ApplicationRecorder):
         ][:limit]
 
     def max_notification_id(self) -> int | None:
-        """Answer the log's size."""
+        """Return the log's size."""
         row = self.thread.run(self.ledger.database.fetchrow(_SIZE))
         return row["size"] or None
 

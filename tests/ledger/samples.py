@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from service.catalogue import ACCOUNTS, PARTNER_LEDGER
-from service.claims.events import Document
+from service.facts.catalogue import ACCOUNTS, PARTNER_LEDGER
+from service.facts.claims import Document
 from service.ledger.events import Cause, Event, Meta
 
 AT = datetime(2026, 3, 1, 10, 15, 30, 123000, tzinfo=UTC)
@@ -38,7 +38,7 @@ _VALUES: dict[str, Any] = {
 
 
 def sample(cls: type[Event]) -> Event:
-    """Answer an event with a value in every field; personal ones hold the canary."""
+    """Return an event with a value in every field; personal ones hold the canary."""
     given = {
         name: _VALUES.get(name, CANARY if name in cls.personal else f"the-{name}")
         for name in cls.__struct_fields__

@@ -2,7 +2,7 @@ from uuid import uuid4
 
 import pytest
 
-from service.catalogue import ACCOUNTS
+from service.facts.catalogue import ACCOUNTS
 from service.ledger.ledger import Append, AppendConflict, PublicIdTaken
 from tests.ledger.samples import CAUSE, sample
 
@@ -23,7 +23,7 @@ async def read(ledger, stream):
 
 
 def events(stream, expected_version, count=1):
-    """Answer an append of some events without personal fields, which no projector minds."""
+    """Return an append of some events without personal fields, which no projector minds."""
     return Append(stream, expected_version, [APPROVED] * count, CAUSE)
 
 

@@ -5,7 +5,7 @@ import pytest
 from psycopg.errors import InsufficientPrivilege
 
 from migrations import migrate
-from service.embedded import EmbeddedPostgres, debian_bin_dir
+from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
 from tests.ledger.samples import CAUSE
 
 LEDGERS = ("accounts", "live", "test")
@@ -91,7 +91,7 @@ def refuse_every_change(owner, ledger, table):
 
 @pytest.fixture(scope="module")
 def replica_owner(request, tmp_path_factory):
-    """Answer a connection of the owner to a server whose every session acts as a replica's.
+    """Return a connection of the owner to a server whose every session acts as a replica's.
 
     The parameter is a superuser's to set, and nobody can sign in as one: the server starts with it.
     """
@@ -111,6 +111,6 @@ def replica_owner(request, tmp_path_factory):
 
 @pytest.fixture
 def module_owner(module_database_url):
-    """Answer a connection of the owner to a database that holds nothing."""
+    """Return a connection of the owner to a database that holds nothing."""
     with psycopg.connect(module_database_url, autocommit=True) as connection:
         yield connection

@@ -41,7 +41,7 @@ class Runs:
 
     @property
     def sizes(self):
-        """Answer how large the batches were."""
+        """Return how large the batches were."""
         return [len(batch) for batch in self.batches]
 
 
@@ -54,12 +54,12 @@ async def submitted(batcher, commands):
 
 
 def batcher_of(runs, **more):
-    """Answer a batcher with one transaction at a time, unless said otherwise."""
+    """Return a batcher with one transaction at a time, unless said otherwise."""
     return Batcher(runs, **{"batch_max": 4, "concurrency": 1, "deadline": 1.8} | more)
 
 
 def raise_for(error, *, times=10**6, when=lambda _commands: True):
-    """Answer a fault that strikes the first `times` matching batches."""
+    """Return a fault that strikes the first `times` matching batches."""
     left = [times]
 
     def fail(commands):

@@ -1,10 +1,10 @@
 import msgspec
 import pytest
 
-from service.catalogue import ACCOUNTS, PARTNER_LEDGER
+from service.facts.catalogue import ACCOUNTS, PARTNER_LEDGER
 from service.ledger.codec import Codec, sealed_under
+from service.ledger.encryption import KeyUnknown, MasterKeys
 from service.ledger.events import Event
-from service.ledger.sealing import KeyUnknown, MasterKeys
 from tests.ledger.samples import CANARY, EVENTS, META, STREAM, sample
 
 MASTER_KEYS = MasterKeys([bytes(32)])

@@ -4,11 +4,11 @@ import msgspec
 import pytest
 from eventsourcing.persistence import StoredEvent
 
-from service.audit.independent import PlainMapper
-from service.catalogue import ACCOUNTS, PARTNER_LEDGER
+from service.evidence.replay.independent import PlainMapper
+from service.facts.catalogue import ACCOUNTS, PARTNER_LEDGER
 from service.ledger.codec import Codec
+from service.ledger.encryption import MasterKeys
 from service.ledger.events import Event
-from service.ledger.sealing import MasterKeys
 from tests.corpus.corpus import SUMS, expectations, lines, missing, sums
 from tests.ledger.samples import META, STREAM
 

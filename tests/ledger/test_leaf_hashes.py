@@ -5,11 +5,11 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from service.facts.partners import PartnerApproved
 from service.ledger.database import LedgerError, LedgerUnavailable
 from service.ledger.ledger import Append
 from service.ledger.merkle import CompactRange, leaf_hash, leaf_record
 from service.ledger.sequencer import Sequencer
-from service.partners.events import PartnerApproved
 from tests.ledger.samples import CAUSE
 
 ROWS = (

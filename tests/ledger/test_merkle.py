@@ -42,7 +42,7 @@ ROOTS = [
 
 
 def model(leaves):
-    """Answer the head of RFC 6962, 2.1, in the words of its text."""
+    """Return the head of RFC 6962, 2.1, in the words of its text."""
     if not leaves:
         return hashlib.sha256().digest()
     if len(leaves) == 1:
@@ -55,7 +55,7 @@ def model(leaves):
 
 
 def hashes(count):
-    """Answer so many leaf hashes."""
+    """Return so many leaf hashes."""
     return [leaf_hash(str(number).encode()) for number in range(count)]
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from service.errors import Refusal
+from service.core.errors import Refusal
 from service.ledger.sequencer import Sequencer
 from service.onboardings.commands import PURPOSE
 from tests.world import STAFF, Partner, settings_for, world_on
@@ -28,14 +28,14 @@ async def outcomes(*commands):
 
 
 async def rows_of(service, query):
-    """Answer the rows of a query on the live ledger."""
+    """Return the rows of a query on the live ledger."""
     async with service.modes["live"].ledger.database.connection() as connection:
         return await connection.fetch(query)
 
 
 @pytest.fixture
 async def two_worlds(world, database_url, tmp_path):
-    """Answer two services on one database."""
+    """Return two services on one database."""
     mail_dir = tmp_path / "second"
     async with world_on(settings_for(database_url, mail_dir), mail_dir) as second:
         yield world, second

@@ -20,10 +20,10 @@ from tests.world import settings_for
 
 NO_TRACKING = (
     "The ledger has no tracking recorder: a subscriber's checkpoint moves in the transaction of its"
-    " writes, under a row lock that lets one process through (projections/runner.py), and is tested"
-    " in tests/projections/test_runner.py."
+    " writes, under a row lock that lets one process through (service/ledger/following),"
+    " and is tested in tests/projections/test_runner.py."
 )
-NO_FACTORY = "The ledger is made by service/bootstrap.py, and no recorder is made from a topic."
+NO_FACTORY = "The ledger is made by service/app/bootstrap.py, and no recorder is made from a topic."
 NO_TRANSCODER = "The ledger's codec has no part in recording; it is tested in test_codec.py."
 
 DIFFERENCES = {
@@ -53,7 +53,7 @@ class TestAggregateRecorder(OnLedger, cases.AggregateRecorderTestCase):
     """Streams: append all or nothing, read a part, each version once."""
 
     def create_recorder(self):
-        """Answer the recorder of this test's ledger."""
+        """Return the recorder of this test's ledger."""
         return LedgerAggregateRecorder(self.thread)
 
 
@@ -61,7 +61,7 @@ class TestApplicationRecorder(OnLedger, cases.ApplicationRecorderTestCase):
     """The log: contiguous positions, with writers and readers at once."""
 
     def create_recorder(self):
-        """Answer the recorder of this test's ledger."""
+        """Return the recorder of this test's ledger."""
         return LedgerApplicationRecorder(self.thread)
 
     def test_insert_subscribe(self):
@@ -73,7 +73,7 @@ class TestInterleaving(OnLedger, cases.NonInterleavingNotificationIDsBaseCase):
     """The package's race of two large inserts, and what holds after it."""
 
     def create_recorder(self):
-        """Answer the recorder of this test's ledger, to be kept for what follows."""
+        """Return the recorder of this test's ledger, to be kept for what follows."""
         self.recorder = LedgerApplicationRecorder(self.thread)
         return self.recorder
 

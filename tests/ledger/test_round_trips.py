@@ -22,7 +22,7 @@ TRANSACTION = ("BEGIN", LOCK, CONTEXT, APPEND, CLAIM_LIST, "COMMIT")
 
 @pytest.fixture
 async def wire(database_url, tmp_path):
-    """Answer a service whose round trips are counted, and the proxy that counts them.
+    """Return a service whose round trips are counted, and the proxy that counts them.
 
     Nothing follows the log meanwhile, and each pool has one connection: warm after one use.
     """
@@ -33,7 +33,7 @@ async def wire(database_url, tmp_path):
 
 
 async def round_trips(proxy, *calls):
-    """Answer the statements of the last call; those before it warm the connections up."""
+    """Return the statements of the last call; those before it warm the connections up."""
     for call in calls:
         proxy.statements.clear()
         answer = await call()
@@ -42,7 +42,7 @@ async def round_trips(proxy, *calls):
 
 
 def begins(statements, *expected):
-    """Tell whether there are exactly these statements, each known by its beginning."""
+    """Return whether there are exactly these statements, each known by its beginning."""
     return [
         want if got.startswith(want) else got
         for got, want in zip(statements, (*expected, *[""] * len(statements)), strict=False)

@@ -2,7 +2,7 @@ from uuid import UUID
 
 import pytest
 
-from service.ledger.sealing import KeyUnknown, MasterKeys, seal, unseal
+from service.ledger.encryption import KeyUnknown, MasterKeys, seal, unseal
 
 ONE, TWO = bytes([1]) * 32, bytes([2]) * 32
 KEY_ID = UUID(int=7)

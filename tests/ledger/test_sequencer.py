@@ -3,7 +3,7 @@ from uuid import uuid4
 
 import pytest
 
-from service.catalogue import ACCOUNTS
+from service.facts.catalogue import ACCOUNTS
 from service.ledger.database import LedgerUnavailable
 from service.ledger.ledger import Append
 from service.ledger.sequencer import BATCH_MAX, Sequencer
@@ -18,7 +18,7 @@ LOG = (
 
 
 def events(stream, version=0, count=1):
-    """Answer an append of events that no projector minds."""
+    """Return an append of events that no projector minds."""
     return Append(stream, version, [APPROVED] * count, CAUSE)
 
 

@@ -6,10 +6,10 @@ import threading
 import pytest
 from eventsourcing.persistence import PersistenceError, StoredEvent
 
-from service.audit.independent_recorder import stock_recorder
+from service.evidence.replay.independent_recorder import stock_recorder
+from service.facts.partners import partner_stream
 from service.ledger.sequencer import Sequencer
-from service.ledger.sql import Sql
-from service.partners.events import partner_stream
+from service.ledger.sql import queries
 from tests.ledger.samples import CAUSE
 
 LOCKS = """
@@ -18,12 +18,12 @@ join pg_stat_activity as a using (pid)
 join pg_class as c on c.oid = l.relation
 where a.application_name = 'claim-ledger independent' and c.relnamespace = 'accounts'::regnamespace
 """
-COUNT = Sql("service.audit", "replay_size")
+COUNT = queries("service.evidence.replay").replay_size
 
 
 @pytest.fixture
 def recorder(service):
-    """Answer a stock recorder that cannot write, and is never asked to make its table."""
+    """Return a stock recorder that cannot write, and is never asked to make its table."""
     url, role = service.accounts.database.address
     with stock_recorder(url, "accounts", role, connections=2) as one:
         yield one

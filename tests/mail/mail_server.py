@@ -21,7 +21,7 @@ LINK = "https://api.example.com/onboarding/" + "t" * 43
 
 
 def mail(**changes: object) -> EmailMessage:
-    """Answer a magic-link mail, with some of its values changed."""
+    """Return a magic-link mail, with some of its values changed."""
     values = {
         "to": "owner@example.com",
         "user_name": "Zoë Müller",
@@ -69,7 +69,7 @@ class MailServer:
     async def handle_RCPT(  # noqa: N802 - aiosmtpd's name
         self, server: SMTP, _session: Session, envelope: Envelope, address: str, options: list[str]
     ) -> str:
-        """Answer RCPT TO."""
+        """Return RCPT TO."""
         del server, options
         if self.on_rcpt:
             return self.on_rcpt
@@ -79,7 +79,7 @@ class MailServer:
     async def handle_DATA(  # noqa: N802 - aiosmtpd's name
         self, server: SMTP, session: Session, envelope: Envelope
     ) -> str:
-        """Answer the end of DATA."""
+        """Return the end of DATA."""
         if self.drop_on_data:
             server.transport.abort()
         elif self.on_data is None:
@@ -91,14 +91,14 @@ class MailServer:
     async def handle_QUIT(  # noqa: N802 - aiosmtpd's name
         self, server: SMTP, _session: Session, _envelope: Envelope
     ) -> str:
-        """Answer QUIT."""
+        """Return QUIT."""
         if self.drop_on_quit:
             server.transport.abort()
         return "221 Bye"
 
 
 def check_password(*arguments: object) -> AuthResult:
-    """Answer whether the server knows these credentials."""
+    """Return whether the server knows these credentials."""
     given = arguments[-1]
     known = given == LoginPassword(USER.encode(), PASSWORD.encode())
     return AuthResult(success=known, handled=False)
@@ -109,7 +109,7 @@ class Silent(asyncio.Protocol):
 
 
 def tls_contexts(directory: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """Answer the server's and the client's side of a certificate for 127.0.0.1."""
+    """Return the server's and the client's side of a certificate for 127.0.0.1."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.now(UTC)

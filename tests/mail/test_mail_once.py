@@ -9,8 +9,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from projections.runner import Subscription
-from service.audit.publication import DirectoryPublication, PublicationUnavailable
+from service.archive.directory import DirectoryArchive
+from service.archive.port import ArchiveUnavailable
+from service.ledger.following.runner import Subscription
 from service.ledger.sequencer import Sequencer
 from service.mail.outbox import ATTEMPTS_MAX, SEND_SECONDS_MAX, MailSubscriber, Outbox
 from service.mail.sent import SECONDS_MAX as NOTE_SECONDS_MAX
@@ -20,7 +21,7 @@ from tests.mail.mail_server import MailServer
 from tests.world import PUBLIC_URL, settings_for, world_on
 
 
-class Refusing(DirectoryPublication):
+class Refusing(DirectoryArchive):
     """A directory that can be taken away."""
 
     fails: frozenset[str] = frozenset()
@@ -31,7 +32,7 @@ class Refusing(DirectoryPublication):
         if "put" in self.hangs:
             await asyncio.Event().wait()
         if "put" in self.fails:
-            raise PublicationUnavailable("it is away")
+            raise ArchiveUnavailable("it is away")
         return await super().put(name, content)
 
     async def get(self, name: str) -> bytes | None:
@@ -39,13 +40,13 @@ class Refusing(DirectoryPublication):
         if "get" in self.hangs:
             await asyncio.Event().wait()
         if "get" in self.fails:
-            raise PublicationUnavailable("it is away")
+            raise ArchiveUnavailable("it is away")
         return await super().get(name)
 
 
 @pytest.fixture
 async def mail_server():
-    """Answer a running mail server."""
+    """Return a running mail server."""
     one = MailServer()
     one.port = await one.start()
     yield one
@@ -54,7 +55,7 @@ async def mail_server():
 
 @pytest.fixture
 async def world(database_url, tmp_path):
-    """Answer a world that follows no log by itself, with a publication."""
+    """Return a world that follows no log by itself, with a publication."""
     given = {"PUBLISH_TO": (tmp_path / "published").as_uri()}
     settings = settings_for(database_url, tmp_path, **given)
     async with world_on(settings, tmp_path, follow=False) as one:
@@ -63,13 +64,13 @@ async def world(database_url, tmp_path):
 
 @pytest.fixture
 def place(tmp_path) -> Refusing:
-    """Answer the same publication, which a test can take away."""
+    """Return the same publication, which a test can take away."""
     return Refusing(tmp_path / "published")
 
 
 @pytest.fixture
 async def outbox(world, mail_server, place):
-    """Answer an outbox with one mail, on a server of mails."""
+    """Return an outbox with one mail, on a server of mails."""
     partner = await world.partner()
     body = {"partner_user_id": "u1", "company_name": "New", "user_email": "owner@example.com"}
     answer = await partner.call("POST", "/onboardings", json=body)
@@ -99,7 +100,7 @@ class Box:
         self.database_url = database_url
 
     def rows(self) -> list[tuple[str, int]]:
-        """Answer state and attempts of each mail."""
+        """Return state and attempts of each mail."""
         with psycopg.connect(self.database_url) as owner:
             return owner.execute("select state, attempts from live.mail_outbox").fetchall()
 
@@ -119,12 +120,12 @@ class Box:
 
 @pytest.fixture
 def box(database_url) -> Box:
-    """Answer the table."""
+    """Return the table."""
     return Box(database_url)
 
 
 def notes(directory: Path) -> list[Path]:
-    """Answer the notes of sent mails."""
+    """Return the notes of sent mails."""
     return list((directory / "published" / "mail").glob("*"))
 
 

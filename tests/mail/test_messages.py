@@ -26,14 +26,14 @@ BREAKS = ["\r\n", "\n", "\r", "\0", "\x0b", "\x0c", "\x85", "\u2028", "\u2029", 
 
 
 def received(message: EmailMessage) -> EmailMessage:
-    """Answer the message as it is read after its way through the post."""
+    """Return the message as it is read after its way through the post."""
     parsed = email.message_from_bytes(message.as_bytes(), policy=email.policy.default)
     assert isinstance(parsed, EmailMessage)
     return parsed
 
 
 def content(message: EmailMessage) -> str:
-    """Answer the text with plain line ends."""
+    """Return the text with plain line ends."""
     return message.get_content().replace("\r\n", "\n")
 
 

@@ -4,8 +4,8 @@ from email import message_from_bytes, policy
 import psycopg
 import pytest
 
-from projections.runner import Subscription
-from service.errors import Refusal
+from service.core.errors import Refusal
+from service.ledger.following.runner import Subscription
 from service.ledger.sequencer import Sequencer
 from service.mail.outbox import MailSubscriber, Outbox
 from service.mail.transport import DirectoryTransport
@@ -20,7 +20,7 @@ async def until(condition, seconds=5.0):
 
 
 def onboarding(reference="u1", email="owner@example.com"):
-    """Answer a small valid onboarding."""
+    """Return a small valid onboarding."""
     return {"partner_user_id": reference, "company_name": "New business", "user_email": email}
 
 
@@ -39,7 +39,7 @@ async def test_the_magic_link_is_mailed_once(world):
 
 @pytest.fixture
 async def quiet(database_url, tmp_path):
-    """Answer a world that follows no log by itself."""
+    """Return a world that follows no log by itself."""
     async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as one:
         yield one
 

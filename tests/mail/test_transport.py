@@ -75,7 +75,7 @@ def parsed(raw: bytes) -> EmailMessage:
 
 
 def files(directory: Path) -> list[Path]:
-    """Answer all that is in a directory, half-written files too."""
+    """Return all that is in a directory, half-written files too."""
     return list(directory.iterdir())
 
 

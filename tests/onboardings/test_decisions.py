@@ -3,14 +3,14 @@ from uuid import UUID
 
 import pytest
 
-from service.errors import Refusal
-from service.ledger.events import Meta, Recorded
-from service.onboardings import decisions
-from service.onboardings.events import (
+from service.core.errors import Refusal
+from service.facts.onboardings import (
     OnboardingCompleted,
     OnboardingReplayMismatched,
     OnboardingStarted,
 )
+from service.ledger.events import Meta, Recorded
+from service.onboardings import decisions
 
 META = Meta(datetime(2026, 3, 1, tzinfo=UTC), "system:test", "req_1", "live")
 STARTED = OnboardingStarted(
@@ -24,7 +24,7 @@ COMPLETED = OnboardingCompleted(onboarding_id="onb_1", entity_id="ent_1", partne
 
 
 def stream(*events):
-    """Answer events as a stream of the log."""
+    """Return events as a stream of the log."""
     return [Recorded(nr, UUID(int=1), nr, event, META) for nr, event in enumerate(events, 1)]
 
 

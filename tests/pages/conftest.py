@@ -20,7 +20,7 @@ _started: list[tuple[ExitStack, Browser]] = []
 
 @pytest.fixture(scope="module")
 def browser() -> Browser:
-    """Answer the browser; it goes on through modules that need it and follow each other.
+    """Return the browser; it goes on through modules that need it and follow each other.
 
     A module visits pages in the browser, or has tests that are `async`, never both: its driver
     runs an event loop in this thread, and while it does no `async` test can.
@@ -39,7 +39,7 @@ def browser() -> Browser:
 
 @pytest.fixture(scope="module")
 def site(module_database_url, tmp_path_factory, browser) -> Iterator[Site]:
-    """Answer an installation that the tests of a module share: each has addresses of its own."""
+    """Return an installation that the tests of a module share: each has addresses of its own."""
     with site_on(module_database_url, tmp_path_factory.mktemp("site"), browser) as one:
         yield one
 

@@ -18,7 +18,7 @@ def apply(site: Site, page: Page, email: str, company: str = "Ledger Books") -> 
 
 
 def approved(site: Site, page: Page, email: str | None = None) -> str:
-    """Answer the id of a partner whose member is signed in on the page."""
+    """Return the id of a partner whose member is signed in on the page."""
     partner_id = apply(site, page, email or site.mailbox())
     site.do(lambda service: service.partners.approve(partner_id, STAFF))
     return partner_id

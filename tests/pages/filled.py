@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import httpx
 import psycopg
 
-from service.bootstrap import Service
+from service.app.bootstrap import Service
 from service.claims.decisions import STAGES
 from tests.pages.site import Site
 from tests.world import STAFF, claim_body
@@ -47,7 +47,7 @@ class Filled:
         self.quiet, self.quiet_key = site.partner("Quiet Partner")
         self.entity = site.entity(PEOPLE["owner"], "Bakery " + "of many words " * 5)
         self.second = site.entity(PEOPLE["owner"], "Grocery", another=True)
-        self.alone = site.entity(PEOPLE["owner"], "Workshop", another=True)
+        self.alone = site.entity(PEOPLE["owner"], "RebuildSession", another=True)
         self.single = site.entity(PEOPLE["single"], "Florist")
         site.do(self._people)
         for key, entity in ((self.key, self.entity), (self.key, self.second)):
@@ -65,19 +65,19 @@ class Filled:
         self.request, self.claim = self._noted(), self.claims[0]
 
     def page_of(self, who: str | None, **options: Any) -> Any:
-        """Answer a page of a new profile, signed in as one of PEOPLE."""
+        """Return a page of a new profile, signed in as one of PEOPLE."""
         page = self.site.visitor(**options)
         if who is not None:
             self.site.sign_in(page, PEOPLE[who], "/sign-in/sent")
         return page
 
     def connect_link(self, **more: Any) -> str:
-        """Answer the path of a fresh connect link."""
+        """Return the path of a fresh connect link."""
         body = {"partner_user_id": f"user-{self._next()}"} | more
         return _path(self.site.api(self.key, "POST", "/connect-requests", json=body), "connect_url")
 
     def expired_link(self) -> str:
-        """Answer the path of a link whose time is over."""
+        """Return the path of a link whose time is over."""
         path = self.connect_link()
         # The clock of a served installation is the real one: the row is turned back instead.
         with psycopg.connect(self.site.database_url, autocommit=True) as connection:
@@ -89,7 +89,7 @@ class Filled:
         return path
 
     def onboarding_link(self, **more: Any) -> str:
-        """Answer the path of a fresh magic link."""
+        """Return the path of a fresh magic link."""
         number = self._next()
         body = {
             "partner_user_id": f"onboarded-{number}",
@@ -101,7 +101,7 @@ class Filled:
         return _path(self.site.api(self.key, "POST", "/onboardings", json=body), "magic_link_url")
 
     def sign_in_link(self, email: str) -> str:
-        """Answer the path of a link to sign in."""
+        """Return the path of a link to sign in."""
         self.site.do(lambda service: service.sign_in.ask(email, "/account"))
         return self.site.mailed_link(email, "sign-in").removeprefix(self.site.url)
 
@@ -130,7 +130,7 @@ class Filled:
         self.site.api(self.other_key, "POST", "/claims", json=claim_body(self.entity))
 
     def _noted(self) -> str:
-        """Answer the request id of a refused call, once calls have been noted."""
+        """Return the request id of a refused call, once calls have been noted."""
         deadline = time.monotonic() + NOTED_SECONDS_MAX
         while time.monotonic() < deadline:
             with psycopg.connect(self.site.database_url, autocommit=True) as connection:

@@ -23,12 +23,12 @@ class Shot(NamedTuple):
 
 
 def at(path: str) -> Show:
-    """Answer going to a path; names in braces are those of Filled."""
+    """Return going to a path; names in braces are those of Filled."""
     return lambda filled, page: page.goto(path.format(**vars(filled)))
 
 
 def visit(shot: Shot, filled: Filled) -> Page:
-    """Answer the page of a shot, in a profile of its own."""
+    """Return the page of a shot, in a profile of its own."""
     # Without transitions: a colour that is half way to another is nobody's to measure.
     viewport = {"width": 1280, "height": 800}
     page = filled.page_of(shot.who, viewport=viewport, reduced_motion="reduce")

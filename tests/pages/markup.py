@@ -72,7 +72,7 @@ class _Reader(HTMLParser):
             self.csrf_fields += 1
 
     def end(self) -> list[str]:
-        """Answer everything that is wrong."""
+        """Return everything that is wrong."""
         faults = list(self.faults)
         if self.open:
             faults.append(f"never closed: {self.open}")
@@ -94,7 +94,7 @@ class _Reader(HTMLParser):
 
 
 def faults_of(html: str, csrf_field: str, *, signed_in: bool) -> list[str]:
-    """Answer what is wrong with a page; `signed_in`: each form carries the session's token."""
+    """Return what is wrong with a page; `signed_in`: each form carries the session's token."""
     reader = _Reader(csrf_field, wants_csrf=signed_in)
     reader.feed(html)
     reader.close()

@@ -10,7 +10,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from migrations import migrate
-from service.embedded import EmbeddedPostgres
+from service.cli.dev.postgres import EmbeddedPostgres
 from tests.pages.conftest import CHROMIUM
 from tests.pages.filled import Filled
 from tests.pages.gallery import SHOTS, Shot, visit

@@ -16,7 +16,7 @@ from uuid import uuid4
 import httpx
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from service.bootstrap import Service
+from service.app.bootstrap import Service
 from service.pages.visit import COOKIE
 from tests.serving import served
 from tests.world import STAFF, settings_for
@@ -73,11 +73,11 @@ class Site:
         return self.team.do(act)
 
     def mailbox(self) -> str:
-        """Answer an e-mail address that nobody has yet."""
+        """Return an e-mail address that nobody has yet."""
         return f"{uuid4().hex}@example.com"
 
     def partner(self, name: str = "Partner") -> tuple[str, str]:
-        """Answer an approved partner's id and live key."""
+        """Return an approved partner's id and live key."""
 
         async def act(service: Service) -> tuple[str, str]:
             partner_id = await service.partners.add(name, "partner@example.com", STAFF)
@@ -88,7 +88,7 @@ class Site:
         return self.do(act)
 
     def entity(self, email: str, name: str = "Business", *, another: bool = False) -> str:
-        """Answer an established business; `another` one of an address that has one."""
+        """Return an established business; `another` one of an address that has one."""
         return self.do(
             lambda service: service.modes["live"].entities.add(
                 name, email, None, STAFF, another=another
@@ -101,7 +101,7 @@ class Site:
         return httpx.request(method, f"{self.url}/v1{path}", headers=headers, timeout=20, **more)
 
     def mailed_link(self, to: str, kind: str) -> str:
-        """Answer the link of the newest mail to an address; `kind` begins its path."""
+        """Return the link of the newest mail to an address; `kind` begins its path."""
         deadline = time.monotonic() + MAIL_SECONDS_MAX
         while time.monotonic() < deadline:
             for file in sorted(self.mail_dir.glob("*.eml"), key=_age, reverse=True):
@@ -114,7 +114,7 @@ class Site:
         raise AssertionError(f"no mail to {to} with a link to {kind}")
 
     def visitor(self, **options: Any) -> Page:
-        """Answer a page of a new, empty browser profile, which the end of the test closes."""
+        """Return a page of a new, empty browser profile, which the end of the test closes."""
         context: BrowserContext = self.browser.new_context(base_url=self.url, **options)
         context.set_default_timeout(20_000)
         self.contexts.append(context)

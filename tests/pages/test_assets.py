@@ -2,8 +2,8 @@
 
 import pytest
 
+from service.http.fixed import takes_gzip
 from service.pages.assets import ASSETS
-from service.web.fixed import takes_gzip
 
 CSS_BYTES_MAX = 20_000
 

@@ -6,15 +6,10 @@ import psycopg
 import pytest
 from playwright.sync_api import expect
 
-from service.claims.events import ClaimStageChanged
-from service.connections.events import EntityConnected, EntityDisconnected, connection_stream
-from service.partners.events import (
-    PartnerApproved,
-    PartnerDeclined,
-    PartnerRevoked,
-    partner_stream,
-)
-from service.people.events import PersonalDataOpened, opened_stream
+from service.facts.claims import ClaimStageChanged
+from service.facts.connections import EntityConnected, EntityDisconnected, connection_stream
+from service.facts.partners import PartnerApproved, PartnerDeclined, PartnerRevoked, partner_stream
+from service.facts.people import PersonalDataOpened, opened_stream
 from tests.world import STAFF, claim_body
 
 PAYLOAD = "<script>document.title='x'</script>\"'><img src=x onerror=alert(1)>{{ 7*7 }}"
@@ -22,7 +17,7 @@ PAYLOAD = "<script>document.title='x'</script>\"'><img src=x onerror=alert(1)>{{
 
 @pytest.fixture
 def team(site):
-    """Answer a page of a member of the team who is signed in, and the actor of their events."""
+    """Return a page of a member of the team who is signed in, and the actor of their events."""
     email = site.mailbox()
     staff_id = site.do(lambda service: service.staff.add(email, STAFF))
     page = site.visitor()
@@ -31,7 +26,7 @@ def team(site):
 
 
 def last_event(site, ledger, stream):
-    """Answer the newest event of a stream, and its actor."""
+    """Return the newest event of a stream, and its actor."""
 
     async def read(service):
         parts = {one.name: one for one in service.ledgers}[ledger]
@@ -43,7 +38,7 @@ def last_event(site, ledger, stream):
 
 
 def applied(site, company="Ledger Books", use="To refer our customers."):
-    """Answer the id of a partner whose review waits."""
+    """Return the id of a partner whose review waits."""
     return site.do(
         lambda service: service.partners.apply(
             company=company, contact_name="Dev", use=use, email=site.mailbox(), cause=STAFF
@@ -52,7 +47,7 @@ def applied(site, company="Ledger Books", use="To refer our customers."):
 
 
 def connected(site, email=None, name="Bakery"):
-    """Answer a partner's id and key, and a business that is connected to it."""
+    """Return a partner's id and key, and a business that is connected to it."""
     partner_id, key = site.partner("Partner of " + name)
     entity_id = site.entity(email or site.mailbox(), name)
 
@@ -64,7 +59,7 @@ def connected(site, email=None, name="Bakery"):
 
 
 def claimed(site, **more):
-    """Answer the id of a claim and its entity's."""
+    """Return the id of a claim and its entity's."""
     _, key, entity_id = connected(site)
     answer = site.api(key, "POST", "/claims", json=claim_body(entity_id, **more))
     assert answer.status_code == 201, answer.text
@@ -72,7 +67,7 @@ def claimed(site, **more):
 
 
 def issued_link(site, partner_id):
-    """Answer the id of a link that a partner was issued: only the link itself is in its answer."""
+    """Return the id of a link that a partner was issued: only the link itself is in its answer."""
     with psycopg.connect(site.database_url) as connection:
         statement = "select link_id from live.connect_links where partner_id = %s"
         return connection.execute(statement, [partner_id]).fetchone()[0]

@@ -3,8 +3,8 @@
 import psycopg
 import pytest
 
-from service.claims.events import STAGES
-from service.connections.events import connection_stream
+from service.facts.claims import STAGES
+from service.facts.connections import connection_stream
 from service.pages.shell import moment
 from service.people.person import Person
 from tests.pages.visitor import Visitor
@@ -44,7 +44,7 @@ OPEN = "select entity_id from live.entities where not established"
 
 @pytest.fixture
 async def ids(world):
-    """Answer the ids of a partner, its member's address, a business, its person's, a claim."""
+    """Return the ids of a partner, its member's address, a business, its person's, a claim."""
     partner = await world.partner()
     live = world.service.modes["live"]
     entity = await live.entities.add("Bakery", "owner@example.com", None, STAFF)
@@ -56,13 +56,13 @@ async def ids(world):
 
 @pytest.fixture
 async def staff(world):
-    """Answer a member of the team."""
+    """Return a member of the team."""
     await world.service.staff.add("team@example.com", STAFF)
     return await Visitor(world).sign_in("team@example.com")
 
 
 async def sizes(world):
-    """Answer how many events each ledger has: a refused post adds none."""
+    """Return how many events each ledger has: a refused post adds none."""
     counts = []
     for ledger in world.service.ledgers:
         async with ledger.database.connection() as connection:

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from service.audit.history import NUMBERED
+from service.evidence.replay.history import NUMBERED
 from service.pages.assets import ASSETS
 from service.pages.backoffice.timeline import ENTRIES_MAX
 from tests.pages.test_gallery import PAGE_BYTES_MAX
@@ -19,7 +19,7 @@ DRESS = ("pages.css", "pages.js", "icon.svg")
 
 @pytest.fixture
 async def staff(world):
-    """Answer a member of the team."""
+    """Return a member of the team."""
     await world.service.staff.add("team@example.com", STAFF)
     return await Visitor(world).sign_in("team@example.com")
 

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from service.partners.events import partner_stream
+from service.facts.partners import partner_stream
 from tests.pages.developing import apply, approved, issue
 from tests.world import STAFF
 
@@ -116,7 +116,7 @@ def test_a_pair_of_settings_that_loses_onboardings_is_asked_about(site, scripts)
 
 
 def suppressed(site, partner_id):
-    """Tell whether a partner's links are not mailed."""
+    """Return whether a partner's links are not mailed."""
     return site.do(lambda service: service.partners.look(partner_id)).suppress_email
 
 

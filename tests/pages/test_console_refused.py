@@ -9,7 +9,7 @@ from tests.world import STAFF
 
 
 def places(partner_id, key_id, member_id):
-    """Answer every page of a partner's."""
+    """Return every page of a partner's."""
     return [
         f"/console/{partner_id}{path}"
         for path in (

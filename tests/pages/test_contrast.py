@@ -24,7 +24,7 @@ PAIRS = (
 
 
 def tokens(theme: str) -> dict[str, str]:
-    """Answer the colours of a theme, as the cascade leaves them."""
+    """Return the colours of a theme, as the cascade leaves them."""
     first, dark = (
         dict(re.findall(r"--([a-z-]+):\s*#([0-9a-f]{6})\b", block))
         for block in re.findall(r":root \{(.*?)\}", CSS, re.DOTALL)[:2]
@@ -33,7 +33,7 @@ def tokens(theme: str) -> dict[str, str]:
 
 
 def luminance(colour: str) -> float:
-    """Answer the relative luminance, as WCAG defines it."""
+    """Return the relative luminance, as WCAG defines it."""
     red, green, blue = (
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
         for part in (int(colour[place : place + 2], 16) / 255 for place in (0, 2, 4))
@@ -42,7 +42,7 @@ def luminance(colour: str) -> float:
 
 
 def contrast(one: str, other: str) -> float:
-    """Answer the contrast ratio, 1 to 21."""
+    """Return the contrast ratio, 1 to 21."""
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
 

@@ -8,7 +8,7 @@ from tests.world import claim_body
 
 
 def asked_link(site, key, **more):
-    """Answer the connect link that a partner gets."""
+    """Return the connect link that a partner gets."""
     body = {"partner_user_id": "u"} | more
     return site.api(key, "POST", "/connect-requests", json=body).json()["connect_url"]
 

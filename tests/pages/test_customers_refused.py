@@ -17,18 +17,18 @@ async def run(world, statement):
 
 
 async def link_of(partner):
-    """Answer the path of a fresh connect link."""
+    """Return the path of a fresh connect link."""
     answer = await partner.call("POST", "/connect-requests", json={"partner_user_id": "u"})
     return local(answer.json()["connect_url"])
 
 
 async def business(world, name="Bakery", email=EMAIL, **more):
-    """Answer the id of a business that uses the service."""
+    """Return the id of a business that uses the service."""
     return await world.service.modes["live"].entities.add(name, email, None, STAFF, **more)
 
 
 async def onboarding(world, partner, email="new@example.com", **more):
-    """Answer the path of a new onboarding's link."""
+    """Return the path of a new onboarding's link."""
     body = {"partner_user_id": email, "company_name": "New", "user_email": email} | more
     await world.service.partners.change_settings(partner.partner_id, STAFF, return_link=True)
     answer = await partner.call("POST", "/onboardings", json=body)
@@ -36,7 +36,7 @@ async def onboarding(world, partner, email="new@example.com", **more):
 
 
 def refused(answer, status, code):
-    """Tell whether a page has this status and code, and says where to go on."""
+    """Return whether a page has this status and code, and says where to go on."""
     assert answer.status_code == status, answer.text
     assert f"<code>{code}</code>" in answer.text
     assert str(status) in answer.text

@@ -24,7 +24,7 @@ LEADS_ON = {"/console"}
 
 @pytest.fixture(scope="module")
 def filled(site) -> Filled:
-    """Answer an installation with something on every page."""
+    """Return an installation with something on every page."""
     return Filled(site)
 
 
@@ -96,7 +96,7 @@ def _overflow(page: Page) -> int:
 
 
 def _violations(page: Page, **chosen: list[str]) -> list[tuple[str, list[str]]]:
-    """Answer what axe-core finds by the rules of these `tags`, or by these `rules`."""
+    """Return what axe-core finds by the rules of these `tags`, or by these `rules`."""
     ((kind, values),) = chosen.items()
     found = page.evaluate(
         "runOnly => axe.run({runOnly, resultTypes: ['violations']})",

@@ -51,7 +51,7 @@ def evil_site(target: str, fields: str) -> Iterator[str]:
 
 
 def connected_account(site):
-    """Answer a person who is connected to a partner: mailbox, entity, partner."""
+    """Return a person who is connected to a partner: mailbox, entity, partner."""
     partner_id, key = site.partner()
     email = site.mailbox()
     entity_id = site.entity(email)
@@ -64,13 +64,13 @@ def connected_account(site):
 
 
 def asked(site, key):
-    """Answer a connect link."""
+    """Return a connect link."""
     body = {"partner_user_id": "u"}
     return site.api(key, "POST", "/connect-requests", json=body).json()["connect_url"]
 
 
 def is_connected(site, entity_id, partner_id):
-    """Tell whether a connection holds."""
+    """Return whether a connection holds."""
 
     async def look(service):
         return await service.modes["live"].connection_list.access(partner_id, entity_id)

@@ -57,14 +57,14 @@ class People:
         self.tokens["connect"] = local(asked.json()["connect_url"]).rpartition("/")[2]
 
     async def rightful(self, page: Page) -> Visitor:
-        """Answer a visitor who may see a page."""
+        """Return a visitor who may see a page."""
         if page.who in {"public", "token"}:
             return Visitor(self.world)
         who = {"signed-in": "customer"}.get(page.who, page.who)
         return await Visitor(self.world).sign_in(f"{who}@example.com")
 
     def url(self, page: Page) -> str:
-        """Answer a page's path with values in it."""
+        """Return a page's path with values in it."""
         token = self.tokens.get(page.path.split("/")[1], "unknown")
         values = self.values | {"token": token}
 
@@ -77,14 +77,14 @@ class People:
 
 @pytest.fixture
 async def people(world) -> People:
-    """Answer everybody."""
+    """Return everybody."""
     everybody = People(world)
     await everybody.prepare()
     return everybody
 
 
 def routed_pages(world: World) -> tuple[dict[tuple[str, str], str], set[str]]:
-    """Answer who may see each page as the handlers say, and the paths that are no pages."""
+    """Return who may see each page as the handlers say, and the paths that are no pages."""
     app: Any = world.app._app  # noqa: SLF001 - nothing but the tests needs what is inside
     pages: dict[tuple[str, str], str] = {}
     others: set[str] = set()

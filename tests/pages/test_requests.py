@@ -14,7 +14,7 @@ NOTED_SECONDS_MAX = 20.0
 
 @pytest.fixture
 def developer(site):
-    """Answer a page of a partner's developer, the partner's id, and its key of each mode."""
+    """Return a page of a partner's developer, the partner's id, and its key of each mode."""
     page = site.visitor()
     partner_id, live = site.partner("Ledger Books")
     email = site.mailbox()
@@ -41,7 +41,7 @@ def shows(page, path, text):
 
 
 def fixtures(site, partner_id):
-    """Answer the ids of a partner's fixtures."""
+    """Return the ids of a partner's fixtures."""
     return site.do(lambda service: service.sandbox.ensure(partner_id))
 
 

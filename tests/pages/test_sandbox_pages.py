@@ -15,7 +15,7 @@ SECONDS_MAX = 20.0
 
 @pytest.fixture
 def developer(site):
-    """Answer a page of a partner's developer, the partner's id, and a test key."""
+    """Return a page of a partner's developer, the partner's id, and a test key."""
     page = site.visitor()
     partner_id, _ = site.partner("Ledger Books")
     email = site.mailbox()
@@ -37,7 +37,7 @@ def claim(site, key, entity_id, reference="case-1"):
 
 
 def row_of(page, text):
-    """Answer the row that has a text."""
+    """Return the row that has a text."""
     return page.get_by_role("row").filter(has_text=text)
 
 
@@ -204,7 +204,7 @@ def test_the_checklist_forgets_keys_that_end(site, developer):
 
 
 def done_on(page):
-    """Answer the items that are done."""
+    """Return the items that are done."""
     items = page.locator(".check").filter(has=page.get_by_text("done", exact=True))
     return [text.removeprefix("done").strip() for text in items.locator("h2").all_inner_texts()]
 

@@ -33,7 +33,7 @@ ELSEWHERE = [
 
 
 async def newest_link(world):
-    """Answer the token of the link that was noted last."""
+    """Return the token of the link that was noted last."""
     async with world.service.accounts.transaction() as transaction:
         row = await transaction.connection.fetchrow(
             "select link_id from accounts.sign_in_links order by asked_at desc, link_id desc"
@@ -42,7 +42,7 @@ async def newest_link(world):
 
 
 async def count(world, table):
-    """Answer how many rows a table of the accounts has."""
+    """Return how many rows a table of the accounts has."""
     statement = {
         "sessions": "select count(*) from accounts.sessions",
         "sign_in_links": "select count(*) from accounts.sign_in_links",
@@ -65,7 +65,7 @@ async def asked(world, visitor, next_path="/account", email=EMAIL):
 
 
 async def is_signed_in(visitor):
-    """Answer whether the account opens."""
+    """Return whether the account opens."""
     return (await visitor.get("/account")).status_code == 200
 
 
@@ -275,7 +275,7 @@ async def test_planted_cookies_are_not_adopted(world):
 
 
 def visitor_with(world, cookies):
-    """Answer a visitor who sends these cookies and no others."""
+    """Return a visitor who sends these cookies and no others."""
     visitor = Visitor(world)
     visitor.client.headers["Cookie"] = cookies
     return visitor

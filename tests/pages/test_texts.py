@@ -10,7 +10,7 @@ import jinja2
 import pytest
 from jinja2 import nodes
 
-from service.errors import ERRORS
+from service.core.errors import ERRORS
 from service.pages.shell import TEMPLATES
 from service.pages.words import TEXTS, text
 
@@ -29,7 +29,7 @@ Use = tuple[str, str, frozenset[str] | None]
 
 
 def template_uses() -> Iterator[Use]:
-    """Answer each `t(…)` of a template, and each text that a template names."""
+    """Return each `t(…)` of a template, and each text that a template names."""
     for name in TEMPLATES.list_templates():
         source = (PAGES / "templates" / name).read_text()
         tree = jinja2.Environment(autoescape=True).parse(source)
@@ -45,7 +45,7 @@ def template_uses() -> Iterator[Use]:
 
 
 def constants(node: nodes.Node) -> list[nodes.Const]:
-    """Answer the literal names of a text: one, or those that a condition chooses from."""
+    """Return the literal names of a text: one, or those that a condition chooses from."""
     if isinstance(node, nodes.Const):
         return [node]
     if isinstance(node, nodes.CondExpr):
@@ -56,7 +56,7 @@ def constants(node: nodes.Node) -> list[nodes.Const]:
 
 
 def code_uses() -> Iterator[Use]:
-    """Answer each `text(…)` of the code, and each text that the code names."""
+    """Return each `text(…)` of the code, and each text that the code names."""
     for file in sorted(PAGES.rglob("*.py")):
         tree = ast.parse(file.read_text())
         called: set[int] = set()
@@ -73,7 +73,7 @@ def code_uses() -> Iterator[Use]:
 
 
 def prefixes() -> set[str]:
-    """Answer the beginnings of names that are put together, `f"stage.{…}"` or `"stage." ~ …`."""
+    """Return the beginnings of names that are put together, `f"stage.{…}"` or `"stage." ~ …`."""
     found: set[str] = set()
     for file in PAGES.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
@@ -92,7 +92,7 @@ USES = [*template_uses(), *code_uses()]
 
 
 def placeholders(name: str) -> set[str]:
-    """Answer the values that a text shows."""
+    """Return the values that a text shows."""
     return {field for _, field, _, _ in Formatter().parse(TEXTS[name]) if field}
 
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from service.errors import Refusal
+from service.core.errors import Refusal
 from service.pages.console.checklist import Facts, checklist, key_modes
 from service.pages.console.listing import asked_moment, asked_place, place
 from service.pages.console.usage import (
@@ -23,7 +23,7 @@ NOW = datetime(2026, 3, 31, 12, 0, 0, 123456, tzinfo=UTC)
 
 
 def hour(*counts):
-    """Answer an hour whose first minutes have these counts of (live, test, limited)."""
+    """Return an hour whose first minutes have these counts of (live, test, limited)."""
     first = NOW.replace(minute=0, second=0, microsecond=0)
     minutes = [Minute(first + timedelta(minutes=number)) for number in range(MINUTES)]
     for number, (live, test, limited) in enumerate(counts):
@@ -97,13 +97,13 @@ class Seen(NamedTuple):
 
 
 def seen(route, status, code="", *, after=0, until=None, method="POST"):
-    """Answer a row; seconds after a beginning."""
+    """Return a row; seconds after a beginning."""
     last = NOW + timedelta(seconds=after if until is None else until)
     return Seen(method, f"/v1/{route}", status, code, NOW + timedelta(seconds=after), last)
 
 
 def done(*rows, modes=(), settings=False, documents=False):
-    """Answer the items that are done."""
+    """Return the items that are done."""
     facts = Facts(rows, frozenset(modes), settings, documents)
     return {item.name for item in checklist(facts) if item.done}
 

@@ -49,5 +49,5 @@ class Visitor:
 
 
 def local(url: str) -> str:
-    """Answer a link's path."""
+    """Return a link's path."""
     return url.removeprefix(PUBLIC_URL)

@@ -2,10 +2,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from service.errors import Refusal
-from service.ledger.events import Event
-from service.partners import decisions
-from service.partners.events import (
+from service.core.errors import Refusal
+from service.facts.partners import (
     ApiKeyIssued,
     ApiKeyRevoked,
     MemberAdded,
@@ -18,6 +16,8 @@ from service.partners.events import (
     PartnerSettingsChanged,
     fold,
 )
+from service.ledger.events import Event
+from service.partners import decisions
 
 NOW = datetime(2026, 3, 1, 10, 0, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -113,7 +113,7 @@ RUNNING = [APPLIED, APPROVED, ISSUED]
 
 
 def ending(at):
-    """Answer the fact that the key ends then."""
+    """Return the fact that the key ends then."""
     return ApiKeyRevoked(partner_id=P, key_id="key_1", effective_at=at)
 
 
@@ -182,7 +182,7 @@ def test_a_key_is_issued_once():
 
 
 def many_keys(count):
-    """Answer the facts that so many keys of a partner were issued."""
+    """Return the facts that so many keys of a partner were issued."""
     return [
         ApiKeyIssued(partner_id=P, key_id=f"key_{number}", mode="live", secret_hash=b"")
         for number in range(100, 100 + count)
@@ -217,7 +217,7 @@ def test_a_declined_partner_is_told_why():
 
 
 def member(member_id, email_hash):
-    """Answer the fact that somebody joined."""
+    """Return the fact that somebody joined."""
     return MemberAdded(
         partner_id=P, member_id=member_id, email=f"{member_id}@example.com", email_hash=email_hash
     )

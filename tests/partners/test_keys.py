@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from service.errors import Refusal
+from service.core.errors import Refusal
 from service.partners.keys import Token, has_checksum, hash_secret, new_secret, parse_authorization
 
 

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from service.errors import Refusal
+from service.core.errors import Refusal
+from service.facts.partners import partner_stream
 from service.ledger.events import Cause
-from service.partners.events import partner_stream
 from tests.world import STAFF
 
 MEMBER = Cause("member:per_1", "req_1")
@@ -24,12 +24,12 @@ def applying(world, email="dev@example.com"):
 
 
 async def hash_of(world, email):
-    """Answer the keyed look-up of an address."""
+    """Return the keyed look-up of an address."""
     return (await world.service.secrets.get()).lookup_email(email)
 
 
 async def events_of(world, partner_id):
-    """Answer a partner's stream."""
+    """Return a partner's stream."""
     async with world.service.accounts.transaction() as transaction:
         return await transaction.read(partner_stream(partner_id))
 

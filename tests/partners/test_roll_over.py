@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from service.errors import Refusal
+from service.core.errors import Refusal
 from tests.world import STAFF, settings_for, world_on
 
 HOUR = timedelta(hours=1)
@@ -18,19 +18,19 @@ class Hands:
         self.at = datetime(2026, 3, 1, 10, 0, 0, tzinfo=UTC)
 
     def __call__(self):
-        """Answer the moment that was set."""
+        """Return the moment that was set."""
         return self.at
 
 
 @pytest.fixture
 def clock():
-    """Answer a clock that stands still."""
+    """Return a clock that stands still."""
     return Hands()
 
 
 @pytest.fixture
 async def world(database_url, tmp_path, clock):
-    """Answer a running service whose clock the test sets; nothing follows its log."""
+    """Return a running service whose clock the test sets; nothing follows its log."""
     mail_dir = tmp_path / "mail"
     settings = settings_for(database_url, mail_dir)
     async with world_on(settings, mail_dir, follow=False, clock=clock) as one:
@@ -38,14 +38,14 @@ async def world(database_url, tmp_path, clock):
 
 
 async def code_of(world, token):
-    """Answer how a call with a token ends: the entity is unknown, if it is let in."""
+    """Return how a call with a token ends: the entity is unknown, if it is let in."""
     headers = {"Authorization": f"Bearer {token}"}
     answer = await world.client.get("/v1/claims?entity_id=ent_x", headers=headers)
     return answer.json()["code"]
 
 
 async def rolled(world, overlap, mode="live"):
-    """Answer a partner, the id and token of its old key, and the new one's token."""
+    """Return a partner, the id and token of its old key, and the new one's token."""
     partner = await world.partner()
     key_id = partner.keys[mode].split(".")[1]
     issued = await world.service.partners.roll_key(partner.partner_id, key_id, overlap, STAFF)

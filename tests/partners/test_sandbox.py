@@ -2,18 +2,18 @@
 
 import pytest
 
-from service.errors import Refusal
-from service.ledger.events import Cause
-from service.partners import decisions
-from service.partners.events import (
+from service.core.errors import Refusal
+from service.facts.partners import (
     PartnerApplied,
     PartnerApproved,
     PartnerRevoked,
     SandboxReset,
     fold,
 )
-from service.sandbox import fixture_ids
-from service.sandbox_commands import SandboxCommands
+from service.ledger.events import Cause
+from service.partners import decisions
+from service.sandbox.commands import SandboxCommands
+from service.sandbox.fixtures import fixture_ids
 from tests.world import STAFF
 
 APPROVED = [PartnerApplied(partner_id="ptn_1"), PartnerApproved(partner_id="ptn_1")]

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from service.errors import Refusal
+from service.core.errors import Refusal
 from service.people.sign_in import ASKED_MAX, PURPOSE
 
 EMAIL = "person@example.com"
@@ -10,7 +10,7 @@ IDS = "select link_id from accounts.sign_in_links order by asked_at"
 
 
 async def links(world):
-    """Answer the tokens of every link that was noted."""
+    """Return the tokens of every link that was noted."""
     async with world.service.accounts.transaction() as transaction:
         rows = await transaction.connection.fetch(IDS)
     secrets = await world.service.secrets.get()

@@ -5,8 +5,8 @@ from email import message_from_bytes, policy
 
 import pytest
 
-from service.bootstrap import Service
-from service.errors import Refusal
+from service.app.bootstrap import Service
+from service.core.errors import Refusal
 from service.mail.transport import mail_transport
 from service.people.mail import SignInMail
 from service.people.sign_in import PURPOSE
@@ -18,7 +18,7 @@ STATES = "select link_id, mail_state from accounts.sign_in_links order by asked_
 
 @pytest.fixture
 async def services(database_url, tmp_path):
-    """Answer a service with the old ring, and one with the new ring alone."""
+    """Return a service with the old ring, and one with the new ring alone."""
     old, both, new = (
         Service(
             settings_for(database_url, tmp_path / "mail", MASTER_KEYS=ring),
@@ -61,5 +61,5 @@ async def test_a_link_that_cannot_be_opened_is_settled(services, tmp_path):
 
 
 def mails(directory):
-    """Answer the files of the mails that were sent."""
+    """Return the files of the mails that were sent."""
     return [one for one in (directory / "mail").rglob("*") if one.is_file()]

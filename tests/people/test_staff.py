@@ -2,14 +2,14 @@
 
 import pytest
 
-from service.errors import Refusal
+from service.core.errors import Refusal
 from tests.world import STAFF
 
 EMAIL = "team@example.com"
 
 
 async def hashed(world, email=EMAIL):
-    """Answer an address' keyed look-up."""
+    """Return an address' keyed look-up."""
     return (await world.service.secrets.get()).lookup_email(email)
 
 

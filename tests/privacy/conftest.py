@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from service.bootstrap import Service
-from service.caller import Mode
+from service.app.bootstrap import Service
+from service.facts.caller import Mode
 from service.ledger.sequencer import Sequencer
-from service.privacy.erase import Done, erase_claim, erase_entity
+from service.privacy.erase import Erased, erase_claim, erase_entity
 from service.privacy.erasure_list import ErasureList
 from service.privacy.erasures import Subject
 from service.privacy.find import Place, Search
@@ -43,19 +43,19 @@ class Privacy:
         return self.service.privacy(self.listed)[mode]
 
     async def claim(self, claim_id: str, mode: Mode = "live") -> Subject:
-        """Answer a claim as a subject."""
+        """Return a claim as a subject."""
         subject = await self.parts(mode).erasures.claim(claim_id)
         assert subject is not None
         return subject
 
-    async def erase_claim(self, claim_id: str, reason: str = "case 1", **more: Any) -> Done:
+    async def erase_claim(self, claim_id: str, reason: str = "case 1", **more: Any) -> Erased:
         """Erase a claim."""
         mode = more.get("mode", "live")
         return await erase_claim(self.parts(mode), await self.claim(claim_id, mode), reason, STAFF)
 
     async def erase_entity(
         self, entity_id: str, reason: str = "case 1", *, with_claims: bool = False
-    ) -> Done:
+    ) -> Erased:
         """Erase an entity."""
         subject = await self.parts().erasures.entity(entity_id)
         assert subject is not None
@@ -63,7 +63,7 @@ class Privacy:
         return await erase_entity(self.parts(), subject, reason, STAFF, each)
 
     async def found(self, email: str) -> list[Place]:
-        """Answer where an address is, in every ledger."""
+        """Return where an address is, in every ledger."""
         secrets = await self.service.secrets.get()
         sought = Sought(email, secrets.lookup_email(email))
         return [
@@ -82,7 +82,7 @@ class Privacy:
 
 @pytest.fixture
 async def privacy(database_url, tmp_path, store_credentials) -> AsyncGenerator[Privacy, None]:
-    """Answer the team's side of a running service."""
+    """Return the team's side of a running service."""
     published = tmp_path / "published"
     published.mkdir()
     async with documents_on(

@@ -6,10 +6,10 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from service.audit.publication import PublicationUnavailable
+from service.archive.port import ArchiveUnavailable
+from service.core.errors import Refusal
 from service.documents.sweep import Sweep
 from service.documents.verify import verify
-from service.errors import Refusal
 from tests.world import STAFF
 
 CANARY = "canary-Zoë"
@@ -21,7 +21,7 @@ DETAILS = {
 
 
 async def claim_with_document(privacy, reference="case-1"):
-    """Answer a partner, its entity, the body and the answer of a claim about the canary."""
+    """Return a partner, its entity, the body and the answer of a claim about the canary."""
     partner = await privacy.documents.world.partner()
     entity_id = await partner.connected_entity()
     ref = await privacy.documents.uploaded(partner, entity_id, reference, filename=f"{CANARY}.pdf")
@@ -151,7 +151,7 @@ async def test_nothing_is_erased_where_it_cannot_be_noted(privacy):
     _, _, _, made = await claim_with_document(privacy)
     privacy.published.rmdir()
     privacy.published.write_text("no directory")
-    with pytest.raises(PublicationUnavailable):
+    with pytest.raises(ArchiveUnavailable):
         await privacy.erase_claim(made["claim_id"])
     shown = await privacy.service.modes["live"].claims.show(made["claim_id"])
     assert shown.created.details["defendant"]["name"] == CANARY

@@ -3,10 +3,10 @@
 import psycopg
 import pytest
 
-from service.audit.publication import PublicationUnavailable
+from service.archive.port import ArchiveUnavailable
 from service.cli.erasing import erase_subject
-from service.entities.events import entity_stream
-from service.errors import Refusal
+from service.core.errors import Refusal
+from service.facts.entities import entity_stream
 from service.onboardings.commands import PURPOSE
 from service.privacy.erase import DocumentsRemain
 from service.privacy.erasures import Subject
@@ -24,13 +24,13 @@ ONBOARDING = {
 
 
 def rows(database_url, statement, *given):
-    """Answer the rows of a statement, as the owner."""
+    """Return the rows of a statement, as the owner."""
     with psycopg.connect(database_url) as owner:
         return owner.execute(statement, given).fetchall()
 
 
 async def onboarded(privacy):
-    """Answer a partner and its answer to starting an onboarding."""
+    """Return a partner and its answer to starting an onboarding."""
     partner = await privacy.documents.world.partner()
     answer = await partner.call("POST", "/onboardings", json=ONBOARDING)
     assert answer.status_code == 201, answer.text
@@ -38,7 +38,7 @@ async def onboarded(privacy):
 
 
 async def entity_of(privacy, onboarding_id):
-    """Answer the entity of an onboarding."""
+    """Return the entity of an onboarding."""
     row = await privacy.service.modes["live"].onboarding_list.by_id(onboarding_id)
     return row["entity_id"]
 
@@ -146,7 +146,7 @@ async def test_claims_are_subjects_of_their_own(privacy):
 
 
 async def claims_with_documents(privacy):
-    """Answer an entity and its three claims, each with a document."""
+    """Return an entity and its three claims, each with a document."""
     partner = await privacy.documents.world.partner()
     entity_id = await partner.connected_entity()
     claims = []
@@ -195,12 +195,12 @@ async def test_a_list_that_is_full_halfway(privacy, monkeypatch):
     async def full(name, content):
         puts.append(name)
         if len(puts) > 2:
-            raise PublicationUnavailable("No space left on device")
+            raise ArchiveUnavailable("No space left on device")
         return await whole(name, content)
 
     with monkeypatch.context() as patch:
         patch.setattr(publication, "put", full)
-        with pytest.raises(PublicationUnavailable, match="entity and 1 of its 3 claims are erased"):
+        with pytest.raises(ArchiveUnavailable, match="entity and 1 of its 3 claims are erased"):
             await privacy.erase_entity(entity_id, with_claims=True)
     live = privacy.service.modes["live"].claims
     before = [(await live.show(claim)).erased for claim in claims]

@@ -3,8 +3,8 @@
 import psycopg
 import pytest
 
-from service.audit.replay import Wanted, moment_of, replayed
-from service.bootstrap import Service
+from service.app.bootstrap import Service
+from service.evidence.replay.replay import Wanted, moment_of, replayed
 from service.onboardings.commands import PURPOSE
 from tests.world import settings_for
 
@@ -43,7 +43,7 @@ async def history(privacy):
 
 @pytest.fixture
 def scratch_url(database_url, template):
-    """Answer the owner's URL of a second database, migrated and empty."""
+    """Return the owner's URL of a second database, migrated and empty."""
     name = database_url.rpartition("/")[2] + "_scratch"
     with psycopg.connect(database_url, autocommit=True) as owner:
         owner.execute(f"create database {name} template {template}")
@@ -136,7 +136,7 @@ async def test_a_replay_says_who_was_erased(privacy):
 
 
 async def erased(ledger, position, **wanted):
-    """Answer whom a replay calls erased, and why."""
+    """Return whom a replay calls erased, and why."""
     async with replayed(ledger, position, lambda _steps: None) as state:
         rows = [row async for row in state.rows("erasures", Wanted(**wanted))]
     assert all(row["position"] <= position and row["at"] for row in rows)

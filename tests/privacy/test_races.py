@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from projections.connections.reader import access
-from service.errors import Refusal
+from service.core.errors import Refusal
 from service.onboardings.commands import PURPOSE
 from tests.world import STAFF
 
@@ -177,12 +177,12 @@ async def test_a_link_that_is_redeemed_while_the_entity_is_erased(privacy, monke
     live = privacy.service.modes["live"]
     partner = await privacy.documents.world.partner()
     entity_id = await live.entities.add("Canary", EMAIL, "CN 1", STAFF)
-    looked, go_on = asyncio.Event(), asyncio.Event()
+    looked, begin_lineage = asyncio.Event(), asyncio.Event()
 
     async def looks_and_waits(*args):
         found = await access(*args)
         looked.set()
-        await go_on.wait()
+        await begin_lineage.wait()
         return found
 
     monkeypatch.setattr("service.connections.commands.access", looks_and_waits)
@@ -191,7 +191,7 @@ async def test_a_link_that_is_redeemed_while_the_entity_is_erased(privacy, monke
     await looked.wait()
     erasing = asyncio.create_task(privacy.erase_entity(entity_id))
     done, _ = await asyncio.wait([erasing], timeout=0.5)
-    go_on.set()
+    begin_lineage.set()
     assert not done
     assert (await approving, (await erasing).erased.keys) == (partner.partner_id, 2)
     assert await privacy.found(EMAIL) == []
@@ -212,7 +212,7 @@ async def test_a_link_that_is_redeemed_after_the_entity_was_erased(privacy):
 
 
 async def labelled_link(partner) -> str:
-    """Answer the token of a new link whose label is about a person."""
+    """Return the token of a new link whose label is about a person."""
     body = {"partner_user_id": "u", "label": f"for {EMAIL}"}
     answer = await partner.call("POST", "/connect-requests", json=body)
     return answer.json()["connect_url"].rpartition("/")[2]

@@ -8,7 +8,7 @@ import pytest
 
 from service.cli.erasing import sign_out
 from service.cli.target import Target
-from service.privacy.erasure_list import Entry, ErasureList, subject_of
+from service.privacy.erasure_list import ErasureList, ListedErasure, subject_of
 from service.privacy.reapply import Reapply
 from service.storage.port import StorageUnavailable
 from tests.document_store import Documents, storage_settings, store_on
@@ -32,7 +32,7 @@ class Restores:
         return world_on(settings_for(url, mail, **given), mail)
 
     def privacy(self, world, http=None):
-        """Answer the team's side of a running service."""
+        """Return the team's side of a running service."""
         return Privacy(Documents(world, self.store, http), self.directory / "published")
 
     def backup(self):
@@ -45,7 +45,7 @@ class Restores:
 
 @pytest.fixture
 async def restores(database_url, tmp_path, store_credentials):
-    """Answer a database that can be backed up."""
+    """Return a database that can be backed up."""
     async with store_on(tmp_path, store_credentials) as store:
         yield Restores(database_url, tmp_path, store)
     with psycopg.connect(database_url, autocommit=True) as owner:
@@ -159,7 +159,7 @@ async def test_documents_that_a_cut_off_erasure_left_are_removed(privacy):
 
 
 async def cut_off(privacy):
-    """Answer the ids of three claims with documents whose erasures are listed and not done."""
+    """Return the ids of three claims with documents whose erasures are listed and not done."""
     partner = await privacy.documents.world.partner()
     entity_id = await partner.connected_entity()
     made = []
@@ -167,7 +167,7 @@ async def cut_off(privacy):
         ref = await privacy.documents.uploaded(partner, entity_id, reference)
         answer = await partner.claim(entity_id, reference, document_refs=[ref])
         claim = await privacy.claim(answer.json()["claim_id"])
-        entry = Entry(
+        entry = ListedErasure(
             ledger="live",
             kind="claim",
             subject=claim.subject_id,
@@ -299,7 +299,7 @@ async def test_the_list_is_empty_at_first(privacy):
 
 
 def partner_of(partner, world):
-    """Answer the same partner, calling another service."""
+    """Return the same partner, calling another service."""
     return type(partner)(world, partner.partner_id, partner.keys)
 
 

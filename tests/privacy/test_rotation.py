@@ -7,10 +7,10 @@ from contextlib import AsyncExitStack
 import psycopg
 import pytest
 
-from service.bootstrap import Service
+from service.app.bootstrap import Service
 from service.cli.keys_at_rest import rotate_all
-from service.entities.events import entity_stream
-from service.ledger.sealing import KeyUnknown, MasterKeys
+from service.facts.entities import entity_stream
+from service.ledger.encryption import KeyUnknown, MasterKeys
 from service.people.sign_in import PURPOSE
 from service.privacy import rotation
 from tests.world import PATIENCE_SECONDS, STAFF, settings_for

@@ -4,11 +4,11 @@ import msgspec
 import pytest
 
 from projections.activity.projector import SUBJECT_FIELDS, ActivityProjector, subjects
-from projections.activity.reader import ActivityReader, Entry, merged
-from projections.runner import Subscription
-from service.catalogue import ACCOUNTS, PARTNER_LEDGER
-from service.claims.events import Document
+from projections.activity.reader import ActivityReader, TimelineEntry, merged
+from service.facts.catalogue import ACCOUNTS, PARTNER_LEDGER
+from service.facts.claims import Document
 from service.ledger.events import Meta, Recorded
+from service.ledger.following.runner import Subscription
 from service.ledger.sequencer import Sequencer
 from tests.ledger.samples import AT, CANARY, META, STREAM, sample
 from tests.world import STAFF, settings_for, world_on
@@ -24,14 +24,14 @@ NO_SUBJECTS = {
 
 @pytest.fixture
 async def quiet(database_url, tmp_path):
-    """Answer a world that follows no log by itself."""
+    """Return a world that follows no log by itself."""
     async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as one:
         yield one
 
 
 @pytest.fixture
 async def told(quiet):
-    """Answer a partner, a claim of its, and a reader of the live ledger; nothing is numbered."""
+    """Return a partner, a claim of its, and a reader of the live ledger; nothing is numbered."""
     partner = await quiet.partner()
     entity_id = await partner.connected_entity()
     answer = await partner.claim(entity_id, message="m")
@@ -55,7 +55,7 @@ async def follow(service, ledger):
 
 
 def topics(entries):
-    """Answer what happened, in order."""
+    """Return what happened, in order."""
     return [entry.topic for entry in entries]
 
 
@@ -195,7 +195,7 @@ def test_several_timelines_are_one_by_time():
 
     def entry(ledger, position, second):
         meta = Meta(AT.replace(second=second), "a", "r", ledger)
-        return Entry(ledger, position, "T", meta, {}, {})
+        return TimelineEntry(ledger, position, "T", meta, {}, {})
 
     one = [entry("accounts", 1, 10), entry("accounts", 2, 5), entry("accounts", 3, 30)]
     other = [entry("live", 1, 7), entry("live", 2, 20)]

@@ -10,17 +10,17 @@ import psycopg
 import pytest
 
 from projections.activity.projector import ActivityProjector
-from projections.catch_up import CatchUpProjection
-from projections.parking import FOLLOWS, RetryRefused, parked
-from projections.runner import Subscription
-from service.bootstrap import Service
-from service.catalogue import ACCOUNTS
-from service.clock import system_clock
+from service.app.bootstrap import Service
+from service.core.clock import system_clock
+from service.facts.catalogue import ACCOUNTS
 from service.ledger.database import LedgerUnavailable
+from service.ledger.encryption import KeyUnknown
+from service.ledger.following.catch_up import CatchUpProjection
+from service.ledger.following.parking import FOLLOWS, RetryRefused, parked
+from service.ledger.following.runner import Subscription
 from service.ledger.ledger import Append
-from service.ledger.sealing import KeyUnknown
 from service.ledger.sequencer import Sequencer
-from service.ledger.sql import Sql
+from service.ledger.sql import queries
 from tests.ledger.samples import CAUSE, sample
 from tests.world import settings_for
 
@@ -88,23 +88,23 @@ class Setting:
             pass
 
     async def parked(self):
-        """Answer positions and errors of what is parked."""
+        """Return positions and errors of what is parked."""
         return [(one.position, one.error) for one in await parked(self.ledger.database)]
 
     def rows(self):
-        """Answer the positions that have rows."""
+        """Return the positions that have rows."""
         query = "select distinct position from accounts.activity order by 1"
         return [position for (position,) in self.owner.execute(query).fetchall()]
 
     def checkpoint(self):
-        """Answer how far the follower has come."""
+        """Return how far the follower has come."""
         query = "select position from accounts.subscriptions where name = 'brittle'"
         return self.owner.execute(query).fetchone()[0]
 
 
 @pytest.fixture
 async def one(database_url, tmp_path, owner):
-    """Answer a ledger and a brittle read model of it."""
+    """Return a ledger and a brittle read model of it."""
     async with Service(settings_for(database_url, tmp_path)).opened() as service:
         yield Setting(service, owner)
 
@@ -163,7 +163,7 @@ async def test_a_spoilt_box_is_parked(one):
     await one.number()
     one.projector.reads_personal = True
     await one.follow()
-    text = "BoxSpoilt: the box does not open with this key"
+    text = "DecryptionFailed: the box does not open with this key"
     assert (await one.parked(), one.rows()) == ([(2, text)], [1])
 
 
@@ -251,7 +251,7 @@ async def test_a_retry_of_one_position_takes_up_its_stream_alone(one):
 
 async def test_a_long_stream_is_retried_in_several_transactions(one, monkeypatch):
     """A stream of any length can be taken up: each transaction does a part of it."""
-    monkeypatch.setattr("projections.catch_up.EVENTS_MAX", 3)
+    monkeypatch.setattr("service.ledger.following.catch_up.EVENTS_MAX", 3)
     await one.append(A, 10)
     one.projector.fail_at = {1}
     await one.follow()
@@ -280,7 +280,7 @@ async def test_a_retry_is_refused_during_a_rebuild(one, owner):
     one.projector.fail_at = {1}
     await one.follow()
     one.projector.fail_at = set()
-    hold = Sql("projections.rebuilding", "try_lock").on("accounts").replace("$1", "%s")
+    hold = queries("service.ledger.rebuild").try_lock.on("accounts").replace("$1", "%s")
     assert owner.execute(hold, ("accounts",)).fetchone() == (True,)
     with pytest.raises(RetryRefused):
         await one.projection.retry(one.ledger)

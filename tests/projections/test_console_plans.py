@@ -6,17 +6,17 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from service.ledger.sql import Sql
+from service.ledger.sql import queries
 
 ROWS = 100_000
 FILL = Path(__file__).with_name("fill_console_lists.sql")
 SHOWN = 51
 
-CLAIMS = Sql("projections.claim_list", "page_of_partner")
-LINKS = Sql("projections.connect_links", "page_of_partner")
-ONBOARDINGS = Sql("projections.onboardings", "page_of_partner")
-CALLS = Sql("service.requests", "page")
-FILTERED = Sql("service.requests", "page_filtered")
+CLAIMS = queries("projections.claim_list").page_of_partner
+LINKS = queries("projections.connect_links").page_of_partner
+ONBOARDINGS = queries("projections.onboardings").page_of_partner
+CALLS = queries("service.request_log").page
+FILTERED = queries("service.request_log").page_filtered
 
 PAGES = [
     (CLAIMS, "text, bigint, int", "'ptn_1', 9223372036854775807, 51", "claim_list"),
@@ -42,7 +42,7 @@ PAGES = [
 
 @pytest.fixture(scope="module")
 def filled(module_database_url):
-    """Answer an owner's connection to 100,000 rows of each list, most of them one partner's."""
+    """Return an owner's connection to 100,000 rows of each list, most of them one partner's."""
     with psycopg.connect(module_database_url, autocommit=True, prepare_threshold=None) as owner:
         owner.execute(FILL.read_text())
         owner.execute("vacuum analyze")
@@ -83,7 +83,7 @@ def test_rare_calls_are_found_without_reading_the_rest(filled, wanted, before, g
 
 
 def explained(owner, sql, types, given, generic):
-    """Answer the nodes of the plan that was run."""
+    """Return the nodes of the plan that was run."""
     owner.execute("deallocate all")
     owner.execute(f"set plan_cache_mode = {generic}")
     owner.execute(f"prepare page ({types}) as {sql.on('live')}")
@@ -92,7 +92,7 @@ def explained(owner, sql, types, given, generic):
 
 
 def read(node):
-    """Answer how many rows a scan went through."""
+    """Return how many rows a scan went through."""
     removed = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
     return (node["Actual Rows"] + removed) * node["Actual Loops"]
 

@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 import psycopg
 import pytest
 
-from service.ledger.sql import Sql
+from service.ledger.sql import queries
 
 ROWS = 100_000
 
 
 @pytest.fixture(scope="module")
 def filled(module_database_url):
-    """Answer an owner's connection to 100,000 claims, half of them one entity's."""
+    """Return an owner's connection to 100,000 claims, half of them one entity's."""
     with psycopg.connect(module_database_url, autocommit=True, prepare_threshold=None) as owner:
         now = datetime(2026, 3, 1, tzinfo=UTC)
         owner.execute(
@@ -47,7 +47,7 @@ def test_a_page_is_read_off_an_index(filled, name, entity, token, generic):
 
     The lateral's ORDER BY comes sorted out of the index; the outer one sorts a page at most.
     """
-    text = Sql("projections.claim_list", name).on("live")
+    text = queries("projections.claim_list")[name].on("live")
     types = "text, text, text, bigint" + (", text" if name == "page_of_user" else "")
     user = ", 'user'" if name == "page_of_user" else ""
     filled.execute("deallocate all")
@@ -73,7 +73,7 @@ def test_the_last_checkpoint_is_read_off_an_index(filled):
         " select 'o', n, 'note', now() + n * interval '1 minute' from generate_series(1, 5000) as n"
     )
     filled.execute("analyze live.checkpoints")
-    text = Sql("service.audit", "checkpoint_state").on("live")
+    text = queries("service.evidence.checkpoints").checkpoint_state.on("live")
     explained = filled.execute(f"explain (analyze, format json) {text}").fetchone()[0]
     nodes = [
         one for one in _nodes(explained[0]["Plan"]) if one.get("Relation Name") == "checkpoints"

@@ -7,11 +7,11 @@ from itertools import count
 import psycopg
 import pytest
 
-from projections.read_model import RebuildRefused
-from projections.rebuild import workshop
-from projections.rebuild_swap import Made, swap
-from projections.runner import Subscription
 from service.ledger.events import ERASED
+from service.ledger.following.runner import Subscription
+from service.ledger.read_model import RebuildRefused
+from service.ledger.rebuild.session import rebuild_session
+from service.ledger.rebuild.swap import MadeBy, swap
 from tests.document_store import documents_on
 from tests.projections.test_replay import History, _number
 from tests.world import STAFF, settings_for, world_on
@@ -33,14 +33,14 @@ BUILT = "select count(*) from pg_class where relnamespace = to_regnamespace('liv
 
 @pytest.fixture
 async def documents(database_url, tmp_path, store_credentials):
-    """Answer a running service with a document store."""
+    """Return a running service with a document store."""
     async with documents_on(database_url, tmp_path, store_credentials) as one:
         yield one
 
 
 @pytest.fixture
 async def claims(world):
-    """Answer (partner, entity id, ids of twenty claims), two of which have moved."""
+    """Return (partner, entity id, ids of twenty claims), two of which have moved."""
     partner = await world.partner()
     entity_id = await partner.connected_entity()
     made = [(await partner.claim(entity_id, f"case-{n}")).json()["claim_id"] for n in range(20)]
@@ -50,7 +50,7 @@ async def claims(world):
 
 
 def model(world, name, ledger="live"):
-    """Answer one read model."""
+    """Return one read model."""
     every = world.service.read_models
     (found,) = [one for one in every if (one.ledger.name, one.name) == (ledger, name)]
     return found
@@ -71,19 +71,19 @@ async def until_someone_waits(owner):
 
 async def rebuild(url, one, *, if_equal=False):
     """Rebuild one read model."""
-    async with workshop(url, one.ledger.name) as shop:
+    async with rebuild_session(url, one.ledger.name) as shop:
         return await shop.rebuild(one, quiet, if_equal=if_equal)
 
 
 async def verify(url, one):
     """Compare one read model with a replay."""
-    async with workshop(url, one.ledger.name) as shop:
+    async with rebuild_session(url, one.ledger.name) as shop:
         return (await shop.verify(one, quiet)).compared
 
 
 async def rollback(url, one):
     """Go back to the rows that were replaced."""
-    async with workshop(url, one.ledger.name) as shop:
+    async with rebuild_session(url, one.ledger.name) as shop:
         return await shop.rollback(one, quiet)
 
 
@@ -189,7 +189,7 @@ async def test_a_rollback_that_is_cut_off_can_be_made_again(world, claims, owner
     for number in range(3):
         await partner.claim(entity_id, f"later-{number}")
     await _number(claim_list.ledger)
-    async with workshop(database_url, "live") as shop:
+    async with rebuild_session(database_url, "live") as shop:
         (kept,) = owner.execute(
             "select previous_position from live.read_models where name = 'claim_list'"
         ).fetchone()
@@ -210,7 +210,7 @@ async def test_an_interrupted_rebuild_leaves_the_live_rows_and_can_begin_again(
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        async with workshop(database_url, "live") as shop:
+        async with rebuild_session(database_url, "live") as shop:
             await shop.rebuild(claim_list, stop, if_equal=False)
     with psycopg.connect(database_url) as reader:
         reader.execute("select from live.claim_list")
@@ -231,7 +231,7 @@ async def test_an_interrupted_rebuild_leaves_the_live_rows_and_can_begin_again(
 
 async def test_a_second_rebuild_of_a_ledger_is_refused(world, database_url):
     """While one works on a ledger; another ledger may be rebuilt."""
-    async with workshop(database_url, "live"):
+    async with rebuild_session(database_url, "live"):
         with pytest.raises(RebuildRefused, match="another rebuild or verification of live"):
             await rebuild(database_url, model(world, "claim_list"))
         await rebuild(database_url, model(world, "claim_list", "test"))
@@ -244,10 +244,10 @@ async def test_a_swap_gives_up_while_a_long_transaction_is_open(world, claims, o
     claim_list = model(world, "claim_list")
     with psycopg.connect(database_url) as reader:
         reader.execute("select from live.claim_list")
-        async with workshop(database_url, "live") as shop:
+        async with rebuild_session(database_url, "live") as shop:
             builder = shop.builder(claim_list, "live_next", 0, quiet)
             await builder.build()
-            swapping = asyncio.create_task(swap(builder, Made(1, None), (0.01,) * 4))
+            swapping = asyncio.create_task(swap(builder, MadeBy(1, None), (0.01,) * 4))
             answers = [await partner.claim(entity_id, f"beside-{n}") for n in range(10)]
             assert [one.status_code for one in answers] == [201] * 10
             with pytest.raises(RebuildRefused, match="in use at each of 4 tries"):

@@ -7,15 +7,15 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
-from projections import rebuild_build
-from projections.parking import FOLLOWS, parked
-from projections.read_model import ReadModel, RebuildRefused
-from projections.rebuild import clear_left_over, has_left_over, workshop
-from projections.runner import Follower, NotInLog, Subscription
-from projections.status import AHEAD, HeadWatch, progress
-from service.bootstrap import Service
-from service.clock import system_clock
+from service.app.bootstrap import Service
+from service.core.clock import system_clock
 from service.ledger.events import Unreadable
+from service.ledger.following.parking import FOLLOWS, parked
+from service.ledger.following.runner import Follower, NotInLog, Subscription
+from service.ledger.following.status import AHEAD, HeadWatch, progress
+from service.ledger.read_model import ReadModel, RebuildRefused
+from service.ledger.rebuild import build as building
+from service.ledger.rebuild.session import clear_left_over, has_left_over, rebuild_session
 from tests.projections.test_catch_up import INSERT, META, Setting
 from tests.world import settings_for
 
@@ -58,22 +58,22 @@ class Rebuilding(Setting):
 
     async def rebuild(self, *, park=False):
         """Make it anew."""
-        async with workshop(self.url, "accounts") as shop:
+        async with rebuild_session(self.url, "accounts") as shop:
             return await shop.rebuild(self.model, _quiet, if_equal=False, park=park)
 
     async def rollback(self, advance=_quiet):
         """Go back."""
-        async with workshop(self.url, "accounts") as shop:
+        async with rebuild_session(self.url, "accounts") as shop:
             return await shop.rollback(self.model, advance)
 
     async def verify(self, kind="catch-up"):
         """Compare with a replay."""
-        async with workshop(self.url, "accounts") as shop:
+        async with rebuild_session(self.url, "accounts") as shop:
             return await shop.verify(self.model._replace(kind=kind), _quiet)
 
     async def work(self):
         """Begin to work on the ledger, and leave it."""
-        async with workshop(self.url, "accounts"):
+        async with rebuild_session(self.url, "accounts"):
             pass
 
     async def clear_left_over(self):
@@ -81,17 +81,17 @@ class Rebuilding(Setting):
         await clear_left_over(self.url, "accounts")
 
     def left_over(self):
-        """Answer how many tables are unfinished."""
+        """Return how many tables are unfinished."""
         return self.owner.execute(NEXT).fetchone()[0]
 
     def kept_at(self):
-        """Answer how far the kept rows are."""
+        """Return how far the kept rows are."""
         return self.owner.execute(KEPT_AT).fetchone()[0]
 
 
 @pytest.fixture
 async def one(database_url, tmp_path):
-    """Answer a ledger that nobody follows by itself, and a read model of it."""
+    """Return a ledger that nobody follows by itself, and a read model of it."""
     with psycopg.connect(database_url, autocommit=True) as owner:
         async with Service(settings_for(database_url, tmp_path)).opened() as service:
             yield Rebuilding(service, owner, database_url)
@@ -102,7 +102,7 @@ def _events(pairs):
 
 
 async def _is_true(one):
-    """Tell whether rows and parked events are together the log, and the rows as replayed."""
+    """Return whether rows and parked events are together the log, and the rows as replayed."""
     verified = await one.verify()
     every = sorted([*one.rows(), *_events(await one.parked())])
     same = (verified.compared.total, list(verified.put_aside)) == (0, [])
@@ -139,8 +139,8 @@ async def test_what_came_since_in_a_stream_that_kept_rows_lack_is_parked_with_it
     await one.append(B, 2)
     one.projector.fail_at = {6}
     await one.follow()
-    monkeypatch.setattr(rebuild_build, "CLOSE_POSITIONS", 0)
-    monkeypatch.setattr(rebuild_build, "PAGE_POSITIONS", 1)
+    monkeypatch.setattr(building, "CLOSE_POSITIONS", 0)
+    monkeypatch.setattr(building, "PAGE_POSITIONS", 1)
     with pytest.raises(ZeroDivisionError):
         await one.rollback(lambda _positions: 1 // (one.kept_at() != 4))
     assert (one.rows(), one.kept_at()) == ([1, 2, 3, 4, 5], 4)
@@ -177,7 +177,7 @@ async def test_an_event_that_comes_in_meanwhile_and_cannot_be_applied_refuses_th
     """After the comparison, too: the follower has applied it, so the live rows have it."""
     await one.append(A)
     await one.follow()
-    compare = rebuild_build.Builder.compare
+    compare = building.Builder.compare
 
     async def and_then_comes_one(builder):
         answer = await compare(builder)
@@ -186,7 +186,7 @@ async def test_an_event_that_comes_in_meanwhile_and_cannot_be_applied_refuses_th
         one.projector.fail_at = {2}
         return answer
 
-    monkeypatch.setattr(rebuild_build.Builder, "compare", and_then_comes_one)
+    monkeypatch.setattr(building.Builder, "compare", and_then_comes_one)
     with pytest.raises(RebuildRefused, match="position 2 cannot be applied: ZeroDivisionError"):
         await one.rebuild()
     assert (one.rows(), await one.parked(), one.left_over()) == ([1, 2], [], 0)
@@ -231,7 +231,7 @@ async def test_a_verification_that_fails_leaves_no_tables(one):
         assert one.left_over() == 1
         raise ZeroDivisionError
 
-    async with workshop(one.url, "accounts") as shop:
+    async with rebuild_session(one.url, "accounts") as shop:
         with pytest.raises(ZeroDivisionError):
             await shop.verify(one.model, fail)
     assert one.left_over() == 0
@@ -244,7 +244,7 @@ async def test_tables_of_which_nobody_takes_care_are_cleared(one):
         assert await has_left_over(one.ledger)
         await clear()
         assert not await has_left_over(one.ledger)
-    async with workshop(one.url, "accounts"):
+    async with rebuild_session(one.url, "accounts"):
         one.owner.execute("create table accounts_next.activity (like accounts.activity)")
         await one.clear_left_over()
         assert one.left_over() == 1

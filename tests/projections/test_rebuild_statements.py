@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
-from projections.rebuild_apply import apply
-from projections.rebuild_statements import plain_insert, table_of
-from service.bootstrap import Service
+from service.app.bootstrap import Service
 from service.ledger.events import Recorded
 from service.ledger.ledger import Write
-from service.ledger.sql import Sql
+from service.ledger.rebuild.apply import apply
+from service.ledger.rebuild.statements import plain_insert, table_of
+from service.ledger.sql import Sql, queries
 from tests.ledger.samples import EVENTS, META, STREAM, sample
 from tests.world import settings_for
 
@@ -29,19 +29,27 @@ OTHERS = {
     "projections.connections establish": "entities",
     "projections.partners set_settings": "partners",
 }
-INSERT = Sql("projections.claim_list", "insert")
-SET_STAGE = Sql("projections.claim_list", "set_stage")
+
+
+def named(where: str) -> Sql:
+    """Return a statement by `<package> <name>`."""
+    package, _, name = where.partition(" ")
+    return queries(package)[name]
+
+
+INSERT = queries("projections.claim_list").insert
+SET_STAGE = queries("projections.claim_list").set_stage
 
 
 @pytest.fixture
 async def service(database_url, tmp_path):
-    """Answer the parts, on a database of the test's own."""
+    """Return the parts, on a database of the test's own."""
     async with Service(settings_for(database_url, tmp_path)).opened() as one:
         yield one
 
 
 def example(cls):
-    """Answer a sample whose hashes are hexadecimal, as real ones are."""
+    """Return a sample whose hashes are hexadecimal, as real ones are."""
     event = sample(cls)
     hashes = [name for name in cls.__struct_fields__ if name.endswith("_hash")]
     texts = [name for name in hashes if isinstance(getattr(event, name), str)]
@@ -49,19 +57,19 @@ def example(cls):
 
 
 def projectors(service):
-    """Answer every projector once."""
+    """Return every projector once."""
     return {model.name: model.projector for model in service.read_models}.values()
 
 
 def writes_of(projector, event):
-    """Answer what an event changes."""
+    """Return what an event changes."""
     return list(projector.project(Recorded(1, STREAM, 1, event, META, 1)))
 
 
 @pytest.mark.parametrize("where", sorted(PLAIN))
 def test_a_statement_that_only_inserts_is_loaded_by_copy(where):
     """Its table and columns are read from its text."""
-    insert = plain_insert(Sql(*where.split()))
+    insert = plain_insert(named(where))
     assert insert is not None
     assert (insert.table, len(insert.columns) > 3) == (PLAIN[where], True)
     assert all(column.isidentifier() for column in insert.columns)
@@ -70,7 +78,7 @@ def test_a_statement_that_only_inserts_is_loaded_by_copy(where):
 @pytest.mark.parametrize("where", sorted(OTHERS))
 def test_a_statement_that_does_more_is_run_as_it_is(where):
     """Updates and upserts are none of those; their table is known."""
-    statement = Sql(*where.split())
+    statement = named(where)
     assert plain_insert(statement) is None
     assert table_of(statement) == OTHERS[where]
 
@@ -120,5 +128,5 @@ async def test_writes_have_the_effect_of_their_order(service):
 
 
 def claim(claim_id):
-    """Answer a row of `claim_list`."""
+    """Return a row of `claim_list`."""
     return (claim_id, 1, STREAM, "ptn_1", "ent_1", claim_id, None, "[]", "triage", META.at)

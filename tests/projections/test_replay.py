@@ -6,11 +6,11 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from projections.runner import Subscription
-from service.bootstrap import Service
-from service.errors import Refusal
+from service.app.bootstrap import Service
+from service.core.errors import Refusal
+from service.ledger.following.runner import Subscription
 from service.ledger.sequencer import Sequencer
-from service.ledger.sql import Sql
+from service.ledger.sql import queries
 from service.onboardings.commands import PURPOSE
 from service.partners.commands import OVERLAPS
 from tests.document_store import Documents, documents_on, reference_to
@@ -30,7 +30,7 @@ LOG = (
     "select l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state"
     " from {0}.log as l join {0}.events as e using (append_id) order by l.position"
 )
-BEHIND = Sql("projections", "subscription_behind")
+BEHIND = queries("service.ledger.following").subscription_behind
 STAGES = ("negotiation", "proceedings", "judgment", "settled", "triage")
 
 
@@ -208,14 +208,14 @@ async def test_replaying_the_log_makes_the_same_rows(
 
 @pytest.fixture
 async def documents(database_url, tmp_path, store_credentials):
-    """Answer a running service with a document store."""
+    """Return a running service with a document store."""
     async with documents_on(database_url, tmp_path, store_credentials) as one:
         yield one
 
 
 @pytest.fixture
 def scratch_url(database_url, template):
-    """Answer the owner's URL of a second database, migrated and empty."""
+    """Return the owner's URL of a second database, migrated and empty."""
     name = database_url.rpartition("/")[2] + "_scratch"
     with psycopg.connect(database_url, autocommit=True) as owner:
         owner.execute(f"create database {name} template {template}")

@@ -3,17 +3,17 @@ from uuid import uuid4
 
 import pytest
 
-from projections.runner import Background, Follower, Subscription
-from service.bootstrap import Service
-from service.catalogue import ACCOUNTS
+from service.app.bootstrap import Service
+from service.facts.catalogue import ACCOUNTS
+from service.ledger.following.runner import Background, Follower, Subscription
 from service.ledger.ledger import Append
 from service.ledger.sequencer import Sequencer
-from service.ledger.sql import Sql
+from service.ledger.sql import queries
 from tests.ledger.samples import CAUSE, sample
 from tests.world import settings_for
 
 APPROVED = sample(ACCOUNTS["PartnerApproved"])
-REGISTER = Sql("projections", "subscription_register")
+REGISTER = queries("service.ledger.following").subscription_register
 
 
 class Remembering:
@@ -40,7 +40,7 @@ class Remembering:
 
 @pytest.fixture
 async def accounts(database_url, tmp_path):
-    """Answer the ledger of accounts of a service that follows nothing by itself."""
+    """Return the ledger of accounts of a service that follows nothing by itself."""
     async with Service(settings_for(database_url, tmp_path)).opened() as service:
         yield service.accounts
 
@@ -56,7 +56,7 @@ async def append(ledger, count=1):
 
 
 def checkpoint(owner, name="remembering"):
-    """Answer where a subscriber stands."""
+    """Return where a subscriber stands."""
     found = owner.execute(
         "select position from accounts.subscriptions where name = %s", (name,)
     ).fetchone()
@@ -104,7 +104,7 @@ async def test_the_checkpoint_moves_with_the_writes(accounts, owner):
 
 async def test_two_runners_of_one_subscriber_handle_each_event_once(accounts, monkeypatch):
     """While one holds the checkpoint the other goes on; together they miss and repeat nothing."""
-    monkeypatch.setattr("projections.runner.EVENTS_MAX", 7)
+    monkeypatch.setattr("service.ledger.following.runner.EVENTS_MAX", 7)
     expected = [number for _ in range(10) for number in await append(accounts, 10)]
     subscriber = Remembering()
     await caught_up(*(Subscription(accounts, subscriber) for _ in range(3)))

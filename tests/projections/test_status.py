@@ -5,12 +5,12 @@ from uuid import uuid4
 
 import pytest
 
-from projections.catch_up import CatchUpProjection
-from projections.runner import Subscription
-from projections.status import HeadWatch, progress
-from service.bootstrap import Service
-from service.catalogue import ACCOUNTS
-from service.clock import system_clock
+from service.app.bootstrap import Service
+from service.core.clock import system_clock
+from service.facts.catalogue import ACCOUNTS
+from service.ledger.following.catch_up import CatchUpProjection
+from service.ledger.following.runner import Subscription
+from service.ledger.following.status import HeadWatch, progress
 from service.ledger.ledger import Append
 from service.ledger.sequencer import Sequencer
 from tests.ledger.samples import CAUSE, sample
@@ -26,7 +26,7 @@ class Time:
         self.now = system_clock()
 
     def __call__(self):
-        """Answer the time."""
+        """Return the time."""
         return self.now
 
     def pass_(self, seconds):
@@ -36,13 +36,13 @@ class Time:
 
 @pytest.fixture
 def time():
-    """Answer a clock that the test moves."""
+    """Return a clock that the test moves."""
     return Time()
 
 
 @pytest.fixture
 async def service(database_url, tmp_path, time):
-    """Answer the parts, which follow nothing by themselves."""
+    """Return the parts, which follow nothing by themselves."""
     async with Service(settings_for(database_url, tmp_path), clock=time).opened() as one:
         yield one
 
@@ -54,7 +54,7 @@ async def append(ledger, count=1):
 
 
 async def shown(service, watch):
-    """Answer what is told of the ledger of accounts: its head, and its projections by name."""
+    """Return what is told of the ledger of accounts: its head, and its projections by name."""
     head = await watch.look()
     found = await progress(service.accounts, service.read_models, head, service.clock)
     return head, {one.name: one for one in found}

@@ -12,9 +12,9 @@ import pytest
 from google.cloud.storage import Bucket, Client
 from google.oauth2.credentials import Credentials
 
-from service.clock import system_clock
-from service.storage.local.credentials import local_credentials
-from service.storage.local.serving import LocalStore, local_store
+from service.cli.dev.gcs.credentials import local_credentials
+from service.cli.dev.gcs.serving import LocalStore, local_store
+from service.core.clock import system_clock
 from service.storage.port import SignedUpload
 from service.storage.signer import KeySigner
 
@@ -29,7 +29,7 @@ class MovableClock:
         self.ahead = timedelta()
 
     def __call__(self) -> datetime:
-        """Answer the moved time."""
+        """Return the moved time."""
         return system_clock() + self.ahead
 
 
@@ -65,26 +65,26 @@ class Served:
         return await self.http.put(upload.url, headers=upload.required_headers, content=content)
 
     def bucket(self, name: str = BUCKET) -> Bucket:
-        """Answer the bucket through the cloud's own client library."""
+        """Return the bucket through the cloud's own client library."""
         credentials = Credentials(self.store.credentials.token)
         options = {"api_endpoint": self.store.endpoint}
         return Client("none", credentials=credentials, client_options=options).bucket(name)
 
     def files(self) -> list[str]:
-        """Answer the names of the files in the bucket's and the incoming folder."""
+        """Return the names of the files in the bucket's and the incoming folder."""
         folders = self.objects / BUCKET, self.objects / "incoming"
         return sorted(file.name for folder in folders for file in folder.iterdir())
 
 
 def free_port() -> int:
-    """Answer a port that was free a moment ago."""
+    """Return a port that was free a moment ago."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return listener.getsockname()[1]
 
 
 @pytest.fixture(scope="session")
 def credentials_directory(tmp_path_factory) -> Path:
-    """Answer a directory with credentials, which take a moment to draw."""
+    """Return a directory with credentials, which take a moment to draw."""
     directory = tmp_path_factory.mktemp("credentials")
     local_credentials(directory)
     return directory
@@ -92,7 +92,7 @@ def credentials_directory(tmp_path_factory) -> Path:
 
 @pytest.fixture
 async def served(tmp_path, credentials_directory, monkeypatch) -> AsyncGenerator[Served, None]:
-    """Answer a local store of this test's own, on a real socket."""
+    """Return a local store of this test's own, on a real socket."""
     # The client would ask for the bucket in a thread of its own, beside every call.
     monkeypatch.setenv("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
     clock = MovableClock()

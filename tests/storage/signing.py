@@ -8,8 +8,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
-from service.storage.local.canonical import canonical_request, string_to_sign
-from service.storage.local.verifier import Request
+from service.cli.dev.gcs.canonical import canonical_request, string_to_sign
+from service.cli.dev.gcs.verifier import Request
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 PDF = ("content-type", "application/pdf")
@@ -28,7 +28,7 @@ def signed(
     parameters: dict[str, str] | None = None,
     at: datetime = NOW,
 ) -> Request:
-    """Answer a request with a true signature over whatever was asked for."""
+    """Return a request with a true signature over whatever was asked for."""
     names = list(signed_names or sorted({name for name, _ in headers}))
     given = {
         "X-Goog-Algorithm": "GOOG4-RSA-SHA256",
@@ -52,7 +52,7 @@ def signed(
 
 
 def private_key_of(key: dict[str, str]) -> RSAPrivateKey:
-    """Answer the private key in a service account's key file."""
+    """Return the private key in a service account's key file."""
     loaded = serialization.load_pem_private_key(key["private_key"].encode(), password=None)
     assert isinstance(loaded, RSAPrivateKey)
     return loaded

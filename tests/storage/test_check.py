@@ -2,18 +2,25 @@
 
 import pytest
 
+from service.app.storage import storage_for
+from service.cli.dev.gcs import json_side
 from service.storage import check as checks
 from service.storage.check import Row, check
-from service.storage.local import json_side
 from service.storage.port import StorageUnavailable
 from tests.document_store import documents_on
 
 
 @pytest.fixture
 async def settings(database_url, tmp_path, store_credentials):
-    """Answer the settings of a service with a local store."""
+    """Return the settings of a service with a local store."""
     async with documents_on(database_url, tmp_path, store_credentials) as one:
         yield one.world.service.settings
+
+
+async def checked(settings) -> list[Row]:
+    """Check the bucket of live mode."""
+    bucket = settings.live_bucket
+    return await check(lambda: storage_for(settings, bucket), bucket)
 
 
 def without(monkeypatch, permission: str) -> None:
@@ -25,7 +32,7 @@ def without(monkeypatch, permission: str) -> None:
 async def test_an_account_that_may_not_list(settings, monkeypatch):
     """The missing permission and the role that has it are named, and nothing is uploaded."""
     without(monkeypatch, "storage.objects.list")
-    *before, last = await check(settings, settings.live_bucket)
+    *before, last = await checked(settings)
     assert [one.check for one in before] == ["bucket"]
     assert last == Row(
         "roles",
@@ -37,7 +44,7 @@ async def test_an_account_that_may_not_list(settings, monkeypatch):
 async def test_an_account_that_may_not_delete(settings, monkeypatch):
     """It serves claims, a sweep cannot remove, and what was uploaded is named."""
     without(monkeypatch, "storage.objects.delete")
-    rows = {one.check: one for one in await check(settings, settings.live_bucket)}
+    rows = {one.check: one for one in await checked(settings)}
     assert (rows["roles"].result, rows["round trip"].result) == ("note", "note")
     assert "documents sweep" in rows["roles"].detail
     assert "claim-ledger-check/" in rows["round trip"].detail
@@ -46,7 +53,7 @@ async def test_an_account_that_may_not_delete(settings, monkeypatch):
 async def test_an_account_that_may_not_look_at_the_bucket(settings, monkeypatch):
     """CORS cannot be told then, and everything else is."""
     without(monkeypatch, "storage.buckets.get")
-    rows = await check(settings, settings.live_bucket)
+    rows = await checked(settings)
     assert [one.check for one in rows if one.check == "cors"] == []
     assert {one.result for one in rows} == {"ok"}
 
@@ -54,7 +61,7 @@ async def test_an_account_that_may_not_look_at_the_bucket(settings, monkeypatch)
 async def test_a_signer_that_may_overwrite(settings, monkeypatch):
     """A second PUT that succeeds is worth a note, with what to do."""
     monkeypatch.setattr(checks, "_put", lambda _signed: "200")
-    rows = {one.check: one for one in await check(settings, settings.live_bucket)}
+    rows = {one.check: one for one in await checked(settings)}
     assert rows["overwriting"].result == "note"
     assert "roles/storage.objectCreator alone" in rows["overwriting"].detail
     assert rows["round trip"].detail.startswith("what was uploaded is not listed")
@@ -63,7 +70,7 @@ async def test_a_signer_that_may_overwrite(settings, monkeypatch):
 async def test_a_refused_put(settings, monkeypatch):
     """The store's own code is told, and nothing is tried after it."""
     monkeypatch.setattr(checks, "_put", lambda _signed: "403 AccessDenied")
-    last = (await check(settings, settings.live_bucket))[-1]
+    last = (await checked(settings))[-1]
     assert last == Row("upload", "failed", "a signed PUT: 403 AccessDenied")
 
 
@@ -82,7 +89,7 @@ async def test_cors(settings, monkeypatch, rules, result, told):
         return rules
 
     monkeypatch.setattr(checks.GoogleObjectStore, "cors", cors)
-    (row,) = [one for one in await check(settings, settings.live_bucket) if one.check == "cors"]
+    (row,) = [one for one in await checked(settings) if one.check == "cors"]
     assert (row.result, told in row.detail) == (result, True)
 
 

@@ -2,7 +2,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from google.oauth2 import service_account
 
-from service.storage.local.credentials import KEY_FILE, TOKEN_FILE, local_credentials
+from service.cli.dev.gcs.credentials import KEY_FILE, TOKEN_FILE, local_credentials
 
 
 def test_the_key_is_a_service_accounts(tmp_path):

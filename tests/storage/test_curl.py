@@ -14,7 +14,7 @@ NAME = "entities/ent_1/claims/ck_1/documents/0190a.pdf"
 
 
 async def curl(*arguments: str) -> tuple[int, str]:
-    """Answer the status and the body of a request."""
+    """Return the status and the body of a request."""
     process = await asyncio.create_subprocess_exec(
         "curl", "-sS", "-w", "\n%{http_code}", *arguments,
         stdout=asyncio.subprocess.PIPE,
@@ -36,7 +36,7 @@ async def put(served: Served, path: str, *more: str, url: str | None = None) -> 
 
 @pytest.fixture
 def pdf(tmp_path) -> str:
-    """Answer a small file."""
+    """Return a small file."""
     path = tmp_path / "letter.pdf"
     path.write_bytes(b"%PDF-1.7 letter")
     return str(path)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from service.storage.local.disk import DiskStore, LocalStoreError, ObjectExists
+from service.cli.dev.gcs.disk import DiskStore, LocalStoreError, ObjectExists
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 BUCKET = "test-documents"
@@ -25,7 +25,7 @@ def add(store: DiskStore, name: str, content: bytes = b"x", bucket: str = BUCKET
 
 
 def files(directory) -> list[str]:
-    """Answer all files but the lock, relative to the directory."""
+    """Return all files but the lock, relative to the directory."""
     found = (path.relative_to(directory) for path in directory.rglob("*") if path.is_file())
     return sorted(str(path) for path in found if path.name != "lock")
 

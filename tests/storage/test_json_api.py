@@ -21,7 +21,7 @@ from tests.storage.conftest import BUCKET, Served, free_port
 PREFIX = "entities/ent_1/claims/ck_1/documents/"
 
 
-class Side:
+class ModeContext:
     """One server: its bucket, another that does not exist, and a way to make objects."""
 
     def __init__(
@@ -64,14 +64,14 @@ def _answers(endpoint: str) -> bool:
 
 
 @pytest.fixture(params=["ours", "emulator"])
-async def side(request, served: Served, tmp_path) -> AsyncGenerator[Side, None]:
-    """Answer our store or the emulator."""
+async def side(request, served: Served, tmp_path) -> AsyncGenerator[ModeContext, None]:
+    """Return our store or the emulator."""
     if request.param == "ours":
 
         async def put(name: str, content: bytes) -> None:
             assert (await served.put(name, content)).status_code == 200
 
-        yield Side(served.bucket, put)
+        yield ModeContext(served.bucket, put)
         return
     with emulator(tmp_path) as endpoint:
         options = {"api_endpoint": endpoint}
@@ -81,10 +81,10 @@ async def side(request, served: Served, tmp_path) -> AsyncGenerator[Side, None]:
             blob = client.bucket(BUCKET).blob(name)
             await asyncio.to_thread(blob.upload_from_string, content, "application/pdf")
 
-        yield Side(client.bucket, upload)
+        yield ModeContext(client.bucket, upload)
 
 
-async def test_metadata(side: Side):
+async def test_metadata(side: ModeContext):
     """Size, type, generation and both checksums are what was uploaded."""
     await side.upload(f"{PREFIX}a.pdf", b"%PDF-1.7")
     blob = await asyncio.to_thread(side.bucket.get_blob, f"{PREFIX}a.pdf")
@@ -97,7 +97,7 @@ async def test_metadata(side: Side):
     assert blob.time_created is not None
 
 
-async def test_missing_objects(side: Side):
+async def test_missing_objects(side: ModeContext):
     """A missing object is None to `get_blob` and 404 to a download."""
     assert await asyncio.to_thread(side.bucket.get_blob, "nothing") is None
     assert await asyncio.to_thread(side.bucket.blob("nothing").exists) is False
@@ -105,7 +105,7 @@ async def test_missing_objects(side: Side):
         await asyncio.to_thread(side.bucket.blob("nothing").download_as_bytes)
 
 
-async def test_buckets(side: Side):
+async def test_buckets(side: ModeContext):
     """A bucket is there or it is 404, in itself and in its listing."""
     await asyncio.to_thread(side.bucket.reload)
     assert await asyncio.to_thread(side.bucket.exists) is True
@@ -116,7 +116,7 @@ async def test_buckets(side: Side):
         await asyncio.to_thread(lambda: list(side.missing.list_blobs(prefix=PREFIX)))
 
 
-async def test_listing_by_prefix(side: Side):
+async def test_listing_by_prefix(side: ModeContext):
     """A prefix matches names byte for byte, and the answer is in their order."""
     for name in [f"{PREFIX}b.pdf", f"{PREFIX}a.pdf", "entities/ent_1/claims/ck_10/x.pdf"]:
         await side.upload(name, b"x")
@@ -127,7 +127,7 @@ async def test_listing_by_prefix(side: Side):
     assert await asyncio.to_thread(lambda: list(side.bucket.list_blobs(prefix="other/"))) == []
 
 
-async def test_round_trip(side: Side):
+async def test_round_trip(side: ModeContext):
     """A download is what was uploaded; the library compares the checksum."""
     content = bytes(range(256)) * 3
     await side.upload(f"{PREFIX}é a b.pdf", content)
@@ -137,7 +137,7 @@ async def test_round_trip(side: Side):
     assert await asyncio.to_thread(blob.download_as_bytes) == content  # by its media link
 
 
-async def test_deletion(side: Side):
+async def test_deletion(side: ModeContext):
     """A deleted object is gone, and a second deletion is 404."""
     await side.upload(f"{PREFIX}a.pdf", b"x")
     blob = side.bucket.blob(f"{PREFIX}a.pdf")

@@ -7,7 +7,7 @@ import re
 import sys
 from pathlib import Path
 
-from service.storage.local.credentials import local_credentials
+from service.cli.dev.gcs.credentials import local_credentials
 from service.storage.signer import KeySigner
 from tests.storage.conftest import BUCKET, free_port
 
@@ -16,8 +16,8 @@ GROWTH_MAX = 20 * 1024 * 1024
 
 SERVE = """
 import asyncio, pathlib, sys
-from service.clock import system_clock
-from service.storage.local.serving import local_store
+from service.core.clock import system_clock
+from service.cli.dev.gcs.serving import local_store
 
 async def main():
     directory, bucket, port = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
@@ -32,7 +32,7 @@ asyncio.run(main())
 
 
 def peak_bytes(pid: int) -> int:
-    """Answer the most memory that a process has had resident."""
+    """Return the most memory that a process has had resident."""
     match = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     assert match is not None
     return int(match[1]) * 1024

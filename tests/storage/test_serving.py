@@ -4,14 +4,14 @@ import socket
 import pytest
 from structlog.testing import capture_logs
 
-from service.clock import system_clock
-from service.storage.local.disk import LocalStoreError
-from service.storage.local.serving import local_store
+from service.cli.dev.gcs.disk import LocalStoreError
+from service.cli.dev.gcs.serving import local_store
+from service.core.clock import system_clock
 from tests.storage.conftest import BUCKET, Served, free_port
 
 
 def store(directory, **settings):
-    """Answer a store that is not yet served."""
+    """Return a store that is not yet served."""
     given = {"port": free_port(), "clock": system_clock, "production_settings": ()} | settings
     return local_store(directory, [BUCKET], **given)
 

@@ -17,9 +17,9 @@ from cryptography.hazmat.primitives.asymmetric import padding
 from google.oauth2 import service_account
 from google.oauth2.credentials import Credentials
 
+from service.cli.dev.gcs.credentials import local_credentials
+from service.cli.dev.gcs.verifier import Request, VerifiedRequest, verify
 from service.storage.deadline import CuttableSession
-from service.storage.local.credentials import local_credentials
-from service.storage.local.verifier import Request, Verified, verify
 from service.storage.port import StorageUnavailable
 from service.storage.signer import IamSigner, KeySigner
 from tests.storage.signing import private_key_of
@@ -31,7 +31,7 @@ SECONDS_MAX = 0.5
 
 @pytest.fixture
 def local(credentials_directory):
-    """Answer a service account's credentials."""
+    """Return a service account's credentials."""
     return local_credentials(credentials_directory)
 
 
@@ -52,18 +52,18 @@ class Iam:
 
     @staticmethod
     def status(handler: BaseHTTPRequestHandler, status: int, body: bytes = b"{}") -> None:
-        """Answer a status."""
+        """Return a status."""
         handler.send_response(status)
         handler.send_header("content-length", str(len(body)))
         handler.end_headers()
         handler.wfile.write(body)
 
     def hang(self, _handler: BaseHTTPRequestHandler, _payload: bytes) -> None:
-        """Answer nothing until the test ends."""
+        """Return nothing until the test ends."""
         self.released.wait(10)
 
     def drip(self, handler: BaseHTTPRequestHandler, _payload: bytes) -> None:
-        """Answer a byte at a time, for ever."""
+        """Return a byte at a time, for ever."""
         handler.send_response(200)
         handler.send_header("content-length", "100000")
         handler.end_headers()
@@ -104,7 +104,7 @@ def serving(iam: Iam) -> Generator[str]:
 
 @pytest.fixture
 def iam(local) -> Generator[Iam]:
-    """Answer an IAM that signs."""
+    """Return an IAM that signs."""
     one = Iam(local)
     with serving(one) as one.address:
         yield one
@@ -112,7 +112,7 @@ def iam(local) -> Generator[Iam]:
 
 @pytest.fixture
 def iam_signer(local, iam) -> Generator[IamSigner]:
-    """Answer a signer whose calls reach the test's IAM."""
+    """Return a signer whose calls reach the test's IAM."""
 
     class Session(CuttableSession):
         def request(self, method, url, **kwargs) -> requests.Response:
@@ -132,7 +132,7 @@ def iam_signer(local, iam) -> Generator[IamSigner]:
 
 @pytest.fixture(params=["key", "iam"])
 def signer(request, local):
-    """Answer each kind of signer; one contract holds for both."""
+    """Return each kind of signer; one contract holds for both."""
     if request.param == "key":
         return KeySigner(local.key, BUCKET)
     return request.getfixturevalue("iam_signer")
@@ -154,7 +154,7 @@ async def test_what_is_signed_verifies(signer, local):
     )
     answer = verify(request, datetime.now(UTC), local.public_key_of)
     names = {"host", "content-type", "x-goog-content-length-range"}
-    assert answer == Verified(local.key["client_email"], frozenset(names))
+    assert answer == VerifiedRequest(local.key["client_email"], frozenset(names))
 
 
 async def test_required_headers_are_two(signer):
@@ -242,7 +242,7 @@ async def test_a_url_costs_one_signature_and_no_parsing(local, monkeypatch):
 
 
 async def _idle(signer: IamSigner) -> bool:
-    """Answer whether the signer's threads become free within a moment."""
+    """Return whether the signer's threads become free within a moment."""
     pool: ThreadPoolExecutor = signer._threads  # noqa: SLF001 - nothing outside shows them
     waiting = [pool.submit(threading.get_ident) for _ in range(8)]
     for _ in range(40):

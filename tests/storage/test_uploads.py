@@ -11,7 +11,7 @@ NAME = "entities/ent_1/claims/ck_1/documents/0190a.pdf"
 
 
 def code_of(response) -> tuple[int, str]:
-    """Answer the status, and the code of the refusal's document."""
+    """Return the status, and the code of the refusal's document."""
     assert response.headers["content-type"] == "application/xml; charset=UTF-8"
     document = re.fullmatch(
         r"<\?xml version='1.0' encoding='UTF-8'\?><Error><Code>(\w+)</Code>"

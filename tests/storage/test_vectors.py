@@ -3,8 +3,8 @@ from datetime import timedelta
 
 import pytest
 
-from service.storage.local.refusals import Refusal
-from service.storage.local.verifier import Request, Verified, verify
+from service.cli.dev.gcs.refusals import StoreRefusal
+from service.cli.dev.gcs.verifier import Request, VerifiedRequest, verify
 from tests.storage.vectors import NEEDS_FILE, Case, cases, public_key_of
 
 CASES = [pytest.param(case, id=case.description) for case in cases()]
@@ -21,7 +21,7 @@ def test_all_cases_are_there():
 def test_official_signatures_verify(case: Case):
     """Every case of the vectors is accepted at the moment it was signed."""
     answer = verify(case.request, case.signed_at, public_key_of)
-    assert isinstance(answer, Verified), answer
+    assert isinstance(answer, VerifiedRequest), answer
 
 
 @NEEDS_FILE
@@ -35,7 +35,7 @@ def test_another_method_does_not_verify(case: Case):
         headers=case.request.headers,
     )
     answer = verify(altered, case.signed_at, public_key_of)
-    assert isinstance(answer, Refusal)
+    assert isinstance(answer, StoreRefusal)
     assert (answer.status, answer.code) == (403, "SignatureDoesNotMatch")
     shown = dict(answer.fields)["CanonicalRequest"]
     assert _without_host(shown) == _without_host(_expected(case))
@@ -47,12 +47,12 @@ def test_lifetimes_end(case: Case):
     """A second after its lifetime every case is 400 ExpiredToken, whatever else is right."""
     late = case.signed_at + timedelta(days=7, seconds=1)
     answer = verify(case.request, late, public_key_of)
-    assert isinstance(answer, Refusal)
+    assert isinstance(answer, StoreRefusal)
     assert (answer.status, answer.code) == (400, "ExpiredToken")
 
 
 def _without_host(canonical: str) -> list[str]:
-    """Answer the lines that do not depend on the method, nor on a port that signers may strip."""
+    """Return the lines that do not depend on the method, nor on a port that signers may strip."""
     return [line for line in canonical.split("\n")[1:] if not line.startswith("host:")]
 
 

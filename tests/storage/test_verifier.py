@@ -3,32 +3,32 @@ from datetime import timedelta
 
 import pytest
 
-from service.storage.local.credentials import CLIENT_EMAIL, local_credentials
-from service.storage.local.refusals import Refusal
-from service.storage.local.verifier import Request, Verified, verify
+from service.cli.dev.gcs.credentials import CLIENT_EMAIL, local_credentials
+from service.cli.dev.gcs.refusals import StoreRefusal
+from service.cli.dev.gcs.verifier import Request, VerifiedRequest, verify
 from tests.storage.signing import HOST, NOW, PDF, RANGE, private_key_of, signed
 
 
 @pytest.fixture(scope="module")
 def credentials(tmp_path_factory):
-    """Answer a local account's credentials."""
+    """Return a local account's credentials."""
     return local_credentials(tmp_path_factory.mktemp("credentials"))
 
 
 @pytest.fixture
 def sign(credentials):
-    """Answer a signer of requests whose parts a test chooses."""
+    """Return a signer of requests whose parts a test chooses."""
     key, email = private_key_of(credentials.key), credentials.key["client_email"]
     return lambda **parts: signed(key, email, **parts)
 
 
 @pytest.fixture
 def outcome(credentials):
-    """Answer what verification says: `ok`, or status, code and the named parameter."""
+    """Return what verification says: `ok`, or status, code and the named parameter."""
 
     def outcome(request: Request, now=NOW):
         answer = verify(request, now, credentials.public_key_of)
-        if isinstance(answer, Verified):
+        if isinstance(answer, VerifiedRequest):
             return "ok"
         return answer.status, answer.code, dict(answer.fields).get("ParameterName")
 
@@ -207,7 +207,7 @@ def test_the_refusal_shows_what_was_signed(sign, credentials):
     """Whoever debugs a signature is given both texts."""
     request = replace(sign(), raw_path="/bucket/<other>&.pdf")
     answer = verify(request, NOW, credentials.public_key_of)
-    assert isinstance(answer, Refusal)
+    assert isinstance(answer, StoreRefusal)
     fields = dict(answer.fields)
     canonical = fields["CanonicalRequest"].split("\n")
     assert canonical[:2] == ["PUT", "/bucket/%3Cother%3E%26.pdf"]

@@ -10,7 +10,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-from service.storage.local.verifier import Request
+from service.cli.dev.gcs.verifier import Request
 
 FILE = Path(__file__).parents[2].parent / "shared" / "vectors" / "gcs-v4-signatures.json"
 NEEDS_FILE = pytest.mark.skipif(not FILE.exists(), reason="the signing cases are not at hand")
@@ -28,7 +28,7 @@ class Case:
 
 
 def cases() -> list[Case]:
-    """Answer all cases; none when the file is not at hand."""
+    """Return all cases; none when the file is not at hand."""
     if not FILE.exists():
         return []
     content = json.loads(FILE.read_text())
@@ -36,7 +36,7 @@ def cases() -> list[Case]:
 
 
 def public_key_of(email: str) -> RSAPublicKey | None:
-    """Answer the key of the account that signed all cases."""
+    """Return the key of the account that signed all cases."""
     content = json.loads(FILE.read_text())
     key = load_pem_public_key(content["public_key_pem"].encode())
     assert isinstance(key, RSAPublicKey)

@@ -5,8 +5,8 @@ import secrets
 from dataclasses import replace
 from typing import Final
 
-from service.audit.note import NoteKey
-from service.settings import PREFIX, SETTINGS, Settings, SettingsError, given
+from service.app.settings import PREFIX, SETTINGS, Settings, SettingsError, given
+from service.evidence.note import NoteKey
 
 _RING: Final = f"{PREFIX}CHECKPOINT_KEYS"
 _UNUSED: Final = {
@@ -17,7 +17,7 @@ _UNUSED: Final = {
 
 
 def of_auditor() -> Settings:
-    """Answer the environment's settings; those that only writing needs may be absent.
+    """Return the environment's settings; those that only writing needs may be absent.
 
     The ring of checkpoint keys can have public keys alone. Raises SettingsError.
     """

@@ -33,7 +33,7 @@ async def checkpoint(
 
 
 async def _row(target: Target, ledger: str, *, begin_publication: bool) -> dict[str, Any]:
-    from service.audit.checkpoints import LedgerForked
+    from service.evidence.checkpoints.checkpoints import LedgerForked
 
     row: dict[str, Any] = dict.fromkeys(("origin", "size", "root", "is_new", "published", "fault"))
     row = {"ledger": ledger} | row

@@ -13,9 +13,9 @@ from service.cli.audit.faults import publication_needed
 from service.cli.target import Findings
 
 if TYPE_CHECKING:
-    from service.audit.checkpoints import Checkpoints, LedgerForked
-    from service.audit.evidence import EvidenceFault
-    from service.audit.export import Signed
+    from service.evidence.checkpoints.checkpoints import Checkpoints, LedgerForked
+    from service.evidence.export.evidence import EvidenceFault
+    from service.evidence.export.export import Signed
 
 _BEGINS_BYTES: Final = 64
 
@@ -29,7 +29,7 @@ class NewFile(click.Path):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> Any:  # noqa: ANN401 - as click declares it
-        """Answer the path; fails on an empty one, which would be the present directory."""
+        """Return the path; fails on an empty one, which would be the present directory."""
         if not os.fspath(value):
             self.fail("expected the name of a file", param, ctx)
         return super().convert(value, param, ctx)
@@ -75,14 +75,14 @@ def written(path: Path, *, force: bool) -> Generator[BinaryIO]:
 
 
 async def signed_checkpoint(checkpoints: "Checkpoints", covers: int | None = None) -> "Signed":
-    """Answer a checkpoint of the log as it is now, or any that has so many events.
+    """Return a checkpoint of the log as it is now, or any that has so many events.
 
     Where no key signs, the newest stored one. Raises ClickException where there is none, or none
     that goes far enough, and EvidenceFault where a stored one is signed by none of our keys.
     """
-    from service.audit.checkpoints import KeyMissing
-    from service.audit.evidence import open_checkpoint
-    from service.audit.export import Signed
+    from service.evidence.checkpoints.checkpoints import KeyMissing
+    from service.evidence.export.evidence import open_checkpoint
+    from service.evidence.export.export import Signed
 
     latest = await checkpoints.latest()
     if latest is not None and checkpoints.keys:
@@ -115,7 +115,7 @@ def refuse_kind(path: Path, kind: str, remedy: str) -> None:
 
 
 def finding(ledger: str, fault: "EvidenceFault | LedgerForked") -> dict[str, Any]:
-    """Answer what is wrong with a ledger, so that no evidence of it was written."""
+    """Return what is wrong with a ledger, so that no evidence of it was written."""
     position: int | None = getattr(fault, "position", None)
     return Findings({"ok": False, "ledger": ledger, "position": position, "fault": str(fault)})
 

@@ -16,10 +16,10 @@ from service.cli.audit.faults import LEDGERS
 from service.cli.audit.verify import NoteFile
 from service.cli.progress import progress
 from service.cli.target import Target, team_command
-from service.errors import invalid
+from service.core.errors import invalid
 
 if TYPE_CHECKING:
-    from service.audit.checkpoint import Checkpoint
+    from service.evidence.checkpoint import Checkpoint
 
 
 @click.command()
@@ -55,11 +55,11 @@ async def export(
 ) -> dict[str, Any]:
     """Write a ledger's events and a checkpoint to a file that can be verified offline."""
     # Slow to import.
-    from service.audit.checkpoints import LedgerForked
-    from service.audit.evidence import EvidenceFault
-    from service.audit.export import Scope, write_export
+    from service.evidence.checkpoints.checkpoints import LedgerForked
+    from service.evidence.export.evidence import EvidenceFault
+    from service.evidence.export.export import ExportScope, write_export
 
-    scope = Scope(first, entity, None if checkpoint is None else _parsed(checkpoint, ledger))
+    scope = ExportScope(first, entity, None if checkpoint is None else _parsed(checkpoint, ledger))
     checkpoints = target.service.checkpoints(ledger)
     try:
         with written(out, force=force) as file:
@@ -85,8 +85,8 @@ async def export(
 
 def _parsed(note: str, ledger: str) -> "Checkpoint":
     """Read an older checkpoint. Whose it is the verifier will ask: here it has to fit the log."""
-    from service.audit.checkpoint import Checkpoint
-    from service.audit.note import NoteInvalid
+    from service.evidence.checkpoint import Checkpoint
+    from service.evidence.note import NoteInvalid
 
     try:
         checkpoint = Checkpoint.parse(note.rpartition("\n\n")[0] + "\n")

@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from service.errors import Refusal
+from service.core.errors import Refusal
 
 LEDGERS: Final = ("accounts", "live", "test")
 
@@ -17,7 +17,7 @@ ledger_option = click.option("--ledger", type=click.Choice(LEDGERS), help="One l
 @contextmanager
 def publication_needed() -> Generator[None]:
     """Tell an operator of a publication that holds nothing of ours."""
-    from service.audit.published import PublicationEmpty
+    from service.evidence.checkpoints.published import PublicationEmpty
 
     try:
         yield
@@ -32,7 +32,7 @@ def publication_needed() -> Generator[None]:
 @contextmanager
 def key_needed() -> Generator[None]:
     """Tell an operator of a key that is missing."""
-    from service.audit.checkpoints import KeyMissing
+    from service.evidence.checkpoints.checkpoints import KeyMissing
 
     try:
         yield

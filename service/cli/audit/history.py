@@ -6,13 +6,14 @@ import click
 
 from service.cli.output import Blocks
 from service.cli.target import Target, team_command
-from service.clock import timestamp
-from service.errors import Refusal
+from service.core.clock import timestamp
+from service.core.errors import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from projections.activity.reader import Entry
+    from projections.activity.reader import TimelineEntry
+
 
 LEDGERS: Final = ("accounts", "live", "test")
 LIMIT: Final = 1000
@@ -59,7 +60,7 @@ async def trace(target: Target, request_id: str, limit: int) -> dict[str, Any]:
 async def _timeline(
     target: Target, subject: str, names: "list[str] | tuple[str, ...]", limit: int
 ) -> dict[str, Any]:
-    from service.audit.history import history
+    from service.evidence.replay.history import history
 
     ledgers = [ledger for ledger in target.service.ledgers if ledger.name in names]
     found = await history(ledgers, subject, limit)
@@ -72,8 +73,8 @@ async def _timeline(
     }
 
 
-def _row(entry: "Entry") -> dict[str, Any]:
-    """Answer one event; what is damaged says so instead of what it held."""
+def _row(entry: "TimelineEntry") -> dict[str, Any]:
+    """Return one event; what is damaged says so instead of what it held."""
     meta = entry.meta
     return {
         "ledger": entry.ledger,
@@ -88,6 +89,6 @@ def _row(entry: "Entry") -> dict[str, Any]:
 
 
 def _shown(data: "Mapping[str, Any] | None") -> dict[str, Any]:
-    from service.audit.history import SECRET
+    from service.evidence.replay.history import SECRET
 
     return {name: value for name, value in (data or {}).items() if name not in SECRET}

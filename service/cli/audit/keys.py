@@ -5,9 +5,9 @@ from urllib.parse import urlsplit
 
 import click
 
+from service.app.settings import given
 from service.cli.output import show
 from service.cli.target import Target, team_command
-from service.settings import given
 
 _SUFFIX: Final = "/claim-ledger"
 
@@ -17,8 +17,8 @@ _SUFFIX: Final = "/claim-ledger"
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def keygen(name: str | None, *, as_json: bool) -> None:
     """Draw a key for checkpoints: the private one for the settings, the public one for auditors."""
-    from service.audit.note import NoteKey
-    from service.audit.publication import parts_of
+    from service.archive.port import parts_of
+    from service.evidence.note import NoteKey
 
     name = name or _default_name()
     try:

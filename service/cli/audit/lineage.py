@@ -11,7 +11,7 @@ from service.cli.audit.faults import LEDGERS, key_needed, ledger_option
 from service.cli.target import Target, team_command
 
 if TYPE_CHECKING:
-    from service.audit.checkpoints import Made
+    from service.evidence.checkpoints.checkpoints import MadeCheckpoint
 
 
 @click.command()
@@ -48,31 +48,33 @@ def _question(target: Target, ledgers: list[str]) -> str:
 
 
 async def _forked(target: Target, *, force: bool) -> list[str]:
-    from service.audit.parting import find_parting
+    from service.evidence.checkpoints.divergence import find_divergence
 
     if force:
         return list(LEDGERS)
     found: list[str] = []
     for one in LEDGERS:
         with _refusals(one):
-            parting = await find_parting(target.service.checkpoints(one))
+            parting = await find_divergence(target.service.checkpoints(one))
         if parting is not None and parting.is_forked:
             found.append(one)
     return found
 
 
 async def _row(target: Target, ledger: str, reason: str, *, force: bool) -> dict[str, Any]:
-    from service.audit.parting import go_on
+    from service.evidence.checkpoints.divergence import begin_lineage
 
     with _refusals(ledger), key_needed():
-        made = await go_on(target.service.checkpoints(ledger), reason, target.cause, force=force)
+        made = await begin_lineage(
+            target.service.checkpoints(ledger), reason, target.cause, force=force
+        )
     return await _told(target, ledger, made)
 
 
 @contextmanager
 def _refusals(ledger: str) -> Generator[None]:
-    from service.audit.log_tree import LedgerForked
-    from service.audit.parting import LineageRefused
+    from service.evidence.checkpoints.divergence import LineageRefused
+    from service.evidence.checkpoints.log_tree import LedgerForked
 
     try:
         yield
@@ -84,8 +86,8 @@ def _refusals(ledger: str) -> Generator[None]:
         ) from error
 
 
-async def _told(target: Target, ledger: str, made: "Made") -> dict[str, Any]:
-    from service.audit.lineage import lineages
+async def _told(target: Target, ledger: str, made: "MadeCheckpoint") -> dict[str, Any]:
+    from service.evidence.checkpoints.lineage import lineages
 
     begun = (await lineages(target.service.checkpoints(ledger).ledger))[-1]
     previous = (begun.previous or "").split("\n")
@@ -101,6 +103,6 @@ async def _told(target: Target, ledger: str, made: "Made") -> dict[str, Any]:
 
 
 async def _set_aside(target: Target, ledger: str, origin: str, shared_size: int) -> list[int]:
-    """Answer the sizes of the published checkpoints that hold of this log no more."""
+    """Return the sizes of the published checkpoints that hold of this log no more."""
     published = target.service.checkpoints(ledger).published
     return [] if published is None else await published.sizes(origin, behind=shared_size)

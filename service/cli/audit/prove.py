@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from service.audit.note import NoteKey
 from service.cli.audit.evidence_file import (
     finding,
     force_option,
@@ -19,12 +18,13 @@ from service.cli.audit.verify import PublicKey
 from service.cli.output import show
 from service.cli.progress import progress
 from service.cli.target import Findings, Target, team_command
-from service.errors import Refusal
+from service.core.errors import Refusal
+from service.evidence.note import NoteKey
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from service.bootstrap import Service
+    from service.app.bootstrap import Service
 
 
 @click.command()
@@ -39,9 +39,9 @@ async def prove(target: Target, claim_id: str, out: Path, *, force: bool) -> dic
     searched for in the whole log, which takes its time.
     """
     # Slow to import.
-    from service.audit.checkpoints import LedgerForked
-    from service.audit.evidence import EvidenceFault, encode
-    from service.audit.receipt import make_receipt, numbered_stream
+    from service.evidence.checkpoints.checkpoints import LedgerForked
+    from service.evidence.export.evidence import EvidenceFault, encode
+    from service.evidence.export.receipt import make_receipt, numbered_stream
 
     ledger, stream = await _found(target.service, claim_id)
     checkpoints = target.service.checkpoints(ledger)
@@ -85,8 +85,8 @@ def check(file: Path, public_key: tuple[NoteKey, ...], *, as_json: bool) -> None
 
 
 def _checked(file: Path, keys: tuple[NoteKey, ...]) -> dict[str, Any]:
-    from service.audit.evidence import EvidenceFault
-    from service.audit.receipt_check import check_receipt
+    from service.evidence.export.evidence import EvidenceFault
+    from service.evidence.export.receipt_check import check_receipt
 
     try:
         proved = check_receipt(file, keys)
@@ -106,11 +106,11 @@ def _checked(file: Path, keys: tuple[NoteKey, ...]) -> dict[str, Any]:
 
 
 async def _found(service: "Service", claim_id: str) -> "tuple[str, UUID]":
-    """Answer a claim's ledger and stream; refuses with `claim_not_found`.
+    """Return a claim's ledger and stream; refuses with `claim_not_found`.
 
     The read model says where to look first, and the events whether it is so.
     """
-    from service.audit.receipt import begins, find_claim
+    from service.evidence.export.receipt import begins, find_claim
 
     for name, mode in service.modes.items():
         row = await mode.claim_list.by_id(claim_id)

@@ -10,11 +10,11 @@ import click
 from service.cli.progress import progress
 from service.cli.spool import Spool
 from service.cli.target import Findings, Target, team_command
-from service.clock import timestamp
-from service.errors import Refusal
+from service.core.clock import timestamp
+from service.core.errors import Refusal
 
 if TYPE_CHECKING:
-    from service.audit.replay import State, Wanted
+    from service.evidence.replay.replay import ReplayedState, Wanted
     from service.ledger.ledger import Ledger
 
 LEDGERS: Final = ("live", "test", "accounts")
@@ -42,7 +42,7 @@ class Instant(click.ParamType[datetime, str]):
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> datetime:
-        """Answer the moment in UTC; fails on what is none."""
+        """Return the moment in UTC; fails on what is none."""
         import msgspec
 
         # Else a finer time is rounded, and rounding up takes in what came later.
@@ -81,10 +81,10 @@ async def replay(
     independent: bool,
     **wanted: str | None,
 ) -> dict[str, Any]:
-    """Answer the state as of any moment, from numbered events alone, and nothing erased since."""
+    """Return the state as of any moment, from numbered events alone, and nothing erased since."""
     # Positions decide what had happened. A time only chooses the position: clocks may disagree.
-    from service.audit.log_fault import LogFault
-    from service.audit.replay import Wanted
+    from service.evidence.replay.log_fault import LogFault
+    from service.evidence.replay.replay import Wanted
 
     only = Wanted(**wanted)
     _check_usage(at, position, name, only, independent=independent)
@@ -105,7 +105,7 @@ async def _replayed(
     *,
     independent: bool,
 ) -> dict[str, Any]:
-    from service.audit.replay import moment_of, replayed
+    from service.evidence.replay.replay import moment_of, replayed
 
     name = ledger.name
     moment = await moment_of(ledger, at=at, position=position)
@@ -134,7 +134,7 @@ def _check_usage(
         raise click.UsageError("the ledger of accounts has partners, and no claims or entities")
 
 
-async def _tables(state: "State", name: str, only: "Wanted") -> dict[str, Spool]:
+async def _tables(state: "ReplayedState", name: str, only: "Wanted") -> dict[str, Spool]:
     spools: dict[str, Spool] = {}
     for of, table in (_ACCOUNTS if name == "accounts" else _PARTNER_LEDGER).items():
         spools[of] = Spool()
@@ -145,7 +145,7 @@ async def _tables(state: "State", name: str, only: "Wanted") -> dict[str, Spool]
 
 async def _refuse_unknown(target: Target, tables: dict[str, Spool], only: "Wanted") -> None:
     """Refuse an id that the events do not know; partners are known by those of accounts."""
-    from service.partners.events import partner_stream
+    from service.facts.partners import partner_stream
 
     if only.claim_id is not None and not tables["claims"]:
         raise Refusal("claim_not_found")
@@ -159,16 +159,13 @@ async def _refuse_unknown(target: Target, tables: dict[str, Spool], only: "Wante
 
 async def _compared(
     ledger: "Ledger",
-    state: "State",
+    state: "ReplayedState",
     only: "Wanted",
     answer: dict[str, Any],
     tables: dict[str, Spool],
 ) -> dict[str, Any]:
-    """Answer what both have, and where they differ: the end is 1 then."""
-    from service.audit.independent_check import (
-        compare,
-        independent_claims,
-    )
+    """Return what both have, and where they differ: the end is 1 then."""
+    from service.evidence.replay.independent_check import compare, independent_claims
 
     position: int = answer["position"]
     with progress("replaying independently", position) as advance:
@@ -184,7 +181,7 @@ async def _compared(
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """Answer a row as JSON has it."""
+    """Return a row as JSON has it."""
     return {
         name: timestamp(value) if isinstance(value, datetime) else value
         for name, value in row.items()

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from service.audit.note import NoteInvalid, NoteKey
 from service.cli.audit.auditor import of_auditor
 from service.cli.audit.evidence_file import refuse_kind
 from service.cli.output import show
 from service.cli.progress import progress
 from service.cli.target import Findings, Target, team_command
-from service.errors import Refusal
+from service.core.errors import Refusal
+from service.evidence.note import NoteInvalid, NoteKey
 
 if TYPE_CHECKING:
-    from service.audit.checkpoint import Checkpoint
-    from service.audit.verdict import Verdict
+    from service.evidence.checkpoint import Checkpoint
+    from service.evidence.verdict import Verdict
 
 LEDGERS: Final = ("accounts", "live", "test")
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -33,7 +33,7 @@ class PublicKey(click.ParamType[NoteKey, str]):
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> NoteKey:
-        """Answer the key; fails without quoting what could be a secret."""
+        """Return the key; fails without quoting what could be a secret."""
         try:
             key = NoteKey.parse(value)
         except ValueError as error:
@@ -49,7 +49,7 @@ class NoteFile(click.ParamType[str, str]):
     name = "file"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Answer the note's text; fails on what cannot be read, or is no text."""
+        """Return the note's text; fails on what cannot be read, or is no text."""
         try:
             with Path(value).open("rb") as file:
                 return file.read(_NOTE_BYTES_MAX).decode()
@@ -124,9 +124,9 @@ async def verify(
     It only reads, and needs public keys alone: CLAIM_LEDGER_MASTER_KEYS may be absent.
     """
     # Slow to import.
-    from service.audit.publication import PublicationUnavailable
-    from service.audit.verify import size_of, verify_ledger
-    from service.audit.verify_evidence import published_evidence
+    from service.archive.port import ArchiveUnavailable
+    from service.evidence.verify.published import published_evidence
+    from service.evidence.verify.verify import size_of, verify_ledger
 
     service = target.service
     keys = (*(service.settings.checkpoint_keys or ()), *public_key)
@@ -146,7 +146,7 @@ async def verify(
         own = given if given is not None and given.ledger == one.name else None
         try:
             evidence = await published_evidence(service.publication, one.name, keys, own)
-        except PublicationUnavailable as error:
+        except ArchiveUnavailable as error:
             message = f"What was published cannot be read: {error}"
             raise Refusal("service_unavailable", message) from error
         with progress(f"verifying {one.name}", await size_of(one.database)) as advance:
@@ -155,7 +155,7 @@ async def verify(
 
 
 def _answer(verdicts: "Sequence[Verdict]") -> dict[str, Any]:
-    """Answer the first faulty ledger, else the live one; several are listed too."""
+    """Return the first faulty ledger, else the live one; several are listed too."""
     faulty = [one for one in verdicts if not one.ok]
     told = (faulty or [one for one in verdicts if one.ledger == "live"] or verdicts)[0]
     answer = _fields(told)
@@ -169,20 +169,20 @@ def _answer(verdicts: "Sequence[Verdict]") -> dict[str, Any]:
 
 
 def _fields(verdict: "Verdict") -> dict[str, Any]:
-    """Answer a verdict's fields, `ok` first: it is what people look for."""
+    """Return a verdict's fields, `ok` first: it is what people look for."""
     names = ("ok", "ledger", "size", "root", "checkpoints", "published", "lineages")
     answer = {name: getattr(verdict, name) for name in (*names, "set_aside", "set_aside_size")}
     return answer | {"position": verdict.position, "fault": verdict.fault}
 
 
 def _of_part(verdict: "Verdict") -> dict[str, Any]:
-    """Answer how much of a log an export had."""
+    """Return how much of a log an export had."""
     entity = {} if verdict.entity is None else {"entity": verdict.entity}
     return {"from": verdict.first, **entity, "events": verdict.events}
 
 
 def _of_export(export: Path, keys: tuple[NoteKey, ...], older: str | None) -> dict[str, Any]:
-    from service.audit.export_check import verify_export
+    from service.evidence.export.export_check import verify_export
 
     if older is not None:
         _opened(older, keys)
@@ -199,7 +199,7 @@ def _of_export(export: Path, keys: tuple[NoteKey, ...], older: str | None) -> di
 
 def _opened(note: str, keys: Sequence[NoteKey]) -> "Checkpoint":
     """Open the checkpoint that is given; one that cannot be is wrong usage, and no finding."""
-    from service.audit.checkpoint import Checkpoint
+    from service.evidence.checkpoint import Checkpoint
 
     try:
         return Checkpoint.open(note, keys)

@@ -5,18 +5,18 @@ from typing import Any, Final
 from litestar import Response, Router, get, post
 from litestar.params import FromPath
 
-from service.claims.events import STAGES, Claim
-from service.errors import Refusal
-from service.pages.backoffice.frame import Desk, staff_cause, staff_of
+from service.core.errors import Refusal
+from service.facts.claims import STAGES, Claim
+from service.http.bodies import AnyRequest
+from service.pages.backoffice.frame import BackofficeContext, staff_cause, staff_of
 from service.pages.shell import lead_to
 from service.pages.visit import read_form
-from service.web.body import AnyRequest
 
 PATH: Final = "/backoffice/claims/{claim_id:str}"
 
 
-def claims_router(desk: Desk) -> Router:
-    """Answer the router of claims."""
+def claims_router(desk: BackofficeContext) -> Router:
+    """Return the router of claims."""
 
     @get(PATH, opt={"page": "staff"})
     async def one(request: AnyRequest, claim_id: FromPath[str]) -> Response[bytes]:
@@ -79,7 +79,7 @@ def claims_router(desk: Desk) -> Router:
 
 
 def _personal(claim: Claim) -> list[tuple[str, str]]:
-    """Answer what is sealed of a claim, a line a value: where it stands, and what it says."""
+    """Return what is sealed of a claim, a line a value: where it stands, and what it says."""
     details: dict[str, Any] = dict((claim.created and claim.created.details) or {})
     if claim.message and claim.message.text:
         details["message"] = claim.message.text

@@ -3,18 +3,18 @@
 from litestar import Response, Router, get, post
 from litestar.params import FromPath
 
-from service.connections.access import Access
-from service.connections.events import connection_stream
-from service.errors import Refusal
+from service.core.errors import Refusal
+from service.facts.access import Access
+from service.facts.connections import connection_stream
+from service.http.bodies import AnyRequest
 from service.pages.backoffice.entities import PATH, entity_page
-from service.pages.backoffice.frame import Desk, Side, staff_cause, staff_of
+from service.pages.backoffice.frame import BackofficeContext, ModeContext, staff_cause, staff_of
 from service.pages.shell import lead_to
 from service.pages.visit import read_form
-from service.web.body import AnyRequest
 
 
-def handing_router(desk: Desk) -> Router:
-    """Answer the router of handing entity ids to partners: those of live mode alone.
+def handing_router(desk: BackofficeContext) -> Router:
+    """Return the router of handing entity ids to partners: those of live mode alone.
 
     A business of the sandbox belongs to one partner, who has its id.
     """
@@ -69,16 +69,16 @@ def handing_router(desk: Desk) -> Router:
     return Router("/", route_handlers=[confirm, connect, handed])
 
 
-async def _ended_by(side: Side, partner_id: str, access: Access) -> str:
-    """Answer who ended a connection, as its last event names them; empty where nobody did."""
+async def _ended_by(side: ModeContext, partner_id: str, access: Access) -> str:
+    """Return who ended a connection, as its last event names them; empty where nobody did."""
     if access.disconnected_at is None:
         return ""
     stream = connection_stream("live", partner_id, access.entity_id)
     return await side.look_up.actor(stream, access.version) or ""
 
 
-def disconnecting_router(desk: Desk) -> Router:
-    """Answer the router of ending connections, in either mode."""
+def disconnecting_router(desk: BackofficeContext) -> Router:
+    """Return the router of ending connections, in either mode."""
 
     @get(f"{PATH}/disconnect/{{partner_id:str}}", opt={"page": "staff"})
     async def confirm(

@@ -5,15 +5,15 @@ from typing import Final
 from litestar import Response, Router, get
 from litestar.params import FromPath
 
-from service.pages.backoffice.frame import Desk, staff_of
-from service.web.body import AnyRequest
+from service.http.bodies import AnyRequest
+from service.pages.backoffice.frame import BackofficeContext, staff_of
 
 PATH: Final = "/backoffice/entities/{entity_id:str}"
 APPEND_ID_MAX: Final = 2**63 - 1
 
 
-def entities_router(desk: Desk) -> Router:
-    """Answer the router of looking at businesses."""
+def entities_router(desk: BackofficeContext) -> Router:
+    """Return the router of looking at businesses."""
 
     @get(PATH, opt={"page": "staff"})
     async def one(request: AnyRequest, entity_id: FromPath[str]) -> Response[bytes]:
@@ -24,13 +24,13 @@ def entities_router(desk: Desk) -> Router:
 
 
 async def entity_page(
-    desk: Desk,
+    desk: BackofficeContext,
     request: AnyRequest,
     entity_id: str,
     refused_partner: str | None = None,
     status: int = 200,
 ) -> Response[bytes]:
-    """Answer one business's page; `refused_partner` is an id that it cannot be handed to."""
+    """Return one business's page; `refused_partner` is an id that it cannot be handed to."""
     found = await desk.entity(entity_id)
     if found is None:
         return desk.unknown(request, entity_id)
@@ -57,7 +57,7 @@ async def entity_page(
 
 
 def _before(request: AnyRequest) -> int | None:
-    """Answer where a page of claims begins; anything that is no such place is the beginning."""
+    """Return where a page of claims begins; anything that is no such place is the beginning."""
     text = request.query_params.get("before", "")
     is_number = text.isascii() and text.isdigit() and len(text) <= len(str(APPEND_ID_MAX))
     return min(int(text), APPEND_ID_MAX) if is_number else None

@@ -9,19 +9,19 @@ from litestar import Response
 from projections.claim_list.reader import ClaimListReader
 from projections.connections.reader import ConnectionsReader
 from projections.partners.reader import PartnersReader
-from service.caller import Mode
 from service.claims.commands import ClaimCommands
 from service.connections.commands import ConnectionCommands
-from service.errors import Refusal
+from service.core.errors import Refusal
+from service.facts.caller import Mode
+from service.http.bodies import AnyRequest
 from service.ledger.database import Row
 from service.ledger.events import Cause
+from service.ledger.service_keys import ServiceKeyStore
 from service.pages.backoffice.reader import AccountsLookUp, LedgerLookUp
 from service.pages.shell import page
 from service.pages.visit import signed_in
 from service.partners.commands import PartnerCommands
 from service.people.staff import StaffCommands
-from service.secrets import SecretsStore
-from service.web.body import AnyRequest
 
 NAVIGATION: Final = (
     ("/backoffice", "backoffice.nav.search"),
@@ -31,7 +31,7 @@ NAVIGATION: Final = (
 """The back office's places, in this order: path and text."""
 
 
-class Side(NamedTuple):
+class ModeContext(NamedTuple):
     """What the team reads and does in one mode."""
 
     look_up: LedgerLookUp
@@ -42,20 +42,20 @@ class Side(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Desk:
+class BackofficeContext:
     """What the pages of the back office work with."""
 
     staff: StaffCommands
     accounts: AccountsLookUp
     partners: PartnerCommands
     partner_list: PartnersReader
-    secrets: SecretsStore
-    sides: Mapping[Mode, Side]
+    secrets: ServiceKeyStore
+    sides: Mapping[Mode, ModeContext]
 
     def page(
         self, request: AnyRequest, here: str, template: str, status: int = 200, **context: object
     ) -> Response[bytes]:
-        """Answer a page that extends `backoffice/layout.html`; `here` is its place."""
+        """Return a page that extends `backoffice/layout.html`; `here` is its place."""
         return page(
             request,
             f"backoffice/{template}",
@@ -67,11 +67,11 @@ class Desk:
         )
 
     def unknown(self, request: AnyRequest, an_id: str) -> Response[bytes]:
-        """Answer that nothing has this id."""
+        """Return that nothing has this id."""
         return self.page(request, "", "unknown.html", 404, an_id=an_id)
 
     async def entity(self, entity_id: str) -> tuple[Mode, Row] | None:
-        """Answer a business and the mode it is in; an id is in one of them at the most."""
+        """Return a business and the mode it is in; an id is in one of them at the most."""
         for mode, side in self.sides.items():
             row = await side.look_up.entity(entity_id)
             if row is not None:
@@ -79,7 +79,7 @@ class Desk:
         return None
 
     async def claim(self, claim_id: str) -> tuple[Mode, Row] | None:
-        """Answer a claim's row and the mode it is in."""
+        """Return a claim's row and the mode it is in."""
         for mode, side in self.sides.items():
             row = await side.claim_list.by_id(claim_id)
             if row is not None:
@@ -88,7 +88,7 @@ class Desk:
 
 
 async def staff_of(request: AnyRequest, staff: StaffCommands) -> str:
-    """Answer the staff id of who asks; raises SignInNeeded, refuses others with `not_staff`.
+    """Return the staff id of who asks; raises SignInNeeded, refuses others with `not_staff`.
 
     Asked anew with every request: whoever was removed from the team can do nothing any more.
     """
@@ -99,6 +99,6 @@ async def staff_of(request: AnyRequest, staff: StaffCommands) -> str:
 
 
 async def staff_cause(request: AnyRequest, staff: StaffCommands) -> Cause:
-    """Answer the cause that the team's events name (decision 8); refuses as `staff_of` does."""
+    """Return the cause that the team's events name (decision 8); refuses as `staff_of` does."""
     staff_id = await staff_of(request, staff)
     return Cause(f"staff:{staff_id}", request.scope["state"]["request_id"])

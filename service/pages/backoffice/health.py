@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 from litestar import Response, Router, get
 
-from projections.read_model import ReadModel
-from projections.status import Head, HeadWatch, Progress, progress
-from service.audit.checkpoints import Checkpoints, State
-from service.clock import Clock
+from service.core.clock import Clock
+from service.evidence.checkpoints.checkpoints import Checkpoints, CheckpointState
+from service.http.bodies import AnyRequest
+from service.ledger.following.status import Head, HeadWatch, Progress, progress
 from service.ledger.ledger import Ledger
-from service.pages.backoffice.frame import Desk, staff_of
-from service.web.body import AnyRequest
+from service.ledger.read_model import ReadModel
+from service.pages.backoffice.frame import BackofficeContext, staff_of
 
 
 class Watched(NamedTuple):
@@ -28,13 +28,13 @@ class Health(NamedTuple):
     ledger: str
     head: Head
     progress: Sequence[Progress]
-    signed: State
+    signed: CheckpointState
 
 
 def health_router(
-    desk: Desk, watched: Sequence[Watched], models: Sequence[ReadModel], clock: Clock
+    desk: BackofficeContext, watched: Sequence[Watched], models: Sequence[ReadModel], clock: Clock
 ) -> Router:
-    """Answer the router of the service's health."""
+    """Return the router of the service's health."""
 
     @get("/backoffice/health", opt={"page": "staff"})
     async def health(request: AnyRequest) -> Response[bytes]:

@@ -5,19 +5,19 @@ from typing import Final
 from litestar import Response, Router, get
 from litestar.params import FromPath
 
-from service.pages.backoffice.frame import Desk, staff_of
-from service.partners.events import TeamMember
+from service.facts.partners import TeamMember
+from service.http.bodies import AnyRequest
+from service.http.scalars import LIMITS
+from service.pages.backoffice.frame import BackofficeContext, staff_of
 from service.people.person import Person
-from service.web.body import AnyRequest
-from service.web.scalars import LIMITS
 
 STATES: Final = ("pending", "approved", "declined", "revoked")
 HERE: Final = "/backoffice/partners"
 REASON_CHARACTERS_MAX: Final = LIMITS["summary"]
 
 
-def partners_router(desk: Desk) -> Router:
-    """Answer the router of looking at partners."""
+def partners_router(desk: BackofficeContext) -> Router:
+    """Return the router of looking at partners."""
 
     @get("/backoffice/partners", opt={"page": "staff"})
     async def listed(request: AnyRequest) -> Response[bytes]:
@@ -46,9 +46,13 @@ def partners_router(desk: Desk) -> Router:
 
 
 async def partner_page(
-    desk: Desk, request: AnyRequest, partner_id: str, reason: str | None = None, status: int = 200
+    desk: BackofficeContext,
+    request: AnyRequest,
+    partner_id: str,
+    reason: str | None = None,
+    status: int = 200,
 ) -> Response[bytes]:
-    """Answer one partner's page; `reason` is one that cannot be taken."""
+    """Return one partner's page; `reason` is one that cannot be taken."""
     rows = await desk.partner_list.partners(partner_id)
     if not rows:
         return desk.unknown(request, partner_id)
@@ -68,7 +72,7 @@ async def partner_page(
 
 
 def _person_id(member: TeamMember) -> str | None:
-    """Answer by which id events name a member; None once their data is erased."""
+    """Return by which id events name a member; None once their data is erased."""
     if member.email is None or member.email_hash is None:
         return None
     return Person(member.email, member.email_hash, "").person_id

@@ -4,32 +4,20 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 from uuid import UUID
 
-from service.ids import CROCKFORD
+from service.core.ids import CROCKFORD
 from service.ledger.codec import stored_form
 from service.ledger.database import Database, Row
-from service.ledger.sql import Sql
+from service.ledger.sql import queries
 
 PARTNERS_PAGE: Final = 50
 CLAIMS_PAGE: Final = 50
 PERSON_DIGITS: Final = 26
 
-_PARTNERS_PAGE = Sql("service.pages.backoffice", "partners_page")
-_PARTNER_COUNTS = Sql("service.pages.backoffice", "partner_counts")
-_PARTNER_NAMES = Sql("service.pages.backoffice", "partner_names")
-_ACCOUNTS_BY_ID = Sql("service.pages.backoffice", "accounts_by_id")
-_ACCOUNTS_BY_ADDRESS = Sql("service.pages.backoffice", "accounts_by_address")
-_ACCOUNTS_BY_PERSON = Sql("service.pages.backoffice", "accounts_by_person")
-_LEDGER_BY_ID = Sql("service.pages.backoffice", "ledger_by_id")
-_LEDGER_BY_ADDRESS = Sql("service.pages.backoffice", "ledger_by_address")
-_LEDGER_BY_PERSON = Sql("service.pages.backoffice", "ledger_by_person")
-_CONNECTION_EVENT = Sql("service.pages.backoffice", "connection_event")
-_ENTITY = Sql("service.pages.backoffice", "entity")
-_ENTITY_ONBOARDINGS = Sql("service.pages.backoffice", "entity_onboardings")
-_ENTITY_CLAIMS = Sql("service.pages.backoffice", "entity_claims")
+_SQL = queries("service.pages.backoffice")
 
 
 def person_bits(person_id: str) -> bytes | None:
-    """Answer the 128 bits of a person id, `per_` and 26 characters; None for what is none."""
+    """Return the 128 bits of a person id, `per_` and 26 characters; None for what is none."""
     prefix, _, digits = person_id.partition("_")
     value = 0
     if prefix != "per" or len(digits) != PERSON_DIGITS or not set(digits) <= set(CROCKFORD):
@@ -47,32 +35,34 @@ class AccountsLookUp:
         self._database = database
 
     async def partners(self, status: str, after: str | None) -> tuple[list[Row], str | None]:
-        """Answer a page of the partners in a state, and where the next page begins if there is."""
-        rows = await self._database.fetch(_PARTNERS_PAGE, status, after, PARTNERS_PAGE + 1)
+        """Return a page of the partners in a state, and where the next page begins if there is."""
+        rows = await self._database.fetch(_SQL.partners_page, status, after, PARTNERS_PAGE + 1)
         shown = rows[:PARTNERS_PAGE]
         return shown, shown[-1]["partner_id"] if len(rows) > PARTNERS_PAGE else None
 
     async def counts(self) -> dict[str, int]:
-        """Answer how many partners are in each state that any is in."""
-        rows = await self._database.fetch(_PARTNER_COUNTS)
+        """Return how many partners are in each state that any is in."""
+        rows = await self._database.fetch(_SQL.partner_counts)
         return {row["status"]: row["partners"] for row in rows}
 
     async def names(self, partner_ids: Iterable[str]) -> Mapping[str, Row]:
-        """Answer the rows of partners (name, status) by their ids."""
-        rows = await self._database.fetch(_PARTNER_NAMES, list(partner_ids))
+        """Return the rows of partners (name, status) by their ids."""
+        rows = await self._database.fetch(_SQL.partner_names, list(partner_ids))
         return {row["partner_id"]: row for row in rows}
 
     async def by_id(self, an_id: str) -> list[Row]:
-        """Answer what an id is: partner, key, member or staff."""
-        return await self._database.fetch(_ACCOUNTS_BY_ID, an_id)
+        """Return what an id is: partner, key, member or staff."""
+        return await self._database.fetch(_SQL.accounts_by_id, an_id)
 
     async def by_address(self, email: str, address_hash: str) -> list[Row]:
-        """Answer whose an e-mail address is or was: a partner's contact, a member's, the team's."""
-        return await self._database.fetch(_ACCOUNTS_BY_ADDRESS, email, bytes.fromhex(address_hash))
+        """Return whose an e-mail address is or was: a partner's contact, a member's, the team's."""
+        return await self._database.fetch(
+            _SQL.accounts_by_address, email, bytes.fromhex(address_hash)
+        )
 
     async def by_person(self, bits: bytes) -> list[Row]:
-        """Answer who of partners' teams and of ours has a person id, given as `person_bits`."""
-        return await self._database.fetch(_ACCOUNTS_BY_PERSON, bits)
+        """Return who of partners' teams and of ours has a person id, given as `person_bits`."""
+        return await self._database.fetch(_SQL.accounts_by_person, bits)
 
 
 class LedgerLookUp:
@@ -83,32 +73,32 @@ class LedgerLookUp:
         self._database = database
 
     async def by_id(self, an_id: str) -> list[Row]:
-        """Answer what an id is: claim, entity, onboarding, link, document or request."""
-        return await self._database.fetch(_LEDGER_BY_ID, an_id)
+        """Return what an id is: claim, entity, onboarding, link, document or request."""
+        return await self._database.fetch(_SQL.ledger_by_id, an_id)
 
     async def by_address(self, address_hash: str) -> list[Row]:
-        """Answer the businesses that have an e-mail address."""
-        return await self._database.fetch(_LEDGER_BY_ADDRESS, bytes.fromhex(address_hash))
+        """Return the businesses that have an e-mail address."""
+        return await self._database.fetch(_SQL.ledger_by_address, bytes.fromhex(address_hash))
 
     async def by_person(self, bits: bytes) -> list[Row]:
-        """Answer the businesses of a person by their id, given as `person_bits`."""
-        return await self._database.fetch(_LEDGER_BY_PERSON, bits)
+        """Return the businesses of a person by their id, given as `person_bits`."""
+        return await self._database.fetch(_SQL.ledger_by_person, bits)
 
     async def actor(self, stream: UUID, version: int) -> str | None:
-        """Answer by whom an event was caused; None where there is none."""
-        row = await self._database.fetchrow(_CONNECTION_EVENT, stream, version)
+        """Return by whom an event was caused; None where there is none."""
+        row = await self._database.fetchrow(_SQL.connection_event, stream, version)
         return None if row is None else stored_form(row["state"]).meta.actor
 
     async def entity(self, entity_id: str) -> Row | None:
-        """Answer one business."""
-        return await self._database.fetchrow(_ENTITY, entity_id)
+        """Return one business."""
+        return await self._database.fetchrow(_SQL.entity, entity_id)
 
     async def onboardings(self, entity_id: str) -> list[Row]:
-        """Answer the onboardings that brought a business."""
-        return await self._database.fetch(_ENTITY_ONBOARDINGS, entity_id)
+        """Return the onboardings that brought a business."""
+        return await self._database.fetch(_SQL.entity_onboardings, entity_id)
 
     async def claims(self, entity_id: str, before: int | None) -> tuple[list[Row], int | None]:
-        """Answer a page of a business's claims, and where the next one begins if there is."""
-        rows = await self._database.fetch(_ENTITY_CLAIMS, entity_id, before, CLAIMS_PAGE + 1)
+        """Return a page of a business's claims, and where the next one begins if there is."""
+        rows = await self._database.fetch(_SQL.entity_claims, entity_id, before, CLAIMS_PAGE + 1)
         shown = rows[:CLAIMS_PAGE]
         return shown, shown[-1]["append_id"] if len(rows) > CLAIMS_PAGE else None

@@ -3,15 +3,15 @@
 from litestar import Response, Router, get, post
 from litestar.params import FromPath
 
-from service.pages.backoffice.frame import Desk, staff_cause, staff_of
+from service.http.bodies import AnyRequest
+from service.pages.backoffice.frame import BackofficeContext, staff_cause, staff_of
 from service.pages.backoffice.partners import HERE, REASON_CHARACTERS_MAX, partner_page
 from service.pages.shell import lead_to
 from service.pages.visit import read_form
-from service.web.body import AnyRequest
 
 
-def review_router(desk: Desk) -> Router:
-    """Answer the router of decisions about partners."""
+def review_router(desk: BackofficeContext) -> Router:
+    """Return the router of decisions about partners."""
 
     @post("/backoffice/partners/{partner_id:str}/approve", opt={"page": "staff"})
     async def approve(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:

@@ -6,15 +6,15 @@ from urllib.parse import quote
 
 from litestar import Response, Router, get, post
 
-from service.audit.history import history
+from service.evidence.replay.history import history
+from service.http.bodies import AnyRequest
 from service.ledger.database import Row
 from service.ledger.ledger import Ledger
-from service.pages.backoffice.frame import Desk, staff_of
+from service.pages.backoffice.frame import BackofficeContext, staff_of
 from service.pages.backoffice.reader import person_bits
 from service.pages.shell import lead_to
 from service.pages.visit import read_form
 from service.people.person import Person
-from service.web.body import AnyRequest
 
 QUERY_CHARACTERS_MAX: Final = 254
 OWN_PAGE: Final = {
@@ -44,8 +44,8 @@ class Hit(NamedTuple):
         return f"/backoffice/{place}/{self.id}" if place else None
 
 
-def search_router(desk: Desk, ledgers: Sequence[Ledger]) -> Router:
-    """Answer the router of the search.
+def search_router(desk: BackofficeContext, ledgers: Sequence[Ledger]) -> Router:
+    """Return the router of the search.
 
     What is sought is posted: e-mail addresses stay out of those of pages, which browsers and
     proxies keep.
@@ -101,7 +101,7 @@ def _hits(ledger: str, rows: Iterable[Row]) -> list[Hit]:
     return [Hit(ledger=ledger, **dict(row)) for row in rows]
 
 
-async def _of_id(desk: Desk, an_id: str) -> list[Hit]:
+async def _of_id(desk: BackofficeContext, an_id: str) -> list[Hit]:
     bits = person_bits(an_id)
     if bits is not None:
         return await _of_person(desk, bits)
@@ -111,14 +111,14 @@ async def _of_id(desk: Desk, an_id: str) -> list[Hit]:
     return hits
 
 
-async def _of_person(desk: Desk, bits: bytes) -> list[Hit]:
+async def _of_person(desk: BackofficeContext, bits: bytes) -> list[Hit]:
     hits = _hits("accounts", await desk.accounts.by_person(bits))
     if not hits:  # customers act under their business's id, and seldom under this one
         hits = _hits("live", await desk.sides["live"].look_up.by_person(bits))
     return hits
 
 
-async def _of_address(desk: Desk, email: str, address_hash: str) -> list[Hit]:
+async def _of_address(desk: BackofficeContext, email: str, address_hash: str) -> list[Hit]:
     hits = _hits("accounts", await desk.accounts.by_address(email, address_hash))
     for mode, side in desk.sides.items():
         hits += _hits(mode, await side.look_up.by_address(address_hash))

@@ -8,12 +8,12 @@ from litestar import Response, Router, get
 from litestar.params import FromPath
 from markupsafe import escape
 
-from projections.activity.reader import Entry
-from service.audit.history import NUMBERED, SECRET, history, older_than
-from service.clock import timestamp
+from projections.activity.reader import TimelineEntry
+from service.core.clock import timestamp
+from service.evidence.replay.history import NUMBERED, SECRET, history, older_than
+from service.http.bodies import AnyRequest
 from service.ledger.ledger import Ledger
-from service.pages.backoffice.frame import Desk, staff_of
-from service.web.body import AnyRequest
+from service.pages.backoffice.frame import BackofficeContext, staff_of
 
 ENTRIES_MAX: Final = 40
 """Events of a page, so that one full of the longest values stays under 100 kB."""
@@ -30,8 +30,8 @@ class Fact(NamedTuple):
     is_cut: bool
 
 
-def timeline_router(desk: Desk, ledgers: Sequence[Ledger]) -> Router:
-    """Answer the router of timelines."""
+def timeline_router(desk: BackofficeContext, ledgers: Sequence[Ledger]) -> Router:
+    """Return the router of timelines."""
     names = [one.name for one in ledgers]
 
     @get("/backoffice/timeline/{subject:str}", opt={"page": "staff"})
@@ -56,7 +56,7 @@ def timeline_router(desk: Desk, ledgers: Sequence[Ledger]) -> Router:
 
 
 def _before(request: AnyRequest, names: Sequence[str]) -> Mapping[str, int]:
-    """Answer where a page begins, by ledger; what is no such place is the beginning of all.
+    """Return where a page begins, by ledger; what is no such place is the beginning of all.
 
     In the address it is a position a ledger, in their order, with dots between; one that is left
     out has not been come to.
@@ -73,18 +73,18 @@ def _is_place(text: str) -> bool:
     return not text or (text.isascii() and text.isdigit() and len(text) <= len(str(NUMBERED)))
 
 
-def _at(entry: Entry) -> str:
-    """Answer when it happened, to the millisecond: seconds tell what came of what."""
+def _at(entry: TimelineEntry) -> str:
+    """Return when it happened, to the millisecond: seconds tell what came of what."""
     return timestamp(entry.meta.at) if entry.meta else "-"
 
 
-def _facts(entry: Entry) -> list[Fact]:
+def _facts(entry: TimelineEntry) -> list[Fact]:
     data: Mapping[str, Any] = entry.data or {}
     return [Fact(name, *_shown(value)) for name, value in data.items() if name not in SECRET]
 
 
 def _shown(value: object) -> tuple[str, bool]:
-    """Answer what is shown of a value, and whether that is not all."""
+    """Return what is shown of a value, and whether that is not all."""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     size = 0
     for end, character in enumerate(text):

@@ -4,14 +4,14 @@ from litestar import Response, Router, get, post
 from litestar.params import FromPath
 
 from projections.partners.reader import PartnersReader
-from service.errors import Refusal
+from service.core.errors import Refusal
+from service.http.bodies import AnyRequest
+from service.http.decoding import check
 from service.pages.console.frame import MemberOf, console_page, member_cause
 from service.pages.shell import lead_to, page
 from service.pages.visit import read_form, signed_in
 from service.partners.commands import PartnerCommands
 from service.partners.wire import ConsoleApplication
-from service.web.body import AnyRequest
-from service.web.decoding import check
 
 _NOTHING = dict.fromkeys(ConsoleApplication.__struct_fields__, "")
 
@@ -19,7 +19,7 @@ _NOTHING = dict.fromkeys(ConsoleApplication.__struct_fields__, "")
 def apply_router(
     commands: PartnerCommands, partners: PartnersReader, member_of: MemberOf
 ) -> Router:
-    """Answer the router of the console's first pages."""
+    """Return the router of the console's first pages."""
 
     @get("/console", opt={"page": "signed-in"})
     async def start(request: AnyRequest) -> Response[bytes]:

@@ -14,7 +14,7 @@ class Timeline(Protocol):
     """Finds what happened by a request."""
 
     async def timeline(self, subject: str, entries_max: int) -> Sequence[Any]:
-        """Answer the events, oldest first; each has `position`, `topic` and `meta`."""
+        """Return the events, oldest first; each has `position`, `topic` and `meta`."""
         ...
 
 
@@ -27,7 +27,7 @@ class Caused(NamedTuple):
 
 
 async def caused(timeline: Timeline, partner_id: str, request_id: str) -> list[Caused] | None:
-    """Answer the events of a partner's own request; None where that takes too long just now.
+    """Return the events of a partner's own request; None where that takes too long just now.
 
     Only what the partner itself caused is shown, whatever else may name the request.
     """

@@ -12,12 +12,12 @@ from litestar import Response, Router, get
 from litestar.params import FromPath
 
 from projections.partners.reader import PartnersReader
+from service.facts.partners import PartnerSettingsChanged, partner_stream
+from service.http.bodies import AnyRequest
 from service.ledger.database import Row
 from service.ledger.ledger import Ledger
 from service.pages.console.frame import MemberOf, console_page
-from service.partners.events import PartnerSettingsChanged, partner_stream
-from service.requests.reader import RequestsReader
-from service.web.body import AnyRequest
+from service.request_log.reader import RequestsReader
 
 CLAIMS: Final = "/v1/claims"
 ONBOARDINGS: Final = "/v1/onboardings"
@@ -36,15 +36,15 @@ class Facts(NamedTuple):
     has_documents: bool
 
     def first(self, fits: Callable[[Any], bool]) -> datetime | None:
-        """Answer when a call that fits was first made."""
+        """Return when a call that fits was first made."""
         return min((row["first_at"] for row in self.seen if fits(row)), default=None)
 
     def answered(self, method: str, route: str, status: int) -> bool:
-        """Tell whether an endpoint has answered so."""
+        """Return whether an endpoint has answered so."""
         return self.first(_is(method, route, status)) is not None
 
     def got_over(self, fits: Callable[[Any], bool]) -> bool:
-        """Tell whether the same endpoint succeeded after a call that fits."""
+        """Return whether the same endpoint succeeded after a call that fits."""
         return any(
             good["last_at"] > bad["first_at"]
             for bad in self.seen
@@ -64,7 +64,7 @@ class Item(NamedTuple):
 
 
 def checklist(facts: Facts) -> list[Item]:
-    """Answer all items, in the order in which they are best done."""
+    """Return all items, in the order in which they are best done."""
     return [
         Item("test_key", "test" in facts.key_modes, "keys"),
         Item("onboarding", facts.answered("POST", ONBOARDINGS, HTTPStatus.CREATED), "tutorial"),
@@ -85,7 +85,7 @@ def checklist(facts: Facts) -> list[Item]:
 def checklist_router(
     member_of: MemberOf, test_calls: RequestsReader, partners: PartnersReader, accounts: Ledger
 ) -> Router:
-    """Answer the router of the checklist."""
+    """Return the router of the checklist."""
 
     @get("/console/{partner_id:str}/checklist", opt={"page": "member"})
     async def shown(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
@@ -110,7 +110,7 @@ def checklist_router(
 
 
 def key_modes(keys: Iterable[Row]) -> frozenset[str]:
-    """Answer the modes that have a key to stay: one with an end is rolled, or does not work."""
+    """Return the modes that have a key to stay: one with an end is rolled, or does not work."""
     return frozenset(key["mode"] for key in keys if key["revoked_at"] is None)
 
 

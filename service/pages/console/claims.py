@@ -6,16 +6,16 @@ from litestar import Response, Router, get
 from litestar.params import FromPath
 
 from projections.claim_list.reader import ClaimListReader
-from service.caller import Mode
+from service.facts.caller import Mode
+from service.http.bodies import AnyRequest
 from service.pages.console.frame import MemberOf, console_page
 from service.pages.console.listing import asked, mode_of
-from service.web.body import AnyRequest
 
 PAGE = 50
 
 
 def claims_router(member_of: MemberOf, claims: Mapping[Mode, ClaimListReader]) -> Router:
-    """Answer the router of the list of claims."""
+    """Return the router of the list of claims."""
 
     @get("/console/{partner_id:str}/claims", opt={"page": "member"})
     async def claim_list(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:

@@ -7,12 +7,12 @@ from typing import Any, Final, NamedTuple
 from litestar import Response
 
 from projections.partners.reader import PartnersReader
-from service.errors import Refusal
+from service.core.errors import Refusal
+from service.http.bodies import AnyRequest
 from service.ledger.events import Cause
 from service.pages.shell import page
 from service.pages.visit import signed_in
 from service.people.person import Person
-from service.web.body import AnyRequest
 
 NAVIGATION: Final = (
     ("requests", "calls.nav"),
@@ -59,7 +59,7 @@ Refuses with `not_member`, for a partner of other people as for one that does no
 
 
 def member_gate(partners: PartnersReader) -> MemberOf:
-    """Answer the console's gate: each page asks it first, with the partner id of its path."""
+    """Return the console's gate: each page asks it first, with the partner id of its path."""
 
     async def member_of(request: AnyRequest, partner_id: str) -> Member:
         person = signed_in(request)
@@ -82,7 +82,7 @@ def member_gate(partners: PartnersReader) -> MemberOf:
 
 
 def member_cause(request: AnyRequest, person: Person) -> Cause:
-    """Answer the cause that events of a partner's people name (decision 8)."""
+    """Return the cause that events of a partner's people name (decision 8)."""
     return Cause(f"member:{person.person_id}", request.scope["state"]["request_id"])
 
 
@@ -94,6 +94,6 @@ def console_page(
     status: int = 200,
     **context: Any,  # noqa: ANN401 - a page's values are anything
 ) -> Response[bytes]:
-    """Answer a page that extends `console/layout.html`; `here` is its place in the navigation."""
+    """Return a page that extends `console/layout.html`; `here` is its place in the navigation."""
     places = [one for one in NAVIGATION if one[0] != "sandbox" or member.status == "approved"]
     return page(request, template, status, member=member, here=here, navigation=places, **context)

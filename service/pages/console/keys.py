@@ -14,17 +14,17 @@ from litestar import Response, Router, get, post
 from litestar.params import FromPath
 
 from projections.partners.reader import PartnersReader
-from service.clock import Clock
-from service.errors import Refusal, invalid
+from service.core.clock import Clock
+from service.core.errors import Refusal, invalid
+from service.http.bodies import AnyRequest
 from service.ledger.database import Row
+from service.ledger.service_keys import ServiceKeyStore
 from service.pages.console.frame import Member, MemberOf, console_page, member_cause
 from service.pages.shell import lead_to
 from service.pages.visit import read_form
 from service.partners.commands import OVERLAPS, IssuedKey, PartnerCommands
 from service.partners.keys import has_ended
-from service.sandbox import SandboxFixtures
-from service.secrets import SecretsStore
-from service.web.body import AnyRequest
+from service.sandbox.fixtures import SandboxFixtures
 
 ENDED_MAX: Final = 25
 """Keys that have ended and are listed still, the newest."""
@@ -39,7 +39,7 @@ class KeyPages:
         self,
         commands: PartnerCommands,
         partners: PartnersReader,
-        secrets: SecretsStore,
+        secrets: ServiceKeyStore,
         sandbox: SandboxFixtures,
         clock: Clock,
     ) -> None:
@@ -51,7 +51,7 @@ class KeyPages:
         self._clock = clock
 
     async def listed(self, request: AnyRequest, member: Member) -> Response[bytes]:
-        """Answer the list, and the form whose key is drawn already."""
+        """Return the list, and the form whose key is drawn already."""
         key_id, proof = await self.drawn(member)
         rows = reversed(await self._partners.keys(member.partner_id))
         keys = [self._shown(row) for row in rows]
@@ -91,12 +91,12 @@ class KeyPages:
         return issued
 
     async def drawn(self, member: Member) -> tuple[str, str]:
-        """Answer the id of a key to be issued, and what shows that we drew it."""
+        """Return the id of a key to be issued, and what shows that we drew it."""
         key_id = self.commands.new_key_id()
         return key_id, await self._proof(member, key_id)
 
     async def key(self, member: Member, key_id: str) -> dict[str, object]:
-        """Answer one key of the partner's; refuses with `key_not_found`."""
+        """Return one key of the partner's; refuses with `key_not_found`."""
         for row in await self._partners.keys(member.partner_id):
             if row["key_id"] == key_id:
                 return self._shown(row)
@@ -109,12 +109,12 @@ class KeyPages:
         return {**row, "state": state, "ends_at": exact(ends_at)}
 
     async def _proof(self, member: Member, key_id: str) -> str:
-        """Answer what shows that we drew a key's id, for this partner."""
+        """Return what shows that we drew a key's id, for this partner."""
         return (await self._secrets.get()).link_token(_PURPOSE, f"{member.partner_id}\0{key_id}")
 
 
 def exact(at: datetime | None) -> str:
-    """Answer a moment to the second, in UTC: a key ends to the second."""
+    """Return a moment to the second, in UTC: a key ends to the second."""
     if at is None:
         return ""
     at = at.astimezone(UTC)
@@ -122,7 +122,7 @@ def exact(at: datetime | None) -> str:
 
 
 def keys_router(pages: KeyPages, member_of: MemberOf) -> Router:
-    """Answer the router of keys."""
+    """Return the router of keys."""
     commands = pages.commands
 
     @get("/console/{partner_id:str}/keys", opt={"page": "member"})

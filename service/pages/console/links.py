@@ -7,10 +7,10 @@ from litestar.params import FromPath
 
 from projections.connect_links.reader import ConnectLinksReader
 from projections.onboardings.reader import OnboardingsReader
-from service.caller import Mode
+from service.facts.caller import Mode
+from service.http.bodies import AnyRequest
 from service.pages.console.frame import MemberOf, console_page
 from service.pages.console.listing import asked_place, mode_of, next_place
-from service.web.body import AnyRequest
 
 PAGE = 50
 
@@ -20,7 +20,7 @@ def links_router(
     links: Mapping[Mode, ConnectLinksReader],
     onboardings: Mapping[Mode, OnboardingsReader],
 ) -> Router:
-    """Answer the router of connect links and onboardings.
+    """Return the router of connect links and onboardings.
 
     Entity ids of live mode are not shown: their customers pass them on (decision 16).
     """

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from service.caller import Mode
-from service.errors import invalid
+from service.core.errors import invalid
+from service.facts.caller import Mode
+from service.http.bodies import AnyRequest
 from service.ledger.database import Row
-from service.web.body import AnyRequest
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGITS_MAX: Final = 16
@@ -18,12 +18,12 @@ Place = tuple[datetime, str]
 
 
 def mode_of(request: AnyRequest) -> Mode:
-    """Answer the mode that a page shows: `?mode=test`, or else live."""
+    """Return the mode that a page shows: `?mode=test`, or else live."""
     return "test" if asked(request, "mode") == "test" else "live"
 
 
 def asked(request: AnyRequest, name: str) -> str | None:
-    """Answer a parameter of the address; None where it is absent or empty."""
+    """Return a parameter of the address; None where it is absent or empty."""
     value = request.query_params.get(name)
     if value is not None and ("\0" in value or len(value) > _TEXT_MAX):
         raise invalid(name, "not a value of this list")
@@ -31,14 +31,14 @@ def asked(request: AnyRequest, name: str) -> str | None:
 
 
 def place(last: Place | None) -> str | None:
-    """Answer a place as an address has it: microseconds since 1970, a point, the id."""
+    """Return a place as an address has it: microseconds since 1970, a point, the id."""
     if last is None:
         return None
     return f"{(last[0] - _EPOCH) // timedelta(microseconds=1)}.{last[1]}"
 
 
 def next_place(rows: Sequence[Row], shown: int, at: str, row_id: str) -> str | None:
-    """Answer where the next page begins: None where no more rows were read than are shown."""
+    """Return where the next page begins: None where no more rows were read than are shown."""
     if len(rows) <= shown:
         return None
     last = rows[shown - 1]
@@ -46,7 +46,7 @@ def next_place(rows: Sequence[Row], shown: int, at: str, row_id: str) -> str | N
 
 
 def asked_moment(request: AnyRequest, name: str) -> datetime | None:
-    """Answer a moment of the address, in UTC where it names no zone; refuses what is none."""
+    """Return a moment of the address, in UTC where it names no zone; refuses what is none."""
     value = asked(request, name)
     if value is None:
         return None
@@ -59,7 +59,7 @@ def asked_moment(request: AnyRequest, name: str) -> datetime | None:
 
 
 def asked_place(request: AnyRequest, name: str = "before") -> Place | None:
-    """Answer the place that an address has; refuses what is none."""
+    """Return the place that an address has; refuses what is none."""
     value = asked(request, name)
     if value is None:
         return None

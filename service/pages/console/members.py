@@ -4,20 +4,20 @@ from litestar import Response, Router, get, post
 from litestar.params import FromPath
 
 from projections.partners.reader import PartnersReader
-from service.errors import Refusal
+from service.core.errors import Refusal
+from service.http.bodies import AnyRequest
+from service.http.scalars import email_fault
 from service.ledger.events import ERASED
 from service.pages.console.frame import Member, MemberOf, console_page, member_cause
 from service.pages.shell import lead_to
 from service.pages.visit import read_form
 from service.partners.commands import PartnerCommands
-from service.web.body import AnyRequest
-from service.web.scalars import email_fault
 
 
 def members_router(
     commands: PartnerCommands, partners: PartnersReader, member_of: MemberOf
 ) -> Router:
-    """Answer the router of a partner's team."""
+    """Return the router of a partner's team."""
 
     async def team(
         request: AnyRequest, member: Member, email: str = "", faults: tuple[str, ...] = ()

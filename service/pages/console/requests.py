@@ -9,16 +9,16 @@ from litestar import Response, Router, get
 from litestar.params import FromPath
 
 from projections.partners.reader import PartnersReader
-from service.caller import Mode
-from service.clock import timestamp
-from service.errors import ERRORS, Refusal, invalid
+from service.core.clock import timestamp
+from service.core.errors import ERRORS, Refusal, invalid
+from service.facts.caller import Mode
+from service.http.bodies import AnyRequest
 from service.ledger.database import Row
 from service.pages.console.caused import Timeline, caused
 from service.pages.console.frame import Member, MemberOf, console_page
 from service.pages.console.listing import asked, asked_moment, asked_place, mode_of, place
 from service.pages.shell import lead_to
-from service.requests.reader import Filter, RequestsReader
-from service.web.body import AnyRequest
+from service.request_log.reader import Filter, RequestsReader
 
 CLASSES = {"2": 2, "4": 4, "5": 5}
 
@@ -29,7 +29,7 @@ def requests_router(
     timelines: Mapping[Mode, Timeline],
     partners: PartnersReader,
 ) -> Router:
-    """Answer the router of a partner's calls. Never a body, a secret or personal data."""
+    """Return the router of a partner's calls. Never a body, a secret or personal data."""
 
     async def opened(member: Member, request_id: str) -> Response[bytes]:
         for mode, reader in calls.items():
@@ -99,7 +99,7 @@ def requests_router(
 
 
 def shown(row: Row) -> dict[str, Any]:
-    """Answer a call as the templates take it; `at` is what logs have, to the millisecond."""
+    """Return a call as the templates take it; `at` is what logs have, to the millisecond."""
     good = row["status"] < 400  # noqa: PLR2004 - HTTP's boundary
     return {
         **row,
@@ -112,7 +112,7 @@ def shown(row: Row) -> dict[str, Any]:
 
 
 def by_code(seen: Sequence[Row]) -> list[dict[str, Any]]:
-    """Answer the errors by code, most often first, with what the reference says of each."""
+    """Return the errors by code, most often first, with what the reference says of each."""
     groups: dict[str, dict[str, Any]] = {}
     for row in seen:
         if row["code"]:
@@ -142,7 +142,7 @@ def _wanted(request: AnyRequest) -> Filter:
 
 
 def _query(wanted: Filter, until: datetime | None, **more: str | None) -> str:
-    """Answer the query that asks for the same, and `more`."""
+    """Return the query that asks for the same, and `more`."""
     given = {
         "code": wanted.code,
         "key": wanted.key_id,

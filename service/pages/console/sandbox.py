@@ -6,14 +6,14 @@ from litestar.params import FromPath
 from projections.connections.reader import ConnectionsReader
 from projections.onboardings.reader import OnboardingsReader
 from projections.partners.reader import PartnersReader
-from service.errors import Refusal, invalid
+from service.core.errors import Refusal, invalid
+from service.http.bodies import AnyRequest
 from service.pages.console.frame import Member, MemberOf, console_page, member_cause
 from service.pages.console.listing import asked_place, next_place
 from service.pages.shell import lead_to
 from service.pages.visit import read_form
-from service.sandbox import fixture_ids
-from service.sandbox_commands import SandboxCommands
-from service.web.body import AnyRequest
+from service.sandbox.commands import SandboxCommands
+from service.sandbox.fixtures import fixture_ids
 
 PAGE = 25
 
@@ -28,14 +28,14 @@ class SandboxPages:
         connections: ConnectionsReader,
         onboardings: OnboardingsReader,
     ) -> None:
-        """`connections` and `onboardings` are those of test mode."""
+        """Take the read models of test mode."""
         self.commands = commands
         self._partners = partners
         self._connections = connections
         self._onboardings = onboardings
 
     async def shown(self, request: AnyRequest, member: Member) -> Response[bytes]:
-        """Answer the page. It makes nothing: fixtures are the subscriber's, moments after."""
+        """Return the page. It makes nothing: fixtures are the subscriber's, moments after."""
         partner_id = member.partner_id
         fixtures = await self._made(partner_id, member.sandbox_epoch)
         row = await self._partners.sandbox(partner_id)
@@ -55,7 +55,7 @@ class SandboxPages:
         )
 
     async def _made(self, partner_id: str, epoch: int) -> list[dict[str, object]]:
-        """Answer the fixtures; none while they are being made, which is one transaction."""
+        """Return the fixtures; none while they are being made, which is one transaction."""
         ids = fixture_ids(partner_id, epoch)._asdict()
         try:
             return [
@@ -70,7 +70,7 @@ class SandboxPages:
 
 
 def sandbox_router(pages: SandboxPages, member_of: MemberOf) -> Router:
-    """Answer the router of the sandbox; only an approved partner has one."""
+    """Return the router of the sandbox; only an approved partner has one."""
     commands = pages.commands
 
     async def approved(request: AnyRequest, partner_id: str) -> Member:

@@ -3,20 +3,20 @@
 from litestar import Response, Router, get, post
 from litestar.params import FromPath
 
+from service.http.bodies import AnyRequest
 from service.pages.console.frame import Member, MemberOf, console_page, member_cause
 from service.pages.shell import lead_to
 from service.pages.visit import read_form
 from service.partners.commands import PartnerCommands
-from service.web.body import AnyRequest
 
 
 def nobody_gets(member: Member) -> bool:
-    """Tell whether links reach nobody: such an onboarding can never be finished."""
+    """Return whether links reach nobody: such an onboarding can never be finished."""
     return member.suppress_email and not member.return_link
 
 
 def settings_router(commands: PartnerCommands, member_of: MemberOf) -> Router:
-    """Answer the router of settings; the API obeys from its next request on."""
+    """Return the router of settings; the API obeys from its next request on."""
 
     @get("/console/{partner_id:str}/settings", opt={"page": "member"})
     async def settings(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
@@ -52,7 +52,7 @@ def _shown(
     saved: bool = False,
     asked: bool = False,
 ) -> Response[bytes]:
-    """Answer the form; `asked` about the pair of settings by which nobody gets a link."""
+    """Return the form; `asked` about the pair of settings by which nobody gets a link."""
     return console_page(
         request,
         member,

@@ -11,18 +11,18 @@ import msgspec
 from litestar import Response, Router, get, post
 from litestar.params import FromPath
 
-from service.errors import Refusal
+from service.core.errors import Refusal
+from service.http.bodies import AnyRequest
 from service.pages.console.frame import Member, MemberOf, console_page
 from service.pages.console.keys import KeyPages
 from service.pages.shell import lead_to
 from service.pages.visit import read_form
-from service.sandbox import fixture_ids
-from service.web.body import AnyRequest
+from service.sandbox.fixtures import fixture_ids
 
 REFERENCE: Final = "tutorial-1"
 
 
-class Step(NamedTuple):
+class TutorialStep(NamedTuple):
     """A step: texts `tutorial.<name>.title` and `.why`, a command, and the status it answers."""
 
     name: str
@@ -30,8 +30,8 @@ class Step(NamedTuple):
     status: int
 
 
-def steps(base_url: str, partner_id: str, epoch: int) -> list[Step]:
-    """Answer the steps in the sandbox of a partner; `base_url` is the API's, with its version."""
+def steps(base_url: str, partner_id: str, epoch: int) -> list[TutorialStep]:
+    """Return the steps in the sandbox of a partner; `base_url` is the API's, with its version."""
     ids = fixture_ids(partner_id, epoch)
     claim = {
         "entity_id": ids.connected_entity_id,
@@ -54,13 +54,13 @@ def steps(base_url: str, partner_id: str, epoch: int) -> list[Step]:
     listing = _call(f"{base_url}/claims?entity_id={ids.connected_entity_id}")
     gone = _post(f"{base_url}/claims", claim | {"entity_id": ids.disconnected_entity_id})
     return [
-        Step("look", listing, 200),
-        Step("create", create, 201),
-        Step("repeat", create, 200),
-        Step("list", listing, 200),
-        Step("refused", gone, 403),
-        Step("onboard", _post(f"{base_url}/onboardings", business), 201),
-        Step("document", _post(f"{base_url}/documents/upload-url", upload), 201),
+        TutorialStep("look", listing, 200),
+        TutorialStep("create", create, 201),
+        TutorialStep("repeat", create, 200),
+        TutorialStep("list", listing, 200),
+        TutorialStep("refused", gone, 403),
+        TutorialStep("onboard", _post(f"{base_url}/onboardings", business), 201),
+        TutorialStep("document", _post(f"{base_url}/documents/upload-url", upload), 201),
     ]
 
 
@@ -74,7 +74,7 @@ def _call(url: str) -> str:
 
 
 def tutorial_router(member_of: MemberOf, keys: KeyPages, base_url: str) -> Router:
-    """Answer the router of the tutorial."""
+    """Return the router of the tutorial."""
 
     async def shown(
         request: AnyRequest, member: Member, token: str | None = None

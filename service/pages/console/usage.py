@@ -10,11 +10,11 @@ from typing import Final, NamedTuple
 from litestar import Response, Router, get
 from litestar.params import FromPath
 
-from service.caller import Mode
-from service.clock import Clock
+from service.core.clock import Clock
+from service.facts.caller import Mode
+from service.http.bodies import AnyRequest
 from service.pages.console.frame import MemberOf, console_page
-from service.requests.reader import RequestsReader
-from service.web.body import AnyRequest
+from service.request_log.reader import RequestsReader
 
 MINUTES: Final = 60
 DAY: Final = timedelta(hours=24)
@@ -69,7 +69,7 @@ class Picture(NamedTuple):
 def usage_router(
     member_of: MemberOf, calls: Mapping[Mode, RequestsReader], limit: int, clock: Clock
 ) -> Router:
-    """Answer the router of usage; `limit` is that of requests a minute."""
+    """Return the router of usage; `limit` is that of requests a minute."""
 
     @get("/console/{partner_id:str}/usage", opt={"page": "member"})
     async def usage(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
@@ -113,7 +113,7 @@ async def _minutes(
 
 
 def summed(minutes: list[Minute]) -> dict[str, int]:
-    """Answer the figures of some minutes; `peak` is the busiest one's."""
+    """Return the figures of some minutes; `peak` is the busiest one's."""
     return {
         "total": sum(minute.total for minute in minutes),
         "live": sum(minute.live for minute in minutes),
@@ -125,7 +125,7 @@ def summed(minutes: list[Minute]) -> dict[str, int]:
 
 
 def picture(hour: list[Minute], limit: int) -> Picture:
-    """Answer where the bars stand: live below, test on it, what was refused by the limit on top."""
+    """Return where the bars stand: live below, test on it, what was refused by the limit on top."""
     peak = max(minute.total for minute in hour)
     scale = HEIGHT / (max(limit, peak) * HEADROOM)
     bars: list[Bar] = []

@@ -5,16 +5,16 @@ from litestar.params import FromPath
 
 from projections.claim_list.reader import ClaimListReader
 from projections.connections.reader import ConnectionsReader
-from service.connections.access import Access
 from service.connections.commands import ConnectionCommands
-from service.errors import Refusal
+from service.core.errors import Refusal
+from service.facts.access import Access
+from service.http.bodies import AnyRequest
 from service.ledger.database import Row
 from service.pages.customer.connect import PartnerName
 from service.pages.customer.mine import customer_cause, entities_of, own_entity
 from service.pages.shell import lead_to, page
 from service.pages.visit import no_cookie, read_form, signed_in
 from service.people.sessions import Sessions
-from service.web.body import AnyRequest
 
 CLAIMS_SHOWN = 50
 
@@ -26,7 +26,7 @@ def account_router(
     partner_name: PartnerName,
     sessions: Sessions,
 ) -> Router:
-    """Answer the router of a customer's account (live mode: there is no other for customers)."""
+    """Return the router of a customer's account (live mode: there is no other for customers)."""
 
     @get("/account", opt={"page": "signed-in"})
     async def account(request: AnyRequest) -> Response[bytes]:
@@ -102,7 +102,7 @@ def account_router(
     async def connection_of(
         request: AnyRequest, entity_id: str, partner_id: str
     ) -> tuple[Row, Access]:
-        """Answer one of the person's businesses, and a partner that is or was connected to it."""
+        """Return one of the person's businesses, and a partner that is or was connected to it."""
         entity = await own_entity(request, connections, entity_id)
         access = await connections.access(partner_id, entity_id)
         if access.connected_at is None:

@@ -8,14 +8,14 @@ from litestar.params import FromPath
 
 from projections.connections.reader import ConnectionsReader
 from service.connections.commands import ConnectionCommands, LinkView
-from service.errors import Refusal, invalid
+from service.core.errors import Refusal, invalid
+from service.http.bodies import AnyRequest
 from service.ledger.database import Row
 from service.ledger.events import Cause
 from service.pages.customer.mine import customer_cause, entities_of, own_entity
 from service.pages.shell import lead_to, page, refused
 from service.pages.visit import person_of, read_form, signed_in
 from service.pages.words import text
-from service.web.body import AnyRequest
 
 PartnerName = Callable[[str], Awaitable[str]]
 """Answers a partner's name by its id."""
@@ -25,7 +25,7 @@ TEST_PREFIX: Final = "test_"
 
 
 def connect_router(commands: ConnectionCommands, connections: ConnectionsReader) -> Router:
-    """Answer the router of connect links. Only links of live mode are ever found."""
+    """Return the router of connect links. Only links of live mode are ever found."""
 
     @get("/connect/{token:str}", opt={"page": "token"})
     async def ask(request: AnyRequest, token: FromPath[str]) -> Response[bytes]:
@@ -70,7 +70,7 @@ def connect_router(commands: ConnectionCommands, connections: ConnectionsReader)
 
 
 def _of_test_mode(request: AnyRequest) -> Response[bytes]:
-    """Answer that a link is one of test mode, which nobody can answer."""
+    """Return that a link is one of test mode, which nobody can answer."""
     title, advice = text("connect.test_title"), text("connect.test_advice")
     return refused(request, Refusal("connect_token_invalid"), title, advice)
 
@@ -83,7 +83,7 @@ def _asked(
     *,
     is_unchosen: bool = False,
 ) -> Response[bytes]:
-    """Answer the page that asks; `is_unchosen`: which of several businesses was left open."""
+    """Return the page that asks; `is_unchosen`: which of several businesses was left open."""
     return page(
         request,
         "customer/connect.html",
@@ -96,7 +96,7 @@ def _asked(
 
 
 def connected_router(connections: ConnectionsReader, partner_name: PartnerName) -> Router:
-    """Answer the router of what follows an approval: the entity id, to pass on."""
+    """Return the router of what follows an approval: the entity id, to pass on."""
 
     @get("/connected/{entity_id:str}/{partner_id:str}", opt={"page": "signed-in"})
     async def connected(

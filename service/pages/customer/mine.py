@@ -1,20 +1,20 @@
 """Which businesses are a signed-in person's own."""
 
 from projections.connections.reader import ConnectionsReader
-from service.errors import Refusal
+from service.core.errors import Refusal
+from service.http.bodies import AnyRequest
 from service.ledger.database import Row
 from service.ledger.events import Cause
 from service.pages.visit import signed_in
-from service.web.body import AnyRequest
 
 
 async def entities_of(request: AnyRequest, connections: ConnectionsReader) -> list[Row]:
-    """Answer the person's businesses (entity_id, name); raises SignInNeeded."""
+    """Return the person's businesses (entity_id, name); raises SignInNeeded."""
     return await connections.entities_of(signed_in(request).address_hash)
 
 
 async def own_entity(request: AnyRequest, connections: ConnectionsReader, entity_id: str) -> Row:
-    """Answer one of them; refuses with `entity_not_found` for another's as for none."""
+    """Return one of them; refuses with `entity_not_found` for another's as for none."""
     for row in await entities_of(request, connections):
         if row["entity_id"] == entity_id:
             return row
@@ -22,5 +22,5 @@ async def own_entity(request: AnyRequest, connections: ConnectionsReader, entity
 
 
 def customer_cause(request: AnyRequest, entity_id: str) -> Cause:
-    """Answer the cause that a customer's events name (decision 8)."""
+    """Return the cause that a customer's events name (decision 8)."""
     return Cause(f"customer:{entity_id}", request.scope["state"]["request_id"])

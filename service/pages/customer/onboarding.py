@@ -6,17 +6,17 @@ from litestar import Response, Router, get, post
 from litestar.params import FromPath
 
 from projections.connections.reader import ConnectionsReader
-from service.errors import Refusal
+from service.core.errors import Refusal
+from service.http.bodies import AnyRequest
+from service.http.decoding import check
 from service.onboardings.commands import Invited, OnboardingCommands
 from service.onboardings.wire import Confirmed
 from service.pages.shell import lead_to, page
 from service.pages.visit import read_form
-from service.web.body import AnyRequest
-from service.web.decoding import check
 
 
 def onboarding_router(commands: OnboardingCommands, connections: ConnectionsReader) -> Router:
-    """Answer the router of magic links: the token is the credential, no signing in is needed."""
+    """Return the router of magic links: the token is the credential, no signing in is needed."""
 
     @get("/onboarding/{token:str}", opt={"page": "token"})
     async def ask(request: AnyRequest, token: FromPath[str]) -> Response[bytes]:
@@ -63,6 +63,6 @@ def _form(
 
 
 def _filled(details: dict[str, Any]) -> dict[str, Any]:
-    """Answer the form's fields as the partner sent them."""
+    """Return the form's fields as the partner sent them."""
     flat = details | details.get("address", {})
     return {name: flat.get(name) or "" for name in Confirmed.__struct_fields__}

@@ -1,7 +1,0 @@
--- The next linked documents in the order of their paths, for an audit that reads them all beside the
--- bucket's listing, which has the same order.
-select document_id, claim_id, storage_path, size, generation, crc32c, erased
-from ledger.claim_documents
-where storage_path > $1
-order by storage_path
-limit $2

@@ -1,2 +1,0 @@
--- One claim.
-select * from ledger.claim_list where claim_id = $1

@@ -1,0 +1,92 @@
+-- name: by_id
+-- One claim.
+select * from ledger.claim_list where claim_id = $1
+
+-- name: insert
+-- A partner created a claim.
+insert into ledger.claim_list (
+    claim_id, append_id, stream_id, partner_id, entity_id, partner_claim_id,
+    partner_user_id, partner_invoice_ids, stage, created_at
+)
+select * from unnest(
+    $1::text[], $2::bigint[], $3::uuid[], $4::text[], $5::text[], $6::text[],
+    $7::text[], $8::text[], $9::text[], $10::timestamptz[]
+)
+
+-- name: page
+-- A page of one partner's claims for one entity, newest first, with what else the answer needs.
+-- No row: no such entity. `token_found` false: the token is not one of these claims.
+with access as (
+    select e.name, c.connected_at, c.disconnected_at
+    from ledger.entities as e
+    left join ledger.connections as c on c.entity_id = e.entity_id and c.partner_id = $1
+    where e.entity_id = $2
+), token as (
+    select append_id
+    from ledger.claim_list
+    where claim_id = $3 and partner_id = $1 and entity_id = $2
+)
+select
+    a.name, a.connected_at, a.disconnected_at,
+    $3::text is null or t.append_id is not null as token_found,
+    p.claim_id, p.partner_user_id, p.partner_claim_id, p.partner_invoice_ids, p.stage, p.created_at
+from access as a
+left join token as t on true
+left join lateral (
+    select *
+    from ledger.claim_list as l
+    where
+        l.partner_id = $1 and l.entity_id = $2
+        and l.append_id < coalesce(t.append_id, 9223372036854775807)
+    order by l.append_id desc
+    limit $4
+) as p on true
+order by p.append_id desc
+
+-- name: page_of_partner
+-- A page of one partner's claims over all its entities, newest first, from after a place on.
+select claim_id, entity_id, partner_user_id, partner_claim_id, stage, created_at
+from ledger.claim_list
+where partner_id = $1 and append_id < $2
+order by append_id desc
+limit $3
+
+-- name: page_of_user
+-- The same as page.sql, for one of the partner's users.
+-- No row: no such entity. `token_found` false: the token is not one of these claims.
+with access as (
+    select e.name, c.connected_at, c.disconnected_at
+    from ledger.entities as e
+    left join ledger.connections as c on c.entity_id = e.entity_id and c.partner_id = $1
+    where e.entity_id = $2
+), token as (
+    select append_id
+    from ledger.claim_list
+    where claim_id = $3 and partner_id = $1 and entity_id = $2 and partner_user_id = $5
+)
+select
+    a.name, a.connected_at, a.disconnected_at,
+    $3::text is null or t.append_id is not null as token_found,
+    p.claim_id, p.partner_user_id, p.partner_claim_id, p.partner_invoice_ids, p.stage, p.created_at
+from access as a
+left join token as t on true
+left join lateral (
+    select *
+    from ledger.claim_list as l
+    where
+        l.partner_id = $1 and l.entity_id = $2 and l.partner_user_id = $5
+        and l.append_id < coalesce(t.append_id, 9223372036854775807)
+    order by l.append_id desc
+    limit $4
+) as p on true
+order by p.append_id desc
+
+-- name: set_stage
+-- Claims moved. Of several moves of one claim the last counts.
+update ledger.claim_list as c set stage = moved.stage
+from (
+    select distinct on (claim_id) claim_id, stage
+    from unnest($1::text[], $2::text[]) with ordinality as one (claim_id, stage, nr)
+    order by claim_id, nr desc
+) as moved
+where c.claim_id = moved.claim_id

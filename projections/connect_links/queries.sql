@@ -1,0 +1,35 @@
+-- name: by_token
+-- The link with this token hash, and whether it has expired by the database's clock.
+select *, expires_at <= clock_timestamp() as expired
+from ledger.connect_links
+where token_hash = $1 and expires_at is not null
+
+-- name: insert
+-- A partner asked for a link.
+insert into ledger.connect_links (
+    link_id, stream_id, token_hash, partner_id, state, issued_at, expires_at, partner_user_id
+)
+select * from unnest(
+    $1::text[], $2::uuid[], $3::bytea[], $4::text[], $5::text[], $6::timestamptz[],
+    $7::timestamptz[], $8::text[]
+)
+
+-- name: page_of_partner
+-- A page of a partner's links, newest first, from before one on (null: from the newest on), with
+-- what became of each. Not who approved: an entity id is its customer's to pass on.
+select
+    link_id, partner_user_id, issued_at, expires_at,
+    case when state = 'issued' and expires_at <= clock_timestamp() then 'expired' else state end
+        as state
+from ledger.connect_links
+where
+    partner_id = $1
+    and (issued_at, link_id) < (coalesce($2::timestamptz, 'infinity'), coalesce($3::text, ''))
+order by issued_at desc, link_id desc
+limit $4
+
+-- name: settle
+-- A link was redeemed or declined.
+update ledger.connect_links as l set state = settled.state, entity_id = settled.entity_id
+from unnest($1::text[], $2::text[], $3::text[]) as settled (link_id, state, entity_id)
+where l.link_id = settled.link_id

@@ -1,0 +1,77 @@
+-- name: address
+-- The keyed hash of the address by which a business's person signs in.
+select email_hash from ledger.entities where entity_id = $1
+
+-- name: connect
+-- An entity connected, for the first time or again.
+insert into ledger.connections (partner_id, entity_id, version, connected_at)
+select * from unnest($1::text[], $2::text[], $3::bigint[], $4::timestamptz[])
+on conflict (partner_id, entity_id) do update
+set version = excluded.version, connected_at = excluded.connected_at, disconnected_at = null
+
+-- name: correct_entity
+-- People corrected what was said of their businesses. Of several corrections the last counts.
+update ledger.entities as e set name = last.name, company_number_hash = last.number
+from (
+    select distinct on (entity_id) entity_id, name, number
+    from unnest($1::text[], $2::text[], $3::bytea[]) with ordinality as one (entity_id, name, number, nr)
+    order by entity_id, nr desc
+) as last
+where e.entity_id = last.entity_id
+
+-- name: disconnect
+-- An entity disconnected a partner.
+update ledger.connections as c set version = gone.version, disconnected_at = gone.at
+from unnest($1::text[], $2::text[], $3::bigint[], $4::timestamptz[])
+    as gone (partner_id, entity_id, version, at)
+where c.partner_id = gone.partner_id and c.entity_id = gone.entity_id
+
+-- name: entities_of
+-- The businesses of one e-mail address that use the service, by name.
+select entity_id, name from ledger.entities
+where established and email_hash = $1
+order by name, entity_id
+
+-- name: entity_connections
+-- Everyone an entity is or was connected to.
+select partner_id, connected_at, disconnected_at
+from ledger.connections
+where entity_id = $1
+order by partner_id
+
+-- name: erase_entity
+-- A business's data was erased: nothing in its row names it any more, and nothing finds it.
+update ledger.entities as e
+set name = gone.marker, email_hash = null, company_number_hash = null
+from unnest($1::text[], $2::text[]) as gone (entity_id, marker)
+where e.entity_id = gone.entity_id
+
+-- name: establish
+-- A business finished its onboarding.
+update ledger.entities set established = true where entity_id = any($1::text[])
+
+-- name: established
+-- Does an established business have this e-mail address or this company number?
+select exists(
+    select from ledger.entities where established and email_hash = $1::bytea
+    union all
+    select from ledger.entities where established and company_number_hash = $2::bytea
+) as taken
+
+-- name: insert_entity
+-- A business became known.
+insert into ledger.entities (
+    entity_id, stream_id, name, email_hash, company_number_hash, established, registered_at
+)
+select * from unnest(
+    $1::text[], $2::uuid[], $3::text[], $4::bytea[], $5::bytea[], $6::boolean[], $7::timestamptz[]
+)
+
+-- name: state
+-- An entity, and a partner's connection to it; no row for an unknown entity.
+select
+    e.entity_id, e.name, e.established,
+    c.version, c.connected_at, c.disconnected_at
+from ledger.entities as e
+left join ledger.connections as c on c.entity_id = e.entity_id and c.partner_id = $1
+where e.entity_id = $2

@@ -1,2 +1,0 @@
--- One onboarding.
-select * from ledger.onboardings where onboarding_id = $1

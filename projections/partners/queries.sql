@@ -1,0 +1,130 @@
+-- name: authenticate
+-- What authentication decides on, a row a request in the order asked: the partner, and the key
+-- if it is that partner's. One read, however many requests come at once.
+select
+    p.status, p.name, p.return_link, p.suppress_email, p.sandbox_epoch,
+    k.mode, k.secret_hash, k.revoked_at, k.revoked_later
+from unnest($1::text[], $2::text[]) with ordinality as asked (partner_id, key_id, nr)
+left join ledger.partners as p on p.partner_id = asked.partner_id
+left join ledger.api_keys as k
+    on k.partner_id = asked.partner_id and k.key_id = asked.key_id
+order by asked.nr
+
+-- name: find_key
+-- Whose key this is.
+select partner_id from ledger.api_keys where key_id = $1
+
+-- name: insert_key
+-- A key was issued.
+insert into ledger.api_keys (key_id, partner_id, mode, secret_hash, issued_at)
+select * from unnest($1::text[], $2::text[], $3::text[], $4::bytea[], $5::timestamptz[])
+
+-- name: insert_member
+-- People were added to partners' teams.
+insert into ledger.members (member_id, partner_id, address_hash, added_at)
+select * from unnest($1::text[], $2::text[], $3::bytea[], $4::timestamptz[])
+
+-- name: insert_partner
+-- A partner applied.
+insert into ledger.partners (partner_id, stream_id, name, email, status, applied_at)
+select * from unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::timestamptz[])
+
+-- name: list_keys
+-- A partner's keys, oldest first, when each was last used, and the epoch of the sandbox that test
+-- keys work in; never a secret or its hash.
+select
+    k.key_id, k.partner_id, k.mode, k.issued_at, k.revoked_at, k.revoked_later, u.used_at,
+    p.sandbox_epoch
+from ledger.api_keys as k
+join ledger.partners as p using (partner_id)
+left join ledger.key_uses as u using (key_id)
+where k.partner_id = $1
+order by k.key_id
+
+-- name: list_members
+-- Who belongs to a partner's team, in the order in which they were added.
+select member_id, added_at
+from ledger.members
+where partner_id = $1 and removed_at is null
+order by added_at, member_id
+
+-- name: list_partners
+-- Every partner, or the one that is asked for, oldest first.
+select partner_id, name, email, status, return_link, suppress_email, applied_at
+from ledger.partners
+where $1::text is null or partner_id = $1
+order by partner_id
+
+-- name: member
+-- A partner as one member of its team sees it; no row for anybody else.
+select
+    m.member_id, p.partner_id, p.name, p.status, p.return_link, p.suppress_email,
+    p.sandbox_epoch, p.applied_at
+from ledger.members as m
+join ledger.partners as p using (partner_id)
+where m.partner_id = $1 and m.address_hash = $2 and m.removed_at is null
+
+-- name: partners_of_address
+-- The partners whose team this person belongs to, oldest first.
+select p.partner_id, p.name, p.status, p.applied_at
+from ledger.members as m
+join ledger.partners as p using (partner_id)
+where m.address_hash = $1 and m.removed_at is null
+order by p.partner_id
+
+-- name: remove_member
+-- People were removed from partners' teams.
+update ledger.members as m set removed_at = one.at
+from unnest($1::text[], $2::timestamptz[]) as one (member_id, at)
+where m.member_id = one.member_id
+
+-- name: reset_sandbox
+-- Sandboxes began anew. Of several resets of one the last counts.
+update ledger.partners as p set sandbox_epoch = anew.epoch, sandbox_reset_at = anew.at
+from (
+    select distinct on (partner_id) partner_id, epoch, at
+    from unnest($1::text[], $2::int[], $3::timestamptz[])
+        with ordinality as one (partner_id, epoch, at, nr)
+    order by partner_id, nr desc
+) as anew
+where p.partner_id = anew.partner_id
+
+-- name: revoke_key
+-- Keys were revoked, at once or from a moment on. Of several ends the earliest holds; that one
+-- came at once is kept, so that no clock can put it off.
+update ledger.api_keys as k
+set
+    revoked_at = least(k.revoked_at, revoked.at),
+    revoked_later = revoked.later and (k.revoked_at is null or k.revoked_later)
+from (
+    select key_id, min(at) as at, bool_and(later) as later
+    from unnest($1::text[], $2::timestamptz[], $3::boolean[]) as one (key_id, at, later)
+    group by key_id
+) as revoked
+where k.key_id = revoked.key_id
+
+-- name: sandbox
+-- Which epoch a partner's sandbox is in, and since when; null: since the partner was approved.
+select sandbox_epoch, sandbox_reset_at from ledger.partners where partner_id = $1
+
+-- name: set_settings
+-- Partners' settings as they are from now on. Of several changes of one's the last counts.
+update ledger.partners as p
+set return_link = changed.return_link, suppress_email = changed.suppress_email
+from (
+    select distinct on (partner_id) partner_id, return_link, suppress_email
+    from unnest($1::text[], $2::boolean[], $3::boolean[])
+        with ordinality as one (partner_id, return_link, suppress_email, nr)
+    order by partner_id, nr desc
+) as changed
+where p.partner_id = changed.partner_id
+
+-- name: set_status
+-- Partners were approved, declined or revoked. Of several facts about one the last counts.
+update ledger.partners as p set status = changed.status
+from (
+    select distinct on (partner_id) partner_id, status
+    from unnest($1::text[], $2::text[]) with ordinality as one (partner_id, status, nr)
+    order by partner_id, nr desc
+) as changed
+where p.partner_id = changed.partner_id

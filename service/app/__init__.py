@@ -1,0 +1,1 @@
+"""The application: settings, the bootstrap that chooses every part, and its processes."""

@@ -1,0 +1,90 @@
+"""`claim-ledger serve`: the application in worker processes of Granian."""
+
+import gc
+import os
+import signal
+import socket
+import tempfile
+
+from granian.constants import Interfaces, Loops
+from granian.server import Server
+from granian.utils.proxies import wrap_asgi_with_proxy_headers
+
+from service.app.settings import SERVE, Settings
+from service.core import logs
+
+
+class ServeFault(Exception):
+    """The service cannot be served; `str()` is one line for a person."""
+
+
+GC_THRESHOLD = 10_000
+"""New objects before the collector looks for cycles; Python's own 700 is a request or two."""
+
+
+def serve_forever(settings: Settings) -> None:
+    """Serve until SIGINT or SIGTERM; raises ServeFault when the address cannot be had."""
+    _check_address(settings.host, settings.port)
+    logs.configure(settings.log_level)
+    # A worker inherits the parent's handlers: until it had its own it would miss SIGTERM, and be
+    # waited for.
+    os.register_at_fork(after_in_child=_end_when_told)
+    with tempfile.TemporaryDirectory(prefix="claim-ledger-metrics-") as directory:
+        if settings.workers > 1:
+            # prometheus-client shares metrics between processes through files, and reads where
+            # from the environment when it is imported: before the workers start.
+            os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory  # noqa: TID251 - as said above
+        Server(
+            "service.app.serve:application",
+            factory=True,
+            address=settings.host,
+            port=settings.port,
+            interface=Interfaces.ASGI,
+            workers=settings.workers,
+            loop=Loops.uvloop,
+            backlog=2048,
+            workers_kill_timeout=10,
+            respawn_failed_workers=True,
+            log_dictconfig=logs.GRANIAN_LOGGING,
+        ).serve()
+
+
+def application() -> object:
+    """Make one worker's application from the environment, which the parent has passed on."""
+    from service.app.bootstrap import Service
+    from service.app.web import web_app
+    from service.mail.transport import mail_transport
+    from service.operations.metrics import Metrics
+
+    settings = Settings.from_environment(require=SERVE)
+    logs.configure(settings.log_level)
+    service = Service(settings)
+    background = None
+    if settings.background:
+        background = service.background(mail_transport(settings.smtp_url))
+    app = web_app(service, Metrics(shared=settings.workers > 1), background)
+    # A tenth of a worker's time went into walking the objects of its modules again and again.
+    gc.freeze()
+    gc.set_threshold(GC_THRESHOLD)
+    if settings.trusted_proxies:
+        return wrap_asgi_with_proxy_headers(
+            app, trusted_hosts=[str(network) for network in settings.trusted_proxies]
+        )
+    return app
+
+
+def _end_when_told() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _check_address(host: str, port: int) -> None:
+    """Bind once, as Granian sets SO_REUSEPORT, with which two servers can share a port unseen."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        raise ServeFault(f"cannot listen on {host}, port {port}: {error.strerror}") from error

@@ -1,0 +1,220 @@
+"""Parsers of settings' values: text → value, or a ValueError with what is wrong and expected.
+
+Parsers of secrets never quote the text; URLs are kept as they came, checked.
+"""
+
+import base64
+import re
+from collections.abc import Callable, Mapping
+from email.errors import MessageError
+from email.headerregistry import Address
+from email.utils import parseaddr
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from pathlib import Path
+from typing import Final, TypeVar
+from urllib.parse import SplitResult, urlsplit
+
+from service.evidence.note import NoteKey
+from service.mail.address import parse_mail_url
+
+MASTER_KEY_BYTES: Final = 32
+
+_T = TypeVar("_T")
+
+Network = IPv4Network | IPv6Network
+
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_POSTGRESQL: Final = re.compile(
+    r"postgres(?:ql)?://(?:[^/?#\s]*@)?([^/?#@\s]*)(?:/[^?#\s]*)?(?:\?[^#\s]*)?"
+)
+_HOST_PORT: Final = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[^:\[\]]*)(?::[0-9]{1,5})?")
+_ORIGIN: Final = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]+/?", re.IGNORECASE)
+_BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
+_PASSWORD: Final = re.compile(r"(://[^:/@]*):.*@")
+_PASSWORD_OPTION: Final = re.compile(r"([?&][^=&]*password)=[^&]*", re.IGNORECASE)
+
+
+def masked(url: str) -> str:
+    """Return a URL without its passwords, fit for a person's eyes."""
+    return _PASSWORD_OPTION.sub(r"\1=***", _PASSWORD.sub(r"\1:***@", url))
+
+
+def database_url(text: str) -> str:
+    """Take a PostgreSQL URL; several hosts (h1:5432,h2), and a socket in `?host=`, are allowed."""
+    # A pattern of our own: urlsplit cannot read several hosts, the driver can.
+    frame = _POSTGRESQL.fullmatch(text)
+    if frame is None or not all(_HOST_PORT.fullmatch(part) for part in frame[1].split(",")):
+        raise ValueError(
+            "expected postgresql://user:password@host:5432/database, / ? # @ and white space in "
+            "the password percent-encoded"
+        )
+    return text
+
+
+def redis_url(text: str) -> str:
+    """Take the URL of a Redis, over TCP, TLS or a socket."""
+    expected = "redis://host:6379/0, rediss://… or unix:///socket"
+    parts = _split(text, ("redis", "rediss", "unix"), expected)
+    if not (parts.path if parts.scheme == "unix" else parts.hostname):
+        raise ValueError(f"names no server; expected {expected}")
+    return text
+
+
+def mail_url(text: str) -> str:
+    """Take the URL of a mail server or a mail directory."""
+    parse_mail_url(text)
+    return text
+
+
+def origin(text: str) -> str:
+    """Return an http(s) origin as browsers write it: no slash, no default port, lower case."""
+    expected = f"an origin such as https://api.example.com, not {_quoted(text)}"
+    parts = _split(text, ("http", "https"), expected)
+    if not _ORIGIN.fullmatch(text) or not parts.hostname:
+        raise ValueError(f"expected {expected}")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    default = {"http": 80, "https": 443}[parts.scheme]
+    port = "" if parts.port in (None, default) else f":{parts.port}"
+    return f"{parts.scheme}://{host}{port}"
+
+
+def sender(text: str) -> str:
+    """Take `user@domain` or `Name <user@domain>`, in ASCII."""
+    name, spec = parseaddr(text)
+    try:
+        domain = Address(display_name=name, addr_spec=spec).domain
+    except (ValueError, MessageError, IndexError):
+        domain = ""
+    if not domain or not text.isascii() or not text.isprintable():
+        raise ValueError(f"expected an address such as no-reply@example.com, not {_quoted(text)}")
+    return text
+
+
+def note_keys(text: str) -> tuple[NoteKey, ...]:
+    """Return the keys of checkpoints, newest first; that one has to be private."""
+    keys = tuple(NoteKey.parse(part.strip()) for part in text.split(","))
+    if not keys[0].can_sign:
+        raise ValueError("the first key is a public one; expected the private one that signs")
+    return keys
+
+
+def publication(text: str) -> str:
+    """Take the URL of a directory or of a bucket of the cloud."""
+    expected = f"file:///directory or gs://bucket/prefix, not {_quoted(text)}"
+    parts = _split(text, ("file", "gs"), expected)
+    named = _BUCKET.fullmatch(parts.netloc) if parts.scheme == "gs" else parts.path.strip("/")
+    if not named or (parts.scheme == "file" and parts.netloc) or parts.query or parts.fragment:
+        raise ValueError(f"expected {expected}")
+    return text.rstrip("/")
+
+
+def master_keys(text: str) -> tuple[bytes, ...]:
+    """Return the ring, newest first: comma separated base64 (either alphabet) of 32 bytes each."""
+    parts = [part.strip() for part in text.split(",")]
+    keys = tuple(_master_key(part, f"key {n} of {len(parts)}") for n, part in enumerate(parts, 1))
+    if len(set(keys)) != len(keys):
+        raise ValueError("holds the same key twice; expected each key once, newest first")
+    return keys
+
+
+def networks(text: str) -> tuple[Network, ...]:
+    """Return comma separated addresses and networks, an address as a network of one."""
+    return tuple(_network(part.strip()) for part in text.split(",") if text)
+
+
+def host(text: str) -> str:
+    """Take an address or a host name to listen on."""
+    if not re.fullmatch(r"[A-Za-z0-9.:_-]+", text):
+        raise ValueError(f"expected an address such as 127.0.0.1 or ::, not {_quoted(text)}")
+    return text
+
+
+def whole(lowest: int, highest: int) -> Callable[[str], int]:
+    """Return a parser of whole numbers within bounds, both included."""
+
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,9}", text) or not lowest <= int(text) <= highest:
+            raise ValueError(f"expected a number from {lowest} to {highest}, not {_quoted(text)}")
+        return int(text)
+
+    return parse
+
+
+def choice(options: Mapping[str, _T]) -> Callable[[str], _T]:
+    """Return a parser of one of some words."""
+
+    def parse(text: str) -> _T:
+        if text.lower() not in options:
+            raise ValueError(f"expected one of {', '.join(options)}, not {_quoted(text)}")
+        return options[text.lower()]
+
+    return parse
+
+
+def bucket(text: str) -> str:
+    """Take a bucket's name."""
+    if not _BUCKET.fullmatch(text):
+        raise ValueError("expected a bucket's name: 3 to 222 of a-z, 0-9, -, _ and .")
+    return text
+
+
+def readable_file(text: str) -> Path:
+    """Take the path of a file that we can read."""
+    path = Path(text)
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise ValueError(f"cannot read the file: {error.strerror}") from error
+    return path
+
+
+def sender_at(public_url: str) -> str:
+    """Return the default sender at an origin's host; at localhost where that is no domain."""
+    name = urlsplit(public_url).hostname or ""
+    try:
+        ip_address(name)
+    except ValueError:
+        return f"no-reply@{name}" if "." in name else "no-reply@localhost"
+    return "no-reply@localhost"
+
+
+def _split(text: str, schemes: tuple[str, ...], expected: str) -> SplitResult:
+    try:
+        parts = urlsplit(text)
+        known = parts.scheme in schemes and parts.port != -1  # reading the port checks it
+    except ValueError:  # its text quotes the URL's parts, the password among them
+        raise ValueError(f"cannot be read as a URL; expected {expected}") from None
+    if not known:
+        raise ValueError(f"expected {expected}")
+    if parts.fragment:
+        raise ValueError("holds a #; percent-encode it (%23) in a password")
+    return parts
+
+
+def _master_key(text: str, which: str) -> bytes:
+    expected = f"expected base64 of {MASTER_KEY_BYTES} bytes"
+    standard = text.translate(str.maketrans("-_", "+/"))
+    if not _BASE64.fullmatch(standard):
+        raise ValueError(f"{which} is not base64; {expected}")
+    bare = standard.rstrip("=")
+    if len(bare) % 4 == 1:  # no number of bytes has that many characters
+        raise ValueError(f"{which} is cut short; {expected}")
+    key = base64.b64decode(bare + "=" * (-len(bare) % 4))
+    if len(key) != MASTER_KEY_BYTES:
+        raise ValueError(f"{which} has {len(key)} bytes; {expected}")
+    return key
+
+
+def _network(text: str) -> Network:
+    try:
+        return ip_network(text)
+    except ValueError:
+        raise ValueError(
+            f"expected addresses and networks such as 10.0.0.0/8, not {_quoted(text)}"
+        ) from None
+
+
+def _quoted(text: str) -> str:
+    text = masked(text)  # a URL with a password may stand in the wrong variable
+    shown_max = 60
+    return repr(text if len(text) <= shown_max else text[:shown_max] + "…")

@@ -1,0 +1,58 @@
+"""Which storage each mode has, by the settings: the cloud's, the local store's, or none."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from service.app.settings import Settings
+from service.storage.absent import NoStorage
+from service.storage.port import Storage
+
+SCOPE: Final = "https://www.googleapis.com/auth/devstorage.read_write"
+TOKEN_FILE: Final = "json-api-token"  # noqa: S105 - a file's name
+"""Where the local store keeps its JSON side's token, beside the account's key."""
+
+
+def storage_for(settings: Settings, bucket: str | None) -> Storage:
+    """Return a bucket's storage. The cloud's client is imported where there is a bucket alone."""
+    if bucket is None:
+        nothing = NoStorage()
+        return Storage(nothing, nothing)
+    if settings.storage_key_file is None:
+        return _by_workload_identity(settings, bucket)
+    key = json.loads(settings.storage_key_file.read_text())
+    if settings.storage_endpoint is not None:
+        return _local(settings.storage_endpoint, settings.storage_key_file, key, bucket)
+    return _by_key(key, bucket)
+
+
+def _by_key(key: dict[str, Any], bucket: str) -> Storage:
+    from google.oauth2.service_account import Credentials
+
+    from service.storage.google import GoogleObjectStore
+    from service.storage.signer import KeySigner
+
+    credentials = Credentials.from_service_account_info(key, scopes=[SCOPE])
+    return Storage(KeySigner(key, bucket), GoogleObjectStore(credentials, bucket))
+
+
+def _by_workload_identity(settings: Settings, bucket: str) -> Storage:
+    import google.auth
+
+    from service.storage.google import GoogleObjectStore
+    from service.storage.signer import IamSigner
+
+    credentials, _ = google.auth.default(scopes=["https://www.googleapis.com/auth/cloud-platform"])
+    email = settings.storage_service_account or getattr(credentials, "service_account_email", "")
+    return Storage(IamSigner(credentials, email, bucket), GoogleObjectStore(credentials, bucket))
+
+
+def _local(endpoint: str, key_file: Path, key: dict[str, Any], bucket: str) -> Storage:
+    from google.oauth2.credentials import Credentials
+
+    from service.storage.google import GoogleObjectStore
+    from service.storage.signer import KeySigner
+
+    token = (key_file.parent / TOKEN_FILE).read_text().strip()
+    store = GoogleObjectStore(Credentials(token), bucket, endpoint=endpoint)
+    return Storage(KeySigner(key, bucket, endpoint=endpoint), store)

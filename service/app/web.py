@@ -1,0 +1,107 @@
+"""The web part of the bootstrap, apart from it: the team's commands do without a web framework."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from litestar import Litestar
+
+from service.app.application import make_app
+from service.app.bootstrap import Service
+from service.app.pages import pages
+from service.http.rate_limit.limiter import RateLimiter
+from service.ledger.following.runner import Background
+from service.operations.collectors.checkpoints import checkpoint_watches
+from service.operations.collectors.database import watches
+from service.operations.collectors.progress import progress_watches
+from service.operations.health import operations_router
+from service.operations.metrics import Metrics
+from service.operations.request_middleware import RequestMiddleware
+from service.pages.unrouted import on_unrouted
+from service.partner_api.authentication import Authenticator
+from service.partner_api.claims import claims_router
+from service.partner_api.connections import connections_router
+from service.partner_api.docs.reference import reference_router
+from service.partner_api.documents import documents_router
+from service.partner_api.gate import API_PATH, PartnerGate
+from service.partner_api.onboardings import onboardings_router
+from service.request_log.log import RequestLog
+from service.request_log.retention import Retention
+
+
+def web_app(service: Service, metrics: Metrics, background: Background | None) -> RequestMiddleware:
+    """Return the web application; with `background` it follows the log in-process too."""
+    limiter = RateLimiter(
+        redis_url=service.settings.redis_url,
+        per_minute=service.settings.rate_limit_per_minute,
+        on_degraded=metrics.rate_limit_degraded,
+        clock=service.clock,
+    )
+
+    notes = RequestLog(
+        service.accounts.database,
+        {mode: parts.ledger.database for mode, parts in service.modes.items()},
+        metrics.request_notes_dropped,
+    )
+    forgetting = Retention(
+        (parts.ledger.database for parts in service.modes.values()), service.clock
+    )
+
+    @asynccontextmanager
+    async def lifespan(_app: Litestar) -> AsyncGenerator[None, None]:
+        async with service.opened():
+            notes.start()
+            forgetting.loop.start()
+            if background is not None:
+                background.start()
+            try:
+                yield
+            finally:
+                if background is not None:
+                    await background.stop()
+                await forgetting.loop.stop()
+                await notes.stop()
+                await limiter.close()
+
+    service.storage_failures.on_failure = metrics.storage_unavailable
+    modes = service.modes
+    return make_app(
+        partner_routers=[
+            onboardings_router({mode: ledger.onboardings for mode, ledger in modes.items()}),
+            connections_router({mode: ledger.connections for mode, ledger in modes.items()}),
+            documents_router({mode: ledger.documents for mode, ledger in modes.items()}),
+            claims_router(
+                {mode: ledger.claims for mode, ledger in modes.items()},
+                {mode: ledger.claim_list for mode, ledger in modes.items()},
+            ),
+        ],
+        open_routers=[
+            operations_router(
+                service.ledgers,
+                metrics,
+                service.clock,
+                [
+                    *watches(
+                        service.accounts.database, modes["live"].ledger.database, service.clock
+                    ),
+                    *checkpoint_watches(
+                        [service.checkpoints(one.name) for one in service.ledgers], service.clock
+                    ),
+                    *progress_watches(service.ledgers, service.read_models, service.clock),
+                ],
+            ),
+            reference_router(
+                service.settings.public_url, API_PATH, service.settings.rate_limit_per_minute
+            ),
+            *pages(service, limiter),
+        ],
+        gate=PartnerGate(
+            Authenticator(service.partner_list, service.secrets, service.clock), limiter
+        ),
+        metrics=metrics,
+        public_url=service.settings.public_url,
+        clock=service.clock,
+        new_id=service.new_id,
+        lifespan=lifespan,
+        notes=notes,
+        unrouted=on_unrouted,
+    )

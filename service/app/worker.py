@@ -1,0 +1,32 @@
+"""`claim-ledger worker`: the sequencer and the subscribers, without the API."""
+
+import asyncio
+import signal
+
+import uvloop
+
+from service.app.bootstrap import Service
+from service.app.settings import Settings
+from service.core import logs
+from service.mail.transport import mail_transport
+
+
+def work(settings: Settings) -> None:
+    """Follow the logs until SIGINT or SIGTERM."""
+    logs.configure(settings.log_level)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_work(settings))
+
+
+async def _work(settings: Settings) -> None:
+    stopping = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    service = Service(settings)
+    transport = mail_transport(settings.smtp_url)
+    background = service.background(transport)
+    async with service.opened():
+        background.start()
+        await stopping.wait()
+        await background.stop()
+    await transport.close()

@@ -1,0 +1,1 @@
+"""The archive: objects outside the database that are written once."""

@@ -1,0 +1,63 @@
+"""An archive in a bucket of the cloud, through the object store's client and its deadlines."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from service.archive.port import ArchiveUnavailable, parts_of
+from service.storage.google import GoogleObjectStore
+from service.storage.port import StorageUnavailable
+from service.storage.wording import words
+
+_T = TypeVar("_T")
+
+
+class BucketArchive:
+    """A bucket, or what lies under a prefix of it. A retention policy keeps what is in there."""
+
+    def __init__(
+        self, choose: Callable[[], GoogleObjectStore], bucket: str, prefix: str = ""
+    ) -> None:
+        """`choose` answers the store of `bucket` at the first use; `prefix` has no slash around."""
+        self._choose = choose
+        self._bucket = bucket
+        self._prefix = f"{prefix}/" if prefix else ""
+        self._store: GoogleObjectStore | None = None
+
+    async def put(self, name: str, content: bytes) -> bool:
+        """Upload on the condition that nothing of that name is there."""
+        full = self._full(name)
+        return await self._ask(lambda store: store.put_new(full, content))
+
+    async def get(self, name: str) -> bytes | None:
+        """Download an object."""
+        full = self._full(name)
+        return await self._ask(lambda store: store.read(full))
+
+    async def names(self, prefix: str, after: str = "") -> list[str]:
+        """List what begins with a prefix, from `after` on."""
+        start = self._prefix + after if after else None
+        found = await self._ask(lambda store: store.names(self._prefix + prefix, start))
+        names = (name.removeprefix(self._prefix) for name in found)
+        return sorted(name for name in names if name > after)
+
+    async def folders(self, prefix: str) -> list[str]:
+        """List by the delimiter: what lies deeper is not listed."""
+        found = await self._ask(lambda store: store.folders(self._prefix + prefix))
+        return sorted(name.removeprefix(self._prefix).removesuffix("/") for name in found)
+
+    def close(self) -> None:
+        """Let threads and connections go."""
+        store, self._store = self._store, None
+        if store is not None:
+            store.close()
+
+    def _full(self, name: str) -> str:
+        return self._prefix + "/".join(parts_of(name))
+
+    async def _ask(self, call: Callable[[GoogleObjectStore], Awaitable[_T]]) -> _T:
+        try:
+            if self._store is None:
+                self._store = self._choose()
+            return await call(self._store)
+        except StorageUnavailable as error:
+            raise ArchiveUnavailable(f"gs://{self._bucket}: {words(error)}") from error

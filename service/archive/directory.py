@@ -1,0 +1,127 @@
+"""An archive in a directory."""
+
+import asyncio
+import os
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NoReturn, TypeVar
+
+from service.archive.port import ArchiveUnavailable, parts_of
+
+_DIRECTORY_MODE: Final = 0o700
+_FILE_MODE: Final = 0o600
+
+_T = TypeVar("_T")
+
+
+class DirectoryArchive:
+    """A directory, best on another machine's disk. Only its owner can read it."""
+
+    def __init__(self, directory: Path) -> None:
+        """Take a directory that exists: one made here could be mistyped, or not mounted."""
+        self._directory = directory
+
+    async def put(self, name: str, content: bytes) -> bool:
+        """Write a file beside, flush it, link it to its name: whole at once, over nothing."""
+        return await self._in_thread(lambda: self._put(self._path(name), content))
+
+    async def get(self, name: str) -> bytes | None:
+        """Read a file."""
+        return await self._in_thread(lambda: _read(self._path(name)))
+
+    async def names(self, prefix: str, after: str = "") -> list[str]:
+        """Walk the folder that the prefix leads to."""
+        folder = prefix.rpartition("/")[0]
+        top = self._path(folder) if folder else self._directory
+        found = await self._in_thread(lambda: self._walk(top))
+        return sorted(name for name in found if name.startswith(prefix) and name > after)
+
+    async def folders(self, prefix: str) -> list[str]:
+        """List one folder."""
+        top = self._path(prefix.removesuffix("/"))
+        found = await self._in_thread(lambda: _folders(top))
+        return sorted(prefix + name for name in found)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    async def _in_thread(self, call: Callable[[], _T]) -> _T:
+        try:
+            return await asyncio.to_thread(self._at_hand, call)
+        except OSError as error:
+            where = error.filename or self._directory
+            raise ArchiveUnavailable(f"{where}: {error.strerror or error}") from error
+
+    def _at_hand(self, call: Callable[[], _T]) -> _T:
+        if not self._directory.is_dir():
+            raise ArchiveUnavailable(
+                f"there is no directory {self._directory}: mount it, mend CLAIM_LEDGER_PUBLISH_TO, "
+                f"or make it for a new installation (mkdir -m 700 {self._directory})"
+            )
+        return call()
+
+    def _path(self, name: str) -> Path:
+        return self._directory.joinpath(*parts_of(name))
+
+    def _put(self, path: Path, content: bytes) -> bool:
+        self._make_folder(path.parent)
+        temporary = path.parent / f".{secrets.token_hex(8)}"
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.link(temporary, path)
+        except FileExistsError:
+            return False
+        finally:
+            temporary.unlink(missing_ok=True)
+        _flush(path.parent)
+        return True
+
+    def _make_folder(self, folder: Path) -> None:
+        if folder.is_dir():
+            return
+        self._make_folder(folder.parent)
+        with suppress(FileExistsError):  # another process came first
+            folder.mkdir(_DIRECTORY_MODE)
+            _flush(folder.parent)
+
+    def _walk(self, top: Path) -> list[str]:
+        if not top.is_dir():
+            return []
+        return [
+            (Path(at) / name).relative_to(self._directory).as_posix()
+            for at, _, names in os.walk(top, onerror=_fail)
+            for name in names
+            if not name.startswith(".")  # not whole yet, or left by a crash
+        ]
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return None
+
+
+def _folders(top: Path) -> list[str]:
+    if not top.is_dir():
+        return []
+    return [one.name for one in top.iterdir() if one.is_dir() and not one.name.startswith(".")]
+
+
+def _flush(folder: Path) -> None:
+    """Have the folder's entries on disk: a file whose name is lost is lost."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _fail(error: OSError) -> NoReturn:
+    raise error

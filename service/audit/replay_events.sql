@@ -1,8 +1,0 @@
--- A range of the log, in its order: the events of the topics asked for; null: of all.
-select l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state
-from ledger.log as l
-join ledger.events as e using (append_id)
-where
-    l.position > $1 and l.position <= $2
-    and ($3::text[] is null or e.topic = any($3::text[]))
-order by l.position

@@ -1,2 +1,0 @@
--- How many events have a position.
-select size from ledger.head where id = 1

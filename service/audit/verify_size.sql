@@ -1,2 +1,0 @@
--- About how many events there are to read.
-select size from ledger.head

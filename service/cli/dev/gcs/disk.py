@@ -1,0 +1,206 @@
+"""Objects on disk, under a hash of the name and never the name.
+
+    lock                      held by the one process that serves the directory
+    incoming/<random>         bytes on their way, swept at start
+    <bucket>/<hash>.<n>       the bytes of generation n
+    <bucket>/<hash>.json      the object; it names the generation
+
+The JSON file is the commit: it is linked into place, which fails when one is there, after the bytes
+and it are on the disk. A crash leaves at most bytes that no JSON file names; they are swept too.
+"""
+
+import fcntl
+import os
+import re
+import secrets
+import threading
+from collections.abc import Collection
+from contextlib import suppress
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import IO, BinaryIO, Final
+
+import msgspec
+
+from service.cli.dev.gcs.incoming import Incoming
+from service.cli.dev.gcs.index import DiskObject, ObjectIndex
+from service.core.clock import Clock, timestamp
+
+_BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
+_META: Final = ".json"
+
+
+class LocalStoreError(Exception):
+    """The directory cannot be used; the text says why, for a person."""
+
+
+class ObjectExists(Exception):
+    """The name is taken; a signer without delete permission cannot overwrite it."""
+
+
+class DiskStore:
+    """The buckets of one directory. One process at a time may open it."""
+
+    def __init__(self, directory: Path, buckets: Collection[str], clock: Clock) -> None:
+        """Open the directory, making it if need be, and sweep what a crash left.
+
+        Raises:
+            LocalStoreError: another process holds it, a bucket's name is none, files are damaged.
+
+        """
+        for bucket in buckets:
+            if not _BUCKET.fullmatch(bucket):
+                raise LocalStoreError(f"{bucket!r} is no bucket's name")
+        self._directory = directory
+        self._clock = clock
+        self._mutex = threading.Lock()  # over the indexes and the last generation
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._lock = _locked(directory)
+        try:
+            self._incoming = _folder(directory / "incoming")
+            for left in self._incoming.iterdir():
+                left.unlink()
+            self._indexes = {bucket: self._opened(bucket) for bucket in buckets}
+        except BaseException:
+            self._lock.close()
+            raise
+        self._generation = max(
+            (
+                stored.generation
+                for one in self._indexes.values()
+                for stored in one.objects.values()
+            ),
+            default=0,
+        )
+
+    def close(self) -> None:
+        """Let the directory go."""
+        self._lock.close()
+
+    def has_bucket(self, bucket: str) -> bool:
+        """Return whether there is such a bucket."""
+        return bucket in self._indexes
+
+    def get(self, bucket: str, name: str) -> DiskObject | None:
+        """Return an object of a bucket that exists."""
+        with self._mutex:
+            return self._indexes[bucket].objects.get(name)
+
+    def page(
+        self, bucket: str, prefix: str, after: str | None, count: int
+    ) -> tuple[list[DiskObject], str | None]:
+        """Return a page of a bucket that exists, and the last name if more follow."""
+        with self._mutex:
+            return self._indexes[bucket].page(prefix, after, count)
+
+    def receive(self) -> Incoming:
+        """Return a place for bytes to come; leaving its context drops what was not published."""
+        return Incoming(self._incoming / secrets.token_hex(16))
+
+    def publish(self, incoming: Incoming, bucket: str, name: str, content_type: str) -> DiskObject:
+        """Make the received bytes an object, whole or not at all; raises ObjectExists.
+
+        Blocks until the disk has them. Safe in several threads: of two for one name one wins.
+        """
+        now = self._clock()
+        stored = DiskObject(
+            name=name,
+            bucket=bucket,
+            size=incoming.size,
+            content_type=content_type,
+            generation=self._next_generation(now),
+            md5=incoming.md5,
+            crc32c=incoming.crc32c,
+            time_created=timestamp(now),
+        )
+        data, meta = self._data(stored), self._meta(stored)
+        incoming.move_to(data)
+        _flush_folder(meta.parent)
+        try:
+            with self.receive() as written:
+                written.write(msgspec.json.encode(stored))
+                written.link_to(meta)
+        except FileExistsError as error:
+            data.unlink()
+            raise ObjectExists(name) from error
+        _flush_folder(meta.parent)
+        with self._mutex:
+            self._indexes[bucket].add(stored)
+        return stored
+
+    def open(self, stored: DiskObject) -> BinaryIO:
+        """Open an object's bytes; they stay readable when it is deleted meanwhile."""
+        return self._data(stored).open("rb")
+
+    def delete(self, stored: DiskObject) -> bool:
+        """Delete an object that `get` answered; False when it is gone already."""
+        with self._mutex:
+            if self._indexes[stored.bucket].objects.get(stored.name) != stored:
+                return False
+            self._indexes[stored.bucket].remove(stored.name)
+        meta = self._meta(stored)
+        meta.unlink()
+        _flush_folder(meta.parent)
+        self._data(stored).unlink()
+        return True
+
+    def _next_generation(self, now: datetime) -> int:
+        with self._mutex:
+            self._generation = max(self._generation + 1, int(now.timestamp() * 1_000_000))
+            return self._generation
+
+    def _opened(self, bucket: str) -> ObjectIndex:
+        folder, index = _folder(self._directory / bucket), ObjectIndex()
+        for meta in folder.glob(f"*{_META}"):
+            stored = _read(meta)
+            if stored.bucket != bucket or self._meta(stored) != meta:
+                raise LocalStoreError(f"{meta} is not where its object belongs")
+            if not self._data(stored).exists():
+                raise LocalStoreError(f"the bytes of {meta} are missing")
+            index.add(stored)
+        known = {self._data(stored) for stored in index.objects.values()}
+        for file in folder.iterdir():
+            if file.suffix != _META and file not in known:
+                file.unlink()
+        return index
+
+    def _data(self, stored: DiskObject) -> Path:
+        return self._meta(stored).with_suffix(f".{stored.generation}")
+
+    def _meta(self, stored: DiskObject) -> Path:
+        return (
+            self._directory / stored.bucket / f"{sha256(stored.name.encode()).hexdigest()}{_META}"
+        )
+
+
+def _locked(directory: Path) -> IO[str]:
+    file = (directory / "lock").open("a")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.close()
+        raise LocalStoreError(f"{directory} is in use by another process") from error
+    return file
+
+
+def _folder(path: Path) -> Path:
+    with suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+    return path
+
+
+def _read(meta: Path) -> DiskObject:
+    try:
+        return msgspec.json.decode(meta.read_bytes(), type=DiskObject)
+    except msgspec.DecodeError as error:
+        raise LocalStoreError(f"{meta} is damaged") from error
+
+
+def _flush_folder(folder: Path) -> None:
+    """Put a folder's entries on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,198 @@
+"""Verification of V4 signed URLs, as the cloud does it. Pure: the request and the time are given.
+
+Order (expiry before the signature is the cloud's, captured): is it signed at all → parameters →
+date and lifetime → signer → headers → signature.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.hashes import SHA256
+
+from service.cli.dev.gcs import refusals
+from service.cli.dev.gcs.canonical import (
+    Header,
+    canonical_request,
+    query_pairs,
+    string_to_sign,
+    values_of,
+)
+from service.cli.dev.gcs.refusals import StoreRefusal
+
+ALGORITHM: Final = "GOOG4-RSA-SHA256"
+LIFETIME_SECONDS_MAX: Final = 7 * 24 * 3600
+AHEAD_MAX: Final = timedelta(minutes=15)
+"""How far a signer's clock may be ahead of ours."""
+
+CREATE: Final = "storage.objects.create"
+_PERMISSIONS: Final = {"PUT": CREATE, "POST": CREATE, "DELETE": "storage.objects.delete"}
+
+_PARAMETERS: Final = ("Algorithm", "Credential", "Date", "Expires", "SignedHeaders", "Signature")
+_SCOPE: Final = re.compile(
+    r"(?P<email>[^/]+)/(?P<scope>(?P<day>\d{8})/[^/]+/storage/goog4_request)"
+)
+_DATE: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z")
+_SECONDS: Final = re.compile(r"[0-9]{1,10}")
+_SIGNATURE: Final = re.compile(r"(?:[0-9a-fA-F]{2})+")
+_HOST_PORT: Final = re.compile(r"(?P<name>.+):[0-9]*")
+
+PublicKeyOf = Callable[[str], RSAPublicKey | None]
+"""Answers a service account's public key by its e-mail address."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What was received. Path and query are raw; header names in lower case, in order."""
+
+    method: str
+    raw_path: str
+    raw_query: str
+    headers: Sequence[Header]
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedRequest:
+    """The request was signed by `email`; `signed_names` are the headers it covers."""
+
+    email: str
+    signed_names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Signed:
+    """The parameters of a signature, well formed."""
+
+    email: str
+    scope: str
+    date: str
+    signed_at: datetime
+    expires_at: datetime
+    names: tuple[str, ...]
+    signature: bytes
+
+
+def verify(
+    request: Request, now: datetime, public_key_of: PublicKeyOf
+) -> VerifiedRequest | StoreRefusal:
+    """Return who signed the request, or why it is refused as the cloud would."""
+    given = [(name, value) for name, value in query_pairs(request.raw_query) if _is_ours(name)]
+    if not any(name.lower() == "x-goog-signature" for name, _ in given):
+        return refusals.anonymous(permission_for(request.method))
+    signed = _parsed(given)
+    if isinstance(signed, StoreRefusal):
+        return signed
+    if signed.signed_at > now + AHEAD_MAX:
+        return refusals.TOO_EARLY
+    if now > signed.expires_at:
+        return refusals.expired(signed.expires_at.isoformat(timespec="seconds"))
+    key = public_key_of(signed.email)
+    if key is None:
+        return refusals.UNKNOWN_SIGNER
+    return _header_fault(request, signed) or _checked(request, signed, key)
+
+
+def permission_for(method: str) -> str:
+    """Return the permission that a method needs on an object."""
+    return _PERMISSIONS.get(method, "storage.objects.get")
+
+
+def _is_ours(name: str) -> bool:
+    return name.lower() in _NAMES
+
+
+def _parsed(given: list[tuple[str, str]]) -> _Signed | StoreRefusal:
+    values: dict[str, str] = {}
+    for name, value in given:
+        key = name.lower()
+        if key in values:
+            return refusals.malformed(key, "Parameter was given more than once.")
+        values[key] = value
+    for key in _NAMES:
+        if not values.get(key):
+            return refusals.malformed(key, "Parameter is missing.")
+    if values["x-goog-algorithm"] != ALGORITHM:
+        return refusals.malformed("x-goog-algorithm", f"Expected {ALGORITHM}.")
+    return _well_formed(values)
+
+
+def _well_formed(values: dict[str, str]) -> _Signed | StoreRefusal:
+    date, seconds = values["x-goog-date"], values["x-goog-expires"]
+    signed_at = _moment(date)
+    if signed_at is None:
+        return refusals.malformed("x-goog-date", "Expected YYYYMMDDTHHMMSSZ.")
+    if not _SECONDS.fullmatch(seconds) or not 0 < int(seconds) <= LIFETIME_SECONDS_MAX:
+        return refusals.malformed("x-goog-expires", f"Expected 1 to {LIFETIME_SECONDS_MAX}.")
+    credential = _SCOPE.fullmatch(values["x-goog-credential"])
+    if credential is None or credential["day"] != date[:8]:
+        return refusals.malformed("x-goog-credential", "Credential scope is not of this request.")
+    if not _SIGNATURE.fullmatch(values["x-goog-signature"]):
+        return refusals.malformed("x-goog-signature", "Signature was not hex encoded.")
+    return _Signed(
+        email=credential["email"],
+        scope=credential["scope"],
+        date=date,
+        signed_at=signed_at,
+        expires_at=signed_at + timedelta(seconds=int(seconds)),
+        names=tuple(values["x-goog-signedheaders"].split(";")),
+        signature=bytes.fromhex(values["x-goog-signature"]),
+    )
+
+
+def _moment(date: str) -> datetime | None:
+    if not _DATE.fullmatch(date):
+        return None
+    try:
+        return datetime.strptime(date, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def _header_fault(request: Request, signed: _Signed) -> StoreRefusal | None:
+    if list(signed.names) != sorted(set(signed.names)) or "host" not in signed.names:
+        return refusals.malformed("x-goog-signedheaders", "Expected sorted names, host among them.")
+    received = [name for name, _ in request.headers]
+    for name in signed.names:
+        if name not in received:
+            return refusals.malformed(
+                name, "Header was included in signedheaders, but not in the request."
+            )
+    for name in received:
+        if name.startswith("x-goog-") and name not in signed.names:
+            return refusals.malformed(name, "Header must be signed.")
+    return None
+
+
+def _checked(
+    request: Request, signed: _Signed, key: RSAPublicKey
+) -> VerifiedRequest | StoreRefusal:
+    """Try the host as sent and without its port: signers differ on which of them they sign."""
+    hosts = values_of(request.headers, "host")
+    with_port = _HOST_PORT.fullmatch(hosts[0])
+    tried = ""
+    for host in [",".join(hosts), *([with_port["name"]] if with_port else [])]:
+        canonical = canonical_request(
+            request.method, request.raw_path, request.raw_query, request.headers, signed.names, host
+        )
+        text = string_to_sign(ALGORITHM, signed.date, signed.scope, canonical)
+        if _is_signature(key, signed.signature, text):
+            return VerifiedRequest(signed.email, frozenset(signed.names))
+        tried = tried or canonical
+    text = string_to_sign(ALGORITHM, signed.date, signed.scope, tried)
+    return refusals.signature_mismatch(text, tried)
+
+
+def _is_signature(key: RSAPublicKey, signature: bytes, text: str) -> bool:
+    try:
+        key.verify(signature, text.encode(), PKCS1v15(), SHA256())
+    except InvalidSignature:
+        return False
+    return True
+
+
+_NAMES: Final = tuple(f"x-goog-{name.lower()}" for name in _PARAMETERS)

@@ -1,0 +1,140 @@
+"""Starting PostgreSQL's programs so that they die with us, and finding those left behind."""
+
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from subprocess import PIPE, STDOUT, CompletedProcess, Popen
+from typing import IO, Final
+
+from service.cli.dev.postgres.user import ServerUser
+
+_PR_SET_PDEATHSIG: Final = 1
+# Looked up before any fork: loading a library in a forked child may wait for a lock for ever.
+_prctl: Final = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
+_PROC: Final = Path("/proc")
+
+# Nothing is inherited from our environment: PGOPTIONS, LC_ALL or TZ would change the cluster, and
+# faults are recognised by their English text. A given TZ also saves initdb a search for it.
+_ENVIRONMENT: Final = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
+
+
+def spawn(
+    command: Sequence[str | Path],
+    user: ServerUser | None,
+    *,
+    output: int | IO[bytes],
+    stdin: int,
+    pass_fds: Sequence[int] = (),
+) -> Popen[bytes]:
+    """Start a program as `user` that is sent SIGINT when the calling thread ends (Linux).
+
+    The kernel watches the thread, not the process: call this from the main thread. A new session
+    keeps a terminal's Ctrl-C from the server, so that the service can finish its work first; the
+    working directory is `/` because ours may be closed to `user`.
+
+    Raises OSError when the program cannot be executed as that user.
+    """
+    return Popen(  # noqa: S603 - our own programs, without a shell
+        command,
+        stdin=stdin,
+        stdout=output,
+        stderr=STDOUT,
+        cwd="/",
+        env=_ENVIRONMENT,
+        start_new_session=True,
+        pass_fds=pass_fds,
+        user=user.uid if user else None,
+        group=user.gid if user else None,
+        extra_groups=[] if user else None,
+        # Changing the user clears the parent-death signal, and only this hook runs after that.
+        preexec_fn=_die_with_parent(os.getpid()),  # noqa: PLW1509 - as said above
+    )
+
+
+def run(
+    command: Sequence[str | Path],
+    user: ServerUser | None,
+    *,
+    stdin: str = "",
+    pass_fds: Sequence[int] = (),
+) -> CompletedProcess[str]:
+    """Run a program to its end; stdout and stderr come back as one text. Raises as `spawn`."""
+    with spawn(command, user, output=PIPE, stdin=PIPE, pass_fds=pass_fds) as process:
+        try:
+            output, _ = process.communicate(stdin.encode())
+        except BaseException:  # Ctrl-C, which the child's own session keeps from it
+            process.kill()
+            raise
+        return CompletedProcess(command, process.returncode, output.decode(errors="replace"))
+
+
+def _die_with_parent(parent: int) -> Callable[[], None] | None:
+    prctl = _prctl
+    if prctl is None:
+        return None
+
+    def hook() -> None:
+        prctl(_PR_SET_PDEATHSIG, int(signal.SIGINT))
+        if os.getppid() != parent:  # killed before the call above: the signal will never come
+            os._exit(1)
+
+    return hook
+
+
+def servers_tagged(tag: str) -> list[int]:
+    """Return the pids of all postgres processes, orphans too, whose cluster_name is `tag`.
+
+    PostgreSQL shows the name in each process title. (The working directory would tell too, but
+    in a container root may not read that of another user's process.) Empty where /proc is not.
+    """
+    return [
+        int(entry.name)
+        for entry in (_PROC.iterdir() if _PROC.is_dir() else ())
+        if entry.name.isdecimal() and _program(entry.name) == "postgres"
+        if tag in _read(entry / "cmdline")
+    ]
+
+
+def is_foreign(pid: int) -> bool:
+    """Return whether the pid belongs to a zombie or to a program that is not postgres.
+
+    PostgreSQL takes either for a running server: a zombie's pid is still there to be signalled,
+    and in a container nobody may ever collect it. False without /proc.
+    """
+    program = _program(pid)
+    zombie = not _read(_PROC / str(pid) / "cmdline")
+    return program != "" and (program != "postgres" or zombie)
+
+
+def _program(pid: int | str) -> str:
+    return _read(_PROC / str(pid) / "comm").strip()
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode(errors="replace")
+    except OSError:  # the process ended while we looked
+        return ""
+
+
+def send(pids: Sequence[int], number: signal.Signals) -> None:
+    """Signal each process that still exists."""
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            continue
+
+
+def wait_until_gone(tag: str, seconds_max: float) -> bool:
+    """Wait for every server tagged so to end; zombies count as ended. False: some are left."""
+    deadline = time.monotonic() + seconds_max
+    while servers_tagged(tag):  # a zombie has an empty cmdline and no longer matches
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True

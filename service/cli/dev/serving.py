@@ -1,0 +1,140 @@
+"""The service of `claim-ledger dev`, in the process that also holds PostgreSQL."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Final
+
+import structlog
+import uvloop
+from granian.constants import Interfaces
+from granian.server.embed import Server
+
+from migrations import is_newest, migrate
+from service.app.bootstrap import Service
+from service.app.settings import Settings
+from service.app.storage import storage_for
+from service.app.web import web_app
+from service.cli.dev import storage
+from service.cli.dev.faults import ServiceFailed
+from service.cli.dev.seed import seed
+from service.cli.dev.signals import StopSignals
+from service.cli.dev.state import (
+    FACTS,
+    SECRETS,
+    Announce,
+    DevState,
+    Facts,
+    kept_secrets,
+    write_private,
+)
+from service.cli.dev.supervisor import parent_to_watch
+from service.core import logs
+from service.mail.transport import mail_transport
+from service.operations.metrics import Metrics
+from service.partner_api.gate import API_PATH
+
+HOST: Final = "127.0.0.1"
+STOP_SECONDS_MAX: Final = 1.0
+"""How long requests under way may take to end when we stop."""
+
+log = structlog.get_logger()
+
+
+def serve(
+    state: DevState,
+    port: int,
+    environment: Mapping[str, str],
+    announce: Announce,
+    signals: StopSignals,
+) -> None:
+    """Migrate, seed what is missing, and serve until a signal; raises ServiceFailed."""
+    if not is_newest(state.database_url):
+        migrate(state.database_url)
+    signals.check()
+
+    async def main() -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None  # noqa: S101 - this is one
+        signals.then(lambda: loop.call_soon_threadsafe(task.cancel))
+        parent = parent_to_watch()
+        if parent is not None:
+            loop.add_reader(parent, task.cancel)
+        async with storage.serving(state.data_dir, port) as storage_url:
+            await _serve(state, port, environment, lambda facts: announce(facts, storage_url))
+
+    with suppress(asyncio.CancelledError), asyncio.Runner(loop_factory=uvloop.new_event_loop) as on:
+        on.run(main())
+
+
+async def _serve(
+    state: DevState, port: int, environment: Mapping[str, str], announce: Callable[[Facts], None]
+) -> None:
+    settings = state.settings(dict(environment))
+    seeded = await _seeded(state, settings)
+    service = Service(settings)
+    transport = mail_transport(settings.smtp_url)
+    app = web_app(service, Metrics(), service.background(transport))
+    server = Server(
+        app, address=HOST, port=port, interface=Interfaces.ASGI, log_dictconfig=logs.GRANIAN_LOGGING
+    )
+    serving = asyncio.create_task(server.serve())
+    try:
+        await _answers(port, serving)
+        facts = _facts(state, seeded)
+        write_private(state.data_dir / FACTS, facts)
+        announce(facts)
+        await asyncio.wait([serving])
+    finally:
+        await _stop(server, serving)
+        await transport.close()
+    raise ServiceFailed(f"the service ended by itself: see {state.data_dir}/service.log")
+
+
+async def _seeded(state: DevState, settings: Settings) -> Facts:
+    """Return the ids and keys of the demonstration, which the first start makes."""
+    kept = kept_secrets(state.data_dir)
+    if "seeded" not in kept:
+        # Of its own: what is opened lets its storage go at the end, and is not opened again.
+        seeding = Service(settings, storage=lambda _mode: storage_for(settings, None))
+        async with seeding.opened() as service:
+            kept["seeded"] = await seed(service)
+        write_private(state.data_dir / SECRETS, kept)
+    return kept["seeded"]
+
+
+def _facts(state: DevState, seeded: Facts) -> Facts:
+    mail_dir = state.data_dir.resolve() / "mail"
+    mail_dir.mkdir(mode=0o700, exist_ok=True)
+    return {
+        "base_url": state.public_url + API_PATH,
+        "public_url": state.public_url,
+        **seeded,
+        "mail_dir": str(mail_dir),
+        "database_url": state.database_url,
+    }
+
+
+async def _answers(port: int, serving: "asyncio.Task[None]") -> None:
+    """Wait until the service answers; raises ServiceFailed when it ends instead."""
+    while not serving.done():
+        with suppress(OSError):
+            reader, writer = await asyncio.open_connection(HOST, port)
+            writer.write(b"GET /health/ready HTTP/1.1\r\nHost: localhost\r\n")
+            writer.write(b"Connection: close\r\n\r\n")
+            status = await reader.readline()
+            writer.close()
+            if b" 200 " in status:
+                return
+        await asyncio.sleep(0.01)
+    fault = serving.exception()
+    raise ServiceFailed(f"the service did not start on port {port}: {fault or 'see service.log'}")
+
+
+async def _stop(server: Server, serving: "asyncio.Task[None]") -> None:
+    if serving.done():
+        return
+    server.stop()
+    _, late = await asyncio.wait([serving], timeout=STOP_SECONDS_MAX)
+    if late:
+        log.warning("requests were cut off")

@@ -1,0 +1,90 @@
+"""What `claim-ledger dev` keeps in its directory: its secrets, and the facts of a running one."""
+
+import base64
+import json
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from service.app.settings import SERVE, Settings
+from service.cli.dev import storage
+from service.evidence.note import NoteKey
+
+SECRETS = "secrets.json"
+FACTS = "dev.json"
+
+PEOPLE: Final = {
+    "customer": "customer@example.com",
+    "developer": "developer@example.com",
+    "team": "team@example.com",
+}
+"""Who can sign in to the demonstration; their mail is in the mail directory."""
+
+Facts = dict[str, Any]
+"""What dev.json holds: the addresses, ids and keys of a running dev."""
+
+Announce = Callable[[Facts, str], None]
+"""Hears the facts, and the origin of the document store."""
+
+
+class DevState(NamedTuple):
+    """The directory's secrets, and where its database is while it runs."""
+
+    data_dir: Path
+    master_keys: str
+    database_url: str
+    public_url: str
+
+    @classmethod
+    def of_running(cls, data_dir: Path) -> "DevState":
+        """Read the state of a running dev; raises FileNotFoundError when none is."""
+        facts = json.loads((data_dir / FACTS).read_text())
+        kept = json.loads((data_dir / SECRETS).read_text())
+        return cls(data_dir, kept["master_keys"], facts["database_url"], facts["public_url"])
+
+    def settings(self, given: dict[str, str] | None = None) -> Settings:
+        """Return the settings; `given` are settings of the environment that a dev takes over."""
+        return Settings.from_environment(
+            (given or {})
+            | {
+                "CLAIM_LEDGER_DATABASE_URL": self.database_url,
+                "CLAIM_LEDGER_MASTER_KEYS": self.master_keys,
+                "CLAIM_LEDGER_PUBLIC_URL": self.public_url,
+                "CLAIM_LEDGER_SMTP_URL": (self.data_dir.resolve() / "mail").as_uri(),
+                "CLAIM_LEDGER_CHECKPOINT_KEYS": kept_secrets(self.data_dir)["checkpoint_keys"],
+                "CLAIM_LEDGER_PUBLISH_TO": (self.data_dir.resolve() / "published").as_uri(),
+            }
+            | storage.settings(self.data_dir),
+            require=SERVE,
+        )
+
+
+def kept_secrets(data_dir: Path) -> dict[str, Any]:
+    """Return the directory's secrets; what it has none of yet is drawn, in older ones too."""
+    path = data_dir / SECRETS
+    kept: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    drawn = {name: draw() for name, draw in _DRAWN.items() if name not in kept}
+    if drawn:
+        write_private(path, kept | drawn)
+    return kept | drawn
+
+
+def write_private(path: Path, content: dict[str, Any]) -> None:
+    """Write JSON that only its owner can read, by an atomic replace."""
+    temporary = path.with_suffix(".new")
+    temporary.unlink(missing_ok=True)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        json.dump(content, file, indent=2)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+_DRAWN: Final[Mapping[str, Callable[[], str]]] = {
+    "master_keys": lambda: base64.b64encode(secrets.token_bytes(32)).decode(),
+    "checkpoint_keys": lambda: NoteKey.generate("localhost/claim-ledger").private_text,
+}

@@ -1,0 +1,1 @@
+"""What everything stands on: clock, ids, errors, logs, loops."""

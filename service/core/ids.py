@@ -1,0 +1,56 @@
+"""Ids: prefixed, random, sortable by time; and ids derived from natural keys (decision 1)."""
+
+import hashlib
+import secrets
+from collections.abc import Callable
+from datetime import datetime
+from uuid import UUID
+
+CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
+"""Crockford's base32 in lower case: no i, l, o or u, so ids survive being read aloud."""
+
+BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+NewId = Callable[[str, datetime], str]
+"""Draws a new id for a prefix and a moment: `clm_` + 26 characters."""
+
+
+def new_id(prefix: str, moment: datetime) -> str:
+    """Draw `<prefix>_<26 characters>`: 48 bits of milliseconds, then 80 random bits (a ULID)."""
+    milliseconds = int(moment.timestamp() * 1000) & (2**48 - 1)
+    return f"{prefix}_{base32(milliseconds << 80 | secrets.randbits(80))}"
+
+
+def derived_id(prefix: str, *parts: str) -> str:
+    """Return the id that these parts always have: `<prefix>_` and 128 bits of their hash."""
+    return f"{prefix}_{base32(stream_id(*parts).int)}"
+
+
+def stream_id(*parts: str) -> UUID:
+    """Derive a stream's id from its natural key.
+
+    SHA-256 over the parts, each preceded by its length in bytes (8 bytes, big-endian), so that
+    no two lists of parts run together; the first 128 bits, marked as UUID version 8 (RFC 9562).
+    """
+    digest = hashlib.sha256()
+    for part in parts:
+        raw = part.encode()
+        digest.update(len(raw).to_bytes(8, "big") + raw)
+    value = int.from_bytes(digest.digest()[:16], "big")
+    value = value & ~(0xF << 76) | 0x8 << 76
+    value = value & ~(0x3 << 62) | 0x2 << 62
+    return UUID(int=value)
+
+
+def base62(value: int, characters: int) -> str:
+    """Write a number in base62, its lowest digits if there is no room for all."""
+    digits: list[str] = []
+    for _ in range(characters):
+        value, digit = divmod(value, 62)
+        digits.append(BASE62[digit])
+    return "".join(reversed(digits))
+
+
+def base32(value: int) -> str:
+    """Write 128 bits in 26 characters of Crockford's base32, lower case."""
+    return "".join(CROCKFORD[value >> shift & 31] for shift in range(125, -1, -5))

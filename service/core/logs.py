@@ -1,0 +1,193 @@
+"""Logs: a JSON object a line, made of allowed fields, so that no personal data can slip in.
+
+A key that is not allowed is dropped. Exceptions are their types and places, never their messages,
+which quote values. Lines of libraries are kept as far as they are known to hold no values.
+"""
+
+import logging
+import sys
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+from pathlib import PurePath
+from traceback import walk_tb
+from typing import BinaryIO, Final
+
+import msgspec
+import structlog
+from structlog.types import EventDict, Processor, WrappedLogger
+
+from service.core.clock import system_clock, timestamp
+
+ALLOWED: Final = frozenset(
+    {
+        # whose request, and which
+        "request_id", "partner_id", "key_id", "mode", "method", "route", "status", "code",
+        "duration_ms",
+        # where in the log, and how far
+        "ledger", "position", "subscriber", "projection", "lag", "count", "attempts", "version",
+        "event_type",
+        # which thing: our own random ids, and none of the partners' references
+        "message_id", "onboarding_id", "entity_id", "claim_id", "connect_request_id",
+        # what went wrong
+        "error_type",
+        # the process
+        "worker", "pid", "port", "signal",
+    }
+)  # fmt: skip
+"""Every key that a log call may give, beside the event itself."""
+
+TEXT_CHARACTERS_MAX: Final = 200
+FRAMES_MAX: Final = 30
+CAUSES_MAX: Final = 10
+TRACE_LINES_MAX: Final = 100
+
+# These write what they are doing, with values only after a mark of _VALUES_AFTER; what others
+# write is not known, and only the place where they wrote it is kept.
+_KNOWN_LIBRARIES: Final = frozenset({"_granian", "granian", "asyncio", "asyncpg", "alembic"})
+_UNKNOWN: Final = "a line of a library"  # without any of the marks below
+_VALUES_AFTER: Final = "(<[{:='\"%\n"
+
+GRANIAN_LOGGING: Final[dict[str, object]] = {
+    "handlers": {},
+    "formatters": {},
+    "loggers": {
+        "_granian": {"handlers": [], "propagate": True},
+        "granian.access": {"handlers": [], "propagate": True},
+    },
+}
+"""For Granian's `log_dictconfig`: it would else print lines of its own form."""
+
+
+def configure(level: str, stream: BinaryIO | None = None) -> None:
+    """Send all logs, structlog's and the standard library's, to a stream of bytes.
+
+    `level` is debug, info, warning, error or critical. `stream` None: stdout; the command line,
+    whose stdout is its answer, gives `sys.stderr.buffer`.
+    """
+    number: int = getattr(logging, level.upper())
+    output = _Output(stream or sys.stdout.buffer)
+    structlog.configure(
+        # Always this very list: loggers cache it, and structlog's capture_logs alters it in place.
+        processors=PROCESSORS,
+        wrapper_class=structlog.make_filtering_bound_logger(number),
+        logger_factory=lambda *_names: output,
+        cache_logger_on_first_use=True,
+    )
+    logging.basicConfig(level=number, handlers=[_Handler(output)], force=True)
+
+
+def keep_allowed(_logger: WrappedLogger, method: str, given: EventDict) -> EventDict:
+    """Return the line's fields: allowed keys with short plain values; exceptions by place."""
+    line: EventDict = {
+        "at": timestamp(system_clock()),
+        "level": method,
+        "event": _plain(given.pop("event", "")),
+    }
+    exc_info = given.pop("exc_info", None)
+    for key, value in given.items():
+        if key in ALLOWED and value is not None:
+            line[key] = _plain(value)
+    if exc_info:
+        line |= _described(exc_info)
+    return line
+
+
+def render(_logger: WrappedLogger, _method: str, line: EventDict) -> bytes:
+    """Return the line as JSON."""
+    try:
+        return _encode(line)
+    except (ValueError, OverflowError):  # a lone surrogate, a number beyond 64 bits
+        return _encode({key: ascii(value) for key, value in line.items()})
+
+
+PROCESSORS: Final[list[Processor]] = [
+    structlog.contextvars.merge_contextvars,
+    keep_allowed,
+    render,
+]
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class _Output:
+    """Where lines go. A full disk or a closed pipe behind it may not make requests fail."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def msg(self, line: bytes) -> None:
+        with suppress(OSError, ValueError):  # ValueError: closed; there is nowhere left to say so
+            self._stream.write(line + b"\n")  # one write, so that threads' lines do not mix
+            self._stream.flush()
+
+    debug = info = warning = error = critical = msg
+
+
+class _Handler(logging.Handler):
+    """Brings the standard library's records into the same form, under the same rule."""
+
+    def __init__(self, output: "_Output") -> None:
+        super().__init__()
+        self._output = output
+
+    def emit(self, record: logging.LogRecord) -> None:
+        # A fault may not reach whoever logged; handleError would print the record's values.
+        with suppress(Exception):
+            line = keep_allowed(self._output, record.levelname.lower(), _given(record))
+            line["logger"] = record.name[:TEXT_CHARACTERS_MAX]
+            line["place"] = _place(record.pathname, record.lineno, record.funcName)
+            self._output.msg(render(self._output, "", line))
+
+
+def _given(record: logging.LogRecord) -> EventDict:
+    # The template, never the formatted message: its arguments are values.
+    known = record.name.partition(".")[0] in _KNOWN_LIBRARIES
+    text = str(record.msg) if known else _UNKNOWN
+    cut = min((at for mark in _VALUES_AFTER if (at := text.find(mark)) >= 0), default=len(text))
+    return {"event": text[:cut].strip() or _UNKNOWN, "exc_info": record.exc_info}
+
+
+def _described(exc_info: object) -> EventDict:
+    error = _raised(exc_info)
+    if error is None:
+        return {}
+    return {
+        "error_type": type(error).__qualname__,
+        "traceback": list(islice(_trace(error), TRACE_LINES_MAX)),
+    }
+
+
+def _raised(exc_info: object) -> BaseException | None:
+    if isinstance(exc_info, tuple):
+        exc_info = exc_info[1]
+    elif not isinstance(exc_info, BaseException):
+        exc_info = sys.exc_info()[1]
+    return exc_info if isinstance(exc_info, BaseException) else None
+
+
+def _trace(error: BaseException, depth: int = 0) -> Iterator[str]:
+    """Yield an exception's places, innermost last; then what it came from, and its group's."""
+    frames = deque(walk_tb(error.__traceback__), FRAMES_MAX)  # endless recursion: the innermost
+    yield from (_place(f.f_code.co_filename, number, f.f_code.co_name) for f, number in frames)
+    sources = [error.__cause__ or error.__context__]
+    if isinstance(error, BaseExceptionGroup):
+        sources += error.exceptions
+    for source in sources:
+        if source is not None and depth < CAUSES_MAX:  # chains can be circular
+            yield f"from {type(source).__qualname__}"
+            yield from _trace(source, depth + 1)
+
+
+def _place(path: str, line: int, function: str | None) -> str:
+    # Two folders tell the module; the rest says where the machine keeps its files.
+    return f"{'/'.join(PurePath(path).parts[-3:])}:{line}:{function or '?'}"
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, str):
+        return value[:TEXT_CHARACTERS_MAX]
+    if isinstance(value, int | float):
+        return value
+    return f"<{type(value).__name__}>"

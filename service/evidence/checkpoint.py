@@ -1,0 +1,68 @@
+"""Checkpoints of a log (C2SP tlog-checkpoint): origin, size and root hash in a signed note."""
+
+import base64
+import binascii
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Self
+
+from service.evidence.note import NoteInvalid, NoteKey, open_note
+from service.ledger.merkle import HASH_BYTES
+
+SIZE_MAX: Final = 2**63 - 1
+"""The largest position that a ledger can hold."""
+_SIZE: Final = re.compile(r"0|[1-9][0-9]{0,18}", re.ASCII)
+
+
+class Checkpoint(NamedTuple):
+    """The head of a log: `size` events under a root hash of 32 bytes.
+
+    The origin is `<name of the installation>/<ledger>/<lineage>`.
+    """
+
+    origin: str
+    size: int
+    root: bytes
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read a note's text; raises NoteInvalid."""
+        origin, size, encoded, *extensions = (*text.split("\n"), "", "")
+        try:
+            root = base64.b64decode(encoded, validate=True)
+        except (binascii.Error, ValueError):
+            raise NoteInvalid("not a checkpoint") from None
+        is_text = text.endswith("\n") and all(extensions[:-3])
+        is_head = _SIZE.fullmatch(size) and len(root) == HASH_BYTES and _encode(root) == encoded
+        if not (origin and is_text and is_head and int(size) <= SIZE_MAX):
+            raise NoteInvalid("not a checkpoint")
+        return cls(origin, int(size), root)
+
+    @classmethod
+    def open(cls, note: str, keys: Sequence[NoteKey]) -> Self:
+        """Read a signed checkpoint; raises NoteInvalid."""
+        return cls.parse(open_note(note, keys))
+
+    @classmethod
+    def of_note(cls, note: str) -> Self:
+        """Read a checkpoint whose signature somebody else judges; raises NoteInvalid."""
+        text, _, _ = note.rpartition("\n\n")
+        return cls.parse(f"{text}\n")
+
+    @property
+    def ledger(self) -> str:
+        """Whose log it is: accounts, live or test."""
+        return self.origin.split("/")[-2] if self.origin.count("/") > 1 else ""
+
+    @property
+    def lines(self) -> list[str]:
+        """The three lines that are signed."""
+        return [self.origin, str(self.size), _encode(self.root)]
+
+    def sign(self, key: NoteKey) -> str:
+        """Return the signed note; raises ValueError for a public key."""
+        return key.sign("\n".join((*self.lines, "")))
+
+
+def _encode(root: bytes) -> str:
+    return base64.b64encode(root).decode()

@@ -1,0 +1,1 @@
+"""Checkpoints: signing, publishing, lineages, and comparing with what was published."""

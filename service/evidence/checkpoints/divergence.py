@@ -1,0 +1,209 @@
+"""Where a log parted from what was published of it, and going on under a new lineage.
+
+After a restore or a failover that lost events, the log can never again be consistent with its last
+published checkpoint. A new lineage says so in the log itself: it holds that checkpoint in full, and
+how many events the log still has in common with it.
+"""
+
+from bisect import bisect_right
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import NamedTuple
+
+from service.evidence.authorisation import authorised
+from service.evidence.checkpoint import Checkpoint
+from service.evidence.checkpoints.checkpoints import Checkpoints, MadeCheckpoint
+from service.evidence.checkpoints.lineage import begin_next, lineages, new_origin
+from service.evidence.checkpoints.log_tree import check_head, extended, read_part
+from service.evidence.note import NoteKey
+from service.ledger.events import Cause
+from service.ledger.ledger import AppendConflict
+from service.ledger.merkle import HASH_BYTES, CompactRange
+
+
+class LineageRefused(Exception):
+    """No lineage was begun; `str()` says why, for an operator."""
+
+
+class Divergence(NamedTuple):
+    """The last checkpoint of the past and its note, and how many first events are still the same.
+
+    `size` is the log's own. Nothing is lost where `shared_size` is the checkpoint's.
+    """
+
+    checkpoint: Checkpoint
+    note: str
+    shared_size: int
+    size: int
+
+    @property
+    def is_forked(self) -> bool:
+        """Whether the log has lost or changed what the checkpoint covers."""
+        return self.shared_size < self.checkpoint.size
+
+
+class _Past(NamedTuple):
+    """What there is of one origin: sizes, rising, and how to have a checkpoint or leaf hashes."""
+
+    sizes: list[int]
+    open: Callable[[int], Awaitable[tuple[Checkpoint, str] | None]]
+    leaves: Callable[[int], Awaitable[bytes | None]]
+
+
+async def find_divergence(checkpoints: Checkpoints) -> Divergence | None:
+    """Hold the log against the last checkpoint of its past; None: there never was one.
+
+    Reads the whole log once, and of the publication what a bisection takes. Raises LedgerForked
+    where the log contradicts itself, which no new lineage mends, and ArchiveUnavailable, also
+    where a place holds nothing of what was published: what is stored alone cannot tell of a loss.
+    """
+    await checkpoints.check_place()
+    past = await _published(checkpoints) or await _stored(checkpoints)
+    if past is None:
+        return None
+    found = await past.open(past.sizes[-1])
+    if found is None:
+        raise LineageRefused("a checkpoint was there a moment ago and is gone")
+    trees, size = await _trees(checkpoints, past.sizes)
+    return Divergence(*found, await _shared(checkpoints, past, trees), size)
+
+
+async def begin_lineage(
+    checkpoints: Checkpoints, reason: str, cause: Cause, *, force: bool
+) -> MadeCheckpoint:
+    """Begin a new lineage and make its first checkpoint.
+
+    Raises LineageRefused where nothing was lost, unless forced, and where there is no past at all.
+    """
+    key = checkpoints.signing_key()
+    await checkpoints.number()
+    parting = await find_divergence(checkpoints)
+    if parting is None:
+        raise LineageRefused("there is no checkpoint yet: `audit checkpoint` makes the first one")
+    if not (parting.is_forked or force):
+        raise LineageRefused(
+            f"nothing is lost: the log holds all {parting.checkpoint.size} events of its last "
+            "checkpoint; --force begins a lineage all the same"
+        )
+    if not force and parting.size >= parting.checkpoint.size:
+        await _refuse_altered(checkpoints)
+    await checkpoints.take_back(parting.shared_size)
+    await _begin(checkpoints, key, parting, reason, cause)
+    # Lineages can have been lost one after the other: each of them is told of.
+    while (other := await find_divergence(checkpoints)) is not None and other.is_forked:
+        await _begin(checkpoints, key, other, reason, cause)
+    return await checkpoints.make()
+
+
+async def _begin(
+    checkpoints: Checkpoints, key: NoteKey, parting: Divergence, reason: str, cause: Cause
+) -> None:
+    ledger = checkpoints.ledger
+    known = await lineages(ledger)
+    origin = new_origin(ledger, key, checkpoints.new_id)
+    begun = authorised(key, origin, reason, parting.note, parting.shared_size)
+    try:
+        await begin_next(ledger, begun, known, cause)
+    except AppendConflict as error:
+        raise LineageRefused("another one was begun at the same moment") from error
+
+
+async def _refuse_altered(checkpoints: Checkpoints) -> None:
+    """Refuse where checkpoints and events are not of one moment, as a restore brings them back."""
+    stored = await _stored(checkpoints)
+    if stored is None:
+        return
+    trees, _ = await _trees(checkpoints, stored.sizes)
+    for size in stored.sizes:
+        found = await stored.open(size)
+        held = CompactRange.from_bytes(size, trees[size]).root() if size in trees else None
+        if found is not None and found[0].root != held:
+            raise LineageRefused(
+                f"altered, not lost: see `audit verify`. The log has {size} events, and they are "
+                "not those of the checkpoint in its own database"
+            )
+
+
+async def _published(checkpoints: Checkpoints) -> _Past | None:
+    """Return the newest past that was published, of lineages too that the log does not know."""
+    published = checkpoints.published
+    if published is None:
+        return None
+    known = await lineages(checkpoints.ledger)
+    strange = await checkpoints.strange(known)
+    origin = strange[-1] if strange else known[-1].origin if known else ""
+    sizes = await published.sizes(origin) if origin else []
+    if not sizes:
+        return None
+    return _Past(sizes, partial(published.get, origin), partial(published.leaves, origin))
+
+
+async def _stored(checkpoints: Checkpoints) -> _Past | None:
+    """Return the present lineage's checkpoints as the database has them."""
+    known = await lineages(checkpoints.ledger)
+    origin = known[-1].origin if known else None
+    stored = {one.size: note for one, note in await checkpoints.all() if one.origin == origin}
+
+    async def opened(size: int) -> tuple[Checkpoint, str]:
+        return Checkpoint.open(stored[size], checkpoints.keys), stored[size]
+
+    async def none(_size: int) -> None:
+        return None
+
+    return _Past(sorted(stored), opened, none) if stored else None
+
+
+async def _trees(checkpoints: Checkpoints, sizes: list[int]) -> tuple[dict[int, bytes], int]:
+    """Return the log's tree at each of these sizes that it has, and the log's size."""
+    tree, trees = CompactRange(), {0: b""}
+    while True:
+        start = tree.size
+        part = await read_part(checkpoints.ledger.database, start, None)
+        if part.end == start:
+            check_head(part.head, tree)
+            return trees, start
+        within = sizes[bisect_right(sizes, start) : bisect_right(sizes, part.end)]
+        for size in [*within, part.end]:
+            piece = part.leaves[(tree.size - start) * HASH_BYTES : (size - start) * HASH_BYTES]
+            tree = await extended(tree, piece)
+            trees[size] = tree.to_bytes()
+
+
+async def _shared(checkpoints: Checkpoints, past: _Past, trees: dict[int, bytes]) -> int:
+    """Return how many first events the log has in common with its past.
+
+    The largest checkpoint that is consistent, and beyond it as far as the published leaf hashes
+    agree: if a prefix of the log is the past's, every smaller one is, so bisection finds it.
+    """
+    sizes = [size for size in past.sizes if size in trees]
+    low, high = 0, len(sizes)
+    while low < high:
+        middle = (low + high) // 2
+        found = await past.open(sizes[middle])
+        tree = CompactRange.from_bytes(sizes[middle], trees[sizes[middle]])
+        if found is not None and found[0].root == tree.root():
+            low = middle + 1
+        else:
+            high = middle
+    shared = sizes[low - 1] if low else 0
+    following = bisect_right(past.sizes, shared)
+    if following == len(past.sizes):
+        return shared
+    tree = CompactRange.from_bytes(shared, trees[shared])
+    return shared + await _agreeing(checkpoints, past, tree, past.sizes[following])
+
+
+async def _agreeing(checkpoints: Checkpoints, past: _Past, tree: CompactRange, size: int) -> int:
+    """Return how many leaves behind a tree agree with those published up to `size`."""
+    leaves, found = await past.leaves(size), await past.open(size)
+    if leaves is None or found is None or len(leaves) != (size - tree.size) * HASH_BYTES:
+        return 0
+    if (await extended(tree, leaves)).root() != found[0].root:
+        return 0  # not what was signed: nobody can tell any more
+    part = await read_part(checkpoints.ledger.database, tree.size, size)
+    both = zip(_pieces(leaves), _pieces(part.leaves), strict=False)
+    return next((at for at, (one, other) in enumerate(both) if one != other), part.end - tree.size)
+
+
+def _pieces(leaves: bytes) -> list[bytes]:
+    return [leaves[at : at + HASH_BYTES] for at in range(0, len(leaves), HASH_BYTES)]

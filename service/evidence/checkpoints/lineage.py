@@ -1,0 +1,70 @@
+"""Lineages: under which origin a ledger's checkpoints are signed, and since when (decision 6)."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from service.core.ids import NewId
+from service.evidence.authorisation import authorised
+from service.evidence.note import NoteKey
+from service.facts.lineages import LineageBegun, lineage_stream
+from service.ledger.events import Cause
+from service.ledger.ledger import Append, Ledger, Transaction
+
+_ACTOR: Final = "system:checkpoints"
+_FIRST: Final = "the ledger's first checkpoint"
+
+
+async def lineages(ledger: Ledger) -> list[LineageBegun]:
+    """Return a ledger's lineages, the present one last."""
+    async with ledger.transaction() as transaction:
+        return await read_lineages(transaction, ledger)
+
+
+async def begin_first(ledger: Ledger, key: NoteKey, new_id: NewId) -> list[LineageBegun]:
+    """Begin the first lineage, unless another process was as quick; answer what there is."""
+    now = ledger.clock()
+    begun = authorised(key, new_origin(ledger, key, new_id), _FIRST)
+    cause = Cause(_ACTOR, new_id("req", now))
+
+    async def attempt(transaction: Transaction) -> list[LineageBegun]:
+        found = await read_lineages(transaction, ledger)
+        if not found:
+            await transaction.append(Append(lineage_stream(ledger.name), 0, [begun], cause))
+        return found or [begun]
+
+    return await ledger.decide(attempt)
+
+
+async def begin_next(
+    ledger: Ledger, begun: LineageBegun, known: Sequence[LineageBegun], cause: Cause
+) -> None:
+    """Begin another one behind those that are known; raises AppendConflict when there are more.
+
+    Under the lock of storing a checkpoint, so that none is stored under the old origin afterwards.
+    """
+    async with ledger.transaction() as transaction:
+        await transaction.lock(lineage_stream(ledger.name))
+        append = Append(lineage_stream(ledger.name), len(known), [begun], cause)
+        await transaction.append(append)
+
+
+def new_origin(ledger: Ledger, key: NoteKey, new_id: NewId) -> str:
+    """Draw an origin; the ids of lineages sort by their age."""
+    return f"{key.name}/{ledger.name}/{new_id('lin', ledger.clock())}"
+
+
+def known_origins(known: Sequence[LineageBegun]) -> set[str]:
+    """Return the origins that this log tells of: its lineages, and what they went on from."""
+    return {one.origin for one in known} | {
+        _origin(one.previous) for one in known if one.previous is not None
+    }
+
+
+def _origin(note: str) -> str:
+    return note.partition("\n")[0]
+
+
+async def read_lineages(transaction: Transaction, ledger: Ledger) -> list[LineageBegun]:
+    """Return a ledger's lineages as a transaction sees them, the present one last."""
+    recorded = await transaction.read(lineage_stream(ledger.name))
+    return [one.event for one in recorded if isinstance(one.event, LineageBegun)]

@@ -1,0 +1,93 @@
+"""The lineages that a log says it had, and how far each one's checkpoints bind it.
+
+Where a restore has lost events, a new lineage says from where on the log is another one than was
+signed before (service/facts/lineages.py). Up to there the older checkpoints go on to hold.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from service.evidence.authorisation import Lineage, Unsound, lineage_of
+from service.evidence.note import NoteKey
+from service.evidence.verdict import Fault
+from service.facts.lineages import LineageBegun, lineage_stream
+from service.ledger.codec import Codec
+from service.ledger.database import Connection, Row
+from service.ledger.events import Catalogue, Unreadable
+from service.ledger.sql import queries
+
+_SQL = queries("service.evidence.checkpoints")
+_CATALOGUE: Final[Catalogue] = {LineageBegun.__name__: LineageBegun}
+_UNBOUNDED: Final = 1 << 64
+
+
+class Lineages:
+    """The lineages of a log, oldest first, and the first fault in how they began."""
+
+    def __init__(self, begun: Sequence[Lineage], fault: Fault | None = None) -> None:
+        self.begun = begun
+        self.fault = fault
+
+    def reach(self, origin: str) -> int | None:
+        """Return up to which size checkpoints of an origin bind this log; None: no such lineage.
+
+        One that only a later lineage names was lost whole, its beginning included.
+        """
+        for number, lineage in enumerate(self.begun):
+            if origin == lineage.origin:
+                later = self.begun[number + 1 :]
+            elif origin == lineage.follows:
+                later = self.begun[number:]
+            else:
+                continue
+            return min((one.shared_size for one in later), default=_UNBOUNDED)
+        return None
+
+    def sets_aside(self, origin: str, size: int) -> bool:
+        """Return whether a lineage says that a checkpoint covers events that were lost since.
+
+        It says so only of those up to the one that it follows: a later one of the same origin binds
+        the log, so that nobody can bring up an authorisation of old that was never used.
+        """
+        reach = self.reach(origin)
+        if reach is None or size <= reach:
+            return False
+        followed = [one.follows_size for one in self.begun if one.follows == origin]
+        return size <= max(followed, default=size)
+
+    def has_begun(self, origin: str) -> bool:
+        """Return whether this log has the beginning of a lineage."""
+        return any(one.origin == origin for one in self.begun)
+
+    def is_current(self, origin: str) -> bool:
+        """Return whether checkpoints are signed under this origin today."""
+        return bool(self.begun) and self.begun[-1].origin == origin
+
+
+async def lineages_of(connection: Connection, schema: str, keys: Sequence[NoteKey]) -> Lineages:
+    """Read the lineages of a ledger, as far as they can be read."""
+    stream = lineage_stream(schema)
+    codec = Codec(schema, _CATALOGUE)
+    begun: list[Lineage] = []
+    for row in await connection.fetch(_SQL.verify_lineages.on(schema), stream):
+        try:
+            event = _event(codec, stream, row)
+            lineage = lineage_of(event, keys, schema, begun, row["position"])
+        # Decoding JSON that somebody altered: too deep, no UTF-8, another shape or type.
+        except (Unreadable, ValueError, TypeError, RecursionError, msgspec.MsgspecError) as error:
+            said = str(error) if isinstance(error, Unsound) else "it cannot be read"
+            place = f"at position {row['position']}" if row["position"] else "without a number"
+            sentence = f"The lineage that begins {place} is not sound: {said}."
+            return Lineages(begun, Fault(row["position"], sentence))
+        begun.append(lineage)
+    return Lineages(begun)
+
+
+def _event(codec: Codec, stream: UUID, row: Row) -> LineageBegun:
+    event, _ = codec.decode(stream, row["originator_version"], row["topic"], row["state"])
+    if not isinstance(event, LineageBegun):
+        raise Unsound("it is another event")
+    return event

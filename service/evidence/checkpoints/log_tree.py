@@ -1,0 +1,105 @@
+"""Reading the log for a checkpoint: what its tables hold now, made again and compared."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Final, NamedTuple
+
+from service.ledger.database import Connection, Database
+from service.ledger.merkle import HASH_BYTES, CompactRange
+from service.ledger.sql import queries
+
+EVENTS_MAX: Final = 200_000
+"""Events read at once: 6 MB of hashes, and a second or two of PostgreSQL's time."""
+READ_SECONDS_MAX: Final = 120.0
+_BREATH: Final = 5_000
+"""Leaves hashed before other tasks of this process have their turn: some 5 ms."""
+
+_SQL = queries("service.evidence.checkpoints")
+
+
+class LedgerForked(Exception):
+    """The log has lost or changed events that a checkpoint covers, or contradicts itself.
+
+    `str()` says which, for an operator. Nothing may be signed then: `audit verify` tells more, and
+    `audit lineage` is the way on after a restore or a failover.
+    """
+
+
+class TreeHead(NamedTuple):
+    """How many events are numbered, and the sequencer's tree over them; None: not made yet."""
+
+    size: int
+    tree: CompactRange | None
+
+
+class Part(NamedTuple):
+    """A part of the log up to `end`, with the head as of the same moment."""
+
+    head: TreeHead
+    end: int
+    leaves: bytes
+
+
+async def read_part(database: Database, start: int, stop: int | None) -> Part:
+    """Return the leaf hashes behind `start`, made again from the events; at most EVENTS_MAX.
+
+    `stop` is where to end sooner. Raises LedgerForked where a leaf does not hold or is missing.
+    """
+    async with database.transaction(READ_SECONDS_MAX) as connection:
+        await connection.execute(_SQL.checkpoint_snapshot.on(database.schema))
+        head = await _head(connection, database.schema)
+        if head.size < start:
+            raise LedgerForked(f"the log ends at {head.size}, a checkpoint has {start} events")
+        end = min(head.size, start + EVENTS_MAX, head.size if stop is None else stop)
+        row = await connection.fetchrow(_SQL.checkpoint_leaves.on(database.schema), start, end)
+    assert row is not None  # noqa: S101 - an aggregate always has a row
+    if row["altered"] is not None:
+        raise LedgerForked(f"the event at position {row['altered']} is not the one that was hashed")
+    if row["events"] != max(0, end - start):
+        raise LedgerForked(f"positions are missing between {start + 1} and {end}")
+    return Part(head, end, row["leaves"])
+
+
+async def _head(connection: Connection, schema: str) -> TreeHead:
+    row = await connection.fetchrow(_SQL.checkpoint_head.on(schema))
+    if row is None:
+        raise LedgerForked("the log has lost its head")
+    try:
+        tree = None if row["tree"] is None else CompactRange.from_bytes(row["size"], row["tree"])
+    except ValueError as error:
+        raise LedgerForked(f"the head's tree is none of {row['size']} events") from error
+    return TreeHead(row["size"], tree)
+
+
+async def extended(tree: CompactRange, leaves: bytes) -> CompactRange:
+    """Return a tree that has grown by joined leaf hashes; other tasks go on meanwhile."""
+    grown = CompactRange.from_bytes(tree.size, tree.to_bytes())
+    for start in range(0, len(leaves), _BREATH * HASH_BYTES):
+        piece = leaves[start : start + _BREATH * HASH_BYTES]
+        grown.extend(piece[at : at + HASH_BYTES] for at in range(0, len(piece), HASH_BYTES))
+        await asyncio.sleep(0)
+    return grown
+
+
+async def leaves_of_log(database: Database, start: int, end: int) -> AsyncGenerator[bytes]:
+    """Return the joined leaf hashes of a range, a part at a time; LedgerForked where it lacks."""
+    while start < end:
+        part = await read_part(database, start, end)
+        if part.end == start:
+            raise LedgerForked(f"a checkpoint has {end} events, the log {start}")
+        yield part.leaves
+        start = part.end
+
+
+async def tree_of_log(database: Database, size: int) -> CompactRange:
+    """Return the tree of the first `size` events, read from the first one on."""
+    tree = CompactRange()
+    async for leaves in leaves_of_log(database, 0, size):
+        tree = await extended(tree, leaves)
+    return tree
+
+
+def check_head(head: TreeHead, tree: CompactRange) -> None:
+    """Compare the sequencer's tree with ours, where they are of one size; raises LedgerForked."""
+    if head.size == tree.size and head.tree is not None and head.tree.root() != tree.root():
+        raise LedgerForked(f"the head's tree is not that of the {head.size} events in the log")

@@ -1,0 +1,65 @@
+"""Checkpoints on schedule: what a worker does for one ledger."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from service.archive.port import ArchiveUnavailable
+from service.evidence.checkpoints.checkpoints import Checkpoints, KeyMissing
+from service.evidence.checkpoints.log_tree import LedgerForked
+from service.evidence.checkpoints.published import PublicationEmpty
+
+RETRY_SECONDS: Final = 30.0
+"""After a fault; sooner where checkpoints are made more often."""
+_REST: Final = 0.9
+"""Of the interval: what a checkpoint's making takes may not make every second one come late."""
+
+log = structlog.get_logger()
+
+
+class Schedule:
+    """Makes a ledger's checkpoints. Several workers make no more of them than one does.
+
+    The log is held against its publication at the start already, so that a restore that lost
+    events is told of at once. A ledger without any checkpoint gets its first one an interval later.
+    """
+
+    def __init__(
+        self,
+        checkpoints: Checkpoints,
+        seconds: float,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`seconds` is the interval; `monotonic` a clock that only this process reads."""
+        self._checkpoints = checkpoints
+        self._seconds = seconds
+        self._monotonic = monotonic
+        self._next_at = monotonic()
+        self._first_at = self._next_at + seconds
+
+    async def step(self) -> int:
+        """Return 1 where a checkpoint was signed. Between times this reads a clock and no more."""
+        now = self._monotonic()
+        if now < self._next_at:
+            return 0
+        self._next_at = now + min(RETRY_SECONDS, self._seconds)
+        if now < self._first_at and not await self._checkpoints.begun():
+            return 0
+        ledger = self._checkpoints.ledger.name
+        try:
+            made = await self._checkpoints.make(rest_seconds=self._seconds * _REST)
+        except LedgerForked:
+            return 0  # an error was logged
+        except KeyMissing:
+            log.error("checkpoint lacks a key", ledger=ledger)  # noqa: TRY400 - no fault of code
+            return 0
+        except ArchiveUnavailable as error:  # counted: an alarm tells of both
+            if isinstance(error, PublicationEmpty):
+                log.error("publication holds nothing", ledger=ledger)  # noqa: TRY400 - as above
+            else:
+                log.warning("publication away", ledger=ledger)
+            return 0
+        self._next_at = now + self._seconds
+        return int(made.is_new)

@@ -1,0 +1,120 @@
+"""The checkpoints in a ledger's own database, each with the tree that it was made of."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from service.evidence.checkpoint import Checkpoint
+from service.evidence.checkpoints.lineage import read_lineages
+from service.evidence.checkpoints.log_tree import LedgerForked, tree_of_log
+from service.evidence.note import NoteInvalid, NoteKey, SignerUnknown
+from service.facts.lineages import lineage_stream
+from service.ledger.ledger import Ledger
+from service.ledger.merkle import CompactRange
+from service.ledger.sql import queries
+
+STORE_SECONDS_MAX: Final = 30.0
+
+_SQL = queries("service.evidence.checkpoints")
+
+
+class KeyMissing(Exception):
+    """No key signs here, or the last checkpoint's key is not in the ring. For an operator."""
+
+
+class StoredCheckpoint(NamedTuple):
+    """A checkpoint in the database, with the tree that it was made of."""
+
+    checkpoint: Checkpoint
+    note: str
+    tree: CompactRange
+    made_at: datetime
+
+
+class StoredCheckpoints:
+    """Reads and writes the table `checkpoints` of one ledger, which only grows."""
+
+    def __init__(self, ledger: Ledger, keys: Sequence[NoteKey]) -> None:
+        """`keys` tell whose notes are believed."""
+        self._ledger = ledger
+        self._keys = keys
+
+    async def all(self) -> list[tuple[Checkpoint, str]]:
+        """Return every checkpoint and its note, by size; nothing is verified."""
+        rows = await self._ledger.database.fetch(_SQL.checkpoint_notes)
+        return [(Checkpoint.of_note(row["note"]), row["note"]) for row in rows]
+
+    async def newest(self, origin: str) -> tuple[Checkpoint, str] | None:
+        """Return the largest checkpoint of an origin and its note; nothing is verified."""
+        row = await self._ledger.database.fetchrow(_SQL.checkpoint_last, origin)
+        return None if row is None else (Checkpoint.of_note(row["note"]), row["note"])
+
+    async def newest_of_all(self) -> tuple[str, int] | None:
+        """Return origin and size of the checkpoint that was made last; nothing is verified."""
+        row = await self._ledger.database.fetchrow(_SQL.checkpoint_newest)
+        return None if row is None else (row["origin"], row["size"])
+
+    async def last(self, origin: str) -> StoredCheckpoint | None:
+        """Return the largest checkpoint of an origin, verified.
+
+        Raises KeyMissing where no known key signed it, LedgerForked where it does not hold.
+        """
+        row = await self._ledger.database.fetchrow(_SQL.checkpoint_last, origin)
+        if row is None:
+            return None
+        try:
+            checkpoint = Checkpoint.open(row["note"], self._keys)
+        except SignerUnknown as error:
+            raise KeyMissing(
+                "the last checkpoint's key was replaced: its public key belongs at the end of "
+                "CLAIM_LEDGER_CHECKPOINT_KEYS"
+            ) from error
+        except NoteInvalid as error:
+            message = f"the last checkpoint in the database was altered: {error}"
+            raise LedgerForked(message) from error
+        return StoredCheckpoint(
+            checkpoint, row["note"], await self._tree(checkpoint, row["tree"]), row["made_at"]
+        )
+
+    async def store(
+        self,
+        checkpoint: Checkpoint,
+        note: str,
+        tree: CompactRange,
+        start: int,
+        not_after: datetime | None,
+    ) -> bool:
+        """Store what follows the checkpoint of size `start`; False where another came first.
+
+        Or where one was made after `not_after`, or another lineage has begun. It waits for the
+        synchronous replica.
+        """
+        async with self._ledger.transaction(STORE_SECONDS_MAX) as transaction:
+            await transaction.fetch(_SQL.checkpoint_durable)
+            await transaction.lock(lineage_stream(self._ledger.name))
+            known = await read_lineages(transaction, self._ledger)
+            if not known or known[-1].origin != checkpoint.origin:
+                return False
+            row = await transaction.fetchrow(
+                _SQL.checkpoint_store,
+                checkpoint.origin,
+                checkpoint.size,
+                start,
+                note,
+                tree.to_bytes(),
+                not_after,
+                self._ledger.clock(),
+            )
+        return row is not None
+
+    async def _tree(self, checkpoint: Checkpoint, kept: bytes | None) -> CompactRange:
+        """Return the tree of a signed root: the kept one if it makes it, else made from the log."""
+        try:
+            tree = CompactRange.from_bytes(checkpoint.size, kept or b"")
+        except ValueError:
+            tree = CompactRange()
+        if tree.root() != checkpoint.root:
+            tree = await tree_of_log(self._ledger.database, checkpoint.size)
+        if tree.root() != checkpoint.root:
+            raise LedgerForked(f"the first {checkpoint.size} events are not those that were signed")
+        return tree

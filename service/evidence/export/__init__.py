@@ -1,0 +1,1 @@
+"""Exports and receipts: evidence in files, and checking them offline."""

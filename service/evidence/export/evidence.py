@@ -1,0 +1,187 @@
+"""What evidence files are made of (docs/ledger-format.md): their lines, and how lines are read.
+
+One spelling only: a line that says the same in other bytes is refused, so that no two readers can
+take a file for different things.
+"""
+
+import base64
+from collections.abc import Sequence
+from typing import Annotated, Final, Literal, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from service.evidence.checkpoint import Checkpoint
+from service.evidence.note import NoteInvalid, NoteKey
+from service.ledger.database import Row
+from service.ledger.merkle import HASH_BYTES, CompactRange, leaf_hash, leaf_record
+
+LINE_BYTES_MAX: Final = 1 << 26
+"""No event comes near it: a request's body has at most 1 MiB."""
+CHECKPOINT_BEGINS: Final = b'{"checkpoint":'
+
+_POSITION_MAX: Final = 2**63 - 1
+
+Position = Annotated[int, msgspec.Meta(ge=1, le=_POSITION_MAX)]
+Size = Annotated[int, msgspec.Meta(ge=0, le=_POSITION_MAX)]
+HashText = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=\Z")]
+"""32 bytes in base64; the last character has two bits to spare, which are zero."""
+StreamText = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")]
+LedgerName = Annotated[str, msgspec.Meta(pattern=r"\A(accounts|live|test)\Z")]
+
+T = TypeVar("T")
+
+
+class EvidenceFault(Exception):
+    """Something does not hold: str() says what, `position` where, if that is known."""
+
+    def __init__(self, position: int | None, fault: str) -> None:
+        """Keep both."""
+        super().__init__(fault)
+        self.position = position
+
+
+class _Line(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True
+):
+    pass
+
+
+class EventLine(_Line, frozen=True):
+    """An event as the log has it. `state` is its bytes as text; `proof` that it is included."""
+
+    position: Position
+    append_id: Size
+    originator_id: StreamText
+    originator_version: Position
+    topic: str
+    state: str
+    leaf_hash: HashText
+    proof: list[HashText] | None = None
+
+    def leaf(self) -> bytes:
+        """Return the hash that the columns have; raises EvidenceFault if the line names another."""
+        record = leaf_record(
+            self.position,
+            self.append_id,
+            UUID(self.originator_id),
+            self.originator_version,
+            self.topic,
+            self.state.encode(),
+        )
+        found = leaf_hash(record)
+        if to_text(found) != self.leaf_hash:
+            raise EvidenceFault(self.position, "the event does not have the hash it is listed by")
+        return found
+
+
+class Consistency(_Line, frozen=True):
+    """A proof that the log begins with the `size` events that made `root`."""
+
+    size: Position
+    root: HashText
+    proof: list[HashText]
+
+
+class Header(_Line, frozen=True):
+    """The first line of an export. `tree` is there where events are left out at the beginning."""
+
+    format: Literal["claim-ledger export v1"]
+    ledger: LedgerName
+    first: Position = msgspec.field(name="from")
+    size: Size
+    root: HashText
+    entity: str | None = None
+    tree: list[HashText] | None = None
+    consistency: Consistency | None = None
+
+
+class CheckpointLine(_Line, frozen=True):
+    """The last line of an export: the signed note."""
+
+    checkpoint: str
+
+
+class Receipt(_Line, frozen=True):
+    """The whole of a receipt: a claim's events, each with its proof, and one checkpoint."""
+
+    format: Literal["claim-ledger receipt v1"]
+    ledger: LedgerName
+    claim_id: str
+    events: list[EventLine]
+    checkpoint: str
+
+
+def to_text(raw: bytes) -> str:
+    """Return a hash as lines spell it."""
+    return base64.b64encode(raw).decode()
+
+
+def to_texts(hashes: Sequence[bytes]) -> list[str]:
+    """Return hashes as lines spell them."""
+    return [to_text(one) for one in hashes]
+
+
+def tree_texts(tree: CompactRange) -> list[str]:
+    """Return a tree's right edge as a header spells it."""
+    joined = tree.to_bytes()
+    return [to_text(joined[at : at + HASH_BYTES]) for at in range(0, len(joined), HASH_BYTES)]
+
+
+def to_hash(text: str) -> bytes:
+    """Return a hash of a decoded line."""
+    return base64.b64decode(text)
+
+
+def to_hashes(texts: Sequence[str]) -> list[bytes]:
+    """Return the hashes of a decoded line."""
+    return [to_hash(one) for one in texts]
+
+
+def encode(line: _Line) -> bytes:
+    """Return a line, its newline included."""
+    return msgspec.json.encode(line) + b"\n"
+
+
+def decode(raw: bytes, kind: type[T], position: int | None = None) -> T:
+    """Read a line in its one spelling; raises EvidenceFault, which names `position`."""
+    if not raw.endswith(b"\n"):
+        raise EvidenceFault(position, "the file ends within a line, or before it is whole")
+    try:
+        line = msgspec.json.decode(raw, type=kind)
+    except (ValueError, RecursionError) as error:
+        raise EvidenceFault(position, f"not a line of this format: {error}") from None
+    if msgspec.json.encode(line) != raw[:-1]:
+        raise EvidenceFault(position, "a line of this format, but not in its one spelling")
+    return line
+
+
+def event_line(row: Row | None, position: int) -> EventLine:
+    """Return the line of a row of log and event; raises EvidenceFault where they are unsound."""
+    if row is None:
+        raise EvidenceFault(position, "the log has no such position")
+    if row["state"] is None:
+        raise EvidenceFault(position, "the log's event is gone")
+    try:
+        state = row["state"].decode()
+    except UnicodeDecodeError:
+        raise EvidenceFault(position, "the event's state is not UTF-8") from None
+    line = EventLine(
+        position=position,
+        append_id=row["append_id"],
+        originator_id=str(row["originator_id"]),
+        originator_version=row["originator_version"],
+        topic=row["topic"],
+        state=state,
+        leaf_hash=to_text(row["leaf_hash"]),
+    )
+    line.leaf()
+    return line
+
+
+def open_checkpoint(note: str, keys: Sequence[NoteKey], what: str) -> Checkpoint:
+    """Return a signed checkpoint; raises EvidenceFault, which names it as `what`."""
+    try:
+        return Checkpoint.open(note, keys)
+    except NoteInvalid as error:
+        raise EvidenceFault(None, f"{what}: {error}") from None

@@ -1,0 +1,201 @@
+"""Writing an export: the log, or what of it concerns an entity, for whoever verifies it offline."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import BinaryIO, Final, NamedTuple
+
+import msgspec
+
+from service.core.errors import Refusal
+from service.evidence.checkpoint import Checkpoint
+from service.evidence.export.evidence import (
+    CheckpointLine,
+    Consistency,
+    EventLine,
+    EvidenceFault,
+    Header,
+    encode,
+    event_line,
+    to_text,
+    to_texts,
+    tree_texts,
+)
+from service.evidence.export.proofs import ProofCutter
+from service.facts.lineages import lineage_stream
+from service.ledger.database import Database, Row
+from service.ledger.ledger import Ledger
+from service.ledger.merkle import CompactRange, is_consistent
+from service.ledger.sql import queries
+
+BATCH_EVENTS: Final = 2000
+BATCH_HASHES: Final = 20_000
+READ_SECONDS_MAX: Final = 60.0
+"""For one batch: its events may be far larger than those that requests read."""
+SEARCH_SECONDS_MAX: Final = 3600.0
+"""For finding what concerns an entity, which reads the whole log once or twice."""
+
+_SQL = queries("service.evidence.export")
+_LEAF_HASHES = queries("service.ledger").leaf_hashes
+
+Advance = Callable[[int], object]
+
+
+class Signed(NamedTuple):
+    """A checkpoint, and the note that says so."""
+
+    checkpoint: Checkpoint
+    note: str
+
+
+class ExportScope(NamedTuple):
+    """What to export: the events from a position on, perhaps only those of an entity.
+
+    It is proved to go on from the `older` checkpoint, if one is given.
+    """
+
+    first: int = 1
+    entity_id: str | None = None
+    older: Checkpoint | None = None
+
+
+async def write_export(
+    ledger: Ledger, signed: Signed, scope: ExportScope, out: BinaryIO, advance: Advance
+) -> int:
+    """Write an export as far as the checkpoint goes; answer how many events it has.
+
+    `advance` is told how many positions of the log were passed. Raises EvidenceFault, and what was
+    written is then nothing: an event that cannot be exported, or a log that does not make the
+    checkpoint's root.
+    """
+    size = signed.checkpoint.size
+    if scope.first > size + 1:
+        raise EvidenceFault(None, f"position {scope.first} is beyond the checkpoint's {size}")
+    if scope.older is not None and scope.older.size > size:
+        raise EvidenceFault(size + 1, f"the older checkpoint counts more events than {size}")
+    if scope.older is not None and scope.older.size == 0:
+        scope = scope._replace(older=None)  # every log goes on from nothing
+    if scope.entity_id is None:
+        return await _export_range(ledger, signed, scope, out, advance)
+    return await _export_entity(ledger, signed, scope, out, advance)
+
+
+def event_lines(rows: Sequence[Row], positions: Sequence[int]) -> list[EventLine]:
+    """Return the lines of rows at these positions; raises EvidenceFault where one is unsound."""
+    found = {row["position"]: row for row in rows}
+    return [event_line(found.get(position), position) for position in positions]
+
+
+def with_proof(line: EventLine, cutter: ProofCutter) -> EventLine:
+    """Return an event's line with the proof that it is included."""
+    proof = to_texts(cutter.inclusion_proof(line.position - 1))
+    return msgspec.structs.replace(line, proof=proof)
+
+
+async def cut_proofs(
+    database: Database, checkpoint: Checkpoint, cutter: ProofCutter, advance: Advance
+) -> None:
+    """Grow a tree by the stored leaf hashes; raises EvidenceFault if it is not the checkpoint's."""
+    async for leaves in _leaf_hashes(database, checkpoint.size):
+        cutter.extend(leaves)
+        advance(len(leaves))
+    _compare(cutter, checkpoint)
+
+
+async def _export_range(
+    ledger: Ledger, signed: Signed, scope: ExportScope, out: BinaryIO, advance: Advance
+) -> int:
+    checkpoint, before = signed.checkpoint, scope.first - 1
+    consistency = None
+    if scope.older is not None:
+        cutter = ProofCutter(checkpoint.size, old_size=scope.older.size)
+        await cut_proofs(ledger.database, checkpoint, cutter, lambda _hashes: None)
+        consistency = _consistency(cutter, scope.older, checkpoint)
+    tree = CompactRange()
+    async for leaves in _leaf_hashes(ledger.database, before):
+        tree.extend(leaves)
+        advance(len(leaves))
+    header = _header(ledger, checkpoint, scope, tree_texts(tree) if before else None, consistency)
+    out.write(encode(header))
+    for start in range(before, checkpoint.size, BATCH_EVENTS):
+        end = min(start + BATCH_EVENTS, checkpoint.size)
+        rows = await ledger.database.fetch(
+            _SQL.export_events, start, end, deadline=READ_SECONDS_MAX
+        )
+        lines = event_lines(rows, range(start + 1, end + 1))
+        out.write(b"".join(map(encode, lines)))
+        tree.extend(row["leaf_hash"] for row in rows)
+        advance(len(rows))
+    _compare(tree, checkpoint)
+    out.write(encode(CheckpointLine(checkpoint=signed.note)))
+    return checkpoint.size - before
+
+
+async def _export_entity(
+    ledger: Ledger, signed: Signed, scope: ExportScope, out: BinaryIO, advance: Advance
+) -> int:
+    checkpoint, older = signed.checkpoint, scope.older
+    positions = await _concerning(ledger, checkpoint.size, scope)
+    indexes = [position - 1 for position in positions]
+    cutter = ProofCutter(checkpoint.size, indexes, older.size if older else 0)
+    await cut_proofs(ledger.database, checkpoint, cutter, advance)
+    consistency = None if older is None else _consistency(cutter, older, checkpoint)
+    out.write(encode(_header(ledger, checkpoint, scope, None, consistency)))
+    for start in range(0, len(positions), BATCH_EVENTS):
+        chosen = positions[start : start + BATCH_EVENTS]
+        rows = await ledger.database.fetch(_SQL.export_chosen, chosen, deadline=READ_SECONDS_MAX)
+        lines = event_lines(rows, chosen)
+        out.writelines(encode(with_proof(line, cutter)) for line in lines)
+    out.write(encode(CheckpointLine(checkpoint=signed.note)))
+    return len(positions)
+
+
+async def _concerning(ledger: Ledger, size: int, scope: ExportScope) -> list[int]:
+    """Return the positions of what concerns an entity; refuses with `entity_not_found`."""
+    lineages = lineage_stream(ledger.name)
+    async with ledger.database.connection(SEARCH_SECONDS_MAX) as connection:
+        rows = await connection.fetch(
+            _SQL.export_entity.on(ledger.name), size, scope.entity_id, lineages, scope.first
+        )
+    if not any(row["concerns"] for row in rows):
+        raise Refusal("entity_not_found")
+    return [row["position"] for row in rows]
+
+
+def _header(
+    ledger: Ledger,
+    checkpoint: Checkpoint,
+    scope: ExportScope,
+    tree: list[str] | None,
+    consistency: Consistency | None,
+) -> Header:
+    return Header(
+        format="claim-ledger export v1",
+        ledger=ledger.name,
+        first=scope.first,
+        size=checkpoint.size,
+        root=to_text(checkpoint.root),
+        entity=scope.entity_id,
+        tree=tree,
+        consistency=consistency,
+    )
+
+
+def _consistency(cutter: ProofCutter, older: Checkpoint, checkpoint: Checkpoint) -> Consistency:
+    proof = cutter.consistency_proof()
+    if not is_consistent(older.size, older.root, checkpoint.size, checkpoint.root, proof):
+        raise EvidenceFault(1, f"the log does not go on from the older checkpoint's {older.size}")
+    return Consistency(size=older.size, root=to_text(older.root), proof=to_texts(proof))
+
+
+async def _leaf_hashes(database: Database, size: int) -> AsyncIterator[list[bytes]]:
+    """Yield the first `size` stored leaf hashes in batches; raises EvidenceFault for a gap."""
+    for start in range(0, size, BATCH_HASHES):
+        end = min(start + BATCH_HASHES, size)
+        rows = await database.fetch(_LEAF_HASHES, start, end, deadline=READ_SECONDS_MAX)
+        if len(rows) != end - start:
+            raise EvidenceFault(start + 1, f"positions are missing among {start + 1} to {end}")
+        yield [row["leaf_hash"] for row in rows]
+
+
+def _compare(tree: CompactRange, checkpoint: Checkpoint) -> None:
+    if tree.root() != checkpoint.root:
+        raise EvidenceFault(1, "the log does not make the checkpoint's root; run `audit verify`")

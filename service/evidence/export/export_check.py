@@ -1,0 +1,258 @@
+"""Verifying an export with nothing but the file, public keys and perhaps an older checkpoint."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import msgspec
+
+from service.evidence.authorisation import Lineage, Unsound, lineage_of
+from service.evidence.checkpoint import Checkpoint
+from service.evidence.export.evidence import (
+    CHECKPOINT_BEGINS,
+    LINE_BYTES_MAX,
+    CheckpointLine,
+    EventLine,
+    EvidenceFault,
+    Header,
+    decode,
+    open_checkpoint,
+    to_hash,
+    to_hashes,
+    to_text,
+)
+from service.evidence.note import NoteKey
+from service.evidence.verdict import Fault, Scope, Verdict
+from service.facts.lineages import LineageBegun, lineage_stream
+from service.ledger.merkle import CompactRange, is_consistent, root_by_inclusion
+
+ORDER: Final = "events are missing, repeated or out of order"
+
+
+_NOTHING: Final = Header(format="claim-ledger export v1", ledger="", first=1, size=0, root="")
+
+
+class _State(msgspec.Struct):
+    data: LineageBegun
+
+
+def verify_export(
+    path: Path,
+    keys: Sequence[NoteKey],
+    checkpoint: str | None,
+    advance: Callable[[int], object] = lambda _bytes: None,
+) -> Verdict:
+    """Return whether an export holds; `checkpoint` is an older signed note that it has to go on.
+
+    `advance` is told the bytes that were read. Raises OSError where the file cannot be read.
+    """
+    events = _Events(_NOTHING, None)
+    try:
+        older = None
+        if checkpoint is not None:
+            older = open_checkpoint(checkpoint, keys, "the older checkpoint")
+        with path.open("rb") as file:
+            events = _Events(_header(file), older, keys)
+            found = _verify(file, events, keys, advance)
+    except EvidenceFault as fault:
+        return Verdict.of(
+            events.header.ledger,
+            events.tree.size,
+            events.tree.root(),
+            scope=events.scope,
+            lineages=len(events.lineages),
+            set_aside=events.set_aside,
+            fault=Fault(fault.position, str(fault)),
+        )
+    return Verdict.of(
+        found.ledger,
+        found.size,
+        found.root,
+        scope=events.scope,
+        checkpoints=1 if older is None else 2,
+        lineages=len(events.lineages),
+        set_aside=events.set_aside,
+    )
+
+
+def _header(file: BinaryIO) -> Header:
+    header = decode(file.readline(LINE_BYTES_MAX), Header)
+    tree = header.tree or []
+    if header.first > header.size + 1:
+        raise EvidenceFault(None, "the header's `from` is beyond its size")
+    has_tree = header.first > 1 and header.entity is None
+    if (header.tree is not None) != has_tree or (
+        has_tree and len(tree) != (header.first - 1).bit_count()
+    ):
+        raise EvidenceFault(None, "the header's `tree` does not fit its `from`")
+    return header
+
+
+class _Events:
+    """What the events of an export come to, as they go by."""
+
+    def __init__(
+        self, header: Header, older: Checkpoint | None, keys: Sequence[NoteKey] = ()
+    ) -> None:
+        self.header = header
+        self.older = older
+        self._keys = keys
+        self.older_root: bytes | None = None
+        self.next = header.first
+        self.count = 0
+        self.lineages: list[Lineage] = []
+        self.tree = CompactRange()
+        if header.entity is None:
+            self.tree = CompactRange(header.first - 1, to_hashes(header.tree or []))
+        self._root = to_hash(header.root)
+        self._lineage = str(lineage_stream(header.ledger))
+        self._look()
+
+    @property
+    def expected(self) -> int | None:
+        """The position that has to come next; None in an entity's export, where many are absent."""
+        return self.next if self.header.entity is None else None
+
+    def take(self, raw: bytes) -> None:
+        """Take the next event's line."""
+        event = decode(raw, EventLine, self.expected)
+        is_whole = self.header.entity is None
+        if is_whole and event.position != self.next:
+            raise EvidenceFault(self.next, ORDER)
+        if event.position < self.next or event.position > self.header.size:
+            raise EvidenceFault(event.position, ORDER)
+        leaf = event.leaf()
+        if is_whole == (event.proof is not None):
+            raise EvidenceFault(event.position, "a proof for each event, or for none")
+        if event.proof is None:
+            self.tree.append(leaf)
+            self._look()
+        elif not self._includes(leaf, event.position, event.proof):
+            raise EvidenceFault(event.position, "the event's proof does not lead to the root")
+        if event.topic == "LineageBegun" and event.originator_id == self._lineage:
+            self.lineages.append(self._begun(event))
+        self.next = event.position + 1
+        self.count += 1
+
+    @property
+    def scope(self) -> Scope:
+        """What was read."""
+        return Scope(self.count, self.header.first, self.header.entity)
+
+    @property
+    def set_aside(self) -> list[int]:
+        """The sizes of the checkpoints that a lineage here follows and says events of were lost."""
+        return [one.follows_size for one in self.lineages if one.follows_size > one.shared_size]
+
+    def _begun(self, event: EventLine) -> Lineage:
+        try:
+            begun = msgspec.json.decode(event.state, type=_State).data
+            # An export can leave out the lineages before its first event.
+            found = lineage_of(begun, self._keys, self.header.ledger, self.lineages, event.position)
+        except (ValueError, RecursionError) as error:
+            said = str(error) if isinstance(error, Unsound) else "it cannot be read"
+            raise EvidenceFault(
+                event.position, f"the lineage that begins here is not sound: {said}"
+            ) from None
+        return found
+
+    def _includes(self, leaf: bytes, position: int, proof: Sequence[str]) -> bool:
+        try:
+            found = root_by_inclusion(leaf, position - 1, self.header.size, to_hashes(proof))
+        except ValueError:
+            return False
+        return found == self._root
+
+    def _look(self) -> None:
+        """Keep the root at the older checkpoint's size."""
+        older = self.older
+        if older is not None and self.header.entity is None and older.size == self.tree.size:
+            self.older_root = self.tree.root()
+
+
+def _verify(
+    file: BinaryIO,
+    events: _Events,
+    keys: Sequence[NoteKey],
+    advance: Callable[[int], object],
+) -> Checkpoint:
+    header, older = events.header, events.older
+    while not (raw := file.readline(LINE_BYTES_MAX)).startswith(CHECKPOINT_BEGINS):
+        if not raw:
+            raise EvidenceFault(events.expected, "the file ends without a checkpoint")
+        events.take(raw)
+        advance(len(raw))
+    note = decode(raw, CheckpointLine).checkpoint
+    if file.read(1):
+        raise EvidenceFault(None, "there is something behind the checkpoint")
+    if header.entity is None and events.next != header.size + 1:
+        raise EvidenceFault(events.next, "events are missing before the checkpoint")
+    checkpoint = open_checkpoint(note, keys, "the checkpoint")
+    stated = (checkpoint.ledger, checkpoint.size, to_text(checkpoint.root))
+    if stated != (header.ledger, header.size, header.root):
+        raise EvidenceFault(None, "header and checkpoint are not of the same log and size")
+    _verify_tree(events, checkpoint)
+    if older is not None:
+        _verify_older(events, checkpoint, older)
+    return checkpoint
+
+
+def _verify_tree(events: _Events, checkpoint: Checkpoint) -> None:
+    header, older = events.header, events.older
+    if header.entity is None and events.tree.root() != checkpoint.root:
+        since = header.first
+        if older is not None and events.older_root == older.root and older.size < header.size:
+            since = max(since, older.size + 1)
+        raise EvidenceFault(
+            since, f"the events from position {since} on do not make the checkpoint's root"
+        )
+    proof = header.consistency
+    if proof is not None and not is_consistent(
+        proof.size,
+        to_hash(proof.root),
+        checkpoint.size,
+        checkpoint.root,
+        to_hashes(proof.proof),
+    ):
+        raise EvidenceFault(None, "the header's proof of consistency does not hold")
+
+
+def _verify_older(events: _Events, checkpoint: Checkpoint, older: Checkpoint) -> None:
+    header = events.header
+    shared = _shared_size(events.lineages, checkpoint, older)
+    if older.size > shared:
+        raise EvidenceFault(
+            shared + 1,
+            f"the older checkpoint counts {older.size} events; this log has {shared} of them",
+        )
+    root, proof = events.older_root, header.consistency
+    if root is None and proof is not None and proof.size == older.size:
+        root = to_hash(proof.root)
+    if root is None:
+        raise EvidenceFault(
+            None,
+            f"nothing here tells of the older checkpoint's {older.size} events: export from "
+            f"position {older.size + 1} or before, or with --checkpoint",
+        )
+    if root != older.root:
+        raise EvidenceFault(
+            1, f"the first {older.size} events are not those of the older checkpoint"
+        )
+
+
+def _shared_size(lineages: Sequence[Lineage], checkpoint: Checkpoint, older: Checkpoint) -> int:
+    """Return how many events the logs of both checkpoints have in common, as far as is stated.
+
+    From one lineage to the one before it, by the events with which they begin.
+    """
+    begun = {one.origin: one for one in lineages}
+    origin, shared = checkpoint.origin, checkpoint.size
+    while origin != older.origin:
+        lineage = begun.pop(origin, None)
+        if lineage is None or lineage.follows is None:
+            raise EvidenceFault(
+                None, f"nothing here links the older checkpoint's origin to {checkpoint.origin}"
+            )
+        shared = min(shared, lineage.shared_size)
+        origin = lineage.follows
+    return shared

@@ -1,0 +1,65 @@
+-- name: export_chosen
+-- The events at these positions, in order.
+select
+    l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, l.leaf_hash
+from ledger.log as l
+left join ledger.events as e using (append_id)
+where l.position = any($1::bigint[])
+order by l.position
+
+-- name: export_entity
+-- The positions, from $4 up to $1, of all that concerns the entity $2 (docs/ledger-format.md), and of
+-- the stream $3, in which lineages begin. States are searched as bytes, so that none can stop it.
+with named as materialized (
+    select
+        e.originator_id,
+        substring(s.text from '"claim_id":"([^"]*)"') as claim_id,
+        substring(s.text from '"onboarding_id":"([^"]*)"') as onboarding_id
+    from ledger.log as l
+    join ledger.events as e using (append_id)
+    cross join lateral (select encode(e.state, 'escape') as text) as s
+    where l.position <= $1 and substring(s.text from '"entity_id":"([^"]*)"') = $2::text
+)
+select l.position, e.originator_id <> $3::uuid as concerns
+from ledger.log as l
+join ledger.events as e using (append_id)
+cross join lateral (select encode(e.state, 'escape') as text) as s
+where
+    l.position <= $1 and l.position >= $4
+    and (
+        e.originator_id = $3::uuid
+        or e.originator_id in (select originator_id from named)
+        or substring(s.text from '"claim_id":"([^"]*)"')
+        in (select claim_id from named where claim_id is not null)
+        or substring(s.text from '"onboarding_id":"([^"]*)"')
+        in (select onboarding_id from named where onboarding_id is not null)
+    )
+order by l.position
+
+-- name: export_events
+-- A range of the log with its events, in order; an event that is gone leaves nulls.
+select
+    l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, l.leaf_hash
+from ledger.log as l
+left join ledger.events as e using (append_id)
+where l.position > $1 and l.position <= $2
+order by l.position
+
+-- name: receipt_claim
+-- The streams that begin as a claim's, by events alone. States are searched as bytes, so that none can
+-- stop it.
+select e.originator_id
+from ledger.events as e
+where
+    e.topic = 'ClaimCreated' and e.originator_version = 1
+    and substring(encode(e.state, 'escape') from '"claim_id":"([^"]*)"') = $1::text
+order by e.append_id
+
+-- name: receipt_events
+-- A claim's stream so far, oldest first; the position is null where an event is not numbered yet.
+select
+    l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, l.leaf_hash
+from ledger.events as e
+left join ledger.log as l using (append_id)
+where e.originator_id = $1
+order by e.originator_version

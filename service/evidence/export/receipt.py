@@ -1,0 +1,102 @@
+"""Writing a receipt: a claim's events, each with the proof that it is in the log."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from service.evidence.checkpoints.checkpoints import SequencingTimeout
+from service.evidence.export.evidence import Receipt, event_line
+from service.evidence.export.export import (
+    READ_SECONDS_MAX,
+    SEARCH_SECONDS_MAX,
+    Signed,
+    cut_proofs,
+    with_proof,
+)
+from service.evidence.export.proofs import ProofCutter
+from service.evidence.export.receipt_check import BEGINS, proved_by
+from service.ledger.database import Row
+from service.ledger.ledger import Ledger
+from service.ledger.sequencer import Sequencer
+from service.ledger.sql import queries
+
+NUMBERING_SECONDS_MAX: Final = 30.0
+"""How long a claim's events may take to get their numbers; another process may be at it."""
+_REST_SECONDS: Final = 0.05
+
+_SQL = queries("service.evidence.export")
+
+
+class _Claim(msgspec.Struct):
+    claim_id: str
+
+
+class _State(msgspec.Struct):
+    data: _Claim
+
+
+async def begins(ledger: Ledger, stream_id: UUID, claim_id: str) -> bool:
+    """Return whether a stream's events begin a claim: a read model may say anything."""
+    rows = await ledger.database.fetch(_SQL.receipt_events, stream_id, deadline=READ_SECONDS_MAX)
+    if not rows or rows[0]["topic"] != BEGINS:
+        return False
+    try:
+        found = msgspec.json.decode(rows[0]["state"], type=_State).data.claim_id
+    except (ValueError, RecursionError):
+        return False
+    return found == claim_id
+
+
+async def find_claim(ledger: Ledger, claim_id: str) -> UUID | None:
+    """Search the events for the stream of a claim, all of them; None: there is none."""
+    rows = await ledger.database.fetch(_SQL.receipt_claim, claim_id, deadline=SEARCH_SECONDS_MAX)
+    for row in rows:
+        if await begins(ledger, row["originator_id"], claim_id):
+            return row["originator_id"]
+    return None
+
+
+async def numbered_stream(ledger: Ledger, stream_id: UUID) -> list[Row]:
+    """Return a stream's rows once all of them have positions, numbering them where needed.
+
+    Raises SequencingTimeout where that takes too long, because an earlier transaction stays open.
+    """
+    sequencer = Sequencer(ledger.database)
+    for _ in range(int(NUMBERING_SECONDS_MAX / _REST_SECONDS)):
+        rows = await ledger.database.fetch(
+            _SQL.receipt_events, stream_id, deadline=READ_SECONDS_MAX
+        )
+        if all(row["position"] for row in rows):
+            return rows
+        if not await sequencer.step():
+            await asyncio.sleep(_REST_SECONDS)
+    raise SequencingTimeout("the claim's events wait for their numbers")
+
+
+async def make_receipt(
+    ledger: Ledger,
+    claim_id: str,
+    rows: list[Row],
+    signed: Signed,
+    advance: Callable[[int], object],
+) -> Receipt:
+    """Return the receipt of a claim; `rows` are its stream, all under the checkpoint.
+
+    `advance` is told how many positions of the log were passed. Raises EvidenceFault where the log
+    does not make the checkpoint's root, and for whatever else a check of the receipt would refuse.
+    """
+    checkpoint = signed.checkpoint
+    cutter = ProofCutter(checkpoint.size, [row["position"] - 1 for row in rows])
+    await cut_proofs(ledger.database, checkpoint, cutter, advance)
+    receipt = Receipt(
+        format="claim-ledger receipt v1",
+        ledger=ledger.name,
+        claim_id=claim_id,
+        events=[with_proof(event_line(row, row["position"]), cutter) for row in rows],
+        checkpoint=signed.note,
+    )
+    proved_by(receipt, checkpoint)
+    return receipt

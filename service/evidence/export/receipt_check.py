@@ -1,0 +1,114 @@
+"""Verifying a receipt with nothing but the file and public keys."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
+
+import msgspec
+
+from service.core.clock import timestamp
+from service.evidence.checkpoint import Checkpoint
+from service.evidence.export.evidence import (
+    LINE_BYTES_MAX,
+    EventLine,
+    EvidenceFault,
+    Receipt,
+    decode,
+    open_checkpoint,
+    to_hashes,
+)
+from service.evidence.note import NoteKey
+from service.ledger.merkle import root_by_inclusion
+
+BEGINS: Final = "ClaimCreated"
+
+T = TypeVar("T")
+
+
+class Proved(NamedTuple):
+    """What a receipt proves: these events of a claim are in the log that the checkpoint signs.
+
+    `events` has a mapping for each: position, version, topic, at, actor.
+    """
+
+    claim_id: str
+    entity_id: str
+    partner_id: str
+    events: list[dict[str, Any]]
+    checkpoint: Checkpoint
+
+
+class _Meta(msgspec.Struct):
+    at: Annotated[datetime, msgspec.Meta(tz=True)]
+    actor: str
+
+
+class _Created(msgspec.Struct):
+    claim_id: str
+    entity_id: str
+    partner_id: str
+
+
+class _State(msgspec.Struct):
+    meta: _Meta
+    data: msgspec.Raw
+
+
+def check_receipt(path: Path, keys: Sequence[NoteKey]) -> Proved:
+    """Return what a receipt proves; raises EvidenceFault, and OSError where it cannot be read."""
+    with path.open("rb") as file:
+        receipt = decode(file.read(LINE_BYTES_MAX), Receipt)
+    return proved_by(receipt, open_checkpoint(receipt.checkpoint, keys, "the checkpoint"))
+
+
+def proved_by(receipt: Receipt, checkpoint: Checkpoint) -> Proved:
+    """Return what a receipt proves, its checkpoint being believed; raises EvidenceFault."""
+    if checkpoint.ledger != receipt.ledger:
+        raise EvidenceFault(None, "receipt and checkpoint are not of the same ledger")
+    if not receipt.events:
+        raise EvidenceFault(None, "the receipt has no event")
+    last = 0
+    for event in receipt.events:
+        _verify(event, last, checkpoint)
+        last = event.position
+    stream = receipt.events[0].originator_id
+    for version, event in enumerate(receipt.events, 1):
+        if (event.originator_id, event.originator_version) != (stream, version):
+            raise EvidenceFault(event.position, "the events are not one stream from its beginning")
+    states = [_decoded(event.state, _State, event.position) for event in receipt.events]
+    created = _decoded(states[0].data, _Created, receipt.events[0].position)
+    if receipt.events[0].topic != BEGINS or created.claim_id != receipt.claim_id:
+        raise EvidenceFault(receipt.events[0].position, f"{receipt.claim_id} does not begin here")
+    events = [
+        {
+            "position": event.position,
+            "version": event.originator_version,
+            "topic": event.topic,
+            "at": timestamp(state.meta.at),
+            "actor": state.meta.actor,
+        }
+        for event, state in zip(receipt.events, states, strict=True)
+    ]
+    return Proved(created.claim_id, created.entity_id, created.partner_id, events, checkpoint)
+
+
+def _decoded(raw: str | msgspec.Raw, kind: type[T], position: int) -> T:
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except (ValueError, RecursionError) as error:
+        raise EvidenceFault(position, f"not an event of a claim: {error}") from None
+
+
+def _verify(event: EventLine, last: int, checkpoint: Checkpoint) -> None:
+    """Verify an event behind position `last`: its hash and its proof."""
+    if event.position <= last or event.position > checkpoint.size:
+        raise EvidenceFault(event.position, "events are out of order, or beyond the checkpoint")
+    leaf = event.leaf()
+    try:
+        proof = to_hashes(event.proof or [])
+        root = root_by_inclusion(leaf, event.position - 1, checkpoint.size, proof)
+    except ValueError as error:
+        raise EvidenceFault(event.position, f"the event's proof cannot hold: {error}") from None
+    if root != checkpoint.root:
+        raise EvidenceFault(event.position, "the event's proof does not lead to the root")

@@ -1,0 +1,1 @@
+"""Verifying a ledger: every row, hash, checkpoint and lineage."""

@@ -1,0 +1,247 @@
+"""What a log is held against: checkpoints in its database, published ones, one that is given."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from service.archive.port import Archive, ArchiveUnavailable
+from service.evidence.checkpoint import Checkpoint
+from service.evidence.checkpoints.lineages import Lineages
+from service.evidence.note import NoteInvalid, NoteKey
+from service.ledger.database import Row
+
+PREFIX: Final = "checkpoints/"
+_NOTE: Final = ".txt"
+_NAME: Final = re.compile(rf"{PREFIX}(?P<origin>.+)/(?P<size>[0-9]{{20}})\.txt", re.ASCII)
+_AT_ONCE: Final = 16
+"""Objects fetched at a time: a bucket answers in tens of milliseconds each."""
+
+Leaves = Callable[[str], Awaitable[bytes | None]]
+IsThere = Callable[[str], Awaitable[bool]]
+
+
+class ReadNote(NamedTuple):
+    """A published note: the origin and size of its name, and its text, None if it is no text."""
+
+    origin: str
+    size: int
+    text: str | None
+
+    @property
+    def name(self) -> str:
+        """The name that it is published under."""
+        return f"{PREFIX}{self.origin}/{self.size:020}{_NOTE}"
+
+    @property
+    def leaves_name(self) -> str:
+        """The name of the hashes since the note published before it."""
+        return f"{self.name.removesuffix(_NOTE)}.leaves"
+
+
+async def _no_leaves(_name: str) -> bytes | None:
+    return None
+
+
+async def _not_there(_name: str) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Keys to check signatures with, and what is known from outside the database.
+
+    `published` are of one ledger, by size; None where nothing is ever published. `given` is a
+    checkpoint that was opened already. `leaves` fetches the raw 32-byte hashes that were published
+    with a checkpoint, `is_there` asks the publication again for a name.
+    """
+
+    keys: Sequence[NoteKey]
+    published: Sequence[ReadNote] | None = None
+    given: Checkpoint | None = None
+    leaves: Leaves = field(default=_no_leaves)
+    is_there: IsThere = field(default=_not_there)
+
+
+async def published_evidence(
+    publication: Archive | None, ledger: str, keys: Sequence[NoteKey], given: Checkpoint | None
+) -> Evidence:
+    """Fetch what was published of a ledger; raises ArchiveUnavailable.
+
+    Call it before the snapshot of the database is taken: what is published is committed before.
+    """
+    if publication is None:
+        return Evidence(keys, given=given)
+    found = [_NAME.fullmatch(name) for name in await publication.names(PREFIX)]
+    named = [
+        (one["origin"], int(one["size"]), one[0])
+        for one in found
+        if one is not None and one["origin"].split("/")[-2:-1] == [ledger]
+    ]
+    gate = asyncio.Semaphore(_AT_ONCE)
+
+    async def note(origin: str, size: int, name: str) -> ReadNote:
+        async with gate:
+            return ReadNote(origin, size, _text(await publication.get(name)))
+
+    async def leaves(name: str) -> bytes | None:
+        try:
+            return await publication.get(name)
+        except ArchiveUnavailable:  # the fault is known: without them its range is told
+            return None
+
+    async def is_there(name: str) -> bool:
+        return await publication.get(name) is not None
+
+    notes = await asyncio.gather(*(note(*one) for one in named))
+    return Evidence(keys, sorted(notes, key=lambda one: one.size), given, leaves, is_there)
+
+
+class Expected(NamedTuple):
+    """What is expected of a log where it has `size` events: that root, or else a known fault.
+
+    `tree` is the compact range that the database keeps beside a checkpoint, if it does.
+    """
+
+    size: int
+    root: bytes | None
+    sentence: str
+    origin: str = ""
+    tree: bytes | None = None
+
+
+class Expectations:
+    """Everything that a log is held against, by size."""
+
+    def __init__(
+        self,
+        ledger: str,
+        evidence: Evidence,
+        lineages: Lineages,
+        stored: Iterable[Row],
+        known: Iterable[Expected] = (),
+    ) -> None:
+        """Take what there is; `known` are faults that were found already."""
+        self._ledger = ledger
+        self._keys = evidence.keys
+        self._lineages = lineages
+        self._opened: dict[str, Checkpoint] = {}
+        self._stored: set[tuple[str, int]] = set()
+        self.set_aside: set[tuple[str, int]] = set()
+        """Origin and size of sound checkpoints that a later lineage says are of lost events."""
+        self.published = None if evidence.published is None else 0
+        """How many sound ones of this installation were published; None: there is no place."""
+        expected = [*known, *(one for row in stored for one in self._of_stored(row))]
+        expected += [one for note in evidence.published or () for one in self._of_published(note)]
+        expected += self._of_given(evidence.given)
+        # Roots first: that an event was altered weighs more than a note that was.
+        if lineages.fault is not None:
+            expected.append(broken(*lineages.fault))
+        self.by_size = sorted(expected, key=lambda one: (one.size, one.root is None))
+
+    def _of_stored(self, row: Row) -> Iterable[Expected]:
+        origin, size, note = row["origin"], row["size"], row["note"]
+        what = f"The stored checkpoint of {size} events"
+        if (origin, size) in self._stored:
+            return [broken(size, f"{what} is in the database more than once.")]
+        self._stored.add((origin, size))
+        try:
+            checkpoint = self._open(note)
+        except NoteInvalid as error:
+            return [broken(size, f"{what} is not sound: {error}.")]
+        if (checkpoint.origin, checkpoint.size) != (origin, size):
+            return [broken(size, f"{what} holds the note of another one.")]
+        return [one._replace(tree=row["tree"]) for one in self._binding(what, checkpoint)]
+
+    def _of_published(self, note: ReadNote) -> Iterable[Expected]:
+        what = f"The published checkpoint of {note.size} events"
+        try:
+            checkpoint = self._open(note.text)
+        except NoteInvalid as error:
+            if not self._is_ours(note.origin):
+                return []  # another installation publishes to the same place
+            return [broken(note.size, f"{what} is not sound: {error}.")]
+        if (checkpoint.origin, checkpoint.size) != (note.origin, note.size):
+            return [broken(note.size, f"{what} is published under another one's name.")]
+        self.published = (self.published or 0) + 1
+        expected = list(self._binding(what, checkpoint))
+        is_kept = (note.origin, note.size) in self._stored
+        # What a later lineage says is lost binds nothing, and a restore may have lost its row.
+        if expected and not is_kept and self._lineages.has_begun(note.origin):
+            expected.append(broken(note.size, f"{what} is missing from the database."))
+        return expected
+
+    def _of_given(self, given: Checkpoint | None) -> Iterable[Expected]:
+        if given is None:
+            return []
+        what = f"The given checkpoint of {given.size} events"
+        reach = self._lineages.reach(given.origin)
+        if reach is not None and given.size > reach:
+            sentence = (
+                f"{what} is of an earlier lineage, of which this log has only the first {reach}: "
+                "the events after those were lost before the present lineage began."
+            )
+            return [broken(reach + 1, sentence)]
+        return self._binding(what, given)
+
+    def _binding(self, what: str, checkpoint: Checkpoint) -> Iterable[Expected]:
+        """Return what a sound checkpoint demands of the log."""
+        origin, size, root = checkpoint
+        reach = self._lineages.reach(origin)
+        if reach is None:
+            unknown = broken(size, f"{what} is of {origin}, which is no lineage of this log.")
+            # A log that was cut off may have lost its lineages too: its root tells where.
+            is_of_it = checkpoint.ledger == self._ledger
+            return [Expected(size, root, what, origin), unknown] if is_of_it else [unknown]
+        if self._lineages.sets_aside(origin, size):
+            self.set_aside.add((origin, size))
+            return []
+        return [Expected(size, root, what, origin)]
+
+    def _open(self, note: str | None) -> Checkpoint:
+        """Open a note once, wherever it lies; raises NoteInvalid."""
+        if note is None:
+            raise NoteInvalid("not a signed note")
+        known = self._opened.get(note)
+        if known is None:
+            known = self._opened[note] = Checkpoint.open(note, self._keys)
+        return known
+
+    def _is_ours(self, origin: str) -> bool:
+        names = {key.name for key in self._keys}
+        return origin.rsplit("/", 2)[0] in names or self._lineages.reach(origin) is not None
+
+
+async def unpublished(
+    evidence: Evidence, lineages: Lineages, stored: Iterable[Row]
+) -> list[Expected]:
+    """Return the fault of the first stored checkpoint that has to be published and is not, if any.
+
+    The newest one of the present lineage may be on its way. Those before it are published before
+    another is stored, so the publication is asked once more, after the database's snapshot. Raises
+    ArchiveUnavailable.
+    """
+    if evidence.published is None:
+        return []
+    there = {(note.origin, note.size) for note in evidence.published}
+    ours = [row for row in stored if lineages.is_current(row["origin"])]
+    sizes = sorted((row["size"], row["origin"]) for row in ours if row["size"] is not None)
+    for size, origin in sizes[:-1]:
+        if (origin, size) in there or await evidence.is_there(ReadNote(origin, size, None).name):
+            continue
+        sentence = f"The stored checkpoint of {size} events is not where they are published."
+        return [broken(size, sentence)]
+    return []
+
+
+def broken(size: int | None, sentence: str) -> Expected:
+    """Return a fault that is known before the log is read, at the last event that it speaks of."""
+    return Expected(size or 0, None, sentence)
+
+
+def _text(content: bytes | None) -> str | None:
+    try:
+        return None if content is None else content.decode()
+    except UnicodeDecodeError:
+        return None

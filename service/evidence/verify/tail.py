@@ -1,0 +1,74 @@
+"""What stands around the log: its head, the queue of the unnumbered, events in neither."""
+
+from service.evidence.verdict import Fault
+from service.evidence.verify.rows import Rows
+from service.ledger.database import Connection, Row
+from service.ledger.sql import queries
+
+_SQL = queries("service.evidence.verify")
+_PREFETCH = 2000
+
+
+async def tail_fault(
+    connection: Connection, schema: str, rows: Rows, *, has_lineage: bool
+) -> Fault | None:
+    """Return the first thing that is wrong around a log whose rows are all sound."""
+    heads = await connection.fetch(_SQL.verify_head.on(schema))
+    return (
+        _head_fault(heads, rows, has_lineage=has_lineage)
+        or await _waiting_fault(connection, schema, rows)
+        or await _stray_fault(connection, schema, rows)
+        or rows.misplaced
+    )
+
+
+def _head_fault(heads: list[Row], rows: Rows, *, has_lineage: bool) -> Fault | None:
+    last = rows.size or None
+    if len(heads) != 1:
+        said = "more than one row" if heads else "no row"
+        return Fault(last, f"The head of the log has {said}, so nothing can be numbered.")
+    head_id, size, tree, unplaced = heads[0]
+    if size != rows.size:
+        first = min(size, rows.size) + 1 if isinstance(size, int) and size >= 0 else last
+        return Fault(first, f"The log has {rows.size} events, and its head says {size}.")
+    if unplaced or head_id != 1:
+        said = "The log has rows without a position." if unplaced else "The head has another id."
+        return Fault(last, said)
+    if tree is None and not has_lineage and rows.size:
+        # A log from before there were trees: its next batch makes one. Checkpoints need it.
+        return None
+    if tree != rows.tree.to_bytes():
+        return Fault(last, "The tree in the head of the log is not that of its events.")
+    return None
+
+
+async def _waiting_fault(connection: Connection, schema: str, rows: Rows) -> Fault | None:
+    """Judge the queue: its events exist, have no number, and go on with their streams."""
+    due = rows.size + 1
+    async for append_id, event, stream, version, position in connection.cursor(
+        _SQL.verify_waiting.on(schema), prefetch=_PREFETCH
+    ):
+        what = f"The event with append_id {append_id}, which waits for its number,"
+        if event is None:
+            return Fault(due, f"{what} is gone.")
+        if position is not None:
+            return Fault(position, f"{what} has one already: {position}.")
+        try:
+            wrong = rows.streams.take(stream, version, append_id)
+        except (TypeError, AttributeError):
+            wrong = "a column of it is not what it was made as"
+        if wrong is not None:
+            return Fault(due, f"{what} does not fit: {wrong}.")
+    return None
+
+
+async def _stray_fault(connection: Connection, schema: str, rows: Rows) -> Fault | None:
+    stray = await connection.fetchrow(_SQL.verify_strays.on(schema))
+    if stray is None:
+        return None
+    append_id, position = stray
+    return Fault(
+        position or rows.size + 1,
+        f"The event with append_id {append_id} has no number and does not wait for one: "
+        "it was put in, or its number was taken away.",
+    )

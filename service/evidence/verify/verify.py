@@ -1,0 +1,108 @@
+"""Verifying a ledger from its tables: nothing that the database says about itself is believed.
+
+The rows are read once, in their order. Each one's hash is made again from its columns, the tree
+grows over the hashes, and at the size of every checkpoint its root is compared. Both roots of two
+successive checkpoints are made over one sequence of leaves, so that they are consistent follows
+from their holding: there is no proof to check.
+
+Someone who rewrites events together with all hashes and what the database keeps of checkpoints is
+still found by the first published checkpoint that covers the change; the verdict says how many were
+consulted. What nobody has signed yet can be rewritten unseen: so checkpoints are frequent.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from service.evidence.checkpoints.lineages import lineages_of
+from service.evidence.verdict import Verdict
+from service.evidence.verify.pinpoint import pinpoint
+from service.evidence.verify.published import Evidence, Expectations, unpublished
+from service.evidence.verify.rows import FIRST, ROWS, LogRow
+from service.evidence.verify.tail import tail_fault
+from service.evidence.verify.walk import Found, Walk
+from service.ledger.database import Connection, Database
+from service.ledger.sql import queries
+
+DEADLINE_SECONDS: Final = 86_400.0
+"""A day for one ledger: billions of events."""
+PREFETCH: Final = 500
+"""Rows fetched at a time: more take memory and gain nothing that can be measured."""
+
+_SQL = queries("service.evidence.verify")
+
+
+def _unwatched(_events: int) -> None:
+    pass
+
+
+async def verify_ledger(
+    database: Database, evidence: Evidence, advance: Callable[[int], object] = _unwatched
+) -> Verdict:
+    """Verify a ledger on a snapshot of it, beside a service that goes on.
+
+    `advance` is told how many more events were read. Raises LedgerUnavailable, and
+    ArchiveUnavailable where it has to be asked again.
+    """
+    async with database.connection(DEADLINE_SECONDS) as connection:
+        transaction = connection.transaction(isolation="repeatable_read", readonly=True)
+        await transaction.start()
+        try:
+            # A person may stop the terminal, and hashes may have to be fetched from afar.
+            await connection.execute("set local idle_in_transaction_session_timeout = '1h'")
+            verdict = await verify(connection, database.schema, evidence, advance)
+        except Exception:
+            await transaction.rollback()
+            raise
+        await transaction.rollback()
+    return verdict
+
+
+async def size_of(database: Database) -> int:
+    """Return about how many events there are to read, for whoever watches."""
+    row = await database.fetchrow(_SQL.verify_size)
+    return 0 if row is None else max(0, row["size"] or 0)
+
+
+async def verify(
+    connection: Connection,
+    schema: str,
+    evidence: Evidence,
+    advance: Callable[[int], object] = _unwatched,
+) -> Verdict:
+    """Verify a ledger in the caller's transaction, which has to see one snapshot."""
+    lineages = await lineages_of(connection, schema, evidence.keys)
+    stored = await connection.fetch(_SQL.verify_checkpoints.on(schema))
+    known = await unpublished(evidence, lineages, stored)
+    expectations = Expectations(schema, evidence, lineages, stored, known)
+    walk = Walk(expectations.by_size)
+    found = await _walked(connection, schema, walk, advance)
+    if found is not None:
+        fault = await pinpoint(connection, schema, evidence, lineages, walk.last_held, found)
+    else:
+        has_lineage = bool(lineages.begun)
+        fault = await tail_fault(connection, schema, walk.rows, has_lineage=has_lineage)
+        fault = fault or walk.unplaced
+    return Verdict.of(
+        schema,
+        walk.rows.size,
+        walk.rows.tree.root(),
+        checkpoints=len(walk.held),
+        published=expectations.published,
+        lineages=len(lineages.begun),
+        set_aside=[size for _, size in expectations.set_aside],
+        fault=fault,
+    )
+
+
+async def _walked(
+    connection: Connection, schema: str, walk: Walk, advance: Callable[[int], object]
+) -> Found | None:
+    """Walk through the rows; answer the first fault."""
+    found = walk.begin()
+    await connection.fetchrow(_SQL.verify_plan.on(schema), "off")
+    cursor = await connection.cursor(ROWS.on(schema), FIRST)
+    while found is None and (records := await cursor.fetch(PREFETCH)):
+        found = walk.take(LogRow(*record) for record in records)
+        advance(len(records))
+    await connection.fetchrow(_SQL.verify_plan.on(schema), "on")
+    return found or walk.end()

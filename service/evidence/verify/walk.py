@@ -1,0 +1,105 @@
+"""The one walk through a log's rows, past every checkpoint that it has to agree with."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from service.evidence.verdict import Fault
+from service.evidence.verify.published import Expected
+from service.evidence.verify.rows import LogRow, Rows
+from service.ledger.merkle import CompactRange
+
+
+class Held(NamedTuple):
+    """Up to where a checkpoint proved the log, and the tree there."""
+
+    size: int = 0
+    tree: bytes = b""
+
+
+class Found(NamedTuple):
+    """A fault. `is_range`: its position is only the first of those where it can lie."""
+
+    fault: Fault
+    is_range: bool = False
+
+
+class Walk:
+    """Takes the rows in their order and answers the first fault, at the lowest position."""
+
+    def __init__(self, expected: Sequence[Expected]) -> None:
+        """Take what is expected of the log, by size."""
+        self.rows = Rows()
+        self.held: set[tuple[str, int]] = set()
+        self.last_held = Held()
+        self.unplaced: Fault | None = None
+        self._ahead = list(reversed(expected))
+
+    def begin(self) -> Found | None:
+        """Compare what is expected of an empty log."""
+        return self._compare()
+
+    def take(self, rows: Iterable[LogRow]) -> Found | None:
+        """Go on by rows."""
+        for row in rows:
+            fault = self.rows.take(row)
+            if fault is not None:
+                return Found(fault)
+            if self._ahead and self._ahead[-1].size <= self.rows.size:
+                found = self._compare()
+                if found is not None:
+                    return found
+        return None
+
+    def end(self) -> Found | None:
+        """Judge what was expected of a longer log than there is."""
+        size = self.rows.size
+        for expected in reversed(self._ahead):
+            if expected.root is not None:
+                missing = f"The log ends at position {size}. {expected.sentence} covers more."
+                return Found(Fault(size + 1, missing))
+            self.unplaced = self.unplaced or Fault(size or None, expected.sentence)
+        return None
+
+    def _compare(self) -> Found | None:
+        """Hold the tree against everything that is expected at its size."""
+        size = self.rows.size
+        while self._ahead and self._ahead[-1].size <= size:
+            expected = self._ahead.pop()
+            if expected.size < 1 and expected.root is None:
+                # Nothing of the log is concerned: told if nothing else is wrong.
+                self.unplaced = self.unplaced or Fault(None, expected.sentence)
+            elif expected.root is None:
+                return Found(Fault(size, expected.sentence))
+            elif expected.root != self.rows.tree.root():
+                return self._mismatch(expected)
+            elif expected.tree not in {None, self.rows.tree.to_bytes()}:
+                sentence = (
+                    f"{expected.sentence} is kept with a tree that is not that of its events."
+                )
+                return Found(Fault(size or None, sentence))
+            else:
+                self._hold(expected)
+        return None
+
+    def _hold(self, expected: Expected) -> None:
+        self.held.add((expected.origin, expected.size))
+        if self.rows.size > self.last_held.size:
+            self.last_held = Held(self.rows.size, self.rows.tree.to_bytes())
+
+    def _mismatch(self, expected: Expected) -> Found:
+        size, first = self.rows.size, self.last_held.size + 1
+        if first > size:  # others of this size held: it is this one that is wrong
+            sentence = f"{expected.sentence} contradicts another one that holds."
+            return Found(Fault(size or None, sentence))
+        where = (
+            f"one of the events at positions {first} to {size}"
+            if first < size
+            else (f"the event at position {size}")
+        )
+        sentence = f"{expected.sentence} does not hold: {where} is not what was signed."
+        return Found(Fault(first, sentence), is_range=True)
+
+
+def tree_of(held: Held) -> CompactRange:
+    """Return the tree where the log is proved, to let it grow."""
+    return CompactRange.from_bytes(held.size, held.tree)

@@ -1,0 +1,147 @@
+"""Facts about claims, and the state folded from them."""
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, Final
+from uuid import UUID
+
+import msgspec
+
+from service.core.ids import stream_id
+from service.facts.privacy import PersonalDataErased
+from service.ledger.events import Event
+
+STAGES: Final = (
+    "triage",
+    "awaiting_information",
+    "letter_before_action",
+    "negotiation",
+    "proceedings",
+    "judgment",
+    "enforcement",
+    "settled",
+    "withdrawn",
+    "closed",
+)
+"""The stages a claim can be in, `triage` first (readings: a documented list in one place)."""
+
+
+class ClaimCreated(Event, frozen=True):
+    """A partner created a claim for an entity.
+
+    `details` holds what is personal of the request (contract 2.5): defendant, invoices,
+    contract_date, is_written. `fingerprint` is a keyed hash of the whole decoded body.
+    """
+
+    personal: ClassVar = ("details",)
+    claim_id: str
+    partner_id: str
+    entity_id: str
+    partner_claim_id: str
+    fingerprint: str
+    partner_user_id: str | None = None
+    partner_invoice_ids: list[str] = msgspec.field(default_factory=list[str])
+    details: dict[str, Any] | None = None
+
+
+class FirstMessagePosted(Event, frozen=True):
+    """The claim's first message, which starts automated processing (contract section 1)."""
+
+    personal: ClassVar = ("text",)
+    claim_id: str
+    message_id: str
+    partner_id: str
+    entity_id: str
+    text: str | None = None
+
+
+class Document(msgspec.Struct, frozen=True):
+    """An upload as it was in storage when a claim was linked to it."""
+
+    document_id: str
+    storage_path: str
+    mime_type: str
+    size: int
+    generation: int
+    crc32c: str
+
+
+class DocumentsAttached(Event, frozen=True):
+    """Uploads were linked to a new claim, with what tells whether they change afterwards.
+
+    `filenames` are what the partner calls them, in the order of `documents`.
+    """
+
+    personal: ClassVar = ("filenames",)
+    claim_id: str
+    documents: list[Document]
+    filenames: list[str] | None = None
+
+
+class ClaimStageChanged(Event, frozen=True):
+    """The service's team moved a claim to another stage."""
+
+    claim_id: str
+    stage: str
+
+
+class ClaimReplayMismatched(Event, frozen=True):
+    """A replay came with another body. It changed nothing; once for each such body."""
+
+    claim_id: str
+    fingerprint: str
+
+
+EVENTS = (
+    ClaimCreated,
+    DocumentsAttached,
+    FirstMessagePosted,
+    ClaimStageChanged,
+    ClaimReplayMismatched,
+)
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """A claim's state, folded from its stream. `claim_id` empty: there is none.
+
+    An erased claim goes on through its stages: what is personal of it is gone, and nothing else.
+    """
+
+    claim_id: str = ""
+    version: int = 0
+    stage: str = ""
+    created: ClaimCreated | None = None
+    message: FirstMessagePosted | None = None
+    attached: DocumentsAttached | None = None
+    erased: bool = False
+
+
+def claim_stream(
+    mode: str, epoch: int, partner_id: str, entity_id: str, partner_claim_id: str
+) -> UUID:
+    """Derive a claim's stream from its natural key (decision 1, contract 4.4)."""
+    return stream_id("claim", mode, str(epoch), partner_id, entity_id, partner_claim_id)
+
+
+def fold(events: Iterable[Event]) -> Claim:
+    """Return the state that a claim's stream amounts to."""
+    state = Claim()
+    for event in events:
+        state = msgspec.structs.replace(_evolve(state, event), version=state.version + 1)
+    return state
+
+
+def _evolve(state: Claim, event: Event) -> Claim:
+    change = msgspec.structs.replace
+    match event:
+        case ClaimCreated():
+            return change(state, claim_id=event.claim_id, stage=STAGES[0], created=event)
+        case DocumentsAttached():
+            return change(state, attached=event)
+        case FirstMessagePosted():
+            return change(state, message=event)
+        case ClaimStageChanged():
+            return change(state, stage=event.stage)
+        case PersonalDataErased():
+            return change(state, erased=True)
+        case _:
+            raise TypeError(f"{type(event).__name__} is not a fact about a claim")

@@ -1,0 +1,76 @@
+"""Facts about who may act for whom: connections, and the links that make them."""
+
+from datetime import datetime
+from typing import ClassVar
+from uuid import UUID
+
+from service.core.ids import stream_id
+from service.ledger.events import Event
+
+
+class EntityConnected(Event, frozen=True):
+    """An entity lets a partner act for it.
+
+    `via` is `onboarding`, `connect_link`, `fixture`, `sandbox` (its partner, in test mode alone) or
+    `staff`.
+    """
+
+    partner_id: str
+    entity_id: str
+    via: str
+
+
+class EntityDisconnected(Event, frozen=True):
+    """An entity ended it. No claim follows in the ledger until it connects again."""
+
+    partner_id: str
+    entity_id: str
+
+
+class ConnectLinkIssued(Event, frozen=True):
+    """A partner asked for a link. Only the token's SHA-256 is kept (decision 15).
+
+    `expires_at` is None in test mode, where the link cannot be redeemed.
+    """
+
+    personal: ClassVar = ("label",)
+    link_id: str
+    partner_id: str
+    partner_user_id: str
+    token_hash: bytes
+    expires_at: datetime | None = None
+    label: str | None = None
+
+
+class ConnectLinkRedeemed(Event, frozen=True):
+    """A customer approved a link for one of their entities."""
+
+    link_id: str
+    partner_id: str
+    entity_id: str
+
+
+class ConnectLinkDeclined(Event, frozen=True):
+    """A customer declined a link."""
+
+    link_id: str
+    partner_id: str
+
+
+EVENTS = (
+    EntityConnected,
+    EntityDisconnected,
+    ConnectLinkIssued,
+    ConnectLinkRedeemed,
+    ConnectLinkDeclined,
+)
+
+
+def connection_stream(mode: str, partner_id: str, entity_id: str) -> UUID:
+    """Return the id of a connection's stream, which is also that of its lock (decision 2)."""
+    return stream_id("connection", mode, partner_id, entity_id)
+
+
+def link_stream(mode: str, link_id: str) -> UUID:
+    """Return the id of a connect link's stream."""
+    return stream_id("connect-link", mode, link_id)

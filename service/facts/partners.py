@@ -1,0 +1,208 @@
+"""Facts about partner accounts, their settings and their API keys; the state folded from them."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import ClassVar
+from uuid import UUID
+
+import msgspec
+
+from service.core.ids import stream_id
+from service.ledger.events import Event
+
+
+class PartnerApplied(Event, frozen=True):
+    """A partner asked for an account.
+
+    `contact_name` and `use` (what it is going to use the API for) are those of an application in
+    the developer console; an account that the team added has none.
+    """
+
+    personal: ClassVar = ("name", "email", "contact_name", "use")
+    partner_id: str
+    name: str | None = None
+    email: str | None = None
+    contact_name: str | None = None
+    use: str | None = None
+
+
+class PartnerApproved(Event, frozen=True):
+    """The service's team approved a partner."""
+
+    partner_id: str
+
+
+class PartnerDeclined(Event, frozen=True):
+    """The service's team declined a partner. The reason is what the partner is told."""
+
+    personal: ClassVar = ("reason",)
+    partner_id: str
+    reason: str | None = None
+
+
+class PartnerRevoked(Event, frozen=True):
+    """The service's team ended a partner's access, and that of all its keys."""
+
+    partner_id: str
+
+
+class PartnerSettingsChanged(Event, frozen=True):
+    """A partner's settings (contract 2.2) as they are from now on."""
+
+    partner_id: str
+    return_link: bool
+    suppress_email: bool
+
+
+class ApiKeyIssued(Event, frozen=True):
+    """A key was issued; only a keyed hash of its secret is kept."""
+
+    partner_id: str
+    key_id: str
+    mode: str
+    secret_hash: bytes
+
+
+class ApiKeyRevoked(Event, frozen=True):
+    """A key was revoked: at once, or from `effective_at` on, when another takes its place."""
+
+    partner_id: str
+    key_id: str
+    effective_at: datetime | None = None
+
+
+class MemberAdded(Event, frozen=True):
+    """A person belongs to a partner's team from now on, and may use its developer console.
+
+    Sealed under the partner's key. `email_hash` is the keyed look-up of the folded address.
+    """
+
+    personal: ClassVar = ("email", "email_hash")
+    partner_id: str
+    member_id: str
+    email: str | None = None
+    email_hash: str | None = None
+
+
+class MemberRemoved(Event, frozen=True):
+    """A person does no longer belong to a partner's team."""
+
+    partner_id: str
+    member_id: str
+
+
+class SandboxReset(Event, frozen=True):
+    """A partner's sandbox began anew: its references make new streams from now on.
+
+    Nothing is deleted; `epoch` is part of every stream's id in test mode.
+    """
+
+    partner_id: str
+    epoch: int
+
+
+EVENTS = (
+    PartnerApplied,
+    PartnerApproved,
+    PartnerDeclined,
+    PartnerRevoked,
+    PartnerSettingsChanged,
+    ApiKeyIssued,
+    ApiKeyRevoked,
+    MemberAdded,
+    MemberRemoved,
+    SandboxReset,
+)
+
+
+class Key(msgspec.Struct, frozen=True):
+    """A key as the partner's stream knows it. `ends_at`: when it ends, if that lies ahead."""
+
+    mode: str
+    revoked: bool = False
+    ends_at: datetime | None = None
+
+    def has_ended(self, now: datetime) -> bool:
+        """Return whether it works no more."""
+        return self.revoked or (self.ends_at is not None and self.ends_at <= now)
+
+
+class TeamMember(msgspec.Struct, frozen=True):
+    """A person of a partner's team; both are None once the partner's data is erased."""
+
+    email: str | None
+    email_hash: str | None
+
+
+class Partner(msgspec.Struct, frozen=True):
+    """A partner's state, folded from its stream. `status` empty: no such partner.
+
+    The texts are what the partner told of itself; None where it told nothing, or once erased.
+    `reason` is why it was declined.
+    """
+
+    partner_id: str = ""
+    version: int = 0
+    status: str = ""
+    name: str | None = None
+    email: str | None = None
+    contact_name: str | None = None
+    use: str | None = None
+    reason: str | None = None
+    return_link: bool = False
+    suppress_email: bool = False
+    sandbox_epoch: int = 0
+    keys: dict[str, Key] = msgspec.field(default_factory=dict[str, Key])
+    members: dict[str, TeamMember] = msgspec.field(default_factory=dict[str, TeamMember])
+
+
+def partner_stream(partner_id: str) -> UUID:
+    """Return the id of a partner's stream."""
+    return stream_id("partner", partner_id)
+
+
+def fold(events: Iterable[Event]) -> Partner:
+    """Return the state that a partner's stream amounts to."""
+    state = Partner()
+    for event in events:
+        state = msgspec.structs.replace(_evolve(state, event), version=state.version + 1)
+    return state
+
+
+def _evolve(state: Partner, event: Event) -> Partner:  # noqa: C901, PLR0911 - one match
+    change = msgspec.structs.replace
+    match event:
+        case PartnerApplied():
+            return change(
+                state,
+                partner_id=event.partner_id,
+                status="pending",
+                name=event.name,
+                email=event.email,
+                contact_name=event.contact_name,
+                use=event.use,
+            )
+        case PartnerApproved():
+            return change(state, status="approved", reason=None)
+        case PartnerDeclined():
+            return change(state, status="declined", reason=event.reason)
+        case PartnerRevoked():
+            return change(state, status="revoked")
+        case PartnerSettingsChanged():
+            return change(state, return_link=event.return_link, suppress_email=event.suppress_email)
+        case SandboxReset():
+            return change(state, sandbox_epoch=event.epoch)
+        case ApiKeyIssued():
+            return change(state, keys=state.keys | {event.key_id: Key(event.mode)})
+        case ApiKeyRevoked():
+            known, ends_at = state.keys[event.key_id], event.effective_at
+            key = change(known, revoked=ends_at is None, ends_at=ends_at)
+            return change(state, keys=state.keys | {event.key_id: key})
+        case MemberAdded():
+            member = TeamMember(event.email, event.email_hash)
+            return change(state, members=state.members | {event.member_id: member})
+        case MemberRemoved():
+            staying = {one: who for one, who in state.members.items() if one != event.member_id}
+            return change(state, members=staying)
+        case _:
+            raise TypeError(f"{type(event).__name__} is not a fact about a partner")

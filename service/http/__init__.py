@@ -1,0 +1,1 @@
+"""HTTP without the product: bodies, decoding, answers, headers, rate limits."""

@@ -1,0 +1,109 @@
+"""Answers: JSON bodies, and every refusal in the one error envelope (contract 2.8)."""
+
+from collections.abc import Mapping
+
+import msgspec
+import structlog
+from litestar import MediaType, Response
+from litestar.exceptions import HTTPException
+
+from service.core.errors import Refusal
+from service.http.bodies import AnyRequest
+from service.http.methods import allowed
+from service.ledger.database import LedgerError
+from service.ledger.encryption import KeyUnknown
+
+log = structlog.get_logger()
+
+RETRY_AFTER_SECONDS = 1
+"""What a 503 advises where nothing better is known."""
+
+BY_STATUS = {404: "not_found", 405: "method_not_allowed", 413: "payload_too_large"}
+"""Codes of what the framework refuses."""
+
+
+def json_answer(
+    body: object, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response[bytes]:
+    """Return a body as JSON."""
+    return Response(
+        msgspec.json.encode(body),
+        status_code=status,
+        media_type=MediaType.JSON,
+        headers=dict(headers or {}),
+    )
+
+
+def refusal_answer(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
+    """Return a refusal: envelope, and the headers that go with its code."""
+    request.scope["state"]["code"] = refusal.code
+    docs = request.app.state.get("docs_url", "/docs")
+    headers = {"Link": f'<{docs}#error-{refusal.code}>; rel="help"'}
+    if refusal.row.status == 401:  # noqa: PLR2004 - RFC 9110, 15.5.2
+        headers["WWW-Authenticate"] = "Bearer"
+    retry_after = refusal.retry_after_seconds
+    if retry_after is None and refusal.row.status == 503:  # noqa: PLR2004 - contract section 8
+        retry_after = RETRY_AFTER_SECONDS
+    if retry_after is not None:
+        headers["Retry-After"] = str(retry_after)
+    return json_answer(refusal.envelope(), refusal.row.status, headers)
+
+
+def on_http_exception(request: AnyRequest, error: HTTPException) -> Response[bytes]:
+    """Return what the framework refused: unknown paths, wrong methods, malformed requests."""
+    code = BY_STATUS.get(error.status_code, "validation_failed")
+    if error.status_code >= 500:  # noqa: PLR2004 - the framework's own failures
+        return on_unexpected(request, error)
+    form_errors = [error.detail] if code == "validation_failed" else []
+    return with_headers(refusal_answer(request, Refusal(code, form_errors=form_errors)), error)
+
+
+def with_headers(answer: Response[bytes], error: HTTPException) -> Response[bytes]:
+    """Return it with what the framework's refusal says in headers: a 405, which methods exist."""
+    for name, value in (error.headers or {}).items():
+        shown = allowed(set(value.split(", "))) if name.lower() == "allow" else value
+        answer.set_header(name.title(), shown)
+    return answer
+
+
+def on_ledger_error(request: AnyRequest, error: LedgerError) -> Response[bytes]:
+    """Return that PostgreSQL is away, or that others always came first.
+
+    Whether it was written is unknown; the same request again will tell.
+    """
+    log.warning("ledger unavailable", error_type=type(error.__cause__ or error).__name__)
+    return refusal_answer(request, Refusal("service_unavailable"))
+
+
+def on_key_unknown(request: AnyRequest, error: KeyUnknown) -> Response[bytes]:
+    """Return that data cannot be opened: the ring lacks a master key, which operators can mend."""
+    log.error("master key missing", request_id=request.scope["state"]["request_id"], exc_info=error)
+    return refusal_answer(request, Refusal("service_unavailable"))
+
+
+def on_unexpected(request: AnyRequest, error: Exception) -> Response[bytes]:
+    """Return a fault of ours, and say nothing about it but in the log."""
+    log.error("unexpected error", request_id=request.scope["state"]["request_id"], exc_info=error)
+    return refusal_answer(request, Refusal("internal_error"))
+
+
+EXCEPTION_HANDLERS = {
+    Refusal: refusal_answer,
+    HTTPException: on_http_exception,
+    LedgerError: on_ledger_error,
+    KeyUnknown: on_key_unknown,
+    Exception: on_unexpected,
+}
+
+
+def replay_headers(replayed: bool, matches: bool | None) -> dict[str, str]:
+    """Return the headers of an idempotent replay.
+
+    `matches` is None where nothing was compared: the data was erased since.
+    """
+    if not replayed:
+        return {}
+    headers = {"Idempotent-Replayed": "true"}
+    if matches is not None:
+        headers["Idempotent-Payload-Match"] = str(matches).lower()
+    return headers

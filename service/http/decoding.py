@@ -1,0 +1,149 @@
+"""From bytes of a request to typed, valid values, or to a refusal that names every fault.
+
+A good body costs one pass of msgspec. One that it refuses is decoded again without types and
+walked (service/http/faults.py), so that the partner learns of all faults at once.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final, TypeVar, cast
+from urllib.parse import parse_qsl
+
+import msgspec
+import msgspec.inspect as mi
+
+from service.core.errors import Refusal
+from service.http.faults import FAULTS_MAX, field_errors
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+_ESCAPED_NUL: Final = rb"\u0000"
+"""A raw NUL is never valid in JSON, so this is the only spelling that a NUL can come in."""
+
+_WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
+QUERY_NUMBER_MAX: Final = 10**18
+"""A whole number in a query is cut to ± this: it fits a bigint, and no digits are parsed for it."""
+
+# Without the hook a number beyond a double's range (1e999) fails in the slow pass alone.
+_untyped: Final = msgspec.json.Decoder(float_hook=float)
+
+
+def decode(body: bytes, content_type: str | None, type_: type[T]) -> T:
+    """Return the body as a `type_`: UTF-8 JSON, strictly typed, no NUL in any known string.
+
+    Unknown fields are ignored; of duplicate keys the last wins. Raises Refusal: `body_required`
+    (nothing, or not sent as JSON in UTF-8), `invalid_json`, or `validation_failed` with the
+    faults of each top-level field, at most `FAULTS_MAX` of them.
+    """
+    if not _is_json(content_type):
+        raise Refusal("body_required")
+    try:
+        if not body.isascii():
+            body.decode()  # msgspec skips the strings of unknown fields without decoding them
+        if _ESCAPED_NUL not in body:
+            return _decoder(type_).decode(body)
+    except (ValueError, RecursionError):
+        pass  # msgspec's errors and UnicodeDecodeError are ValueErrors; told apart below
+    return _decode_slowly(body, type_)
+
+
+def decode_query(query_string: bytes, type_: type[T]) -> T:
+    """Return a raw query string as a `type_`, whose fields are strings and whole numbers.
+
+    Unknown parameters are ignored; a known one may be given once. Whole numbers take a sign and
+    any count of digits, cut to ± `QUERY_NUMBER_MAX`. Raises Refusal: `validation_failed`.
+    """
+    kinds = {field.encode_name: field.type for field in _info(type_).fields}
+    values: dict[str, object] = {}
+    repeated: dict[str, list[str]] = {}
+    for name, text in _pairs(query_string):
+        if name in values:
+            repeated[name] = ["given more than once"]
+        elif name in kinds:
+            values[name] = _whole_number(text) if _is_integer(kinds[name]) else text
+    return _checked(values, type_, repeated)
+
+
+def check(type_: type[T], **values: object) -> T:
+    """Return values from elsewhere (a command line) as a `type_`, by the same rules.
+
+    Raises Refusal: `validation_failed`.
+    """
+    return _checked(values, type_, {})
+
+
+def _decode_slowly(body: bytes, type_: type[T]) -> T:
+    if not body.strip(b" \t\r\n"):
+        raise Refusal("body_required")
+    value = _decode_untyped(body)
+    if not isinstance(value, dict):
+        raise Refusal("validation_failed", form_errors=["expected an object"])
+    return _checked(cast("dict[str, object]", value), type_, {})
+
+
+def _decode_untyped(body: bytes) -> Any:  # noqa: ANN401 - JSON is any
+    try:
+        body.decode()
+        return _untyped.decode(body)
+    except msgspec.ValidationError as error:
+        # Only this is left: an integer of more digits than Python will parse.
+        message = "a number has too many digits"
+        raise Refusal("validation_failed", form_errors=[message]) from error
+    except (ValueError, RecursionError) as error:
+        raise Refusal("invalid_json") from error
+
+
+def _checked(values: Mapping[str, object], type_: type[T], errors: dict[str, list[str]]) -> T:
+    errors = field_errors(values, _info(type_)) | errors
+    if errors:
+        full = sum(map(len, errors.values())) >= FAULTS_MAX
+        notes = [f"at most {FAULTS_MAX} faults are listed"] if full else []
+        raise Refusal("validation_failed", field_errors=errors, form_errors=notes)
+    try:
+        return msgspec.convert(values, type_)
+    except msgspec.ValidationError as error:  # the walk knows less than msgspec: still no 500
+        raise Refusal("validation_failed", form_errors=[str(error)]) from error
+
+
+def _pairs(query_string: bytes) -> list[tuple[str, str]]:
+    """Bytes that are not UTF-8 become lone surrogates, which the walk refuses."""
+    text = query_string.decode(errors="surrogateescape")
+    return parse_qsl(text, keep_blank_values=True, errors="surrogateescape")
+
+
+def _is_json(content_type: str | None) -> bool:
+    """Return whether a Content-Type is application/json, in UTF-8 if it names a charset."""
+    if content_type == "application/json":
+        return True
+    kind, *parameters = (part.strip(" \t") for part in (content_type or "").lower().split(";"))
+    allowed = {"", "charset=utf-8", 'charset="utf-8"'}
+    return kind == "application/json" and allowed.issuperset(parameters)
+
+
+def _whole_number(text: str) -> int | str:
+    """Return the number, cut; text that is none is left for the walk to refuse."""
+    if not _WHOLE_NUMBER.fullmatch(text):
+        return text
+    digits = text.lstrip("+-").lstrip("0")
+    size = QUERY_NUMBER_MAX if len(digits) > 18 else int(digits or "0")  # noqa: PLR2004 - as above
+    return -size if text.startswith("-") else size
+
+
+def _is_integer(kind: mi.Type) -> bool:
+    while isinstance(kind, mi.Metadata):
+        kind = kind.type
+    return isinstance(kind, mi.IntType)
+
+
+@cache
+def _decoder(type_: type[T]) -> msgspec.json.Decoder[T]:
+    return msgspec.json.Decoder(type_)
+
+
+@cache
+def _info(type_: type[msgspec.Struct]) -> mi.StructType:
+    info = mi.type_info(type_)
+    if not isinstance(info, mi.StructType):
+        raise TypeError(f"{type_.__name__} is not a Struct")
+    return info

@@ -1,0 +1,59 @@
+"""Headers of the answers, described once, and which of them an error has."""
+
+from typing import Final
+
+_INTEGER: Final[dict[str, object]] = {"type": "integer", "minimum": 0}
+_SECONDS: Final[dict[str, object]] = {"type": "integer", "minimum": 1}
+
+HEADERS: Final[dict[str, tuple[str, dict[str, object], object]]] = {
+    "X-Request-Id": (
+        "Id of this request. Quote it when you ask us about it.",
+        {"type": "string", "pattern": "^req_[0-9a-z]{26}$"},
+        "req_01jexample0000000000000000",
+    ),
+    "X-RateLimit-Limit": ("Requests that your account may make in a minute.", _SECONDS, 120),
+    "X-RateLimit-Remaining": ("Requests left in the window.", _INTEGER, 119),
+    "X-RateLimit-Reset": (
+        "When the window has room for all of them again: Unix epoch in milliseconds.",
+        _INTEGER,
+        1772360130123,
+    ),
+    "Retry-After": ("Whole seconds to wait before the next attempt.", _SECONDS, 1),
+    "Idempotent-Replayed": (
+        "Present on a replay: an earlier request under the same reference made this.",
+        {"type": "string", "const": "true"},
+        "true",
+    ),
+    "Idempotent-Payload-Match": (
+        "On a replay: whether the body means the same as the first one. Absent after an erasure.",
+        {"type": "string", "enum": ["true", "false"]},
+        "true",
+    ),
+    "Cache-Control": ("The answer may hold a credential.", {"const": "no-store"}, "no-store"),
+    "Link": (
+        "Where the error is explained.",
+        {"type": "string", "pattern": '^<[^>]+#error-[a-z_]+>; rel="help"$'},
+        '<https://api.example.com/docs#error-entity_not_found>; rel="help"',
+    ),
+    "WWW-Authenticate": ("The scheme to use.", {"type": "string", "const": "Bearer"}, "Bearer"),
+}
+"""Name to description, schema and example."""
+
+RATE_LIMIT: Final = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
+
+_BEFORE_THE_LIMIT: Final = frozenset({403, 429, 500, 503})
+"""Statuses that may be answered before the partner is charged: the headers are there or not."""
+
+
+def success_headers(own: dict[str, bool]) -> dict[str, bool]:
+    """Return the headers of an answer that is no error; True: always there."""
+    return {"X-Request-Id": True} | dict.fromkeys(RATE_LIMIT, True) | own
+
+
+def error_headers(status: int) -> dict[str, bool]:
+    """Return the headers of an error; True: always there."""
+    headers = {"X-Request-Id": True, "Link": True}
+    if status == 401:  # noqa: PLR2004 - RFC 9110, 15.5.2
+        return headers | {"WWW-Authenticate": True}
+    headers |= dict.fromkeys(RATE_LIMIT, status not in _BEFORE_THE_LIMIT)
+    return headers | ({"Retry-After": True} if status in {429, 503} else {})

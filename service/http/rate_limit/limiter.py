@@ -1,0 +1,122 @@
+"""Rate limits: one bucket a partner; failed authentications by address, signing in by network.
+
+A charge takes a place in this process's own window first, then in Redis's. So a process admits no
+more than the limit whatever Redis does, before, while and after it is away; a partner that this
+process alone has used up, or that Redis has refused, is refused without a round trip until a
+place is free.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from service.core.clock import Clock, system_clock
+from service.http.rate_limit.windows import Allowance, LocalWindows
+
+if TYPE_CHECKING:
+    from service.http.rate_limit.redis import RedisWindows
+
+__all__ = ["Allowance", "RateLimiter"]
+
+_PREFIX: Final = "claim-ledger:rate"
+
+
+def _unheard(_degraded: bool) -> None:
+    """Take no notice."""
+
+
+class RateLimiter:
+    """The limits of one worker; with a Redis they are shared by all workers.
+
+    Without `redis_url` (one worker) the windows are in memory. `on_degraded` hears True when a
+    configured Redis is found away and False when it is back; each is logged once.
+    """
+
+    def __init__(
+        self,
+        *,
+        redis_url: str | None,
+        per_minute: int,
+        failures_per_minute: int = 300,
+        sign_ins_per_minute: int = 20,
+        on_degraded: Callable[[bool], None] = _unheard,
+        clock: Clock = system_clock,
+        monotonic: Callable[[], float] = time.monotonic,
+        window_seconds: float = 60.0,
+        probe_seconds: float = 1.0,
+    ) -> None:
+        """Send nothing yet; `clock` dates the resets, `monotonic` (seconds) measures windows."""
+        limits = (per_minute, failures_per_minute, sign_ins_per_minute)
+        if min(limits) < 1:
+            raise ValueError("a rate limit is at least 1 a minute")
+        self._monotonic = monotonic
+        self._partners, self._addresses, self._sign_ins = (
+            LocalWindows(
+                limit=limit, window_seconds=window_seconds, clock=clock, monotonic=monotonic
+            )
+            for limit in limits
+        )
+        self._redis = (
+            _redis_windows(redis_url, window_seconds, on_degraded, probe_seconds)
+            if redis_url
+            else None
+        )
+
+    async def charge(self, partner_id: str) -> Allowance:
+        """Charge one authenticated request to its partner, over all keys and modes."""
+        key = f"{_PREFIX}:partner:{partner_id}"
+        return await self._take(self._partners, partner_id, key)
+
+    async def record_failure(self, address: str) -> Allowance | None:
+        """Count a failed authentication; answer the refusal when the address is over its limit."""
+        key = f"{_PREFIX}:failures:{_hidden(address)}"
+        allowance = await self._take(self._addresses, address, key)
+        return None if allowance.admitted else allowance
+
+    async def charge_sign_in(self, network: str) -> Allowance:
+        """Charge an attempt of a person's to sign in, or a link that was guessed, to a network."""
+        key = f"{_PREFIX}:sign-in:{_hidden(network)}"
+        return await self._take(self._sign_ins, network, key)
+
+    def refusal_of(self, address: str) -> Allowance | None:
+        """Return the refusal of an address that this process knows to be blocked, else None."""
+        return self._addresses.refusal(address)
+
+    def is_blocked(self, address: str) -> bool:
+        """Return whether this process knows the address to be over its limit; asks nobody."""
+        return self.refusal_of(address) is not None
+
+    async def close(self) -> None:
+        """Close the connections to Redis and stop looking for it."""
+        if self._redis:
+            await self._redis.close()
+
+    async def _take(self, local: LocalWindows, name: str, key: str) -> Allowance:
+        # The local place comes first and is kept when Redis is away. It dates from the question,
+        # so it never outlives the shared one; its refusals may name a reset milliseconds early.
+        asked_at = self._monotonic()
+        mine = local.take(name)
+        if self._redis is None or not mine.admitted:
+            return mine
+        ours = await self._redis.take(key, local.limit)
+        if ours is None:
+            return mine
+        local.learn(name, ours, asked_at=asked_at)
+        return ours
+
+
+def _hidden(address: str) -> str:
+    """Hash it: who failed to sign in is nothing that Redis or its backups need to know."""
+    return hashlib.blake2b(address.encode(), digest_size=16).hexdigest()
+
+
+def _redis_windows(
+    url: str, window_seconds: float, on_degraded: Callable[[bool], None], probe_seconds: float
+) -> "RedisWindows":
+    # Slow to import, and `claim-ledger dev` has no Redis.
+    from service.http.rate_limit.redis import RedisWindows  # noqa: PLC0415 - as said above
+
+    return RedisWindows(
+        url, window_seconds=window_seconds, on_degraded=on_degraded, probe_seconds=probe_seconds
+    )

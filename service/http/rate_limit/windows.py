@@ -1,0 +1,153 @@
+"""The answer of a rate limit, and the moving windows that one process keeps by itself.
+
+The memory storage of `limits` is not used: after each hit it walks every key it knows, one thread
+hop a key, and it never says what it counted in the same step.
+"""
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from service.core.clock import Clock, system_clock
+
+KEYS_MAX: Final = 20_000
+"""Windows that one process remembers: about 8 MB when a flood uses as many addresses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What is left of a window after one request (contract section 8)."""
+
+    limit: int
+    """Requests a window."""
+    remaining: int
+    reset_ms: int
+    """Epoch milliseconds at which the oldest request leaves the window."""
+    admitted: bool
+    wait_ms: float
+    """From the answer to the reset, by the clock that measures the window."""
+
+    @property
+    def retry_after_seconds(self) -> int:
+        """Whole seconds until a place is free, at least 1; of use when the request was refused."""
+        return max(1, math.ceil(self.wait_ms / 1000))
+
+    def headers(self) -> dict[str, str]:
+        """Return the `X-RateLimit-` headers, with `Retry-After` beside them on a refusal."""
+        fields = {
+            "X-RateLimit-Limit": str(self.limit),
+            "X-RateLimit-Remaining": str(self.remaining),
+            "X-RateLimit-Reset": str(self.reset_ms),
+        }
+        if not self.admitted:
+            fields["Retry-After"] = str(self.retry_after_seconds)
+        return fields
+
+
+@dataclass(slots=True)
+class _Window:
+    """One key's places, oldest first, in monotonic seconds: a clock that is set moves nothing."""
+
+    places: list[float] = field(default_factory=list[float])
+    full_until: float = 0.0
+    reset_ms: int = 0
+    """Epoch milliseconds of `full_until`."""
+    exceeded: bool = False
+    """Whether more was asked for than the limit since it became full."""
+
+    def drop_before(self, moment: float) -> None:
+        """Free the places that were taken at `moment` or earlier."""
+        gone = 0
+        while gone < len(self.places) and self.places[gone] <= moment:
+            gone += 1
+        del self.places[:gone]
+
+
+class LocalWindows:
+    """Moving windows of this process: exact under asyncio, as nothing here awaits."""
+
+    def __init__(
+        self,
+        *,
+        limit: int,
+        window_seconds: float,
+        clock: Clock = system_clock,
+        monotonic: Callable[[], float] = time.monotonic,
+        keys_max: int = KEYS_MAX,
+    ) -> None:
+        """Start empty; `limit` places a window for each key, `keys_max` keys at most."""
+        self.limit = limit
+        self._window_seconds = window_seconds
+        self._clock = clock
+        self._monotonic = monotonic
+        self._keys_max = keys_max
+        self._windows: OrderedDict[str, _Window] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._windows)
+
+    def take(self, key: str) -> Allowance:
+        """Take a place, or refuse until the oldest is free."""
+        now = self._monotonic()
+        window = self._window(key, now)
+        if now < window.full_until:
+            window.exceeded = True
+            return self._refusal(window, now)
+        window.drop_before(now - self._window_seconds)
+        window.exceeded = len(window.places) >= self.limit
+        if not window.exceeded:
+            window.places.append(now)
+        wait_seconds = window.places[0] + self._window_seconds - now
+        reset_ms = math.ceil((self._clock().timestamp() + wait_seconds) * 1000)
+        if window.exceeded:
+            window.full_until, window.reset_ms = now + wait_seconds, reset_ms
+            return self._refusal(window, now)
+        remaining = self.limit - len(window.places)
+        return Allowance(self.limit, remaining, reset_ms, admitted=True, wait_ms=wait_seconds * 1e3)
+
+    def learn(self, key: str, shared: Allowance, *, asked_at: float) -> None:
+        """Keep what the shared window answered about the place that `take` gave at `asked_at`.
+
+        A full window stays full until its reset, so nobody need be asked before. The wait counts
+        from the question (monotonic seconds), not the answer: rather ask once more than refuse
+        too long.
+        """
+        window = self._window(key, self._monotonic())
+        if not shared.admitted:
+            window.exceeded = True
+            del window.places[-1:]
+        if shared.remaining == 0:
+            window.full_until = asked_at + shared.wait_ms / 1000
+            window.reset_ms = shared.reset_ms
+
+    def refusal(self, key: str) -> Allowance | None:
+        """Return the refusal of a key that has asked for more than its limit, else None."""
+        now = self._monotonic()
+        window = self._windows.get(key)
+        if window is None or not window.exceeded or now >= window.full_until:
+            return None
+        return self._refusal(window, now)
+
+    def _refusal(self, window: _Window, now: float) -> Allowance:
+        wait_ms = (window.full_until - now) * 1000
+        return Allowance(self.limit, 0, window.reset_ms, admitted=False, wait_ms=wait_ms)
+
+    def _window(self, key: str, now: float) -> _Window:
+        window = self._windows.get(key)
+        if window is None:
+            self._make_room(now)
+            window = self._windows[key] = _Window()
+        return window
+
+    def _make_room(self, now: float) -> None:
+        # Two looks for each new key: what has run out goes faster than new keys come, without a
+        # timer and without a walk over all of them.
+        for _ in range(min(2, len(self._windows))):
+            key, window = self._windows.popitem(last=False)
+            window.drop_before(now - self._window_seconds)
+            live = bool(window.places) or window.full_until > now
+            if live and len(self._windows) < self._keys_max - 1:
+                self._windows[key] = window

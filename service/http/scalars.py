@@ -1,0 +1,211 @@
+"""The constrained scalars that wire types are made of, and the one table of lengths.
+
+A wire type is a `msgspec.Struct` whose fields are of these types. Values stay what the partner
+sent, byte for byte: nothing is trimmed, folded or normalised. Each type carries its rules twice:
+as constraints that msgspec enforces while decoding, and as JSON Schema for the OpenAPI document.
+What msgspec cannot say (an amount, an e-mail address, a moment) is a function in `Meta.extra`,
+which `Checked` runs on the decoded object and service/http/faults.py on the raw value.
+
+An optional field is `Text | UnsetType = UNSET`: absent is fine, null is refused. Where the
+contract says "or null" it is `Text | UnsetType | None = UNSET`. UNSET is false, is left out when
+encoded, and is optional but not nullable in the schema.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import date
+from functools import cache
+from typing import Annotated, Any, Final
+
+import msgspec
+import msgspec.inspect as mi
+from email_validator import SPECIAL_USE_DOMAIN_NAMES, EmailNotValidError, validate_email
+from msgspec import UNSET, Meta, UnsetType
+
+LIMITS: Final[Mapping[str, int]] = {
+    "text": 255,
+    "message": 20_000,
+    "summary": 2_000,
+    "storage_path": 1_024,
+    "email": 254,
+    "moment": 35,
+    "amount": 18,
+    "invoices": 1_000,
+    "partner_invoice_ids": 1_000,
+    "document_refs": 100,
+}
+"""The most that is taken: characters (Unicode code points) of strings, entries of arrays.
+
+The contract is silent (section 8). Sources: `email` RFC 5321, `storage_path` the limit of object
+names in cloud storage, `amount` 15 digits before the point, `moment` nine digits of a second.
+"""
+
+Check = Callable[[str], str | None]
+"""Answers what is wrong with a string, or None."""
+
+_NO_NUL: Final[dict[str, Any]] = {"pattern": r"^[^\u0000]*$"}
+"""PostgreSQL cannot store NUL. service/http/decoding.py refuses it; this tells clients."""
+
+Text = Annotated[str, Meta(max_length=LIMITS["text"], extra_json_schema=_NO_NUL)]
+"""A reference, name, label or line of an address; may be empty."""
+
+RequiredText = Annotated[
+    str, Meta(min_length=1, max_length=LIMITS["text"], extra_json_schema=_NO_NUL)
+]
+"""As `Text`, for required fields: not empty."""
+
+Message = Annotated[str, Meta(max_length=LIMITS["message"], extra_json_schema=_NO_NUL)]
+Summary = Annotated[str, Meta(max_length=LIMITS["summary"], extra_json_schema=_NO_NUL)]
+StoragePath = Annotated[
+    str, Meta(min_length=1, max_length=LIMITS["storage_path"], extra_json_schema=_NO_NUL)
+]
+
+_AMOUNT: Final = r"[0-9]{1,15}\.[0-9]{2}"
+
+
+def amount_fault(text: str) -> str | None:
+    """Return what keeps a string from being an amount, or None.
+
+    Not by `Meta.pattern`: it goes into the schema as it is, and what ends a string in JSON Schema
+    lets a last newline pass in Python.
+    """
+    if re.fullmatch(_AMOUNT, text):
+        return None
+    return "not an amount with two decimal places, such as 125.00"
+
+
+Amount = Annotated[
+    str,
+    Meta(
+        max_length=LIMITS["amount"],
+        extra_json_schema={"pattern": f"^{_AMOUNT}$"},
+        extra={"check": amount_fault},
+    ),
+]
+"""A decimal amount in the invoice's currency: at most 15 digits, a point, two digits, no sign."""
+
+CalendarDate = Annotated[date, Meta(extra_json_schema={"pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"})]
+"""A day of the Gregorian calendar, `YYYY-MM-DD`, years 0001 to 9999. Its text is its one form."""
+
+_MOMENT: Final = (
+    r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+    r"[Tt]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?"
+    r"([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+)
+
+
+def moment_fault(text: str) -> str | None:
+    """Return what keeps a string from being an RFC 3339 moment with an offset, or None.
+
+    A leap second (`:60`) is refused: neither Python nor PostgreSQL would give it back.
+    """
+    try:
+        date.fromisoformat(text[:10])
+    except ValueError:
+        known_day = False
+    else:
+        known_day = True
+    if known_day and re.fullmatch(_MOMENT, text):
+        return None
+    return "not an RFC 3339 timestamp with an offset, such as 2026-01-31T09:30:00Z"
+
+
+Rfc3339 = Annotated[
+    str,
+    Meta(
+        max_length=LIMITS["moment"],
+        extra_json_schema={"format": "date-time", "pattern": f"^{_MOMENT}$"},
+        extra={"check": moment_fault},
+    ),
+]
+"""A moment with an offset, kept as it was written."""
+
+EMAIL_SHAPE: Final = r"^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9.-]+$"
+
+# Accepts only what the library accepts too (a property of the tests), 20 times faster. Two hyphens
+# in a row, which punycode has, and domains that the library knows as special are left to it.
+PLAIN_EMAIL: Final = re.compile(
+    r"[A-Za-z0-9_+-]+(?:\.[A-Za-z0-9_+-]+)*"
+    r"@(?:[A-Za-z0-9](?:-?[A-Za-z0-9]){0,30}\.)+"
+    rf"(?!(?:{'|'.join(name.rpartition('.')[2] for name in SPECIAL_USE_DOMAIN_NAMES)})\Z)"
+    r"[A-Za-z]{2,24}",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+def email_fault(text: str) -> str | None:
+    """Return what keeps a string from being an e-mail address, or None.
+
+    ASCII only, so that one mailbox has one spelling and every mail server takes it: an
+    international domain is written in its `xn--` form. Names under .test are taken; whether
+    the domain exists is not looked up.
+    """
+    if len(text) <= LIMITS["email"] and PLAIN_EMAIL.fullmatch(text):
+        return None
+    try:
+        if not text.isascii():
+            return "not an e-mail address in ASCII (write its domain in the xn-- form)"
+        validate_email(
+            text, check_deliverability=False, test_environment=True, allow_smtputf8=False
+        )
+    except EmailNotValidError:
+        return "not an e-mail address"
+    return None
+
+
+EmailAddress = Annotated[
+    str,
+    Meta(
+        max_length=LIMITS["email"],
+        extra_json_schema={"format": "email", "pattern": EMAIL_SHAPE},
+        extra={"check": email_fault},
+    ),
+]
+"""An address that mail could be sent to, kept as it was written."""
+
+Timestamp = Annotated[
+    str,
+    Meta(
+        extra_json_schema={
+            "format": "date-time",
+            "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$",
+        }
+    ),
+]
+"""A moment in our answers: UTC, three digits, `Z` (contract section 2); see core/clock.py."""
+
+
+class Checked(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of a wire type that has an `Amount`, `EmailAddress` or `Rfc3339` as a field.
+
+    Raises ValueError when one is faulty, which msgspec turns into its ValidationError.
+    """
+
+    def __post_init__(self) -> None:
+        """Run the checks that msgspec cannot express; called after each decoding."""
+        for name, check in _checks(type(self)):
+            value = getattr(self, name)
+            if isinstance(value, str) and (fault := check(value)):
+                raise ValueError(f"{name}: {fault}")
+
+
+@cache
+def _checks(struct: type[msgspec.Struct]) -> tuple[tuple[str, Check], ...]:
+    info = mi.type_info(struct)
+    assert isinstance(info, mi.StructType)  # noqa: S101 - a Struct's info is this
+    found = ((field.name, check_of(field.type)) for field in info.fields)
+    return tuple((name, check) for name, check in found if check)
+
+
+def check_of(kind: mi.Type) -> Check | None:
+    """Return the check that a field's type carries in `Meta.extra`, or None."""
+    while isinstance(kind, mi.Metadata):
+        if kind.extra and "check" in kind.extra:
+            return kind.extra["check"]
+        kind = kind.type
+    return None
+
+
+def given(value: str | UnsetType) -> str | None:
+    """Return an optional value, None where it was not sent."""
+    return None if value is UNSET else value

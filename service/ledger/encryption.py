@@ -1,0 +1,99 @@
+"""Personal data under a key per subject, wrapped by a ring of master keys (decision 5).
+
+AES-256-GCM with a random 96-bit nonce, kept before the ciphertext (NIST SP 800-38D).
+"""
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+KEY_BYTES: Final = 32
+_NONCE_BYTES: Final = 12
+
+
+class KeyUnknown(Exception):
+    """A key was wrapped by a master key that is not in the ring, or does not unwrap."""
+
+
+class DecryptionFailed(KeyUnknown):
+    """The key is there and does not open the box: another key, an altered box, another place."""
+
+
+def seal(key: bytes, plain: bytes, bound_to: bytes) -> bytes:
+    """Encrypt; `bound_to` is authenticated with it, so that a box cannot be moved elsewhere."""
+    nonce = secrets.token_bytes(_NONCE_BYTES)
+    return nonce + AESGCM(key).encrypt(nonce, plain, bound_to)
+
+
+def unseal(key: bytes, box: bytes, bound_to: bytes) -> bytes:
+    """Decrypt what `seal` made.
+
+    Raises:
+        DecryptionFailed: another key, an altered box, or a box of another place.
+
+    """
+    try:
+        return AESGCM(key).decrypt(box[:_NONCE_BYTES], box[_NONCE_BYTES:], bound_to)
+    except InvalidTag as error:
+        raise DecryptionFailed("the box does not open with this key") from error
+
+
+class DataKey:
+    """The key of one subject: a person, or the defendant's side of a claim."""
+
+    def __init__(self, key_id: UUID, key: bytes, wrapped: bytes, master_key_id: str) -> None:
+        """`key_id` is the id of the subject's own stream."""
+        self.key_id = key_id
+        self.key = key
+        self.wrapped = wrapped
+        self.master_key_id = master_key_id
+
+    def fingerprint(self, body: bytes) -> str:
+        """Return a keyed hash of a body: useless, as the rest, once the key is destroyed."""
+        return hmac.new(self.key, b"fingerprint" + body, hashlib.sha256).hexdigest()
+
+
+class MasterKeys:
+    """The ring: the newest key wraps, every key unwraps what it wrapped."""
+
+    def __init__(self, ring: Sequence[bytes]) -> None:
+        """Take the keys, newest first, 32 bytes each."""
+        self._keys = {hashlib.sha256(key).hexdigest()[:16]: AESGCM(key) for key in ring}
+        self.ids = tuple(self._keys)
+        self.newest = self.ids[0]
+
+    def wrap(self, key: bytes, key_id: bytes) -> bytes:
+        """Encrypt a key under the newest master key, bound to the key's own id."""
+        nonce = secrets.token_bytes(_NONCE_BYTES)
+        return nonce + self._keys[self.newest].encrypt(nonce, key, key_id)
+
+    def unwrap(self, wrapped: bytes, master_key_id: str, key_id: bytes) -> bytes:
+        """Decrypt what `wrap` made.
+
+        Raises:
+            KeyUnknown: the ring lacks that master key, or the wrapping is not its work.
+
+        """
+        master = self._keys.get(master_key_id)
+        if master is None:
+            raise KeyUnknown(f"no master key {master_key_id} in the ring")
+        try:
+            return master.decrypt(wrapped[:_NONCE_BYTES], wrapped[_NONCE_BYTES:], key_id)
+        except InvalidTag as error:
+            raise KeyUnknown(f"master key {master_key_id} does not open this key") from error
+
+    def new_data_key(self, key_id: UUID) -> DataKey:
+        """Draw a subject's key and wrap it."""
+        key = secrets.token_bytes(KEY_BYTES)
+        return DataKey(key_id, key, self.wrap(key, key_id.bytes), self.newest)
+
+    def open_data_key(self, key_id: UUID, wrapped: bytes, master_key_id: str) -> DataKey:
+        """Unwrap a subject's stored key; raises KeyUnknown."""
+        key = self.unwrap(wrapped, master_key_id, key_id.bytes)
+        return DataKey(key_id, key, wrapped, master_key_id)

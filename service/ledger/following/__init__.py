@@ -1,0 +1,1 @@
+"""Following the log: the runner, catch-up read models, parked events, progress."""

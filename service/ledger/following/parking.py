@@ -1,0 +1,86 @@
+"""Events that a catch-up read model could not apply, and what follows them in their streams."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from service.core.clock import Clock
+from service.ledger.database import Database
+from service.ledger.following.runner import StoredEvent
+from service.ledger.ledger import Transaction, Write
+from service.ledger.sql import queries
+
+FOLLOWS: Final = "follows a parked event"
+
+_SQL = queries("service.ledger.following")
+
+
+class RetryRefused(Exception):
+    """Parked streams cannot be taken up now; str() says why, fit for an operator."""
+
+
+class Parked(NamedTuple):
+    """An event that waits. `error` quotes nothing of it."""
+
+    read_model: str
+    position: int
+    stream_id: UUID
+    topic: str
+    error: str
+    parked_at: datetime
+
+
+async def parked(database: Database) -> list[Parked]:
+    """Return what a ledger's read models have put aside, by read model and position."""
+    return [Parked(*row) for row in await database.fetch(_SQL.parked_list)]
+
+
+class Parking:
+    """The parked events of one read model, inside the transactions of its projection."""
+
+    def __init__(self, read_model: str, clock: Clock) -> None:
+        """`clock` tells when an event was parked."""
+        self._name = read_model
+        self._clock = clock
+
+    async def streams(self, transaction: Transaction, among: Iterable[UUID]) -> set[UUID]:
+        """Return which of these streams have events that wait."""
+        rows = await transaction.fetch(_SQL.parked_streams, self._name, list(among))
+        return {row["stream_id"] for row in rows}
+
+    async def queue(self, transaction: Transaction, position: int | None) -> list[UUID]:
+        """Return the streams that wait, that of the oldest event first; or that of a position."""
+        rows = await transaction.fetch(_SQL.parked_queue, self._name, position)
+        return [row["stream_id"] for row in rows]
+
+    async def hold(self, transaction: Transaction) -> None:
+        """Keep the follower and rebuilds out until the transaction ends; raises RetryRefused.
+
+        A rebuild leaves out what is parked: retried meanwhile, it would be missing afterwards.
+        """
+        row = await transaction.fetchrow(_SQL.retry_hold, transaction.ledger_name)
+        if row is None or not row["is_free"]:
+            raise RetryRefused(f"read models of {transaction.ledger_name} are being rebuilt")
+        await transaction.fetch(_SQL.subscription_wait, self._name)
+
+    async def events(
+        self, transaction: Transaction, stream_id: UUID, events_max: int
+    ) -> list[StoredEvent]:
+        """Return the next events that wait in a stream."""
+        rows = await transaction.fetch(_SQL.parked_events, self._name, stream_id, events_max)
+        return [StoredEvent(*row) for row in rows]
+
+    async def park(
+        self, transaction: Transaction, faults: Sequence[tuple[StoredEvent, str]]
+    ) -> None:
+        """Put events aside."""
+        at = self._clock()
+        await transaction.write(
+            Write(_SQL.park, (self._name, one.position, one.stream_id, fault, at))
+            for one, fault in faults
+        )
+
+    async def unpark(self, transaction: Transaction, events: Sequence[StoredEvent]) -> None:
+        """Take events up again."""
+        await transaction.fetch(_SQL.unpark, self._name, [one.position for one in events])

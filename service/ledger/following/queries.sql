@@ -1,0 +1,116 @@
+-- name: park
+-- Puts events aside.
+insert into ledger.parked (read_model, position, stream_id, error, parked_at)
+select * from unnest($1::text[], $2::bigint[], $3::uuid[], $4::text[], $5::timestamptz[])
+
+-- name: parked_events
+-- The next events of a stream that a read model has put aside.
+select p.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state
+from ledger.parked as p
+join ledger.log as l using (position)
+join ledger.events as e using (append_id)
+where p.read_model = $1 and p.stream_id = $2
+order by p.position
+limit $3
+
+-- name: parked_list
+-- What the read models have put aside.
+select p.read_model, p.position, p.stream_id, e.topic, p.error, p.parked_at
+from ledger.parked as p
+join ledger.log as l using (position)
+join ledger.events as e using (append_id)
+order by p.read_model, p.position
+
+-- name: parked_queue
+-- The streams that a read model has put aside, that of the oldest event first; or, of a position.
+select stream_id from ledger.parked
+where read_model = $1 and (
+    $2::bigint is null
+    or stream_id = (select stream_id from ledger.parked where read_model = $1 and position = $2)
+)
+group by stream_id
+order by min(position)
+
+-- name: parked_streams
+-- Which of these streams have events that a read model has put aside?
+select distinct stream_id from ledger.parked where read_model = $1 and stream_id = any($2::uuid[])
+
+-- name: retry_hold
+-- Keeps rebuilds of the ledger out until the transaction ends; false while there is one.
+select pg_try_advisory_xact_lock_shared(hashtext('claim-ledger rebuild'), hashtext($1)) as is_free
+
+-- name: status_subscriptions
+-- Where each subscriber is, the state of the first event it has not handled (its time is in there),
+-- how many streams it has put aside, and whether the log lacks the event that it came to.
+select
+    s.name,
+    s.position,
+    (
+        select e.state from ledger.log as l
+        join ledger.events as e using (append_id)
+        where l.position > s.position
+        order by l.position
+        limit 1
+    ) as next,
+    (select count(distinct stream_id) from ledger.parked where read_model = s.name) as parked,
+    s.position > 0 and not exists(
+        select from ledger.log as l
+        where l.position = s.position and l.leaf_hash = coalesce(s.leaf_hash, l.leaf_hash)
+    ) as is_lost
+from ledger.subscriptions as s
+order by s.name
+
+-- name: status_versions
+-- Which version of its code made the rows of each read model that was ever rebuilt.
+select name, version, rebuilt_at, previous_version from ledger.read_models
+
+-- name: subscription_behind
+-- Has the log grown past this subscriber, or been cut? Takes no lock and draws no transaction id.
+select 1 from ledger.head as h
+where h.size <> coalesce((select position from ledger.subscriptions where name = $1), -1)
+
+-- name: subscription_events
+-- The next positions after one, in the log's order, with the events of the topics asked for: the
+-- checkpoint passes over the others unread. $4, if not null, are all topics that we know: those that
+-- we do not are then among the events too.
+with batch as (
+    select position, append_id from ledger.log where position > $1 order by position limit $2
+)
+select b.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state
+from batch as b
+left join ledger.events as e
+on e.append_id = b.append_id and (e.topic = any($3::text[]) or e.topic <> all($4::text[]))
+order by b.position
+
+-- name: subscription_hold
+-- The checkpoint, held until the end of the transaction; no row while another process holds it.
+-- `is_lost`: the log does not have the event that the checkpoint came to.
+select
+    s.position,
+    s.position > 0 and not exists(
+        select from ledger.log as l
+        where l.position = s.position and l.leaf_hash = coalesce(s.leaf_hash, l.leaf_hash)
+    ) as is_lost
+from ledger.subscriptions as s
+where s.name = $1
+for update of s skip locked
+
+-- name: subscription_move
+-- Moves the checkpoint, in the transaction of the subscriber's writes, and notes the event there.
+update ledger.subscriptions
+set position = $2, leaf_hash = (select leaf_hash from ledger.log where position = $2)
+where name = $1
+
+-- name: subscription_register
+-- A new subscriber starts at the log's beginning. Answers a row if it was new.
+insert into ledger.subscriptions (name, position) values ($1, 0)
+on conflict do nothing
+returning position
+
+-- name: subscription_wait
+-- The checkpoint, held until the end of the transaction; waits for whoever holds it.
+select position from ledger.subscriptions where name = $1 for update
+
+-- name: unpark
+-- These events have been applied, or are put aside anew.
+delete from ledger.parked where read_model = $1 and position = any($2::bigint[])

@@ -1,0 +1,257 @@
+"""Following the numbered log: the sequencer and the subscribers of the ledgers, as tasks.
+
+A subscriber's checkpoint moves in the transaction of its writes: each event is handled once, as far
+as the database goes, and effects outside it are made at least once.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
+from typing import NamedTuple, Protocol, runtime_checkable
+from uuid import UUID
+
+import structlog
+
+from service.core.loops import Loop
+from service.ledger.database import LedgerError
+from service.ledger.events import Event, Recorded
+from service.ledger.ledger import Ledger, Transaction
+from service.ledger.sequencer import Sequencer
+from service.ledger.sql import queries
+
+IDLE_SECONDS_MIN = 0.02
+IDLE_SECONDS_MAX = 0.5
+"""How long an idle follower sleeps. Its own process wakes it at once."""
+NUMBERING_REST_SECONDS = 0.01
+HANDLING_REST_SECONDS = 0.05
+"""How long a follower rests after work. Under load it then takes more at a time and costs less: a
+step is up to seven round trips, whether for one event or for hundreds."""
+EVENTS_MAX = 500
+"""Log positions passed in one transaction."""
+HANDLE_SECONDS_MAX = 30.0
+HANDLE_SECONDS_BUDGET = 10.0
+"""After this no further events are handed over in the same transaction."""
+
+_SQL = queries("service.ledger.following")
+
+log = structlog.get_logger()
+
+
+class NotInLog(Exception):
+    """The log lacks the event that a subscriber came to: it was cut, or restored from before.
+
+    Going on would pass over events that it has not handled. An operator has to decide.
+    """
+
+
+class Subscriber(Protocol):
+    """Handles events in the order of the log."""
+
+    name: str
+
+    @property
+    def topics(self) -> Collection[type[Event]]:
+        """The events that it is given."""
+        ...
+
+    @property
+    def events_max(self) -> int:
+        """How many events it is given at once: 1 where each has an effect that may be slow."""
+        ...
+
+    async def handle(self, transaction: Transaction, events: Sequence[Recorded], /) -> None:
+        """Write what follows from the events, in the transaction that moves the checkpoint."""
+        ...
+
+
+class StoredEvent(NamedTuple):
+    """An event as it is stored, not decoded yet, and its place in the log."""
+
+    position: int
+    append_id: int
+    stream_id: UUID
+    version: int
+    topic: str
+    state: bytes
+
+
+@runtime_checkable
+class StoredSubscriber(Protocol):
+    """One that decodes for itself, so that an event that cannot be decoded does not stop it.
+
+    It is given events of topics that nobody knows, too: they may be of its concern.
+    """
+
+    name: str
+
+    @property
+    def topics(self) -> Collection[type[Event]]:
+        """The events that it is given."""
+        ...
+
+    @property
+    def events_max(self) -> int:
+        """How many events it is given at once."""
+        ...
+
+    async def handle_stored(
+        self, transaction: Transaction, events: Sequence[StoredEvent], /
+    ) -> None:
+        """Write what follows from the events, in the transaction that moves the checkpoint."""
+        ...
+
+
+AnySubscriber = Subscriber | StoredSubscriber
+
+
+class Subscription:
+    """One subscriber's place in one ledger. Any number may run; a row lock lets one through."""
+
+    def __init__(self, ledger: Ledger, subscriber: AnySubscriber) -> None:
+        """Keep a checkpoint under the subscriber's name."""
+        self._ledger = ledger
+        self._subscriber = subscriber
+        self._topics = [topic.__name__ for topic in subscriber.topics]
+        decodes = isinstance(subscriber, StoredSubscriber)
+        self._known = ledger.codec.topics if decodes else None
+        self.budget_seconds = HANDLE_SECONDS_BUDGET
+
+    async def step(self) -> int:
+        """Handle the next events; answer how many there were."""
+        name = self._subscriber.name
+        if not await self._ledger.database.fetchrow(_SQL.subscription_behind, name):
+            return 0
+        async with self._ledger.transaction(HANDLE_SECONDS_MAX) as transaction:
+            held = await transaction.fetchrow(_SQL.subscription_hold, name)
+            if held is None:
+                return len(await transaction.fetch(_SQL.subscription_register, name))
+            if held["is_lost"]:
+                raise NotInLog(f"the log does not have the event at position {held['position']}")
+            rows = await transaction.fetch(
+                _SQL.subscription_events, held["position"], EVENTS_MAX, self._topics, self._known
+            )
+            if not rows:
+                return 0
+            ours = [StoredEvent(*row) for row in rows if row["topic"] is not None]
+            position = await self._handle(transaction, ours) or rows[-1]["position"]
+            await transaction.fetch(_SQL.subscription_move, name, position)
+            return len(rows)
+
+    async def _handle(self, transaction: Transaction, events: Sequence[StoredEvent]) -> int | None:
+        """Hand events over until all or their time is over; answer the position if it was.
+
+        So slow effects move the checkpoint too, instead of being made again from the start.
+        """
+        subscriber = self._subscriber
+        decoded = (
+            []
+            if isinstance(subscriber, StoredSubscriber)
+            else await transaction.decode_numbered(events)
+        )
+        clock = asyncio.get_running_loop().time
+        ends_at = clock() + self.budget_seconds
+        size = subscriber.events_max
+        for start in range(0, len(events), size):
+            done = start + size
+            if isinstance(subscriber, StoredSubscriber):
+                await subscriber.handle_stored(transaction, events[start:done])
+            else:
+                await subscriber.handle(transaction, decoded[start:done])
+            if done < len(events) and clock() > ends_at:
+                return events[done - 1].position
+        return None
+
+
+class Follower:
+    """A task that repeats a step while there is work and sleeps when there is none."""
+
+    def __init__(
+        self,
+        name: str,
+        step: Callable[[], Awaitable[int]],
+        after: Callable[[], None],
+        rest_seconds: float = HANDLING_REST_SECONDS,
+    ) -> None:
+        """`after` is called when a step did something: it wakes whoever comes next."""
+        self.name = name
+        self._rest_seconds = rest_seconds
+        self._step = step
+        self._after = after
+        self._woken = asyncio.Event()
+        self._stands: str | None = None
+
+    def wake(self) -> None:
+        """Look for work now."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Repeat until cancelled. A fault is logged and tried again, later and later."""
+        idle = IDLE_SECONDS_MIN
+        while True:
+            self._woken.clear()
+            done = 0
+            try:
+                done = await self._step()
+            except NotInLog as error:
+                self._stand(str(error))
+            except LedgerError as error:
+                log.warning("follower waits", subscriber=self.name, error_type=type(error).__name__)
+            except Exception:
+                log.exception("follower failed", subscriber=self.name)
+            if done:
+                idle, self._stands = IDLE_SECONDS_MIN, None
+                self._after()
+                await asyncio.sleep(self._rest_seconds)
+                continue
+            idle = min(idle * 2, IDLE_SECONDS_MAX)
+            # Not wait_for: on Python 3.11 it swallows a cancel that meets the wake-up.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(idle):
+                    await self._woken.wait()
+
+    def _stand(self, why: str) -> None:
+        """Tell once that it does not go on by itself; it keeps looking whether it may."""
+        if self._stands != why:
+            self._stands = why
+            log.error("follower stands still", subscriber=self.name, error_type=NotInLog.__name__)
+
+
+class Background:
+    """The sequencer and the subscribers of every ledger, in one process."""
+
+    def __init__(
+        self, ledgers: Sequence[tuple[Ledger, Sequence[AnySubscriber]]], loops: Sequence[Follower]
+    ) -> None:
+        """`loops` are followers that follow no log, such as the one that empties the outbox."""
+        followers = list(loops)
+        for ledger, subscribers in ledgers:
+            readers = [
+                Follower(f"{ledger.name}.{one.name}", Subscription(ledger, one).step, _wake(loops))
+                for one in subscribers
+            ]
+            sequencer = Follower(
+                f"{ledger.name}.sequencer",
+                Sequencer(ledger.database).step,
+                _wake(readers),
+                NUMBERING_REST_SECONDS,
+            )
+            ledger.on_append = sequencer.wake
+            followers += [sequencer, *readers]
+        self._loops = [Loop(one.name, one.run) for one in followers]
+
+    def start(self) -> None:
+        """Start following."""
+        for loop in self._loops:
+            loop.start()
+
+    async def stop(self) -> None:
+        """Stop; what was under way is rolled back and comes again."""
+        await asyncio.gather(*(loop.stop() for loop in self._loops))
+
+
+def _wake(followers: Sequence[Follower]) -> Callable[[], None]:
+    def wake() -> None:
+        for follower in followers:
+            follower.wake()
+
+    return wake

@@ -1,0 +1,119 @@
+-- name: append
+-- Appends a batch: events and the queue of the unnumbered, public ids, data keys; one round trip.
+with batch as (
+    select *
+    from unnest($1::uuid[], $2::bigint[], $3::text[], $4::bytea[])
+    with ordinality as batch (originator_id, originator_version, topic, state, nr)
+), appended as (
+    insert into ledger.events (originator_id, originator_version, topic, state)
+    select originator_id, originator_version, topic, state from batch order by nr
+    returning append_id
+), queued as (
+    insert into ledger.pending (append_id) select append_id from appended
+), named as (
+    insert into ledger.public_ids (public_id) select unnest($5::text[])
+), keyed as (
+    insert into ledger.data_keys (key_id, wrapped, master_key_id)
+    select * from unnest($6::uuid[], $7::bytea[], $8::text[])
+)
+select append_id from appended order by append_id
+
+-- name: data_keys
+-- The data keys that still exist among those asked for.
+select key_id, wrapped, master_key_id from ledger.data_keys where key_id = any($1::uuid[])
+
+-- name: exists
+-- Has this stream begun?
+select exists(
+    select from ledger.events where originator_id = $1 and originator_version = 1
+) as begun
+
+-- name: leaf_hashes
+-- The leaf hashes of a range of the log, in its order.
+select leaf_hash from ledger.log where position > $1 and position <= $2 order by position
+
+-- name: lock
+-- Exclusive advisory locks, in one order so that two transactions cannot wait for each other.
+select pg_advisory_xact_lock(key) from (select unnest($1::bigint[]) as key order by 1) as keys
+
+-- name: lock_shared
+-- Shared advisory locks, in the same order as the exclusive ones.
+select pg_advisory_xact_lock_shared(key) from (select unnest($1::bigint[]) as key order by 1) as keys
+
+-- name: now
+-- The database's clock: links expire by it, whichever machine asks.
+select clock_timestamp()
+
+-- name: sequencer_advance
+-- The log has grown. Whoever listens, such as a stock recorder's subscription, is told once a batch.
+update ledger.head set size = $1, tree = $2 where id = 1
+returning pg_notify('stored_events', '')
+
+-- name: sequencer_grow
+-- A part of the tree of a log that is older than trees; it is the tree once it has every event.
+update ledger.head set
+    part_size = $1,
+    part = $2::bytea,
+    tree = case when size = $1 then $2::bytea end
+where id = 1
+
+-- name: sequencer_hold
+-- Whoever holds this row numbers events; others go on with their day.
+select size, tree, part_size, part from ledger.head where id = 1 for update skip locked
+
+-- name: sequencer_lag
+-- How many committed events wait for their number, and the oldest's state (its time is in there).
+select
+    (select count(*) from ledger.pending) as waiting,
+    (
+        select e.state from ledger.pending as p
+        join ledger.events as e using (append_id)
+        order by p.append_id limit 1
+    ) as oldest,
+    (select size from ledger.head where id = 1) as size
+
+-- name: sequencer_number
+-- Numbers the oldest committed events: a rollback takes the numbers back, so there are no gaps.
+-- An event that is gone leaves a hash of null, which the log refuses.
+with batch as (
+    select append_id from ledger.pending order by append_id limit $2
+), taken as (
+    delete from ledger.pending using batch
+    where pending.append_id = batch.append_id
+    returning pending.append_id
+), placed as (
+    select $1 + row_number() over (order by append_id) as position, append_id from taken
+), numbered as (
+    insert into ledger.log (position, append_id, leaf_hash)
+    select
+        p.position,
+        p.append_id,
+        ledger.leaf_hash(
+            p.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state
+        )
+    from placed as p
+    left join ledger.events as e using (append_id)
+    returning position, leaf_hash
+)
+select leaf_hash from numbered order by position
+
+-- name: sequencer_probe
+-- Is there anything to number? Takes no lock and draws no transaction id.
+select exists(select from ledger.pending)
+
+-- name: service_keys
+-- The service's own secrets, wrapped.
+select name, wrapped, master_key_id from ledger.service_keys
+
+-- name: service_keys_insert
+-- The first to come draws the service's secrets; everyone after reads them.
+insert into ledger.service_keys (name, wrapped, master_key_id)
+select * from unnest($1::text[], $2::bytea[], $3::text[])
+on conflict do nothing
+
+-- name: stream
+-- One stream, oldest first, with the data key of its subject where the events need it.
+select e.append_id, e.originator_version, e.topic, e.state
+from ledger.events as e
+where e.originator_id = $1
+order by e.originator_version

@@ -1,0 +1,1 @@
+"""Rebuilding a read model under traffic: shadow tables, comparing, swapping."""

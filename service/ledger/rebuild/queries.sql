@@ -1,0 +1,141 @@
+-- name: checkpoint
+-- How far a catch-up read model has come; no further than the log, which may have been cut.
+select least(s.position, h.size) as position
+from ledger.subscriptions as s, ledger.head as h
+where s.name = $1 and h.id = 1
+
+-- name: checkpoint_hold
+-- The same, held: no worker projects for it until the transaction ends.
+select least(s.position, h.size) as position
+from ledger.subscriptions as s, ledger.head as h
+where s.name = $1 and h.id = 1
+for update of s
+
+-- name: head
+-- The log's size, which is its last position.
+select size from ledger.head where id = 1
+
+-- name: is_numbered
+-- Has every event up to this one a position?
+select not exists(select from ledger.pending where append_id <= $1)
+
+-- name: kept
+-- What is known of a read model's rows; no row: never rebuilt.
+select version, rebuilt_at, previous_version, previous_rebuilt_at, previous_position
+from ledger.read_models
+where name = $1
+
+-- name: kept_mark
+-- The kept rows of a read model have been brought up to a position.
+update ledger.read_models set previous_position = $2 where name = $1
+
+-- name: log_range
+-- Events between two positions, in the log's order, of the topics asked for; null: of all topics.
+-- A range at a time: a cursor over the whole log would hold a snapshot, under which `pending` bloats.
+select l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state
+from ledger.log as l
+join ledger.events as e using (append_id)
+where l.position > $1 and l.position <= $2 and ($3::text[] is null or e.topic = any($3::text[]))
+order by l.position
+
+-- name: newest_unnumbered
+-- The last event that has committed and has no position yet; null: every one has.
+select max(append_id) from ledger.pending
+
+-- name: note
+-- The rows that are live now, and those that are kept, brought up to a position.
+insert into ledger.read_models (
+    name, version, rebuilt_at, previous_version, previous_rebuilt_at, previous_position
+)
+values ($1, $2, $3, $4, $5, $6)
+on conflict (name) do update
+set
+    version = excluded.version,
+    rebuilt_at = excluded.rebuilt_at,
+    previous_version = excluded.previous_version,
+    previous_rebuilt_at = excluded.previous_rebuilt_at,
+    previous_position = excluded.previous_position
+
+-- name: parked
+-- Positions that a catch-up read model has put aside; its live rows lack them.
+select position from ledger.parked where read_model = $1
+
+-- name: parked_beyond
+-- Forgets what was put aside beyond a position: a log that was cut has it no more.
+delete from ledger.parked where read_model = $1 and position > $2
+
+-- name: parked_count
+-- How many streams and events a read model has put aside.
+select count(distinct stream_id) as streams, count(*) as events
+from ledger.parked
+where read_model = $1
+
+-- name: schema_tables
+-- The tables of a schema, as a statement names them.
+select oid::regclass::text as name
+from pg_class
+where relnamespace = to_regnamespace($1) and relkind = 'r'
+
+-- name: schema_users
+-- Who may look into a schema, beside its owner.
+select case a.grantee when 0 then 'public' else quote_ident(pg_get_userbyid(a.grantee)) end as grantee
+from pg_namespace as n, aclexplode(n.nspacl) as a
+where n.nspname = $1 and a.privilege_type = 'USAGE' and a.grantee <> n.nspowner
+
+-- name: table_facts
+-- Whose a table is, and its storage options, which LIKE does not copy; no row: no such table.
+select pg_get_userbyid(relowner) as owner, array_to_string(reloptions, ', ') as options
+from pg_class
+where oid = to_regclass($1)
+
+-- name: table_indexes
+-- A table's indexes as they would be made, the primary key first; `constraint_def` is that of the
+-- constraint that an index serves, if it serves one.
+select
+    quote_ident(i.relname) as name,
+    x.indisprimary as is_primary,
+    pg_get_indexdef(i.oid) as index_def,
+    pg_get_constraintdef(k.oid) as constraint_def
+from pg_index as x
+join pg_class as i on i.oid = x.indexrelid
+left join pg_constraint as k on k.conindid = i.oid and k.contype in ('p', 'u', 'x')
+where x.indrelid = to_regclass($1)
+order by not x.indisprimary, i.relname
+
+-- name: table_key
+-- The columns of a table's primary key, in order.
+select a.attname as name
+from pg_index as x
+cross join unnest(x.indkey::int[]) with ordinality as k (attnum, nr)
+join pg_attribute as a on a.attrelid = x.indrelid and a.attnum = k.attnum
+where x.indrelid = to_regclass($1) and x.indisprimary
+order by k.nr
+
+-- name: table_rights
+-- Who may do what with a table, beside its owner.
+select
+    a.privilege_type,
+    a.is_grantable,
+    case a.grantee when 0 then 'public' else quote_ident(pg_get_userbyid(a.grantee)) end as grantee
+from pg_class as c, aclexplode(c.relacl) as a
+where c.oid = to_regclass($1) and a.grantee <> c.relowner
+
+-- name: try_lock
+-- One rebuild a ledger at a time. Held by the session: it ends with it, however it ends.
+select pg_try_advisory_lock(hashtext('claim-ledger rebuild'), hashtext($1))
+
+-- name: try_lock_briefly
+-- The lock of rebuilds, until the end of the transaction: tells that nobody works on the ledger.
+select pg_try_advisory_xact_lock(hashtext('claim-ledger rebuild'), hashtext($1))
+
+-- name: unlock
+-- Lets the next rebuild of this ledger begin.
+select pg_advisory_unlock(hashtext('claim-ledger rebuild'), hashtext($1))
+
+-- name: unnumbered
+-- Committed events that have no position yet, in the order in which they will get one.
+select 0::bigint as position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state
+from ledger.pending as p
+join ledger.events as e using (append_id)
+where $1::text[] is null or e.topic = any($1::text[])
+order by e.append_id

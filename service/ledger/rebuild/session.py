@@ -1,0 +1,192 @@
+"""Rebuilding a read model from the log under traffic, going back, and verifying (decision 3).
+
+An operator's action, as the owner of the tables. It needs a direct connection: a session's advisory
+lock keeps two rebuilds apart, which a transaction pooler would lend to others.
+"""
+
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import NamedTuple
+from uuid import UUID
+
+import asyncpg
+
+from service.ledger.database import Connection, LedgerUnavailable
+from service.ledger.ledger import Ledger
+from service.ledger.read_model import ReadModel, RebuildRefused
+from service.ledger.rebuild.build import Builder, VerifiedModel
+from service.ledger.rebuild.compare import Compared
+from service.ledger.rebuild.parked import ParkedSets
+from service.ledger.rebuild.shadow import clear, has_all
+from service.ledger.rebuild.skipped import SkippedEvent, SkippedEvents
+from service.ledger.rebuild.swap import MadeBy, Swapped, swap
+from service.ledger.sql import queries
+
+CONNECT_SECONDS_MAX = 10
+
+# Pages of the log are joined by index however large the planner believes them to be: its guess for
+# a range of parameters is a fixed share of the table. No parallel workers: the service needs the
+# other cores. Commits are not waited for, but for the swap's: a rebuild that is lost is made again.
+_SESSION = {
+    "application_name": "claim-ledger rebuild",
+    "client_connection_check_interval": "1s",  # a rebuild that was killed lets go of its lock
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "jit": "off",
+    "max_parallel_maintenance_workers": "0",
+    "max_parallel_workers_per_gather": "0",
+    "synchronous_commit": "off",
+    "timezone": "UTC",
+}
+_SQL = queries("service.ledger.rebuild")
+_NOW = queries("service.ledger").now
+
+Advance = Callable[[int], object]
+
+
+class Rebuilt(NamedTuple):
+    """What a rebuild came to. `swapped` None: nothing was.
+
+    `put_aside` are events that could not be read or applied, and what follows them in their
+    streams: if rows were swapped they are parked now, and the live rows had them before.
+    """
+
+    seconds: float
+    events: int
+    compared: Compared
+    swapped: Swapped | None
+    put_aside: Sequence[SkippedEvent]
+
+
+class RebuildSession:
+    """The owner's two connections to one ledger, and the lock against a second rebuild."""
+
+    def __init__(self, connections: tuple[Connection, Connection]) -> None:
+        """Made by `rebuild_session`."""
+        self._connections = connections
+
+    def builder(self, model: ReadModel, schema: str, position: int, advance: Advance) -> Builder:
+        """Return a builder on these connections."""
+        return Builder(model, schema, position, self._connections, advance)
+
+    async def rebuild(
+        self, model: ReadModel, advance: Advance, *, if_equal: bool, park: bool = False
+    ) -> Rebuilt:
+        """Build anew beside the live tables, compare, swap, keep the old ones.
+
+        `if_equal`: swap only where no row differs. `park`: swap also where events of a catch-up
+        read model cannot be applied that the live rows have, and park them. What is parked already
+        stays so, and is no reason against a swap. Raises RebuildRefused; nothing has changed then.
+        """
+        started = time.monotonic()
+        builder = self.builder(model, model.next_schema, 0, advance)
+        await builder.build()
+        compared, aside, _ = await builder.compare()
+        swapped = None
+        if not (if_equal and compared.total) and (not aside or (park and not if_equal)):
+            builder.put_aside.is_allowed &= park  # nor what comes in from now on
+            await builder.catch_up()
+            made_at = await builder.writer.fetchval(_NOW.on(model.ledger.name))
+            swapped = await swap(builder, MadeBy(model.projector.version, made_at))
+            aside = builder.put_aside.events
+        return Rebuilt(time.monotonic() - started, builder.events, compared, swapped, aside)
+
+    async def verify(self, model: ReadModel, advance: Advance) -> VerifiedModel:
+        """Replay beside the live tables and compare; nothing is changed."""
+        builder = self.builder(model, model.next_schema, 0, advance)
+        builder.put_aside.is_allowed = True
+        await builder.build()
+        return await builder.compare()
+
+    async def rollback(self, model: ReadModel, advance: Advance) -> Swapped:
+        """Put the kept tables back, brought up to date.
+
+        Raises RebuildRefused where none are kept, or what is kept cannot be brought up to date.
+        """
+        writer, where = self._connections[1], model.ledger.name
+        kept = await writer.fetchrow(_SQL.kept.on(where), model.name)
+        if kept is None or not await has_all(writer, model, model.previous_schema):
+            raise RebuildRefused(f"no previous {model.name} is kept in {where}")
+        schema, position = model.previous_schema, kept["previous_position"]
+        builder = self.builder(model, schema, position, advance)
+        lacking = set[UUID]()
+        if model.kind == "catch-up":
+            lacking = await ParkedSets(model).streams_kept(writer)
+        builder.put_aside = SkippedEvents(is_allowed=False, streams=lacking)
+        await builder.catch_up()
+        return await swap(builder, MadeBy(kept["previous_version"], kept["previous_rebuilt_at"]))
+
+
+@asynccontextmanager
+async def rebuild_session(database_url: str, ledger: str) -> AsyncGenerator[RebuildSession, None]:
+    """Connect to a ledger as the owner of its tables; clear what is unfinished, before and after.
+
+    Raises:
+        RebuildRefused: another rebuild works on this ledger, or the login lacks a right.
+        LedgerUnavailable: PostgreSQL does not answer.
+
+    """
+    reader = await _connect(database_url, _SESSION)
+    try:
+        writer = await _connect(database_url, _SESSION)
+        try:
+            if not await writer.fetchval(_SQL.try_lock.on(ledger), ledger):
+                raise RebuildRefused(f"another rebuild or verification of {ledger} is running")
+            await clear(writer, f"{ledger}_next")
+            try:
+                yield RebuildSession((reader, writer))
+            finally:
+                # A connection that was lost, or cut off, leaves this to the next who has the lock.
+                with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+                    await clear(writer, f"{ledger}_next")
+                    await writer.execute(_SQL.unlock.on(ledger), ledger)
+        except asyncpg.InsufficientPrivilegeError as error:
+            raise RebuildRefused(
+                f"{error}: rebuilding needs the login that owns the tables, as `migrate` does, "
+                "with the right to create schemas in the database"
+            ) from error
+        finally:
+            writer.terminate()
+    finally:
+        reader.terminate()
+
+
+async def has_left_over(ledger: Ledger) -> bool:
+    """Return whether there are unfinished tables: somebody works on them, or was killed."""
+    return bool(await ledger.database.fetch(_SQL.schema_tables, f"{ledger.name}_next"))
+
+
+async def clear_left_over(database_url: str, ledger: str) -> None:
+    """Drop unfinished tables of a ledger, unless somebody works on them.
+
+    In one transaction, so over a transaction pooler, too.
+
+    Raises:
+        RebuildRefused: the login does not own them.
+        LedgerUnavailable: PostgreSQL does not answer.
+
+    """
+    connection = await _connect(database_url, {}, statement_cache_size=0)
+    try:
+        async with connection.transaction():
+            if await connection.fetchval(_SQL.try_lock_briefly.on(ledger), ledger):
+                await clear(connection, f"{ledger}_next")
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise RebuildRefused(str(error)) from error
+    finally:
+        connection.terminate()
+
+
+async def _connect(
+    database_url: str, session: dict[str, str], *, statement_cache_size: int = 100
+) -> asyncpg.Connection:
+    try:
+        return await asyncpg.connect(
+            database_url,
+            timeout=CONNECT_SECONDS_MAX,
+            server_settings=session,
+            statement_cache_size=statement_cache_size,
+        )
+    except OSError as error:
+        raise LedgerUnavailable(type(error).__name__) from error

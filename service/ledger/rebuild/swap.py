@@ -1,0 +1,183 @@
+"""Putting other tables in the place of a read model's live ones, while the service runs.
+
+Why nothing is missed and nothing is applied twice, for inline rows: every transaction that appends
+an event of the read model also writes to its tables, in the same transaction, and so needs a lock
+that our exclusive one keeps out.
+
+- One that has written before we got the lock has ended. If it committed, its events are in the log
+  or in `pending`; all of `pending` is numbered under the lock and applied to the new tables.
+- One that has not written yet waits for us, or comes later. Its events have not committed: they
+  have no position and are not in the new tables. When it goes on, PostgreSQL looks the table's
+  name up again, and it writes to the new one.
+
+For catch-up rows the checkpoint's row lock keeps projecting workers out, and tells the position.
+
+A lock that we wait for stops those that come behind us. So we wait for a moment only, let them
+pass, and try again later.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+
+import asyncpg
+
+from service.ledger.read_model import RebuildRefused
+from service.ledger.rebuild.build import CLOSE_POSITIONS, Builder
+from service.ledger.rebuild.parked import ParkedSets
+from service.ledger.rebuild.shadow import drop, move
+from service.ledger.sequencer import Sequencer
+from service.ledger.sql import queries
+
+LOCK_MILLISECONDS: Final = 200
+"""How long writers may be held up by a try that fails. Under PostgreSQL's deadlock_timeout."""
+WAITS_SECONDS: Final = (*(0.05, 0.1, 0.2, 0.5, 1.0, 2.0), *[5.0] * 30)
+"""Between the tries: two and a half minutes in all."""
+VACUUM_MILLISECONDS: Final = 5_000
+"""How long a vacuum is waited for, which holds nobody up. PostgreSQL ends one of its own after
+deadlock_timeout, a second, when somebody waits for it."""
+NUMBERING_SECONDS: Final = 1.0
+"""How long another process may hold the head while we hold the tables."""
+
+_SQL = queries("service.ledger.rebuild")
+_MOVE = queries("service.ledger.following").subscription_move
+
+
+class _NotNow(Exception):
+    """This try has to end; a later one may succeed."""
+
+
+class MadeBy(NamedTuple):
+    """Which version of the code made rows, and when; None: they were never rebuilt."""
+
+    version: int
+    at: datetime | None
+
+
+class Swapped(NamedTuple):
+    """What a swap came to: the position of both, what is live now, what is kept."""
+
+    position: int
+    live: MadeBy
+    kept: MadeBy
+
+
+async def swap(
+    builder: Builder, made: MadeBy, waits_seconds: Sequence[float] = WAITS_SECONDS
+) -> Swapped:
+    """Put the builder's tables in place and keep the live ones.
+
+    `made` is how the builder's rows came to be. All or nothing, however it ends.
+
+    Raises:
+        RebuildRefused: the tables were in use at every try.
+
+    """
+    for wait in waits_seconds:
+        try:
+            return await _try(builder, made)
+        except (asyncpg.LockNotAvailableError, _NotNow):
+            await asyncio.sleep(wait)
+            await builder.catch_up()
+    raise RebuildRefused(
+        f"the tables of {builder.model.name} were in use at each of {len(waits_seconds)} tries; "
+        "is a long transaction open? Nothing was swapped."
+    )
+
+
+async def _try(builder: Builder, made: MadeBy) -> Swapped:
+    connection, before = builder.writer, builder.state
+    try:
+        async with connection.transaction():
+            await connection.execute("set local synchronous_commit = on")
+            target = await _lock(builder)
+            await builder.apply_up_to(target)
+            await _exchange(builder)
+            return await _note(builder, made, target)
+    except BaseException:
+        builder.state = before
+        raise
+
+
+async def _lock(builder: Builder) -> int:
+    """Lock whatever changes the live rows, and answer the position that they are at."""
+    inline = builder.model.kind == "inline"
+    target = await (_lock_inline(builder) if inline else _lock_catch_up(builder))
+    if target - builder.position > 2 * CLOSE_POSITIONS:  # too much to apply while others wait
+        raise _NotNow
+    return target
+
+
+async def _lock_inline(builder: Builder) -> int:
+    """Keep writers out, number what has committed, answer the head."""
+    await _lock_tables(builder)
+    last = await builder.asked(_SQL.newest_unnumbered)
+    sequencer, clock = Sequencer(builder.model.ledger.database), asyncio.get_running_loop().time
+    ends_at = clock() + NUMBERING_SECONDS
+    while last is not None and not await builder.asked(_SQL.is_numbered, last):
+        if clock() > ends_at:
+            raise _NotNow
+        if not await sequencer.number(builder.writer):  # another process holds the head
+            await asyncio.sleep(0.002)
+    return await builder.asked(_SQL.head) or 0
+
+
+async def _lock_catch_up(builder: Builder) -> int:
+    """Keep workers and readers out, answer the checkpoint."""
+    await builder.writer.execute(f"set local lock_timeout = {VACUUM_MILLISECONDS}")
+    position = await builder.asked(_SQL.checkpoint_hold, builder.model.name)
+    await _lock_tables(builder)
+    return position or 0
+
+
+async def _lock_tables(builder: Builder) -> None:
+    """Lock out vacuums first, which no reader and no writer notices, then everybody."""
+    model = builder.model
+    tables = ", ".join(f"{model.ledger.name}.{name}" for name in model.tables)
+    for mode, milliseconds in (
+        ("share update exclusive", VACUUM_MILLISECONDS),
+        ("access exclusive", LOCK_MILLISECONDS),
+    ):
+        await builder.writer.execute(f"set local lock_timeout = {milliseconds}")
+        await builder.writer.execute(f"lock table {tables} in {mode} mode")
+
+
+async def _exchange(builder: Builder) -> None:
+    """Live tables are kept as the previous ones, the builder's become the live ones."""
+    connection, model = builder.writer, builder.model
+    live, kept = model.ledger.name, model.previous_schema
+    await drop(connection, model, model.next_schema if builder.schema == kept else kept)
+    if builder.schema != kept:
+        await move(connection, model, live, kept)
+        await move(connection, model, builder.schema, live)
+        return
+    await move(connection, model, live, model.next_schema)
+    await move(connection, model, kept, live)
+    await move(connection, model, model.next_schema, kept)
+
+
+async def _note(builder: Builder, made: MadeBy, position: int) -> Swapped:
+    model, ledger = builder.model, builder.model.ledger.name
+    row = await builder.writer.fetchrow(_SQL.kept.on(ledger), model.name)
+    if model.kind == "catch-up":
+        back_from = (
+            row["previous_position"] if row and builder.schema != model.next_schema else None
+        )
+        await _move_checkpoint(builder, position, back_from)
+    # Rows that nothing rebuilt yet are of the first version.
+    was = MadeBy(row["version"], row["rebuilt_at"]) if row else MadeBy(1, None)
+    await builder.writer.execute(_SQL.note.on(ledger), model.name, *made, *was, position)
+    return Swapped(position, made, was)
+
+
+async def _move_checkpoint(builder: Builder, position: int, back_from: int | None) -> None:
+    """Let the follower go on from the rows' position, with what they lack put aside.
+
+    The checkpoint moves only where it was ahead of a log that was cut.
+    """
+    ledger, name, aside = builder.model.ledger.name, builder.model.name, builder.put_aside.events
+    parked = ParkedSets(builder.model)
+    await builder.writer.execute(_MOVE.on(ledger), name, position)
+    await builder.writer.execute(_SQL.parked_beyond.on(ledger), name, position)
+    await parked.exchange(builder.writer, position, back_from, aside)

@@ -1,0 +1,30 @@
+-- name: first_event
+-- The state of a log's first event (its time is in there); no row where nothing has a position.
+select e.state from ledger.log as l join ledger.events as e using (append_id) where l.position = 1
+
+-- name: mail_backlog
+-- How many sign-in mails wait, for how many seconds the oldest does, and how many were not sent:
+-- refused, or of no use any more before the mail server took them. Old links are deleted.
+select
+    count(*) filter (where mail_state = 'waiting' and expires_at > now()) as waiting,
+    coalesce(
+        extract(epoch from now() - min(asked_at) filter (
+            where mail_state = 'waiting' and expires_at > now()
+        )),
+        0
+    )::float8 as oldest_seconds,
+    count(*) filter (
+        where mail_state = 'failed' or (mail_state = 'waiting' and expires_at <= now())
+    ) as failed
+from ledger.sign_in_links
+
+-- name: oldest_transaction
+-- Seconds since the oldest transaction began that is still open; the function says whose.
+select ledger.oldest_transaction_seconds() as seconds
+
+-- name: outbox_backlog
+-- How many mails wait, since when the oldest does, and how many were given up: by partial indexes.
+select
+    (select count(*) from ledger.mail_outbox where state = 'waiting') as waiting,
+    (select min(noted_at) from ledger.mail_outbox where state = 'waiting') as oldest_at,
+    (select count(*) from ledger.mail_outbox where state = 'failed') as failed

@@ -1,0 +1,182 @@
+-- name: accounts_by_address
+-- Whose address this is, or was, in the ledger of accounts: contact or member of partners, or the
+-- team's. $1 is the address, which partners' rows hold; $2 its keyed hash.
+select 'partner' as kind, p.partner_id as id, p.status as state, p.partner_id
+from ledger.partners as p where lower(p.email) = lower($1)
+union all
+select
+    'member', m.member_id, case when m.removed_at is null then 'member' else 'removed' end,
+    m.partner_id
+from ledger.members as m where m.address_hash = $2
+union all
+select 'staff', s.staff_id, case when s.removed_at is null then 'staff' else 'removed' end, null
+from ledger.staff as s where s.address_hash = $2
+
+-- name: accounts_by_id
+-- What an id is in the ledger of accounts, and whose.
+select 'partner' as kind, p.partner_id as id, p.status as state, p.partner_id
+from ledger.partners as p where p.partner_id = $1
+union all
+select
+    'key', k.key_id,
+    case
+        when k.revoked_at is null then k.mode
+        when k.revoked_later and k.revoked_at > now() then k.mode || ', ends'
+        else k.mode || ', ended'
+    end,
+    k.partner_id
+from ledger.api_keys as k where k.key_id = $1
+union all
+select
+    'member', m.member_id, case when m.removed_at is null then 'member' else 'removed' end,
+    m.partner_id
+from ledger.members as m where m.member_id = $1
+union all
+select 'staff', s.staff_id, case when s.removed_at is null then 'staff' else 'removed' end, null
+from ledger.staff as s where s.staff_id = $1
+
+-- name: accounts_by_person
+-- Who in the ledger of accounts has the person id whose 128 bits are $1: it is derived from the
+-- keyed hash of the address, as `service.ids.stream_id` does. Nothing is indexed by it: these
+-- tables hold people, not traffic, and are read whole in a moment.
+with derived as (
+    select
+        one.*,
+        substr(
+            sha256('\x0000000000000040'::bytea || convert_to(encode(one.address_hash, 'hex'), 'UTF8')),
+            1, 16
+        ) as digest
+    from (
+        select
+            'member' as kind, m.member_id as id,
+            case when m.removed_at is null then 'member' else 'removed' end as state,
+            m.partner_id, m.address_hash
+        from ledger.members as m
+        union all
+        select
+            'staff', s.staff_id, case when s.removed_at is null then 'staff' else 'removed' end,
+            null, s.address_hash
+        from ledger.staff as s
+    ) as one
+    where one.address_hash is not null
+)
+select d.kind, d.id, d.state, d.partner_id
+from derived as d
+where
+    $1::bytea = set_byte(
+        set_byte(d.digest, 6, (get_byte(d.digest, 6) & 15) | 128),
+        8, (get_byte(d.digest, 8) & 63) | 128
+    )
+order by d.id
+
+-- name: connection_event
+-- An event of a connection, by its stream and version.
+select state from ledger.events where originator_id = $1 and originator_version = $2
+
+-- name: entity
+-- One business.
+select entity_id, name, established, registered_at from ledger.entities where entity_id = $1
+
+-- name: entity_claims
+-- A page of a business's claims, whoever created them, newest first, from before an append_id on.
+-- Partner by partner, because the index begins with the partner; claims need a connection.
+select l.claim_id, l.append_id, l.partner_id, l.partner_claim_id, l.stage, l.created_at
+from ledger.connections as c
+cross join lateral (
+    select *
+    from ledger.claim_list as l
+    where
+        l.partner_id = c.partner_id and l.entity_id = c.entity_id
+        and l.append_id < coalesce($2::bigint, 9223372036854775807)
+    order by l.append_id desc
+    limit $3
+) as l
+where c.entity_id = $1
+order by l.append_id desc
+limit $3
+
+-- name: entity_onboardings
+-- The onboardings that brought a business.
+select onboarding_id, partner_id, partner_user_id, state, started_at, completed_at
+from ledger.onboardings
+where entity_id = $1
+order by onboarding_id
+limit 20
+
+-- name: ledger_by_address
+-- The businesses of an address, by its keyed hash: those that use the service, and those whose
+-- onboarding is open. Two conditions, because each has an index.
+select 'entity' as kind, entity_id as id, 'established' as state, entity_id, name
+from ledger.entities where established and email_hash = $1
+union all
+select 'entity', entity_id, 'onboarding', entity_id, name
+from ledger.entities where not established and email_hash = $1
+order by id
+
+-- name: ledger_by_id
+-- What an id is in a ledger that partners write to, and to whom it belongs.
+select 'claim' as kind, c.claim_id as id, c.stage as state, c.partner_id, c.entity_id, c.claim_id
+from ledger.claim_list as c where c.claim_id = $1
+union all
+select
+    'entity', e.entity_id, case when e.established then 'established' else 'onboarding' end,
+    null, e.entity_id, null
+from ledger.entities as e where e.entity_id = $1
+union all
+select 'onboarding', o.onboarding_id, o.state, o.partner_id, o.entity_id, null
+from ledger.onboardings as o where o.onboarding_id = $1
+union all
+select 'link', l.link_id, l.state, l.partner_id, l.entity_id, null
+from ledger.connect_links as l where l.link_id = $1
+union all
+select 'document', d.document_id, d.mime_type, c.partner_id, c.entity_id, d.claim_id
+from ledger.claim_documents as d
+join ledger.claim_list as c using (claim_id)
+where d.document_id = $1
+union all
+select
+    'request', r.request_id, r.method || ' ' || r.route || ': ' || r.status || ' ' || r.code,
+    r.partner_id, null, null
+from ledger.requests as r where r.request_id = $1
+
+-- name: ledger_by_person
+-- The businesses of the person whose id has these 128 bits; see `accounts_by_person.sql`. Reads all
+-- of them, so it is asked last.
+with derived as (
+    select
+        e.entity_id, e.established, e.name,
+        substr(
+            sha256('\x0000000000000040'::bytea || convert_to(encode(e.email_hash, 'hex'), 'UTF8')),
+            1, 16
+        ) as digest
+    from ledger.entities as e
+    where e.email_hash is not null
+)
+select
+    'entity' as kind, d.entity_id as id,
+    case when d.established then 'established' else 'onboarding' end as state,
+    d.entity_id, d.name
+from derived as d
+where
+    $1::bytea = set_byte(
+        set_byte(d.digest, 6, (get_byte(d.digest, 6) & 15) | 128),
+        8, (get_byte(d.digest, 8) & 63) | 128
+    )
+order by d.entity_id
+limit 50
+
+-- name: partner_counts
+-- How many partners are in each state.
+select status, count(*) as partners from ledger.partners group by status
+
+-- name: partner_names
+-- The names of partners.
+select partner_id, name, status from ledger.partners where partner_id = any($1::text[])
+
+-- name: partners_page
+-- A page of the partners in one state, in the order in which they applied.
+select partner_id, name, email, status, applied_at
+from ledger.partners
+where status = $1 and ($2::text is null or partner_id > $2)
+order by partner_id
+limit $3

@@ -1,0 +1,57 @@
+"""Authentication by a partner's API key (contract section 5).
+
+In this order: format, partner, approval, key and secret, revocation. Only the holder of a valid
+secret learns that a key or its partner was revoked, and a miss costs what a hit costs.
+"""
+
+import hmac
+
+from projections.partners.reader import PartnersReader
+from service.core.clock import Clock
+from service.core.errors import Refusal
+from service.facts.caller import Caller
+from service.ledger.service_keys import ServiceKeyStore
+from service.partners.keys import has_ended, hash_secret, parse_authorization
+
+_NO_HASH = bytes(32)
+"""Compared with where there is no such key, so that a miss takes as long as a hit."""
+
+
+class Authenticator:
+    """Tells who is calling."""
+
+    def __init__(self, partners: PartnersReader, secrets: ServiceKeyStore, clock: Clock) -> None:
+        """One read of `partners` a request: a revoked key is refused from the next request on.
+
+        A key that was rolled ends by the clock, in every process: no job has to run for it.
+        """
+        self._partners = partners
+        self._secrets = secrets
+        self._clock = clock
+
+    async def authenticate(self, authorization: str | None, request_id: str) -> Caller:
+        """Return the caller; refuses with one of the `auth_` codes."""
+        token = parse_authorization(authorization)
+        row = await self._partners.authenticate(token.partner_id, token.key_id)
+        if row is None:
+            raise Refusal("auth_unknown_partner")
+        if row["status"] in {"pending", "declined"}:
+            raise Refusal("auth_partner_not_approved")
+        given = hash_secret((await self._secrets.get()).pepper, token.secret)
+        same_secret = hmac.compare_digest(given, row["secret_hash"] or _NO_HASH)
+        if not same_secret or row["mode"] != token.mode:
+            raise Refusal("auth_bad_secret")
+        if row["status"] == "revoked" or has_ended(
+            row["revoked_at"], later=row["revoked_later"], now=self._clock()
+        ):
+            raise Refusal("auth_revoked")
+        return Caller(
+            token.partner_id,
+            row["name"],
+            token.key_id,
+            row["mode"],
+            row["sandbox_epoch"],
+            row["return_link"],
+            row["suppress_email"],
+            request_id,
+        )

@@ -1,0 +1,75 @@
+"""What partners read beside the endpoints: Markdown, filled in from the tables that the code obeys.
+
+It is the description in the OpenAPI document, and the first half of the reference page.
+"""
+
+from typing import Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
+from service.core.errors import ERRORS
+from service.documents.paths import BYTES_MAX, EXTENSIONS
+from service.facts.claims import STAGES
+from service.http.bodies import BODY_BYTES_MAX, BODY_SECONDS_MAX
+from service.http.scalars import LIMITS
+from service.partner_api.claims import LIMIT_MAX
+from service.partner_api.endpoints import BY_ID
+from service.sandbox.fixtures import PREFIX, TRIGGERS
+
+TEMPLATES: Final = Environment(
+    loader=PackageLoader("service.partner_api", "docs"),
+    autoescape=select_autoescape(),
+    undefined=StrictUndefined,
+    trim_blocks=False,
+)
+
+_CHARACTERS: Final = {
+    "text": "a string, unless said otherwise",
+    "message": "`message`",
+    "summary": "an invoice's `summary`",
+    "storage_path": "`storage_path`",
+    "email": "an e-mail address",
+    "moment": "`contract_date`",
+    "amount": "`total_amount_for_invoice`",
+}
+_ENTRIES: Final = ("invoices", "partner_invoice_ids", "document_refs")
+_REFERENCES: Final = {
+    "start_onboarding": "partner_user_id",
+    "mint_upload_url": "partner_claim_id",
+    "create_claim": "partner_claim_id",
+}
+
+
+def guide(rate_limit_per_minute: int) -> str:
+    """Return the guide as Markdown, sections under `##`."""
+    return TEMPLATES.get_template("guide.md.j2").render(
+        stages=", ".join(f"`{stage}`" for stage in STAGES),
+        first_stage=STAGES[0],
+        mime_types=", ".join(f"`{mime_type}`" for mime_type in EXTENSIONS),
+        limits=_limits(rate_limit_per_minute),
+        triggers=[
+            (
+                f"{BY_ID[endpoint].method.upper()} {BY_ID[endpoint].path}",
+                _REFERENCES[endpoint],
+                PREFIX + code,
+                ERRORS[code].status,
+                code,
+            )
+            for endpoint, codes in TRIGGERS.items()
+            for code in codes
+        ],
+    )
+
+
+def _limits(rate_limit_per_minute: int) -> list[tuple[str, str]]:
+    return [
+        ("requests of a partner, over all its keys", f"{rate_limit_per_minute:,} a minute"),
+        ("a request's body", f"{BODY_BYTES_MAX:,} bytes"),
+        ("time to send a body", f"{BODY_SECONDS_MAX:.0f} seconds"),
+        *((what, f"{LIMITS[name]:,} characters") for name, what in _CHARACTERS.items()),
+        *((f"`{name}`", f"{LIMITS[name]:,} entries") for name in _ENTRIES),
+        ("an uploaded file", f"{BYTES_MAX:,} bytes; `max_bytes` may lower it"),
+        ("life of an upload URL", "15 minutes"),
+        ("claims of a page", f"{LIMIT_MAX}; 100 unless you say"),
+        ("life of a connect link", "1 hour from issue"),
+    ]

@@ -1,0 +1,244 @@
+"""The OpenAPI 3.1 document, made from the endpoints, the wire types and the error table."""
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+import msgspec
+
+from service.core.errors import ERRORS, Refusal
+from service.http.bodies import BODY_BYTES_MAX
+from service.http.headers import HEADERS, error_headers, success_headers
+from service.partner_api.docs.examples import example_of
+from service.partner_api.endpoints import ANY_PATH, ENDPOINTS, Endpoint, Success, WireType
+
+VERSION: Final = "1.0.0"
+"""Of the interface, whose major version is the `v1` of its address."""
+
+Json = dict[str, Any]
+
+_SCHEMAS: Final = "#/components/schemas/{name}"
+_CHAPTER: Final = re.compile(r" \(contract [^)]*\)")
+"""Our docstrings name chapters of a document that partners need not have."""
+
+_TAGS: Final = {"/claims": "Claims", "/documents/upload-url": "Documents"}
+
+API_CODES: Final = tuple(
+    code
+    for code in ERRORS
+    if code in ANY_PATH or any(code in endpoint.errors for endpoint in ENDPOINTS)
+)
+"""The codes that a partner's server can meet, in the order of the table."""
+
+PK_WARNING: Final = (
+    "An API key of yours. **The `pk_` here does not mean publishable: the whole key is a secret.** "
+    "Keep it on your servers, never in a browser, an app or a repository."
+)
+
+
+def document(base_url: str, guide: str) -> Json:
+    """Return the document. `base_url` ends in `/v1`; `guide` is Markdown for people."""
+    schemas = component_schemas()
+    return {
+        "openapi": "3.1.1",
+        "info": {
+            "title": "Claims API for partners",
+            "version": VERSION,
+            "summary": "Refer businesses, and create debt-recovery claims on their behalf.",
+            "description": guide,
+        },
+        "servers": [{"url": base_url}],
+        "security": [{"apiKey": []}],
+        "tags": [
+            {"name": "Businesses", "description": "Onboard them, or have them connect."},
+            {"name": "Documents", "description": "Upload them before the claim that names them."},
+            {"name": "Claims", "description": "Create them, list them."},
+        ],
+        "paths": _paths(schemas),
+        "components": {
+            "schemas": schemas,
+            "headers": {name: _header(name) for name in HEADERS},
+            "securitySchemes": {
+                "apiKey": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "bearerFormat": "pk_live_<partner>.<key>.<secret>, or pk_test_",
+                    "description": PK_WARNING,
+                }
+            },
+        },
+    }
+
+
+def component_schemas() -> Json:
+    """Return the schemas of all wire types and of the error envelope, by name."""
+    types = {kind for one in ENDPOINTS for kind in (one.body, *(s.type for s in one.successes))}
+    ordered = sorted((kind for kind in types if kind), key=lambda kind: kind.__name__)
+    _, found = msgspec.json.schema_components(ordered, ref_template=_SCHEMAS)
+    schemas: Json = _without_chapters(found)
+    return schemas | {"Error": _error_schema()}
+
+
+def _paths(schemas: Json) -> Json:
+    paths: defaultdict[str, Json] = defaultdict(dict)
+    for endpoint in ENDPOINTS:
+        paths[endpoint.path][endpoint.method] = _operation(endpoint, schemas)
+    return dict(paths)
+
+
+def _operation(endpoint: Endpoint, schemas: Json) -> Json:
+    operation: Json = {
+        "operationId": endpoint.id,
+        "tags": [_TAGS.get(endpoint.path, "Businesses")],
+        "summary": endpoint.summary,
+        "description": endpoint.description,
+    }
+    if endpoint.query:
+        operation["parameters"] = parameters(endpoint.query)
+    if endpoint.body:
+        operation["requestBody"] = {
+            "required": True,
+            "description": f"JSON in UTF-8, at most {BODY_BYTES_MAX} bytes.",
+            "content": _json(_ref(endpoint.body), request_examples(endpoint.body, schemas)),
+        }
+    responses = {str(one.status): _success(one, schemas) for one in endpoint.successes}
+    operation["responses"] = responses | _failures(endpoint.errors)
+    return operation
+
+
+def parameters(query: WireType) -> list[Json]:
+    """Return the parameters that the fields of a query's type stand for."""
+    schema = msgspec.json.schema(query, ref_template=_SCHEMAS)["$defs"][query.__name__]
+    found: list[Json] = []
+    for name, kind in cast("Json", schema["properties"]).items():
+        kind = dict(kind)  # noqa: PLW2901 - ours to take apart
+        found.append(
+            {
+                "name": name,
+                "in": "query",
+                "required": name in schema["required"],
+                "description": kind.pop("description"),
+                "example": kind.pop("examples")[0],
+                "schema": kind,
+            }
+        )
+    return found
+
+
+def request_examples(body: WireType, schemas: Json) -> Json:
+    """Return the example bodies: the required fields, and every field."""
+    schema = schemas[body.__name__]
+    return {
+        "least": {
+            "summary": "The required fields",
+            "value": example_of(schema, schemas, least=True),
+        },
+        "complete": {"summary": "Every field", "value": example_of(schema, schemas)},
+    }
+
+
+def _success(success: Success, schemas: Json) -> Json:
+    example = example_of(schemas[success.type.__name__], schemas) | dict(success.changes)
+    return {
+        "description": success.description,
+        "headers": _headers(success_headers(dict(success.headers))),
+        "content": _json(_ref(success.type), {"answer": {"value": example}}),
+    }
+
+
+def _failures(codes: Sequence[str]) -> Json:
+    by_status: defaultdict[int, list[str]] = defaultdict(list)
+    for code in ERRORS:
+        if code in codes:
+            by_status[ERRORS[code].status].append(code)
+    return {str(status): _failure(status, some) for status, some in sorted(by_status.items())}
+
+
+def _failure(status: int, codes: list[str]) -> Json:
+    lines = [f"- `{code}`: {ERRORS[code].message} {ERRORS[code].retry}" for code in codes]
+    schema: Json = {
+        "allOf": [
+            {"$ref": _SCHEMAS.format(name="Error")},
+            {"properties": {"code": {"enum": codes}}},
+        ]
+    }
+    examples = {code: {"value": error_example(code)} for code in codes}
+    return {
+        "description": "\n".join(lines),
+        "headers": _headers(error_headers(status)),
+        "content": _json(schema, examples),
+    }
+
+
+def error_example(code: str) -> Json:
+    """Return the envelope of an error, as a partner would see it."""
+    faults = {"invoices": ["[0].due_date: not a calendar date"], "defendant": ["name: required"]}
+    return Refusal(code, field_errors=faults).envelope()
+
+
+def _error_schema() -> Json:
+    messages = {"type": "array", "items": {"type": "string"}}
+    return {
+        "title": "Error",
+        "description": "Every answer that is not 2xx. Branch on `code`.",
+        "type": "object",
+        "required": ["error", "code", "message"],
+        "properties": {
+            "error": {"type": "string", "description": "The HTTP reason phrase, for people."},
+            "code": {"type": "string", "enum": list(API_CODES), "description": "Stable."},
+            "message": {"type": "string", "description": "For people; may change."},
+            "details": {
+                "description": "With `validation_failed` alone: every fault, not the first.",
+                "type": "object",
+                "required": ["formErrors", "fieldErrors"],
+                "properties": {
+                    "formErrors": messages | {"description": "Faults of the request as a whole."},
+                    "fieldErrors": {
+                        "description": "Faults by top-level field or query parameter; each message "
+                        "begins with the inner path.",
+                        "type": "object",
+                        "additionalProperties": messages,
+                    },
+                },
+            },
+        },
+        "if": {"properties": {"code": {"const": "validation_failed"}}},
+        "then": {"required": ["details"]},
+        "else": {"properties": {"details": False}},
+    }
+
+
+def _header(name: str) -> Json:
+    description, schema, example = HEADERS[name]
+    return {"description": description, "schema": schema, "example": example}
+
+
+def _headers(names: Mapping[str, bool]) -> Json:
+    """Return references to the headers; those that are always there are required."""
+    return {
+        name: _header(name) | {"required": True}
+        if always
+        else {"$ref": f"#/components/headers/{name}"}
+        for name, always in names.items()
+    }
+
+
+def _json(schema: Json, examples: Json) -> Json:
+    return {"application/json": {"schema": schema, "examples": examples}}
+
+
+def _ref(kind: WireType) -> Json:
+    return {"$ref": _SCHEMAS.format(name=kind.__name__)}
+
+
+def _without_chapters(value: Any) -> Any:  # noqa: ANN401 - JSON is any
+    match value:
+        case dict():
+            return {name: _without_chapters(one) for name, one in cast("Json", value).items()}
+        case list():
+            return [_without_chapters(one) for one in cast("list[Any]", value)]
+        case str():
+            return _CHAPTER.sub("", value)
+        case _:
+            return value

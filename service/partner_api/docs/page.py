@@ -1,0 +1,174 @@
+"""The reference page for people, rendered from the OpenAPI document and the error table."""
+
+import json
+import re
+import shlex
+from typing import Any, Final, NamedTuple
+
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+from service.core.errors import ERRORS, ErrorCode
+from service.partner_api.docs.examples import resolved
+from service.partner_api.docs.guide import TEMPLATES
+from service.partner_api.docs.openapi import error_example
+from service.partner_api.endpoints import ANY_PATH, ENDPOINTS, Endpoint, endpoints_of
+
+Json = dict[str, Any]
+
+_MARKDOWN: Final = MarkdownIt("commonmark").enable("table")
+_HEADING: Final = re.compile(r"^## (.+)$", re.MULTILINE)
+
+
+class Section(NamedTuple):
+    """A chapter of the guide."""
+
+    anchor: str
+    title: str
+    html: Markup
+
+
+class FieldRow(NamedTuple):
+    """A row of a table of fields; `path` is written `invoices[].number`."""
+
+    path: str
+    type: str
+    required: bool
+    description: str
+
+
+class ErrorRow(NamedTuple):
+    """A row of the table of errors, and where its code can be met."""
+
+    row: ErrorCode
+    where: str
+    example: str
+
+
+def render_page(document: Json, guide: str, *, style: str, openapi: str) -> str:
+    """Return the page as HTML. `style` and `openapi` are paths on this host."""
+    return TEMPLATES.get_template("reference.html").render(
+        info=document["info"],
+        base_url=document["servers"][0]["url"],
+        style=style,
+        openapi=openapi,
+        sections=_sections(guide),
+        operations=[_operation(endpoint, document) for endpoint in ENDPOINTS],
+        errors=[_error_row(row) for row in ERRORS.values()],
+    )
+
+
+def _sections(guide: str) -> list[Section]:
+    _, *parts = _HEADING.split(guide)
+    return [
+        Section(title.lower().replace(" ", "-"), title, _html(text))
+        for title, text in zip(parts[::2], parts[1::2], strict=True)
+    ]
+
+
+def _operation(endpoint: Endpoint, document: Json) -> Json:
+    schemas = document["components"]["schemas"]
+    operation = document["paths"][endpoint.path][endpoint.method]
+    body = endpoint.body and schemas[endpoint.body.__name__]
+    return {
+        "endpoint": endpoint,
+        "description": _html(endpoint.description),
+        "parameters": [
+            FieldRow(
+                one["name"], _type(one["schema"], schemas), one["required"], one["description"]
+            )
+            for one in operation.get("parameters", [])
+        ],
+        "fields": field_rows(body, schemas) if body else [],
+        "answer_fields": field_rows(schemas[endpoint.successes[0].type.__name__], schemas),
+        "curl": curl(endpoint, document),
+        "body": _pretty(_body_examples(operation)["complete"]["value"]) if body else "",
+        "answers": [
+            {
+                "success": one,
+                "example": _pretty(_answer_example(operation["responses"][str(one.status)])),
+            }
+            for one in endpoint.successes
+        ],
+        "errors": sorted(
+            (row for row in ERRORS.values() if row.code in endpoint.errors),
+            key=lambda row: row.status,
+        ),
+    }
+
+
+def field_rows(schema: Json, schemas: Json, prefix: str = "") -> list[FieldRow]:
+    """Return the fields of an object, those of inner objects after it."""
+    rows: list[FieldRow] = []
+    for name, member in schema["properties"].items():
+        required = name in schema.get("required", [])
+        path = f"{prefix}{name}"
+        text = member.get("description", "")
+        rows.append(FieldRow(path, _type(member, schemas), required, text))
+        inner = resolved(member, schemas)
+        if inner.get("type") == "array":
+            inner, path = resolved(inner["items"], schemas), f"{path}[]"
+        if "properties" in inner:
+            rows.extend(field_rows(inner, schemas, f"{path}."))
+    return rows
+
+
+def curl(endpoint: Endpoint, document: Json) -> str:
+    """Return a command to paste; the key stands in the shell's variable `API_KEY`."""
+    operation = document["paths"][endpoint.path][endpoint.method]
+    url = document["servers"][0]["url"] + endpoint.path
+    if endpoint.query:
+        required = (one for one in operation["parameters"] if one["required"])
+        url += "?" + "&".join(f"{one['name']}={one['example']}" for one in required)
+    lines = [f"curl -s {shlex.quote(url)}", '-H "Authorization: Bearer $API_KEY"']
+    if endpoint.body:
+        body = _pretty(_body_examples(operation)["least"]["value"])
+        lines += ["-H 'Content-Type: application/json'", f"-d {shlex.quote(body)}"]
+    return " \\\n  ".join(lines)
+
+
+def _body_examples(operation: Json) -> Json:
+    return operation["requestBody"]["content"]["application/json"]["examples"]
+
+
+def _answer_example(response: Json) -> Json:
+    return response["content"]["application/json"]["examples"]["answer"]["value"]
+
+
+def _type(schema: Json, schemas: Json) -> str:
+    """Return `string, at most 255`, `array of objects, 1 to 1000`, `string or null`."""
+    if "anyOf" in schema:
+        return " or ".join(_type(one, schemas) for one in schema["anyOf"])
+    schema = resolved(schema, schemas)
+    name = schema.get("format") or schema["type"]
+    if name == "array":
+        name = f"array of {resolved(schema['items'], schemas)['type']}s"
+    if "enum" in schema:
+        return "one of " + ", ".join(schema["enum"])
+    least = schema.get("minLength", schema.get("minItems"))
+    most = schema.get("maxLength", schema.get("maxItems"))
+    if most is None:
+        return name
+    return f"{name}, {least} to {most:,}" if least else f"{name}, at most {most:,}"
+
+
+def _error_row(row: ErrorCode) -> ErrorRow:
+    endpoints = endpoints_of(row.code)
+    if row.code in ANY_PATH:
+        where = "any path"
+    elif len(endpoints) == len(ENDPOINTS):
+        where = "every endpoint"
+    elif endpoints:
+        where = ", ".join(f"{one.method.upper()} {one.path}" for one in endpoints)
+    else:
+        where = "outside the API: on your customer's pages, or in the team's commands"
+    return ErrorRow(row, where, _pretty(error_example(row.code)))
+
+
+def _html(markdown: str) -> Markup:
+    # Ours: commonmark from the templates and tables of this package, no text of anyone else's.
+    return Markup(_MARKDOWN.render(markdown))  # noqa: S704 - as above
+
+
+def _pretty(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)

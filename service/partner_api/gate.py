@@ -1,0 +1,72 @@
+"""The gate in front of every partner endpoint: authentication, then the rate limit (decision 10).
+
+A middleware of the partner router, so that no endpoint behind it can be reached around it.
+"""
+
+from typing import Any
+
+from litestar.datastructures import Headers
+from litestar.enums import ScopeType
+from litestar.middleware import ASGIMiddleware
+from litestar.types import ASGIApp, Receive, Scope, Send
+
+from service.core.errors import Refusal
+from service.http.rate_limit.limiter import Allowance, RateLimiter
+from service.partner_api.authentication import Authenticator
+
+API_PATH = "/v1"
+"""The interface version is part of the base address (contract section 9)."""
+
+_FAILED = {
+    "auth_partner_not_approved",
+    "auth_unknown_partner",
+    "auth_bad_secret",
+    "auth_revoked",
+    "auth_invalid_format",
+}
+"""Answers to credentials that are wrong; each counts against the caller's address."""
+
+
+class PartnerGate(ASGIMiddleware):
+    """Lets authenticated callers through while their partner has requests left."""
+
+    scopes = (ScopeType.HTTP,)
+
+    def __init__(self, authenticator: Authenticator, limiter: RateLimiter) -> None:
+        """Take the parts that the bootstrap chose."""
+        self._authenticator = authenticator
+        self._limiter = limiter
+
+    def __deepcopy__(self, _memo: object) -> "PartnerGate":
+        """Stay the same gate: the framework copies routers, with all they hold, when they nest."""
+        return self
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
+        """Put the caller into the request's state, or refuse."""
+        state = scope["state"]
+        client = scope.get("client")
+        address = client[0] if client else ""
+        blocked = self._limiter.refusal_of(address)
+        if blocked is not None:
+            raise _limited(state, blocked)
+        authorization = Headers.from_scope(scope).get("authorization")
+        try:
+            caller = await self._authenticator.authenticate(authorization, state["request_id"])
+        except Refusal as refusal:
+            if refusal.code in _FAILED:
+                blocked = await self._limiter.record_failure(address)
+                if blocked is not None:
+                    raise _limited(state, blocked) from refusal
+            raise
+        state["caller"] = caller
+        allowance = await self._limiter.charge(caller.partner_id)
+        state["headers"].update(allowance.headers())
+        if not allowance.admitted:
+            raise _limited(state, allowance)
+        await next_app(scope, receive, send)
+
+
+def _limited(state: dict[str, Any], allowance: Allowance) -> Refusal:
+    """Return the refusal; every 429 has the rate-limit headers (contract section 8)."""
+    state["headers"].update(allowance.headers())
+    return Refusal("rate_limited", retry_after_seconds=allowance.retry_after_seconds)

@@ -1,0 +1,85 @@
+-- name: by_address
+-- Is this address staff?
+select staff_id from ledger.staff where address_hash = $1 and removed_at is null
+
+-- name: forget
+-- Removes what is kept of an address that was erased: sessions end, links lead nowhere.
+with links as (
+    delete from ledger.sign_in_links where address_hash = $1
+)
+delete from ledger.sessions where address_hash = $1
+
+-- name: link_ask
+-- Notes a sign-in link to be sent, unless its address was sent enough of them lately.
+insert into ledger.sign_in_links (
+    link_id, token_hash, address_hash, wrapped, master_key_id, asked_at, expires_at, mail_next_at
+)
+select $1, $2, $3, $4, $5, now(), now() + $6::interval, now()
+where $7 > (
+    select count(*) from ledger.sign_in_links
+    where address_hash = $3 and asked_at > now() - $6::interval
+)
+
+-- name: link_lock
+-- Lets those who ask for one address's links take turns, so that none counts too few. A statement
+-- of its own: in READ COMMITTED the count sees the world as of its start, which is after the wait.
+select pg_advisory_xact_lock(('x' || encode(substr($1::bytea, 1, 8), 'hex'))::bit(64)::bigint)
+
+-- name: link_look
+-- A sign-in link by its token's hash, by the database's clock.
+select link_id, address_hash, wrapped, master_key_id, used_at, expires_at <= now() as expired
+from ledger.sign_in_links where token_hash = $1
+
+-- name: link_use
+-- Uses a link up, once: whoever comes second gets no row.
+update ledger.sign_in_links set used_at = now()
+where token_hash = $1 and used_at is null and expires_at > now()
+returning link_id
+
+-- name: list
+-- Everybody who is staff now, in the order in which they were added.
+select staff_id, stream_id, added_at from ledger.staff where removed_at is null order by added_at
+
+-- name: mail_due
+-- Is a sign-in mail to be sent? Takes no lock and draws no transaction id.
+select 1 from ledger.sign_in_links
+where mail_state = 'waiting' and mail_next_at <= now() and expires_at > now() limit 1
+
+-- name: mail_settle
+-- What became of a sign-in mail, and when it is tried again if it has to be.
+update ledger.sign_in_links
+set mail_state = $2, mail_attempts = mail_attempts + 1, mail_next_at = now() + $3::interval
+where link_id = $1
+
+-- name: mail_take
+-- The oldest sign-in mail that is due, held until the end of the transaction.
+select link_id, wrapped, master_key_id, asked_at, expires_at, mail_attempts
+from ledger.sign_in_links
+where mail_state = 'waiting' and mail_next_at <= now() and expires_at > now()
+order by mail_next_at
+limit 1
+for update skip locked
+
+-- name: session_begin
+-- A session begins, and what is long over is forgotten.
+with forgotten as (
+    delete from ledger.sessions where expires_at < now() - interval '1 day'
+), used as (
+    delete from ledger.sign_in_links where expires_at < now() - interval '1 day'
+)
+insert into ledger.sessions (
+    token_hash, session_id, address_hash, wrapped, master_key_id, started_at, expires_at
+) values ($1, $2, $3, $4, $5, now(), now() + $6::interval)
+
+-- name: session_end
+-- A session ends.
+update ledger.sessions set ended_at = now() where token_hash = $1 and ended_at is null
+
+-- name: session_end_all
+-- All sessions of one person end.
+update ledger.sessions set ended_at = now() where address_hash = $1 and ended_at is null
+
+-- name: session_read
+-- A session that holds, by its token's hash.
+select session_id, address_hash, wrapped, master_key_id from ledger.sessions
+where token_hash = $1 and ended_at is null and expires_at > now()

@@ -1,0 +1,223 @@
+-- name: claims_of_entity
+-- The claims of an entity, oldest first: subjects of their own.
+select
+    l.claim_id, l.stream_id, l.stage,
+    exists(
+        select from ledger.events as e
+        where e.originator_id = l.stream_id and e.topic = 'PersonalDataErased'
+    ) as erased
+from ledger.connections as c
+join ledger.claim_list as l on l.partner_id = c.partner_id and l.entity_id = c.entity_id
+where c.entity_id = $1
+order by l.append_id
+
+-- name: destroy_keys
+-- What these keys sealed can be read by nobody from now on.
+delete from ledger.data_keys where key_id = any($1::uuid[]) returning key_id
+
+-- name: entity
+-- What the erasure of an entity has to keep still: its look-up hashes and its connections; and the
+-- links that it redeemed, whose labels are about it.
+select
+    e.email_hash, e.company_number_hash,
+    array(
+        select partner_id from ledger.connections where entity_id = e.entity_id order by partner_id
+    ) as partner_ids,
+    array(
+        select link_id from ledger.connect_links where entity_id = e.entity_id order by link_id
+    ) as link_ids
+from ledger.entities as e
+where e.entity_id = $1
+
+-- name: exists
+-- Is there such a table?
+select to_regclass($1) is not null as found
+
+-- name: facts
+-- What an erasure decides on: how a subject's stream began, how long it is, whether it says already
+-- that the subject was erased. No row's box is opened for it.
+select
+    first.topic, first.state,
+    (select max(originator_version) from ledger.events where originator_id = $1) as version,
+    (
+        select state from ledger.events
+        where originator_id = $1 and topic = 'PersonalDataErased'
+        order by originator_version limit 1
+    ) as erased
+from ledger.events as first
+where first.originator_id = $1 and first.originator_version = 1
+
+-- name: find_columns
+-- Every table of the ledger's read models, mail and operation with its columns that hold text or bytes,
+-- also of read models that are being rebuilt or kept for a way back. The log itself is opened event
+-- by event.
+select
+    c.table_schema, c.table_name, array_agg(c.column_name::text order by c.ordinal_position) as columns,
+    coalesce(
+        (
+            select array_agg(a.attname::text order by a.attnum)
+            from pg_index as i
+            join pg_attribute as a on a.attrelid = i.indrelid and a.attnum = any(i.indkey)
+            where
+                i.indisprimary
+                and i.indrelid = format('%I.%I', c.table_schema, c.table_name)::regclass
+        ),
+        '{}'
+    ) as key
+from information_schema.columns as c
+join information_schema.tables as t using (table_schema, table_name)
+where
+    c.table_schema = any($1::text[])
+    and t.table_type = 'BASE TABLE'
+    and c.data_type in ('text', 'character varying', 'json', 'jsonb', 'bytea', 'ARRAY')
+    and c.table_name <> all($2::text[])
+group by c.table_schema, c.table_name
+order by c.table_schema, c.table_name
+
+-- name: find_events
+-- Events after one, in the order of their appending, each with its position if it has one.
+select e.append_id, l.position, e.originator_id, e.originator_version, e.topic, e.state
+from ledger.events as e
+left join ledger.log as l using (append_id)
+where e.append_id > $1
+order by e.append_id
+limit $2
+
+-- name: find_mail
+-- Mail that waits for what an event of this stream says.
+select message_id from ledger.mail_outbox where stream_id = any($1::uuid[]) and state = 'waiting'
+
+-- name: find_size
+-- About how many events there are to open: ids are drawn in order, with gaps where a command failed.
+select coalesce(max(append_id), 0) as size from ledger.events
+
+-- name: forget_uploads
+-- The objects of an erased claim have gone, and these rows go too. A younger one stays: its URL could
+-- still take an upload, which the next sweep finds by its row.
+delete from ledger.uploads where claim_stream = $1 and minted_at < $2
+
+-- name: keys_left
+-- Which of these data keys exist, and how long the streams of the same ids are. Nothing is unwrapped.
+select
+    k.key_id,
+    (select max(originator_version) from ledger.events where originator_id = k.key_id) as version
+from ledger.data_keys as k
+where k.key_id = any($1::uuid[])
+order by k.key_id
+
+-- name: keys_lost
+-- Which of these data keys are gone although no stream says that their subject was erased.
+select asked.key_id
+from unnest($1::uuid[]) as asked (key_id)
+where
+    not exists(select from ledger.data_keys as k where k.key_id = asked.key_id)
+    and not exists(
+        select from ledger.events as e
+        where e.originator_id = asked.key_id and e.topic = 'PersonalDataErased'
+    )
+
+-- name: rotate_data_keys
+-- A batch of data keys that an older master key wraps, held until they are wrapped anew. One that is
+-- being destroyed is passed over: it is gone, or comes again in the next round.
+select key_id::text as name, wrapped, master_key_id
+from ledger.data_keys
+where master_key_id <> $1 and key_id > $2::uuid
+order by key_id
+limit $3
+for update skip locked
+
+-- name: rotate_data_keys_write
+-- Data keys, wrapped anew.
+update ledger.data_keys as k set wrapped = anew.wrapped, master_key_id = $3
+from unnest($1::uuid[], $2::bytea[]) as anew (key_id, wrapped)
+where k.key_id = anew.key_id
+
+-- name: rotate_service_keys
+-- The service's own secrets that an older master key wraps.
+select name, wrapped, master_key_id
+from ledger.service_keys
+where master_key_id <> $1 and name > $2
+order by name
+limit $3
+for update skip locked
+
+-- name: rotate_service_keys_write
+-- The service's own secrets, wrapped anew.
+update ledger.service_keys as k set wrapped = anew.wrapped, master_key_id = $3
+from unnest($1::text[], $2::bytea[]) as anew (name, wrapped)
+where k.name = anew.name
+
+-- name: rotate_sessions
+-- Sessions whose address an older master key wraps. One that is over is opened by nobody any more.
+select session_id as name, wrapped, master_key_id
+from ledger.sessions
+where master_key_id <> $1 and session_id > $2 and expires_at > now()
+order by session_id
+limit $3
+for update skip locked
+
+-- name: rotate_sessions_write
+-- Sessions, wrapped anew.
+update ledger.sessions as k set wrapped = anew.wrapped, master_key_id = $3
+from unnest($1::text[], $2::bytea[]) as anew (name, wrapped)
+where k.session_id = anew.name
+
+-- name: rotate_sign_in_links
+-- Sign-in links whose address an older master key wraps. One that is over is opened by nobody any more.
+select link_id as name, wrapped, master_key_id
+from ledger.sign_in_links
+where master_key_id <> $1 and link_id > $2 and expires_at > now()
+order by link_id
+limit $3
+for update skip locked
+
+-- name: rotate_sign_in_links_write
+-- Sign-in links, wrapped anew.
+update ledger.sign_in_links as k set wrapped = anew.wrapped, master_key_id = $3
+from unnest($1::text[], $2::bytea[]) as anew (name, wrapped)
+where k.link_id = anew.name
+
+-- name: settle_mail
+-- Mail that waits for an entity's person is not sent; one that is on its way is waited for.
+update ledger.mail_outbox as m set state = 'obsolete'
+from ledger.onboardings as o
+where o.entity_id = $1 and m.stream_id = o.stream_id and m.state = 'waiting'
+returning m.message_id
+
+-- name: unlisted
+-- How many subjects were erased by the log whom the erasure list does not name: neither their streams,
+-- nor their claims. A link is none of its own: it may have been redeemed after its entity's erasure
+-- was listed.
+select count(*) as subjects
+from ledger.events as e
+join ledger.events as first using (originator_id)
+where
+    e.topic = 'PersonalDataErased'
+    and first.originator_version = 1
+    and first.topic <> 'ConnectLinkIssued'
+    and e.originator_id not in (select unnest($1::uuid[]))
+    and e.originator_id not in (
+        select stream_id from ledger.claim_list where claim_id = any($2::text[])
+    )
+
+-- name: uploads_of_claim
+-- Paths that were minted for a claim.
+select storage_path from ledger.uploads where claim_stream = $1 order by storage_path
+
+-- name: wrapped_data_keys
+-- How many data keys each master key wraps.
+select master_key_id, count(*) as keys from ledger.data_keys group by 1 order by 1
+
+-- name: wrapped_service_keys
+-- How many of the service's own secrets each master key wraps.
+select master_key_id, count(*) as keys from ledger.service_keys group by 1 order by 1
+
+-- name: wrapped_sessions
+-- How many sessions that can still be used each master key wraps.
+select master_key_id, count(*) as keys from ledger.sessions
+where expires_at > now() group by 1 order by 1
+
+-- name: wrapped_sign_in_links
+-- How many sign-in links that can still be used each master key wraps.
+select master_key_id, count(*) as keys from ledger.sign_in_links
+where expires_at > now() group by 1 order by 1

@@ -1,3 +1,0 @@
--- How many sign-in links that can still be used each master key wraps.
-select master_key_id, count(*) as keys from ledger.sign_in_links
-where expires_at > now() group by 1 order by 1

@@ -1,0 +1,196 @@
+-- name: forget_days
+-- Forgets counts of days before a moment's, all of them: they are few; answers how many.
+with gone as (
+    delete from ledger.request_days
+    where day < ($1::timestamptz at time zone 'UTC')::date
+    returning 1
+)
+select count(*) as forgotten from gone
+
+-- name: forget_minutes
+-- Forgets counts of minutes before a moment, a bounded number at a time; answers how many.
+with gone as (
+    delete from ledger.request_counts as c using (
+        select old.*
+        from (
+            select distinct partner_id from ledger.request_days
+            where day <= ($1::timestamptz at time zone 'UTC')::date
+        ) as whose
+        cross join lateral (
+            select m.partner_id, m.minute, m.status, m.code, m.method, m.route, m.key_id
+            from ledger.request_counts as m
+            where m.partner_id = whose.partner_id and m.minute < $1
+            limit $2
+        ) as old
+        limit $2
+    ) as due
+    where
+        c.partner_id = due.partner_id and c.minute = due.minute and c.status = due.status
+        and c.code = due.code and c.method = due.method and c.route = due.route
+        and c.key_id = due.key_id
+    returning 1
+)
+select count(*) as forgotten from gone
+
+-- name: forget_requests
+-- Forgets calls from before a moment, a bounded number at a time; answers how many.
+with gone as (
+    delete from ledger.requests where request_id in (
+        select old.request_id
+        from (
+            select distinct partner_id from ledger.request_days
+            where day <= ($1::timestamptz at time zone 'UTC')::date
+        ) as whose
+        cross join lateral (
+            select r.request_id from ledger.requests as r
+            where r.partner_id = whose.partner_id and r.at < $1
+            limit $2
+        ) as old
+        limit $2
+    )
+    returning 1
+)
+select count(*) as forgotten from gone
+
+-- name: has_documents
+-- Has a claim of this partner's a document? Linked ones stay, so the log need not be read.
+select
+    exists (
+        select from ledger.claim_list as c
+        join ledger.claim_documents as d using (claim_id)
+        where c.partner_id = $1
+    ) as found
+
+-- name: note
+-- Notes calls, and counts them by the minute and by the day: one round trip. A batch that is written
+-- twice, because its answer was lost, counts once.
+with noted as (
+    insert into ledger.requests (
+        request_id, partner_id, key_id, at, method, route, status, code, duration_ms
+    )
+    select * from unnest(
+        $1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[],
+        $6::text[], $7::smallint[], $8::text[], $9::real[]
+    )
+    on conflict do nothing
+    returning partner_id, key_id, at, method, route, status, code
+), minutes as (
+    insert into ledger.request_counts as c (
+        partner_id, minute, status, code, method, route, key_id, requests
+    )
+    select partner_id, date_trunc('minute', at), status, code, method, route, key_id, count(*)
+    from noted
+    group by 1, 2, 3, 4, 5, 6, 7
+    order by 1, 2, 3, 4, 5, 6, 7
+    on conflict (partner_id, minute, status, code, method, route, key_id)
+    do update set requests = c.requests + excluded.requests
+)
+insert into ledger.request_days as d (
+    partner_id, day, status, code, method, route, key_id, requests, first_at, last_at
+)
+select
+    partner_id, (at at time zone 'UTC')::date, status, code, method, route, key_id,
+    count(*), min(at), max(at)
+from noted
+group by 1, 2, 3, 4, 5, 6, 7
+order by 1, 2, 3, 4, 5, 6, 7
+on conflict (partner_id, day, status, code, method, route, key_id) do update set
+    requests = d.requests + excluded.requests,
+    first_at = least(d.first_at, excluded.first_at),
+    last_at = greatest(d.last_at, excluded.last_at)
+
+-- name: one
+-- One call of a partner's.
+select request_id, key_id, at, method, route, status, code, duration_ms
+from ledger.requests where request_id = $1 and partner_id = $2
+
+-- name: page
+-- A page of a partner's calls, newest first, from before a call on (null: from the newest on).
+select request_id, key_id, at, method, route, status, code, duration_ms
+from ledger.requests
+where
+    partner_id = $1
+    and (at, request_id) < (coalesce($2::timestamptz, 'infinity'), coalesce($3::text, ''))
+order by at desc, request_id desc
+limit $4
+
+-- name: page_filtered
+-- The same as page.sql, of calls that a filter lets through; each part of it may be null. Counts tell
+-- on which days there are any, from when to when, and in which minutes: so rare ones are found among
+-- millions. A minute has one at least, but for the one in which the page before ended: one minute
+-- more than there are rows on a page is enough.
+select r.request_id, r.key_id, r.at, r.method, r.route, r.status, r.code, r.duration_ms
+from (
+    select m.minute
+    from (
+        select day, date_trunc('minute', min(first_at)) as first_at, max(last_at) as last_at
+        from ledger.request_days
+        where
+            partner_id = $1
+            and day <= coalesce(($2::timestamptz at time zone 'UTC')::date, 'infinity')
+            and ($5::text is null or code = $5)
+            and ($6::text is null or key_id = $6)
+            and ($7::text is null or method || ' ' || route = $7)
+            and ($8::smallint is null or status / 100 = $8)
+        group by day
+        order by day desc
+    ) as d
+    cross join lateral (
+        select distinct c.minute
+        from ledger.request_counts as c
+        where
+            c.partner_id = $1
+            and c.minute >= d.first_at and c.minute <= d.last_at
+            and c.minute <= coalesce($2::timestamptz, 'infinity')
+            and ($5::text is null or c.code = $5)
+            and ($6::text is null or c.key_id = $6)
+            and ($7::text is null or c.method || ' ' || c.route = $7)
+            and ($8::smallint is null or c.status / 100 = $8)
+        order by c.minute desc
+        limit $4 + 1
+    ) as m
+    order by d.day desc, m.minute desc
+    limit $4 + 1
+) as busy
+cross join lateral (
+    select *
+    from ledger.requests as q
+    where
+        q.partner_id = $1
+        and q.at >= busy.minute and q.at < busy.minute + interval '1 minute'
+        and (q.at, q.request_id) < (coalesce($2::timestamptz, 'infinity'), coalesce($3::text, ''))
+        and ($5::text is null or q.code = $5)
+        and ($6::text is null or q.key_id = $6)
+        and ($7::text is null or q.method || ' ' || q.route = $7)
+        and ($8::smallint is null or q.status / 100 = $8)
+    order by q.at desc, q.request_id desc
+    limit $4
+) as r
+order by r.at desc, r.request_id desc
+limit $4
+
+-- name: seen
+-- What a partner called since a day, and how it ended: how many, when first, when last.
+select
+    method, route, status, code, sum(requests)::bigint as requests,
+    min(first_at) as first_at, max(last_at) as last_at
+from ledger.request_days
+where partner_id = $1 and day >= $2
+group by method, route, status, code
+order by requests desc, method, route, status, code
+
+-- name: usage
+-- A partner's calls by the minute, from a minute on; minutes without one are left out.
+select
+    minute, sum(requests)::bigint as requests,
+    coalesce(sum(requests) filter (where status = 429), 0)::bigint as limited,
+    coalesce(sum(requests) filter (where status >= 400 and status <> 429), 0)::bigint as refused
+from ledger.request_counts
+where partner_id = $1 and minute >= $2
+group by minute order by minute
+
+-- name: used
+-- Keys were used; a note that comes late turns no clock back.
+insert into ledger.key_uses as k (key_id, used_at)
+select * from unnest($1::text[], $2::timestamptz[]) as one (key_id, used_at) order by key_id
+on conflict (key_id) do update set used_at = greatest(k.used_at, excluded.used_at)

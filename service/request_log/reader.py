@@ -1,0 +1,72 @@
+"""A partner's calls, as the developer console shows them."""
+
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from service.core.clock import Clock
+from service.ledger.database import Database, Row
+from service.ledger.sql import queries
+from service.request_log.retention import KEPT
+
+_SQL = queries("service.request_log")
+
+PAGE: Final = 50
+
+
+class Filter(NamedTuple):
+    """What is asked for; None leaves a column open.
+
+    `endpoint` is method and route, `status_class` 2, 4 or 5.
+    """
+
+    code: str | None = None
+    key_id: str | None = None
+    endpoint: str | None = None
+    status_class: int | None = None
+
+
+class CallPage(NamedTuple):
+    """Calls, newest first; `before` is where the next page begins, None on the last one."""
+
+    calls: list[Row]
+    before: tuple[datetime, str] | None
+
+
+class RequestsReader:
+    """Reads the calls of one mode. Every question names the partner: none sees another's."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        """`database` is that of the ledger live or test."""
+        self._database = database
+        self._clock = clock
+
+    async def page(
+        self, partner_id: str, wanted: Filter, before: tuple[datetime, str] | None
+    ) -> CallPage:
+        """Return up to PAGE calls from before (at, request_id) on."""
+        # One row more than shown tells whether there is a next page.
+        asked = (partner_id, *(before or (None, None)), PAGE + 1)
+        if wanted == Filter():
+            rows = await self._database.fetch(_SQL.page, *asked)
+        else:
+            rows = await self._database.fetch(_SQL.page_filtered, *asked, *wanted)
+        calls = rows[:PAGE]
+        last = (calls[-1]["at"], calls[-1]["request_id"]) if len(rows) > PAGE else None
+        return CallPage(calls, last)
+
+    async def one(self, partner_id: str, request_id: str) -> Row | None:
+        """Return one call of the partner's."""
+        return await self._database.fetchrow(_SQL.one, request_id, partner_id)
+
+    async def seen(self, partner_id: str) -> list[Row]:
+        """Return what was called in the last thirty days and how it ended, most often first."""
+        return await self._database.fetch(_SQL.seen, partner_id, (self._clock() - KEPT).date())
+
+    async def has_documents(self, partner_id: str) -> bool:
+        """Return whether a claim of the partner's was ever created with a document."""
+        row = await self._database.fetchrow(_SQL.has_documents, partner_id)
+        return row is not None and row["found"]
+
+    async def usage(self, partner_id: str, since: datetime) -> list[Row]:
+        """Return the calls by the minute, from a minute on."""
+        return await self._database.fetch(_SQL.usage, partner_id, since)

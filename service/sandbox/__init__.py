@@ -1,0 +1,1 @@
+"""The sandbox: its triggers, its fixture entities, and what a partner does with it."""

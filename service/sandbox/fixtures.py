@@ -1,0 +1,121 @@
+"""The sandbox: fixture entities in every state, and triggers for errors (decision 14)."""
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Final, NamedTuple
+
+from service.core.errors import ERRORS, Refusal
+from service.core.ids import derived_id
+from service.entities.commands import register
+from service.facts.connections import EntityConnected, EntityDisconnected, connection_stream
+from service.facts.entities import entity_stream
+from service.facts.partners import PartnerApproved, SandboxReset
+from service.ledger.events import Cause, Event, Recorded
+from service.ledger.ledger import Append, Ledger, Transaction
+from service.ledger.service_keys import ServiceKeyStore
+
+TRIGGERS: Final[Mapping[str, Sequence[str]]] = {
+    "start_onboarding": ("onboarding_unavailable", "internal_error", "service_unavailable"),
+    "mint_upload_url": ("internal_error", "service_unavailable"),
+    "create_claim": (
+        "claim_conflict",
+        "internal_error",
+        "service_unavailable",
+        "document_verification_failed",
+    ),
+}
+"""In test mode, a first write of an endpoint under the reference `trigger_<code>` is refused with
+that code: only codes that the endpoint can give in earnest."""
+
+PREFIX: Final = "trigger_"
+RETRY_AFTER_SECONDS: Final = 1
+
+
+def refuse_trigger(mode: str, endpoint: str, reference: str) -> None:
+    """Refuse with the error that a partner's reference asks for, in test mode alone."""
+    code = reference.removeprefix(PREFIX)
+    if mode == "test" and code != reference and code in TRIGGERS[endpoint]:
+        after = (
+            RETRY_AFTER_SECONDS if ERRORS[code].status == HTTPStatus.SERVICE_UNAVAILABLE else None
+        )
+        raise Refusal(code, retry_after_seconds=after)
+
+
+class Fixtures(NamedTuple):
+    """The ids of a partner's fixture entities: derived, so they are known before they exist."""
+
+    connected_entity_id: str
+    disconnected_entity_id: str
+    unconnected_entity_id: str
+
+
+def fixture_ids(partner_id: str, epoch: int = 0) -> Fixtures:
+    """Return the ids that a partner's fixtures have in one epoch of its sandbox."""
+    states = ("connected", "disconnected", "unconnected")
+    return Fixtures(
+        *(derived_id("ent", "fixture", partner_id, str(epoch), state) for state in states)
+    )
+
+
+class SandboxFixtures:
+    """Subscriber of the ledger of accounts: a partner gets its fixtures, anew after a reset."""
+
+    name = "sandbox"
+    events_max = 20
+    topics = (PartnerApproved, SandboxReset)
+
+    def __init__(self, test: Ledger, secrets: ServiceKeyStore) -> None:
+        """`test` is the ledger of test mode."""
+        self._test = test
+        self._secrets = secrets
+
+    async def handle(self, _transaction: Transaction, events: Sequence[Recorded]) -> None:
+        """Make the fixtures of each partner that was approved, and of each new epoch."""
+        for recorded in events:
+            match recorded.event:
+                case PartnerApproved(partner_id=partner_id):
+                    await self.ensure(partner_id)
+                case SandboxReset(partner_id=partner_id, epoch=epoch):
+                    await self.ensure(partner_id, epoch)
+                case _:
+                    pass
+
+    async def ensure(self, partner_id: str, epoch: int = 0) -> Fixtures:
+        """Make a partner's fixtures unless they exist; answer their ids."""
+        ids = fixture_ids(partner_id, epoch)
+        secrets = await self._secrets.get()
+
+        async def attempt(transaction: Transaction) -> Fixtures:
+            if await transaction.exists(entity_stream("test", ids.connected_entity_id)):
+                return ids
+            cause = Cause("system:sandbox", f"sandbox-{partner_id}-{epoch}")
+            await transaction.append(
+                *(
+                    register(
+                        secrets,
+                        self._test.master_keys,
+                        cause,
+                        mode="test",
+                        entity_id=entity_id,
+                        name=f"Sandbox business ({state.removesuffix('_entity_id')})",
+                        email=f"{entity_id}@example.com",
+                        company_number=None,
+                        established=False,
+                    )
+                    for state, entity_id in ids._asdict().items()
+                ),
+                _connection(partner_id, ids.connected_entity_id, cause, disconnected=False),
+                _connection(partner_id, ids.disconnected_entity_id, cause, disconnected=True),
+            )
+            return ids
+
+        return await self._test.decide(attempt)
+
+
+def _connection(partner_id: str, entity_id: str, cause: Cause, *, disconnected: bool) -> Append:
+    facts: list[Event] = [
+        EntityConnected(partner_id=partner_id, entity_id=entity_id, via="fixture")
+    ]
+    if disconnected:
+        facts.append(EntityDisconnected(partner_id=partner_id, entity_id=entity_id))
+    return Append(connection_stream("test", partner_id, entity_id), 0, facts, cause)

@@ -1,1 +1,0 @@
-"""HTTP: the gate, bodies, answers, errors, documentation."""

@@ -1,0 +1,392 @@
+"""The embedded server, with the real binaries: the wheel's 18 and, where installed, Debian's."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from service.cli.dev.postgres import (
+    EmbeddedPostgres,
+    EmbeddedPostgresError,
+    debian_bin_dir,
+    wheel_bin_dir,
+)
+from service.cli.dev.postgres import server as running
+from service.cli.dev.postgres.binaries import usable_binaries
+from service.cli.dev.postgres.faults import reason
+from service.cli.dev.postgres.processes import servers_tagged
+from service.cli.dev.postgres.user import server_user
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's parent-death signal")
+root = pytest.mark.skipif(os.geteuid() != 0, reason="the unprivileged user is root's way")
+
+PARENT = """
+import sys, time
+from pathlib import Path
+from service.cli.dev.postgres import EmbeddedPostgres
+
+server = EmbeddedPostgres(Path(sys.argv[1]), durable=False)
+print(server.start(), server.postmaster_pid, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory) -> Path:
+    """Make a directory with a cluster, stopped: a second start is 20 times faster."""
+    path = tmp_path_factory.mktemp("embedded") / "data"
+    with EmbeddedPostgres(path, durable=False):
+        return path
+
+
+@pytest.fixture
+def server(data_dir) -> Iterator[EmbeddedPostgres]:
+    """Hand out a server that the test starts; it is stopped afterwards."""
+    server = EmbeddedPostgres(data_dir, durable=False)
+    yield server
+    server.stop()
+
+
+def query(url: str, sql: str):
+    """Return the first row, if the statement has rows."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        cursor = connection.execute(sql)
+        return cursor.fetchone() if cursor.description else None
+
+
+def tag(data_dir: Path) -> str:
+    """Return the cluster_name by which the server's processes are found."""
+    found = (data_dir / "cluster").stat()
+    return f"claim-ledger[{found.st_dev:x}:{found.st_ino:x}]"
+
+
+def refused(server: EmbeddedPostgres) -> str:
+    """Return the one line with which a start is refused."""
+    with pytest.raises(EmbeddedPostgresError) as caught:
+        server.start()
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def killed_parent(data_dir: Path) -> int:
+    """Start a server from another process, kill -9 that, and answer the postmaster's pid."""
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT, data_dir], stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdout
+        url, pid = parent.stdout.readline().split()
+        query(url, "CREATE TABLE IF NOT EXISTS kept (id int)")
+        parent.kill()
+    return int(pid)
+
+
+def log_of(data_dir: Path) -> str:
+    """Return all that PostgreSQL logged."""
+    return (data_dir / "postgres.log").read_text()
+
+
+@pytest.mark.parametrize("bin_dir", [wheel_bin_dir(), debian_bin_dir()], ids=["wheel", "debian"])
+def test_first_and_second_start(tmp_path, bin_dir):
+    """A second start keeps the data, the password and the port; the owner may use its roles."""
+    if bin_dir is None:
+        pytest.skip("Debian's PostgreSQL is not installed")
+    with EmbeddedPostgres(tmp_path / "data", bin_dir=bin_dir, durable=False) as server:
+        first = server.url
+        query(first, "CREATE TABLE t AS SELECT 42 AS answer")
+        query(first, "CREATE ROLE app; GRANT app TO CURRENT_USER; SET ROLE app")
+
+    began = time.monotonic()
+    second = server.start()
+    elapsed = time.monotonic() - began
+    answer = query(second, "SELECT answer FROM t")
+    rights = query(
+        second,
+        "SELECT rolsuper, rolcreaterole, pg_get_userbyid(datdba) "
+        "FROM pg_roles, pg_database WHERE rolname = current_user AND datname = current_database()",
+    )
+    server.stop()
+
+    assert first == second
+    assert first.startswith("postgresql://claim_ledger:")
+    assert answer == (42,)
+    assert rights == (False, True, "claim_ledger")
+    assert elapsed < 1
+
+
+def test_password_is_required(server):
+    """Another password is refused, also over the loopback; the file is the owner's alone."""
+    url = server.start()
+
+    with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+        query(url.replace(url.split(":")[2].split("@")[0], "guess"), "SELECT 1")
+    assert (server.data_dir / "password").stat().st_mode & 0o777 == 0o600
+
+
+def test_durability_is_on_unless_declined(server, data_dir):
+    """Without durable=False fsync is on; settings are passed on to PostgreSQL."""
+    settings = "SELECT current_setting('fsync'), current_setting('work_mem')"
+
+    assert query(server.start(), settings) == ("off", "4MB")
+    server.stop()
+    with EmbeddedPostgres(data_dir, settings={"work_mem": "5MB"}) as durable:
+        assert query(durable.url, settings) == ("on", "5MB")
+
+
+@linux
+def test_stop_leaves_nothing(server, data_dir):
+    """Stopping ends every process though clients are connected; twice is as good as once."""
+    with psycopg.connect(server.start()):
+        assert len(servers_tagged(tag(data_dir))) > 3
+        server.stop()
+        server.stop()
+
+    assert servers_tagged(tag(data_dir)) == []
+    assert log_of(data_dir).rstrip().endswith("database system is shut down")
+
+
+@linux
+def test_abrupt_shutdown_recovers(data_dir):
+    """After kill -9 of everything the next start has what was committed, on the same port."""
+    server = EmbeddedPostgres(data_dir)
+    url = server.start()
+    query(url, "DROP TABLE IF EXISTS survivors; CREATE TABLE survivors AS SELECT 1 AS n")
+    server.shutdown_abruptly()
+
+    assert servers_tagged(tag(data_dir)) == []
+    assert url == server.start()
+    assert query(url, "SELECT n FROM survivors") == (1,)
+    server.stop()
+
+
+@linux
+@root
+def test_closed_parents_stay_closed(tmp_path):
+    """Run by root, the data stays in a 0700 folder of root's, and the server is not root."""
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    with EmbeddedPostgres(home / "a" / "data", durable=False) as server:
+        owner = (home / "a" / "data" / "cluster").stat().st_uid
+        runner = Path(f"/proc/{server.postmaster_pid}").stat().st_uid
+        query(server.url, "SELECT 1")
+
+    assert owner == runner != 0
+    assert home.stat().st_mode & 0o777 == 0o700
+    assert home.stat().st_uid == 0
+
+
+@linux
+@root
+def test_closed_binaries_are_copied(tmp_path):
+    """Binaries in a folder closed to the server's user are copied once to where it can run them."""
+    wheel = wheel_bin_dir().parents[1]
+    site = tmp_path / "site"
+    shutil.copytree(wheel / "pginstall18", site / wheel.name / "pginstall18")
+    shutil.copytree(wheel.with_suffix(".libs"), site / f"{wheel.name}.libs")
+    bin_dir = site / wheel.name / "pginstall18" / "bin"
+    tmp_path.chmod(0o700)
+    cache = Path(tempfile.mkdtemp())
+    try:
+        user = server_user(tmp_path / "none")
+        first = usable_binaries(bin_dir, user, cache=cache)
+        second = usable_binaries(bin_dir, user, cache=cache)
+        shutil.rmtree(site)
+        with EmbeddedPostgres(tmp_path / "data", bin_dir=first.bin_dir, durable=False) as server:
+            assert query(server.url, "SELECT 1") == (1,)
+        assert first == second
+        assert len(list(cache.iterdir())) == 1
+        assert first.major == 18
+    finally:
+        shutil.rmtree(cache)
+
+
+@linux
+def test_server_dies_with_its_parent(server, data_dir):
+    """A kill -9 of the parent stops the server; the next start works and its stop is clean."""
+    killed_parent(data_dir)
+    deadline = time.monotonic() + 5
+    while servers_tagged(tag(data_dir)):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+    assert query(server.start(), "SELECT count(*) FROM kept") == (0,)
+    server.stop()
+    assert log_of(data_dir).rstrip().endswith("database system is shut down")
+
+
+@linux
+def test_start_right_after_the_parent_was_killed(server, data_dir):
+    """A start does not trip over the server that is still shutting down."""
+    for _ in range(3):
+        killed_parent(data_dir)
+        assert query(server.start(), "SELECT count(*) FROM kept") == (0,)
+        server.stop()
+
+
+@linux
+def test_hung_leftovers_are_killed(server, data_dir, monkeypatch):
+    """A postmaster that no longer answers, and children without one, do not block a start."""
+    monkeypatch.setattr(running, "_STOP_SECONDS_MAX", 0.3)
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT, data_dir], stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdout
+        pid = int(parent.stdout.readline().split()[1])
+        os.kill(pid, signal.SIGSTOP)
+        parent.kill()
+    server.start()
+    assert pid not in servers_tagged(tag(data_dir))
+    child = next(p for p in servers_tagged(tag(data_dir)) if p != server.postmaster_pid)
+    os.kill(child, signal.SIGSTOP)
+    os.kill(server.postmaster_pid, signal.SIGKILL)
+    again = EmbeddedPostgres(data_dir, durable=False)
+
+    server.stop()
+    again.start()
+    again.stop()
+    assert servers_tagged(tag(data_dir)) == []
+
+
+@linux
+def test_recycled_pid(server, data_dir):
+    """A pid file whose pid now belongs to another program of the same user does not block."""
+    owner = (data_dir / "cluster").stat()
+    server.start()
+    lines = (data_dir / "cluster" / "postmaster.pid").read_text().splitlines()
+    server.shutdown_abruptly()
+    as_owner = {"user": owner.st_uid, "group": owner.st_gid} if os.geteuid() == 0 else {}
+    with subprocess.Popen(["sleep", "60"], **as_owner) as other:
+        pid_file = data_dir / "cluster" / "postmaster.pid"
+        pid_file.write_text("\n".join([str(other.pid), *lines[1:]]) + "\n")
+
+        assert query(server.start(), "SELECT 1") == (1,)
+        other.kill()
+
+
+def test_locked_directory(server, data_dir):
+    """A second server on a directory is refused, naming the holder; afterwards it may start."""
+    server.start()
+    other = EmbeddedPostgres(data_dir, durable=False)
+
+    line = refused(other)
+
+    assert f"{data_dir} is in use by another claim-ledger (pid {os.getpid()})" == line
+    server.stop()
+    other.start()
+    other.stop()
+
+
+def test_taken_port(data_dir):
+    """An asked port that is taken is refused by its number, and nothing stays behind."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        line = refused(EmbeddedPostgres(data_dir, port=port, durable=False))
+
+    assert f"port {port} on 127.0.0.1 is taken" == line
+    assert servers_tagged(tag(data_dir)) == []
+
+
+def test_recorded_port_is_given_up_when_taken(server, data_dir):
+    """Without an asked port, another free one replaces the recorded one that is taken."""
+    server.start()
+    server.stop()
+    recorded = int((data_dir / "port").read_text())
+    with socket.create_server(("127.0.0.1", recorded)):
+        assert query(server.start(), "SELECT 1") == (1,)
+
+    assert recorded != int((data_dir / "port").read_text())
+
+
+def test_other_major_version(tmp_path):
+    """A cluster of another major version is refused with both versions."""
+    (tmp_path / "cluster").mkdir()
+    (tmp_path / "cluster" / "PG_VERSION").write_text("14\n")
+    (tmp_path / "password").write_text("secret\n")
+
+    line = refused(EmbeddedPostgres(tmp_path))
+
+    expected = f"was made by PostgreSQL 14, but {wheel_bin_dir()} is PostgreSQL 18"
+    assert f"{tmp_path} {expected}" == line
+
+
+def test_missing_library(tmp_path):
+    """The loader's complaint becomes the library's name and the package that has it."""
+    # Not in tmp_path, which is closed to the server's user.
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        program = Path(folder) / "postgres"
+        program.write_text(
+            "#!/bin/sh\necho 'postgres: error while loading shared libraries: libz.so.1: "
+            "cannot open shared object file: No such file or directory' >&2\nexit 127\n"
+        )
+        program.chmod(0o755)
+        line = refused(EmbeddedPostgres(tmp_path / "data", bin_dir=Path(folder)))
+
+    assert line.startswith("PostgreSQL cannot load the shared library libz.so.1 (cannot open")
+    assert line.endswith("apt-get install zlib1g")
+
+
+def test_missing_binaries(tmp_path):
+    """A folder without PostgreSQL is named."""
+    line = refused(EmbeddedPostgres(tmp_path / "data", bin_dir=tmp_path / "nowhere"))
+
+    assert f"there is no PostgreSQL in {tmp_path}/nowhere" == line
+
+
+def test_unusable_directory(tmp_path):
+    """A file in the directory's place, or a place that takes no files, is named."""
+    (tmp_path / "file").write_text("")
+
+    assert f"{tmp_path}/file is not a directory" == refused(EmbeddedPostgres(tmp_path / "file"))
+    if sys.platform == "linux":
+        line = refused(EmbeddedPostgres(Path("/sys/claim-ledger")))
+        assert line.startswith("/sys/claim-ledger is not writable: ")
+
+
+def test_lost_password(data_dir, tmp_path):
+    """A cluster whose password file was deleted is refused, not opened to everybody."""
+    (data_dir / "password").rename(tmp_path / "password")
+    try:
+        line = refused(EmbeddedPostgres(data_dir))
+    finally:
+        (tmp_path / "password").rename(data_dir / "password")
+
+    assert f"{data_dir}/password is missing, and its cluster cannot be opened" == line
+
+
+def test_refused_setting(server, data_dir):
+    """When PostgreSQL gives up, its last FATAL and the log's path are in the one line."""
+    line = refused(EmbeddedPostgres(data_dir, settings={"nonsense": "1"}))
+
+    assert 'unrecognized configuration parameter "nonsense"' in line
+    assert f"{data_dir}/postgres.log" in line
+    server.start()  # the refused one let go of the directory
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        (
+            'initdb: error: could not write file "pg_hba.conf": No space left on device\n',
+            'the disk is full: could not write file "pg_hba.conf": No space left on device',
+        ),
+        ("x [7] FATAL:  first\nx [7] FATAL:  second\nx [7] LOG:  shut down\n", "second"),
+        (
+            "initdb: error while loading shared libraries: libodd.so.3: cannot open\n",
+            "PostgreSQL cannot load the shared library libodd.so.3 (cannot open)",
+        ),
+        ("Segmentation fault\n", "Segmentation fault"),
+        ("", "it said nothing"),
+    ],
+)
+def test_reason(output, expected):
+    """One line is chosen from what a program printed: disk and libraries first, then FATAL."""
+    assert expected == reason(output)

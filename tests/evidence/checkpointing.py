@@ -1,0 +1,143 @@
+"""Checkpoints of a test's ledger, a publication that can be taken away, and a ledger's attacker."""
+
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from service.archive.directory import DirectoryArchive
+from service.archive.port import Archive, ArchiveUnavailable
+from service.evidence.checkpoints.checkpoints import Checkpoints
+from service.evidence.checkpoints.log_tree import LedgerForked, extended
+from service.evidence.note import NoteKey
+from service.ledger.merkle import CompactRange
+from tests.world import STAFF
+
+LEAVES = """
+select sha256('\\x00'::bytea || convert_to(concat_ws(chr(10), 'claim-ledger event v1', l.position,
+    l.append_id, e.originator_id, e.originator_version, e.topic, encode(sha256(e.state), 'hex'), ''
+), 'UTF8')) from accounts.log l join accounts.events e using (append_id) order by l.position
+"""
+LOSE = """
+delete from accounts.events where append_id in
+    (select append_id from accounts.log where position > SIZE)
+"""
+KEY = NoteKey.of_seed("example.com/claim-ledger", bytes(32))
+
+
+def directory_at(path: Path) -> DirectoryArchive:
+    """Return the publication to a directory, which whoever installs the service has made."""
+    path.mkdir(mode=0o700, exist_ok=True)
+    return DirectoryArchive(path)
+
+
+class Away:
+    """A publication that fails once it is told to; until then another one's."""
+
+    def __init__(self, inner: Archive) -> None:
+        self.inner = inner
+        self.fails: set[str] = set()
+
+    async def put(self, name: str, content: bytes) -> bool:
+        """Put, or fail where the name ends so."""
+        self._fail("put", name)
+        return await self.inner.put(name, content)
+
+    async def get(self, name: str) -> bytes | None:
+        """Get, or fail."""
+        self._fail("get", name)
+        return await self.inner.get(name)
+
+    async def names(self, prefix: str, after: str = "") -> list[str]:
+        """List, or fail."""
+        self._fail("names", prefix)
+        return await self.inner.names(prefix, after)
+
+    async def folders(self, prefix: str) -> list[str]:
+        """List, or fail."""
+        self._fail("names", prefix)
+        return await self.inner.folders(prefix)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _fail(self, call: str, name: str) -> None:
+        if call in self.fails or f"{call} {name.rpartition('.')[2]}" in self.fails:
+            raise ArchiveUnavailable("it is away")
+
+
+@pytest.fixture
+def place(tmp_path) -> Away:
+    """Return a directory that can be taken away."""
+    (tmp_path / "published").mkdir()
+    return Away(directory_at(tmp_path / "published"))
+
+
+@pytest.fixture
+def checkpoints(accounts, place) -> Checkpoints:
+    """Return the checkpoints of accounts."""
+    return Checkpoints(accounts, [KEY], place)
+
+
+@pytest.fixture
+def add(service) -> Callable[[int], Awaitable[None]]:
+    """Return how to append some events."""
+
+    async def append(count: int = 1) -> None:
+        for _ in range(count):
+            await service.partners.add("A partner", "a@example.com", STAFF)
+
+    return append
+
+
+@pytest.fixture
+def attack(owner) -> Callable[..., None]:
+    """Return how the database's owner changes what refuses to be changed."""
+
+    def run(*statements: str) -> None:
+        owner.execute("alter table accounts.log drop constraint if exists log_append_id_fkey")
+        for table in ("events", "log", "checkpoints", "head"):
+            owner.execute(f"alter table accounts.{table} disable trigger user")
+        for statement in statements:
+            assert owner.execute(statement).rowcount > 0, statement
+        for table in ("events", "log", "checkpoints", "head"):
+            owner.execute(f"alter table accounts.{table} enable trigger user")
+
+    return run
+
+
+async def lose(owner, attack: Callable[..., None], size: int) -> None:
+    """Bring the log back to a size, as a restore does."""
+    rows = owner.execute("select leaf_hash from accounts.log order by position limit %s", [size])
+    tree = await extended(CompactRange(), b"".join(row[0] for row in rows))
+    statements = (
+        "delete from accounts.checkpoints where size > SIZE",
+        LOSE,
+        "delete from accounts.log where position > SIZE",
+        "update accounts.head set size = SIZE, tree = '\\xTREE'",
+    )
+    tree_text = tree.to_bytes().hex()
+    attack(*(one.replace("SIZE", str(size)).replace("TREE", tree_text) for one in statements))
+
+
+def root_of(owner: psycopg.Connection) -> bytes:
+    """Return the root over the events, made here from the documented record."""
+    hashes = [row[0] for row in owner.execute(LEAVES)]
+    while len(hashes) > 1:
+        pairs = [
+            sha256(b"\x01" + hashes[at] + hashes[at + 1]).digest()
+            for at in range(0, len(hashes) - 1, 2)
+        ]
+        hashes = pairs + (hashes[-1:] if len(hashes) % 2 else [])
+    return hashes[0]
+
+
+async def forked(checkpoints: Checkpoints, match: str) -> None:
+    """Fail unless a checkpoint is refused, and this is kept for the metrics."""
+    stored = await checkpoints.all()
+    with pytest.raises(LedgerForked, match=match):
+        await checkpoints.make()
+    assert (await checkpoints.state()).forked
+    assert await checkpoints.all() == stored

@@ -1,0 +1,15 @@
+"""The parts of a ledger's tests: a wired service whose log is numbered by hand."""
+
+from tests.evidence.checkpointing import add, attack, checkpoints, place
+from tests.evidence.scene import owner_connection
+from tests.ledger.conftest import accounts, service
+
+__all__ = [
+    "accounts",
+    "add",
+    "attack",
+    "checkpoints",
+    "owner_connection",
+    "place",
+    "service",
+]

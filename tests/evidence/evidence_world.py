@@ -1,0 +1,119 @@
+"""A small history of a ledger, and the evidence files made of it."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from service.app.bootstrap import Service
+from service.evidence.export.evidence import encode
+from service.evidence.export.export import ExportScope, Signed, write_export
+from service.evidence.export.receipt import make_receipt, numbered_stream
+from service.evidence.note import NoteKey
+from service.ledger.ledger import Ledger
+from tests.world import STAFF, World, settings_for, world_on
+
+KEY = NoteKey.of_seed("example.com/claim-ledger", bytes(range(32)))
+OTHER = NoteKey.of_seed("example.com/claim-ledger", bytes(32))
+
+
+class Files(NamedTuple):
+    """The files, an older checkpoint's note, and what they are about."""
+
+    whole: Path
+    later: Path
+    entity: Path
+    receipt: Path
+    older: str
+    older_size: int
+    size: int
+    entity_id: str
+    claim_id: str
+    later_from: int
+
+    @property
+    def exports(self) -> Sequence[Path]:
+        """The three kinds of exports."""
+        return self.whole, self.later, self.entity
+
+
+def keyed_settings(database_url: str, mail_dir: Path):
+    """Return settings with a key that signs."""
+    return settings_for(database_url, mail_dir, CHECKPOINT_KEYS=KEY.private_text)
+
+
+async def signed(service: Service, ledger: str = "live") -> Signed:
+    """Number and sign a ledger as it is now."""
+    made = await service.checkpoints(ledger).make()
+    return Signed(made.checkpoint, made.note)
+
+
+async def exported(
+    ledger: Ledger, checkpoint: Signed, path: Path, scope: ExportScope | None = None
+):
+    """Write an export; answer how many events it has."""
+    with path.open("wb") as file:
+        return await write_export(ledger, checkpoint, scope or ExportScope(), file, lambda _: None)
+
+
+async def received(service: Service, claim_id: str, path: Path) -> Signed:
+    """Write a live claim's receipt under a new checkpoint."""
+    live = service.modes["live"]
+    row = await live.claim_list.by_id(claim_id)
+    assert row is not None
+    rows = await numbered_stream(live.ledger, row["stream_id"])
+    checkpoint = await signed(service)
+    made = await make_receipt(live.ledger, claim_id, rows, checkpoint, lambda _: None)
+    with path.open("wb") as file:
+        file.write(encode(made))
+    return checkpoint
+
+
+async def history(world: World) -> tuple[str, str]:
+    """Let two partners work for three businesses; answer an entity and a claim of its."""
+    partner, other = await world.partner(), await world.partner()
+    entity_id, another = await partner.connected_entity(), await other.connected_entity()
+    answer = await partner.claim(entity_id, "case-1", defendant={"name": 'Zoë "Quote" \u2028'})
+    claim_id = answer.json()["claim_id"]
+    await other.claim(another, "case-1")
+    await partner.claim(entity_id, "case-1", defendant={"name": "Another"})  # a mismatching replay
+    claims = world.service.modes["live"].claims
+    await claims.move(claim_id, "negotiation", STAFF)
+    body = {"partner_user_id": "u1", "company_name": "New", "user_email": "new@example.com"}
+    await other.call("POST", "/onboardings", json=body)
+    return entity_id, claim_id
+
+
+async def later(world: World, entity_id: str, claim_id: str) -> None:
+    """Go on: the claim moves, and others are made."""
+    partner = await world.partner()
+    await partner.connect(entity_id)
+    for number in range(5):
+        await partner.claim(entity_id, f"later-{number}")
+    await world.service.modes["live"].claims.move(claim_id, "settled", STAFF)
+    await partner.disconnect(entity_id)
+    await partner.connected_entity()
+
+
+def make_files(database_url: str, directory: Path) -> Files:
+    """Make a file of each kind on a database of the caller's."""
+    return asyncio.run(_make_files(database_url, directory))
+
+
+async def _make_files(database_url: str, directory: Path) -> Files:
+    settings = keyed_settings(database_url, directory / "mail")
+    async with world_on(settings, directory / "mail", follow=False) as world:
+        entity_id, claim_id = await history(world)
+        older = await signed(world.service)
+        await later(world, entity_id, claim_id)
+        receipt = directory / "receipt.json"
+        now = await received(world.service, claim_id, receipt)
+        ledger, size = world.service.modes["live"].ledger, older.checkpoint.size
+        whole, since, entity = (directory / f"{name}.ndjson" for name in ("whole", "since", "one"))
+        await exported(ledger, now, whole)
+        await exported(ledger, now, since, ExportScope(first=size - 2))
+        await exported(ledger, now, entity, ExportScope(1, entity_id, older.checkpoint))
+    return Files(
+        *(whole, since, entity, receipt, older.note, size, now.checkpoint.size),
+        *(entity_id, claim_id, size - 2),
+    )

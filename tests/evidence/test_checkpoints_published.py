@@ -1,0 +1,111 @@
+"""Checkpoints go to a publication, in their order, or are not signed."""
+
+import pytest
+
+from service.archive.port import ArchiveUnavailable
+from service.evidence.checkpoints.checkpoints import Checkpoints
+from service.evidence.checkpoints.published import PublicationEmpty
+from tests.evidence.checkpointing import KEY, LEAVES, directory_at
+
+
+async def test_what_is_published(checkpoints, place, add, owner):
+    """The note, and the leaf hashes since the checkpoint before."""
+    first = await checkpoints.make()
+    await add(5)
+    second = await checkpoints.make()
+    top = f"checkpoints/{first.checkpoint.origin}"
+    assert await place.names("") == [
+        f"{top}/00000000000000000001.leaves",
+        f"{top}/00000000000000000001.txt",
+        f"{top}/00000000000000000006.leaves",
+        f"{top}/00000000000000000006.txt",
+    ]
+    assert await place.get(f"{top}/00000000000000000006.txt") == second.note.encode()
+    leaves = [row[0] for row in owner.execute(LEAVES)]
+    assert await place.get(f"{top}/00000000000000000001.leaves") == leaves[0]
+    assert await place.get(f"{top}/00000000000000000006.leaves") == b"".join(leaves[1:])
+
+
+async def test_without_a_publication(accounts):
+    """Checkpoints are stored only."""
+    alone = Checkpoints(accounts, [KEY], None)
+    made = await alone.make()
+    assert (made.is_new, made.is_published) == (True, False)
+    assert await alone.latest() == (made.checkpoint, made.note)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff", b"x\n\n\xe2\x80\x94 x\n"])
+async def test_what_is_published_is_no_checkpoint(checkpoints, place, add, content):
+    """Nothing is signed before somebody has looked at it."""
+    made = await checkpoints.make()
+    await place.put(f"checkpoints/{made.checkpoint.origin}/{2:020}.txt", content)
+    await add(1)
+    with pytest.raises(ArchiveUnavailable, match=r"00002\.txt"):
+        await checkpoints.make()
+    assert [one.size for one, _ in await checkpoints.all()] == [1]
+
+
+async def test_a_publication_that_is_away(checkpoints, place, add):
+    """Nothing is signed, because nobody can tell whether it would contradict what is out there."""
+    await checkpoints.make()
+    await add(1)
+    place.fails = {"names"}
+    with pytest.raises(ArchiveUnavailable):
+        await checkpoints.make()
+    assert [one.size for one, _ in await checkpoints.all()] == [1]
+    state = await checkpoints.state()
+    assert (state.forked, state.publication_failures, state.size) == (False, 1, 1)
+
+
+@pytest.mark.parametrize("lost", ["put leaves", "put txt"])
+async def test_stored_and_not_published(checkpoints, place, add, lost):
+    """A crash between the two is mended by the next call, although nothing is new."""
+    await checkpoints.make()
+    await add(2)
+    place.fails = {lost}
+    with pytest.raises(ArchiveUnavailable):
+        await checkpoints.make()
+    place.fails = set()
+    assert len(await checkpoints.all()) == 2
+    again = await checkpoints.make()
+    assert (again.checkpoint.size, again.is_new) == (3, False)
+    names = [name for name in await place.names("") if "00003." in name]
+    assert len(names) == 2
+    leaves = await place.get(names[0])
+    assert leaves is not None
+    assert len(leaves) == 2 * 32
+
+
+async def test_a_publication_that_comes_later(accounts, place, add):
+    """It has to be begun; everything that was stored before is published then."""
+    alone = Checkpoints(accounts, [KEY], None)
+    for _ in range(3):
+        await add(2)
+        await alone.make()
+    later = Checkpoints(accounts, [KEY], place)
+    with pytest.raises(PublicationEmpty):
+        await later.make()
+    await later.make(begin_publication=True)
+    await add(1)
+    assert (await later.make()).checkpoint.size == 8
+    names = [name.rpartition("/")[2] for name in await place.names("")]
+    assert [name[-10:] for name in names] == [
+        *("003.leaves", "000003.txt", "005.leaves", "000005.txt", "007.leaves", "000007.txt"),
+        *("008.leaves", "000008.txt"),
+    ]
+    sizes = [len(await place.get(name) or b"") for name in await place.names("") if "lea" in name]
+    assert sizes == [3 * 32, 2 * 32, 2 * 32, 32]
+
+
+async def test_a_place_that_is_another_one(checkpoints, accounts, add, tmp_path):
+    """A publication that holds nothing of ours gets nothing: it is counted, and no fork."""
+    await checkpoints.make()
+    await add(1)
+    (tmp_path / "other").mkdir()
+    elsewhere = Checkpoints(accounts, [KEY], directory_at(tmp_path / "other"))
+    with pytest.raises(PublicationEmpty, match="holds no checkpoint of accounts"):
+        await elsewhere.make()
+    state = await checkpoints.state()
+    assert (state.forked, state.publication_failures, state.size) == (False, 1, 1)
+    assert list((tmp_path / "other").iterdir()) == []
+    assert (await checkpoints.make()).checkpoint.size == 2

@@ -1,0 +1,156 @@
+"""Someone who writes the database and has no key appends a lineage: nothing published is undone."""
+
+import pytest
+
+from service.evidence.authorisation import authorised
+from service.evidence.checkpoint import Checkpoint
+from service.evidence.checkpoints.divergence import begin_lineage
+from service.evidence.checkpoints.lineage import lineages
+from service.evidence.checkpoints.log_tree import LedgerForked
+from service.evidence.note import NoteKey
+from service.evidence.verify.published import published_evidence
+from service.evidence.verify.verify import verify_ledger
+from service.facts.lineages import LineageBegun, lineage_stream
+from service.ledger.events import Cause
+from service.ledger.ledger import Append
+from tests.evidence.checkpointing import KEY, lose
+
+CAUSE = Cause("staff:test", "req_test")
+STRANGER = NoteKey.of_seed(KEY.name, b"\7" * 32)
+
+
+def beside(origin):
+    """Return another origin of the same moment."""
+    return origin[:-1] + ("0" if origin[-1] != "0" else "1")
+
+
+async def verified(accounts, place):
+    """Return the verdict over the database and what was published."""
+    evidence = await published_evidence(place, "accounts", [KEY], None)
+    return await verify_ledger(accounts.database, evidence)
+
+
+async def appended(accounts, begun):
+    """Append a lineage's event as whoever writes the database can."""
+    async with accounts.transaction() as transaction:
+        stream = lineage_stream("accounts")
+        version = len(await transaction.read(stream))
+        await transaction.append(Append(stream, version, [begun], CAUSE))
+
+
+async def refused(checkpoints, accounts, place):
+    """Fail unless nothing is signed and the verdict tells of it; answer the verdict."""
+    stored = await checkpoints.all()
+    await checkpoints.number()
+    with pytest.raises(LedgerForked):
+        await checkpoints.make()
+    assert (await checkpoints.state()).forked
+    assert await checkpoints.all() == stored
+    verdict = await verified(accounts, place)
+    assert not verdict.ok
+    return verdict
+
+
+@pytest.mark.parametrize("kept", [2, 9])
+@pytest.mark.parametrize("how", ["none", "copied", "unknown key", "changed"])
+async def test_without_the_key(checkpoints, accounts, add, attack, owner, place, kept, how):
+    """With the log cut or whole, under no authorisation, a genuine one, or a stranger's."""
+    await add(1)
+    old = await checkpoints.make()
+    await add(7)
+    await checkpoints.make()
+    (first,) = await lineages(accounts)
+    if kept < 9:
+        await lose(owner, attack, kept)
+        await add(9)
+    forged = authorised(STRANGER, beside(first.origin), "a restore", old.note, 1)
+    notes = {
+        "none": "",
+        "copied": first.authorisation,
+        "unknown key": forged.authorisation,
+        "changed": first.authorisation.replace(first.origin, forged.origin),
+    }
+    values = (forged.origin, forged.reason, notes[how], forged.previous, forged.shared_size)
+    await appended(accounts, LineageBegun(*values))
+    verdict = await refused(checkpoints, accounts, place)
+    assert verdict.position is not None
+
+
+async def test_a_genuine_lineage_that_was_never_used(
+    checkpoints, accounts, add, attack, owner, place
+):
+    """Begun on a replica that was given up: it cannot be brought up against what came since."""
+    await add(2)
+    old = await checkpoints.make()
+    origin = beside(old.checkpoint.origin)
+    unused = authorised(KEY, origin, "given up", old.note, 2)
+    await add(6)
+    await checkpoints.make()
+    await lose(owner, attack, 3)
+    await appended(accounts, unused)
+    await add(9)
+    await refused(checkpoints, accounts, place)
+
+
+async def test_a_genuine_lineage_of_an_earlier_fork(
+    checkpoints, accounts, add, attack, owner, place
+):
+    """Its own checkpoints bind the log, and what it follows has been followed already."""
+    await add(4)
+    await checkpoints.make()
+    await lose(owner, attack, 3)
+    await begin_lineage(checkpoints, "once", CAUSE, force=True)
+    earlier = (await lineages(accounts))[-1]
+    await lose(owner, attack, 3)
+    await begin_lineage(checkpoints, "twice", CAUSE, force=True)
+    await add(5)
+    await checkpoints.make()
+    assert (await verified(accounts, place)).ok
+    await appended(accounts, earlier)
+    await refused(checkpoints, accounts, place)
+
+
+async def test_an_origin_outside_of_ours(checkpoints, accounts, add):
+    """Even with an authorisation: nothing is signed under another installation's name."""
+    begun = authorised(KEY, "example.net/other/accounts/lin_1", "first")
+    await appended(accounts, begun)
+    await add(1)
+    with pytest.raises(LedgerForked, match="outside what our keys sign"):
+        await checkpoints.make()
+
+
+@pytest.mark.parametrize("lineage_id", ["lin_0", "lin_zzz"])
+async def test_a_published_origin_that_the_log_does_not_know(checkpoints, place, add, lineage_id):
+    """Older or newer by its id: nothing is signed."""
+    made = await checkpoints.make()
+    home, _, _ = made.checkpoint.origin.rpartition("/")
+    other = Checkpoint(f"{home}/{lineage_id}", 7, bytes(32))
+    await place.put(f"checkpoints/{other.origin}/{7:020}.txt", other.sign(KEY).encode())
+    await add(1)
+    with pytest.raises(LedgerForked, match="knows nothing of it"):
+        await checkpoints.make()
+
+
+async def test_what_is_set_aside_is_told(checkpoints, accounts, add, attack, owner, place):
+    """How many published checkpoints a restore has set aside, and the largest."""
+    await add(2)
+    await checkpoints.make()
+    await add(2)
+    await checkpoints.make()
+    await lose(owner, attack, 2)
+    await begin_lineage(checkpoints, "a restore", CAUSE, force=False)
+    verdict = await verified(accounts, place)
+    assert (verdict.ok, verdict.set_aside, verdict.set_aside_size) == (True, 2, 5)
+
+
+async def test_lineages_lost_one_after_the_other(checkpoints, accounts, add, attack, owner, place):
+    """Each of them is told of, and the log holds again."""
+    await add(4)
+    await checkpoints.make()
+    for _ in range(2):  # the second time the first new lineage is lost without a word of it left
+        await lose(owner, attack, 3)
+        await begin_lineage(checkpoints, "lost", CAUSE, force=False)
+    await add(1)
+    await checkpoints.make()
+    verdict = await verified(accounts, place)
+    assert (verdict.fault, verdict.ok) == (None, True)

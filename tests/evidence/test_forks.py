@@ -1,0 +1,159 @@
+"""No checkpoint is signed beside a past that was signed or published."""
+
+import pytest
+
+from service.archive.port import ArchiveUnavailable
+from service.evidence.checkpoint import Checkpoint
+from tests.evidence.checkpointing import KEY, forked, lose, root_of
+
+REMAKE = """
+update accounts.log as l set leaf_hash = accounts.leaf_hash(l.position, e.append_id,
+    e.originator_id, e.originator_version, e.topic, e.state)
+from accounts.events as e where e.append_id = l.append_id
+"""
+
+
+async def test_an_altered_event(checkpoints, add, attack):
+    """It is found by the leaf that does not hold any more."""
+    await checkpoints.make()
+    await add(3)
+    await checkpoints.number()
+    attack("update accounts.events set state = state || ' ' where append_id = 3")
+    await forked(checkpoints, "position 3 is not the one that was hashed")
+
+
+async def test_an_altered_event_with_its_hash(checkpoints, add, attack):
+    """The sequencer's tree tells it, which was made of the first hash."""
+    await checkpoints.make()
+    await add(3)
+    await checkpoints.number()
+    attack("update accounts.events set state = state || ' ' where append_id = 3", REMAKE)
+    await forked(checkpoints, "the head's tree is not that of the 4 events")
+
+
+async def test_an_altered_event_with_hash_and_head(checkpoints, add, attack):
+    """Under a checkpoint already: the next one cannot be made, because its start is signed."""
+    await add(3)
+    await checkpoints.make()
+    await add(1)
+    attack(
+        "update accounts.events set state = state || ' ' where append_id = 3",
+        REMAKE,
+        "update accounts.head set tree = null",
+        "update accounts.checkpoints set tree = null",
+    )
+    await forked(checkpoints, "the first 4 events are not those that were signed")
+
+
+@pytest.mark.parametrize(
+    ("statement", "match"),
+    [
+        ("delete from accounts.log where position = 3", "positions are missing between 2 and 4"),
+        ("delete from accounts.events where append_id = 3", "position 3 is not the one"),
+        ("update accounts.head set size = 0, tree = ''", "the log ends at 0, a checkpoint has 1"),
+        ("update accounts.head set tree = 'x'", "tree is none of 4 events"),
+        ("delete from accounts.head", "lost its head"),
+        ("update accounts.checkpoints set note = note || 'x'", "in the database was altered"),
+        (
+            "update accounts.checkpoints set note = replace(note, chr(10) || '1', chr(10) || '2')",
+            "in the database was altered",
+        ),
+    ],
+)
+async def test_other_attacks(checkpoints, add, attack, statement, match):
+    """Each is refused, and nothing is signed over it."""
+    await checkpoints.make()
+    await add(3)
+    await checkpoints.number()
+    attack(statement)
+    await forked(checkpoints, match)
+
+
+async def test_a_kept_tree_that_is_wrong_is_made_again(checkpoints, add, attack, owner):
+    """It is believed only as far as it makes the signed root."""
+    await add(4)
+    await checkpoints.make()
+    attack("update accounts.checkpoints set tree = sha256('x') || sha256('y')")
+    await add(1)
+    assert (await checkpoints.make()).checkpoint.root == root_of(owner)
+
+
+async def test_lost_events(checkpoints, add, attack):
+    """A log that is shorter than what was published is told of, and nothing is signed."""
+    await checkpoints.make()
+    await add(2)
+    await checkpoints.make()
+    attack(
+        "delete from accounts.checkpoints where size = 3",
+        "delete from accounts.log where position > 1",
+        "update accounts.head set size = 1, tree = (select leaf_hash from accounts.log)",
+    )
+    await forked(checkpoints, "a checkpoint of 3 events was published, the log has 1")
+
+
+async def test_lost_and_replaced_events(checkpoints, add, attack, owner):
+    """A log that has grown again beyond what was published is told of by the root."""
+    await checkpoints.make()
+    await add(2)
+    await checkpoints.make()
+    await lose(owner, attack, 1)
+    await add(4)
+    await forked(checkpoints, "the first 3 events are not those published")
+
+
+async def test_a_lost_lineage(checkpoints, add, attack, owner):
+    """A log that knows no lineage, where one was published, has lost it."""
+    await add(2)
+    await checkpoints.make()
+    await lose(owner, attack, 2)
+    await forked(checkpoints, "the log knows nothing of it")
+    assert owner.execute("select count(*) from accounts.events").fetchone() == (2,)
+
+
+async def test_a_lost_checkpoint_alone(checkpoints, add, attack, owner):
+    """Where the log still holds what was published, the note is taken back and work goes on."""
+    await checkpoints.make()
+    await add(2)
+    lost = await checkpoints.make()
+    await add(2)
+    attack("delete from accounts.checkpoints where size = 3")
+    made = await checkpoints.make()
+    assert made.checkpoint.size == 5
+    assert made.checkpoint.root == root_of(owner)
+    assert [note for one, note in await checkpoints.all() if one.size == 3] == [lost.note]
+
+
+async def test_several_lost_checkpoints(checkpoints, add, attack):
+    """Every published note comes back, and not the largest alone."""
+    for _ in range(4):
+        await add(1)
+        await checkpoints.make()
+    before = await checkpoints.all()
+    attack("delete from accounts.checkpoints where size > 2")
+    await add(1)
+    await checkpoints.make()
+    assert (await checkpoints.all())[:-1] == before
+
+
+async def test_another_checkpoint_was_published(place, add, checkpoints):
+    """Of the same size under the same origin: two logs sign as one."""
+    made = await checkpoints.make()
+    await add(1)
+    other = Checkpoint(made.checkpoint.origin, 2, bytes(32))
+    await place.put(f"checkpoints/{other.origin}/{2:020}.txt", other.sign(KEY).encode())
+    await forked(checkpoints, "the first 2 events are not those published")
+
+
+async def test_well_again(checkpoints, place, add, owner):
+    """The fork's mark goes once a checkpoint can be made."""
+    await checkpoints.make()
+    await add(1)
+    place.fails = {"get"}
+    with pytest.raises(ArchiveUnavailable):
+        await checkpoints.make()
+    owner.execute("update accounts.checkpoint_state set forked = true")
+    assert (await checkpoints.state()).forked
+    place.fails = set()
+    await checkpoints.make()
+    state = await checkpoints.state()
+    assert (state.forked, state.publication_failures, state.size) == (False, 1, 2)

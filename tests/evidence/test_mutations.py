@@ -1,0 +1,85 @@
+"""Ten thousand single changes to a log, each of which has to be found, at its position."""
+
+from collections import Counter
+from random import Random
+
+import asyncpg
+import pytest
+
+from service.evidence.verdict import Verdict
+from service.evidence.verify.published import Evidence
+from service.evidence.verify.verify import verify
+from tests.evidence.mutations import SIMPLE
+from tests.evidence.rewrites import REWRITES, covering, make_hashes_again
+from tests.evidence.scene import Named, Scene, Unchanged, at, judged
+from tests.evidence.sealed_log import SCHEMA, disarm, make_sealed_log
+
+PARTS = 8
+EACH = 1250
+_VACUUM_EVERY = 200
+_REFUSED = (Unchanged, asyncpg.IntegrityConstraintViolationError, asyncpg.DataError)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+async def test_every_single_change_is_found_at_its_position(
+    database_url, tmp_path, owner_connection, part
+):
+    """10,000 draws: one value, row or pair altered, with and without all hashes made again.
+
+    In every other part all constraints are gone too, so that nulls and duplicates can be written.
+    """
+    log, connection = await make_sealed_log(database_url, tmp_path), owner_connection
+    bare = part % 2 == 1
+    await disarm(connection, bare=bare)
+    scene = Scene(connection, Random(part), log, bare)  # noqa: S311 - the same draws each time
+    missed, counts = [], Counter()
+    assert (await judged(connection, log.published)).ok
+    while counts.total() < EACH:
+        try:
+            kind, named, verdict = await draw(scene)
+        except _REFUSED:  # refused by a constraint, or nothing changed: drawn again
+            continue
+        counts[kind] += 1
+        if not is_found(verdict, named):
+            missed.append((kind, named, verdict))
+        if counts.total() % _VACUUM_EVERY == 0:
+            await connection.execute("vacuum accounts.events, accounts.log, accounts.head")
+    assert missed == []
+    assert (await judged(connection, log.published)).ok
+    assert len(counts) == len({*SIMPLE, *REWRITES}) - (not bare)  # duplicates are refused otherwise
+
+
+async def draw(scene: Scene) -> tuple[str, Named, Verdict]:
+    """Make one change, verify, take it back."""
+    transaction = scene.connection.transaction()
+    await transaction.start()
+    try:
+        if scene.random.random() < 0.6:
+            change = scene.random.choice(SIMPLE)
+            named, evidence = await change(scene), scene.log.published
+        else:
+            change = scene.random.choice(REWRITES)
+            named, evidence = await _rewritten(scene, await change(scene))
+        verdict = await verify(scene.connection, SCHEMA, evidence)
+    finally:
+        await transaction.rollback()
+    return change.__name__, named, verdict
+
+
+async def _rewritten(scene: Scene, first: int) -> tuple[Named, Evidence]:
+    """Make all hashes again; answer what there is to find it by, and where it is to be found."""
+    log = scene.log
+    evidence = scene.random.choice(
+        [log.published, log.published, log.without_leaves, log.stored_only]
+    )
+    await make_hashes_again(scene, first, forget_checkpoints=evidence is not log.stored_only)
+    return (at(first) if evidence is log.published else covering(first)), evidence
+
+
+def is_found(verdict: Verdict, named: Named) -> bool:
+    """Return whether a verdict names a fault where it is."""
+    if verdict.ok or not verdict.fault:
+        return False
+    if named.low is None or named.high is None or verdict.position is None:
+        return named == at(verdict.position)
+    return named.low <= verdict.position <= named.high

@@ -1,0 +1,219 @@
+"""One contract for every place of publication: a directory, and a bucket."""
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncGenerator, Iterator
+from http import HTTPStatus
+from pathlib import Path
+
+import httpx
+import pytest
+from gcp_storage_emulator.exceptions import NotFound
+from gcp_storage_emulator.handlers import objects
+from gcp_storage_emulator.server import create_server
+from google.oauth2.credentials import Credentials
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.archive.bucket import BucketArchive
+from service.archive.directory import DirectoryArchive, archive_for
+from service.archive.port import Archive, ArchiveUnavailable, parts_of
+from service.storage.google import GoogleObjectStore
+from tests.document_store import free_port
+from tests.evidence.checkpointing import directory_at
+from tests.storage_server import answers, storage_server
+from tests.world import settings_for
+
+NAME = "checkpoints/example.com/live/00000000000000000007.txt"
+BUCKET = "evidence"
+
+
+@pytest.fixture(scope="module")
+def emulator() -> Iterator[str]:
+    """Return a storage emulator, given the one condition that it does not know."""
+    inner, lock = objects._multipart_upload, threading.Lock()  # noqa: SLF001 - it has no plug
+
+    def conditionally(request, response, storage):
+        with lock:
+            bucket, name = request.params["bucket_name"], request.data["meta"]["name"]
+            try:
+                storage.get_file_obj(bucket, name)
+            except NotFound:
+                inner(request, response, storage)
+                return
+            assert request.query["ifGenerationMatch"] == ["0"], "it would overwrite"
+            response.status = HTTPStatus.PRECONDITION_FAILED
+
+    objects._multipart_upload = conditionally  # noqa: SLF001 - as above
+    port = free_port()
+    server = create_server("127.0.0.1", port, in_memory=True)
+    server.start()
+    endpoint = f"http://127.0.0.1:{port}"
+    httpx.post(f"{endpoint}/storage/v1/b", json={"name": BUCKET}).raise_for_status()
+    yield endpoint
+    server.stop()
+    objects._multipart_upload = inner  # noqa: SLF001 - as above
+
+
+def bucket_at(endpoint: str, bucket: str = BUCKET, prefix: str = "") -> BucketArchive:
+    """Return the publication to a bucket at an endpoint."""
+    return BucketArchive(
+        lambda: GoogleObjectStore(
+            Credentials("token"), bucket, endpoint=endpoint, deadline_seconds=2.0
+        ),
+        bucket,
+        prefix,
+    )
+
+
+@pytest.fixture(params=["directory", "bucket"])
+async def place(request, tmp_path) -> AsyncGenerator[Archive]:
+    """Return an empty place of each kind."""
+    if request.param == "directory":
+        yield directory_at(tmp_path / "published")
+        return
+    one = bucket_at(request.getfixturevalue("emulator"), prefix=f"{tmp_path.name}/of ours")
+    yield one
+    one.close()
+
+
+async def test_what_is_put_can_be_got(place):
+    """Byte for byte, and nothing where nothing was put."""
+    content = bytes(range(256)) * 40
+    assert await place.get(NAME) is None
+    assert await place.put(NAME, content) is True
+    assert await place.get(NAME) == content
+    assert await place.get(f"{NAME}/below") is None
+    assert await place.get("checkpoints/example.com") is None
+
+
+async def test_a_name_is_written_once(place):
+    """The first content stays, and whoever comes second is told; an empty object is one too."""
+    assert await place.put("mail/onb_1", b"") is True
+    assert await place.put("mail/onb_1", b"second") is False
+    assert await place.get("mail/onb_1") == b""
+
+
+async def test_of_many_at_once_one_is_kept(place):
+    """One put answers True, and its content is what is there."""
+    contents = [str(number).encode() * 1000 for number in range(8)]
+    kept = await asyncio.gather(*(place.put(NAME, one) for one in contents))
+    assert kept.count(True) == 1
+    assert await place.get(NAME) == contents[kept.index(True)]
+
+
+async def test_names(place):
+    """Sorted, by prefix, which need not end at a slash, and from a name on."""
+    names = ["a/b/2", "a/b/1", "a/c", "a/bc/1", "d"]
+    for name in names:
+        await place.put(name, b"x")
+    assert await place.names("") == sorted(names)
+    assert await place.names("a/b") == ["a/b/1", "a/b/2", "a/bc/1"]
+    assert await place.names("a/b/") == ["a/b/1", "a/b/2"]
+    assert await place.names("a/", after="a/b/1") == ["a/b/2", "a/bc/1", "a/c"]
+    assert await place.names("a/", after="a/b/1x") == ["a/b/2", "a/bc/1", "a/c"]
+    assert await place.names("nowhere/else") == []
+    assert await place.folders("a/") == ["a/b", "a/bc"]
+    assert await place.folders("nowhere/") == []
+
+
+@pytest.mark.parametrize(
+    "name", ["", "/etc/passwd", "../x", "a/../../x", "a//b", "a/", "a/.b", ".", "a\0b", "a\nb"]
+)
+async def test_a_name_that_leads_elsewhere(place, name):
+    """It is refused before anything is touched."""
+    with pytest.raises(ValueError, match="no name to publish under"):
+        await place.put(name, b"x")
+    with pytest.raises(ValueError, match="no name to publish under"):
+        await place.get(name)
+    assert await place.names("") == []
+
+
+@given(st.text(max_size=20))
+def test_names_stay_within(name):
+    """Whatever a name is, its path lies below the directory, or it is refused."""
+    try:
+        parts = parts_of(name)
+    except ValueError:
+        return
+    path = Path(os.path.normpath(Path("/published").joinpath(*parts)))
+    assert path != Path("/published")
+    assert path.is_relative_to("/published")
+    assert "/".join(parts) == name
+
+
+async def test_files_are_their_owners(tmp_path):
+    """Nobody else reads them, and nothing temporary is left, a second put's neither."""
+    place = directory_at(tmp_path / "published")
+    for _ in range(2):
+        await place.put("a/b", b"x")
+    found = {
+        str(path.relative_to(tmp_path)): path.stat().st_mode & 0o777 for path in tmp_path.rglob("*")
+    }
+    assert found == {"published": 0o700, "published/a": 0o700, "published/a/b": 0o600}
+
+
+async def test_what_a_crash_left_is_nothing(tmp_path):
+    """A file that was not linked to its name yet is not told of."""
+    place = DirectoryArchive(tmp_path)
+    await place.put("a/b", b"x")
+    (tmp_path / "a" / ".0123456789abcdef").write_bytes(b"half")
+    assert await place.names("") == ["a/b"]
+
+
+@pytest.mark.parametrize("name", ["mistyped", "file", "file/below"])
+async def test_a_directory_that_is_not_there_is_not_made(tmp_path, name):
+    """It was mistyped, or is not mounted: neither written to, nor taken for an empty one."""
+    (tmp_path / "file").write_text("")
+    place = DirectoryArchive(tmp_path / name)
+    calls = [lambda: place.put("a", b"x"), lambda: place.get("a")]
+    for call in (*calls, lambda: place.names(""), lambda: place.folders("a/")):
+        with pytest.raises(ArchiveUnavailable, match=f"no directory {tmp_path / name}: mount"):
+            await call()
+    assert [one.name for one in tmp_path.iterdir()] == ["file"]
+
+
+async def test_a_file_that_cannot_be_had(tmp_path):
+    """The error says which path and why."""
+    place = directory_at(tmp_path / "published")
+    await place.put("a", b"x")
+    with pytest.raises(ArchiveUnavailable, match=r"published/a/b: Not a directory"):
+        await place.put("a/b/c", b"x")
+    with pytest.raises(ArchiveUnavailable, match="File name too long"):
+        await place.put("n" * 300, b"x")
+
+
+async def test_a_bucket_that_is_not_there(emulator):
+    """Nothing of it is taken for absent."""
+    place = bucket_at(emulator, "no-such-bucket")
+    for call in (place.put(NAME, b"x"), place.get(NAME), place.names("")):
+        with pytest.raises(ArchiveUnavailable, match="gs://no-such-bucket: there is no bucket"):
+            await call
+    place.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "text"), [(403, "may not do this"), (500, "InternalServerError"), (200, "gs://")]
+)
+async def test_a_bucket_that_refuses(status, text):
+    """Every answer that is none of ours becomes the one error."""
+    async with storage_server() as server:
+        server.behave = answers(status, b"{")
+        place = bucket_at(server.endpoint)
+        with pytest.raises(ArchiveUnavailable, match=text):
+            await place.names("checkpoints/")
+        place.close()
+
+
+def test_settings_choose(database_url, tmp_path):
+    """A file URL is a directory, percent-encoding undone; a gs URL a bucket; none is nowhere."""
+    directory = tmp_path / "with space"
+    by_file = settings_for(database_url, tmp_path, PUBLISH_TO=directory.as_uri())
+    by_bucket = settings_for(database_url, tmp_path, PUBLISH_TO="gs://a-bucket/some/prefix/")
+    one = archive_for(by_file)
+    assert isinstance(one, DirectoryArchive)
+    assert asyncio.run(one.put("a", b"x"))
+    assert (directory / "a").read_bytes() == b"x"
+    assert isinstance(archive_for(by_bucket), BucketArchive)
+    assert archive_for(settings_for(database_url, tmp_path)) is None

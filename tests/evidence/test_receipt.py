@@ -1,0 +1,93 @@
+"""Receipts: a claim's events, proved to whoever has the file and a public key."""
+
+import re
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from service.evidence.checkpoints.checkpoints import SequencingTimeout
+from service.evidence.export.evidence import EvidenceFault
+from service.evidence.export.receipt import begins, find_claim, make_receipt, numbered_stream
+from service.evidence.export.receipt_check import check_receipt
+from tests.evidence.evidence_world import KEY, OTHER, history, keyed_settings, received, signed
+from tests.world import STAFF, world_on
+
+
+@pytest.fixture
+async def keyed(database_url, tmp_path):
+    """Return a world whose checkpoints are signed, with a little history."""
+    settings = keyed_settings(database_url, tmp_path / "mail")
+    async with world_on(settings, tmp_path / "mail", follow=False) as one:
+        one.about = await history(one)
+        yield one
+
+
+async def test_a_receipt_proves_a_claims_events(keyed, tmp_path):
+    """Who, when, what and where in the log; the claim's whole stream so far, numbered for it."""
+    entity_id, claim_id = keyed.about
+    checkpoint = await received(keyed.service, claim_id, tmp_path / "receipt")
+    proved = check_receipt(tmp_path / "receipt", [KEY])
+    assert (proved.claim_id, proved.entity_id) == (claim_id, entity_id)
+    assert proved.partner_id.startswith("ptn_")
+    assert proved.checkpoint == checkpoint.checkpoint
+    topics = [event["topic"] for event in proved.events]
+    assert topics == ["ClaimCreated", "ClaimStageChanged"]
+    assert [event["version"] for event in proved.events] == [1, 2]
+    assert proved.events[1]["actor"] == STAFF.actor
+    assert all(re.fullmatch(r"[0-9T:-]{19}\.[0-9]{3}Z", event["at"]) for event in proved.events)
+
+
+async def test_a_claim_is_found_by_its_events(keyed):
+    """Whatever the read models say: another stream, one that is none, and an unknown claim."""
+    _, claim_id = keyed.about
+    live = keyed.service.modes["live"]
+    row = await live.claim_list.by_id(claim_id)
+    assert await begins(live.ledger, row["stream_id"], claim_id)
+    assert not await begins(live.ledger, row["stream_id"], "clm_other")
+    assert not await begins(live.ledger, UUID(int=0), claim_id)
+    assert await find_claim(live.ledger, claim_id) == row["stream_id"]
+    assert await find_claim(live.ledger, "clm_other") is None
+    assert await find_claim(keyed.service.modes["test"].ledger, claim_id) is None
+
+
+async def test_a_receipt_of_another_claim_is_not_made(keyed):
+    """What a check would refuse is a fault before anything is written."""
+    live, checkpoint = keyed.service.modes["live"], await signed(keyed.service)
+    row = await live.claim_list.by_id(keyed.about[1])
+    rows = await numbered_stream(live.ledger, row["stream_id"])
+    for claim_id, chosen in (("clm_other", rows), (keyed.about[1], rows[1:]), ("clm_other", [])):
+        with pytest.raises(EvidenceFault):
+            await make_receipt(live.ledger, claim_id, chosen, checkpoint, lambda _: None)
+
+
+async def test_a_receipt_holds_after_an_erasure(keyed, database_url, tmp_path):
+    """It carries the sealed boxes: an old one and a new one are alike, and nothing is readable."""
+    _, claim_id = keyed.about
+    await received(keyed.service, claim_id, tmp_path / "before")
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        assert owner.execute("delete from live.data_keys").rowcount
+    await received(keyed.service, claim_id, tmp_path / "after")
+    assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+    assert check_receipt(tmp_path / "after", [KEY]).claim_id == claim_id
+    assert "Quote" not in (tmp_path / "after").read_text()
+
+
+async def test_a_receipt_needs_its_key(keyed, tmp_path):
+    """Another key of the same name proves nothing; one among several is enough."""
+    await received(keyed.service, keyed.about[1], tmp_path / "receipt")
+    with pytest.raises(EvidenceFault, match="signed by no key"):
+        check_receipt(tmp_path / "receipt", [OTHER])
+    assert check_receipt(tmp_path / "receipt", [OTHER, KEY]).events
+
+
+async def test_events_that_cannot_be_numbered_are_told(keyed, monkeypatch):
+    """Another process holds the head: the wait ends, and nothing is said to be wrong."""
+    live = keyed.service.modes["live"]
+    row = await live.claim_list.by_id(keyed.about[1])
+    monkeypatch.setattr("service.evidence.export.receipt.NUMBERING_SECONDS_MAX", 0.2)
+    async with live.ledger.transaction() as transaction:
+        await transaction.connection.execute("select from live.head for update")
+        with pytest.raises(SequencingTimeout, match="wait for their numbers"):
+            await numbered_stream(live.ledger, row["stream_id"])
+    assert all(one["position"] for one in await numbered_stream(live.ledger, row["stream_id"]))

@@ -1,0 +1,157 @@
+"""Checkpoints on schedule."""
+
+from datetime import timedelta
+
+import pytest
+import structlog
+
+from service.app.bootstrap import Service
+from service.evidence.checkpoints.checkpoints import Checkpoints
+from service.evidence.checkpoints.schedule import RETRY_SECONDS, Schedule
+from service.mail.transport import DirectoryTransport
+from tests.evidence.checkpointing import KEY, directory_at, lose
+from tests.world import settings_for
+
+SECONDS = 300
+
+
+class Time:
+    """A clock of the ledger and of its processes, moved by hand."""
+
+    def __init__(self, ledger) -> None:
+        self.seconds = 1000.0
+        began = ledger.clock()
+        ledger.clock = lambda: began + timedelta(seconds=self.seconds)
+
+    def __call__(self) -> float:
+        """Return the seconds."""
+        return self.seconds
+
+
+@pytest.fixture
+def time(accounts):
+    """Return the time."""
+    return Time(accounts)
+
+
+async def test_the_first_one_comes_an_interval_later(checkpoints, add, time):
+    """And the next ones where the log has grown."""
+    await add(1)
+    schedule = Schedule(checkpoints, SECONDS, time)
+    assert await schedule.step() == 0
+    time.seconds += SECONDS
+    assert await schedule.step() == 1
+    assert await schedule.step() == 0
+    time.seconds += SECONDS
+    assert await schedule.step() == 0, "nothing is new"
+    await add(1)
+    assert await schedule.step() == 0, "not yet"
+    time.seconds += SECONDS
+    assert await schedule.step() == 1
+    assert [one.size for one, _ in await checkpoints.all()] == [2, 3]
+
+
+async def test_between_times_nothing_is_asked(checkpoints, time, monkeypatch):
+    """A step is a look at the clock."""
+    await checkpoints.make()
+    schedule = Schedule(checkpoints, SECONDS, time)
+    await schedule.step()
+    monkeypatch.setattr(checkpoints, "make", None)
+    monkeypatch.setattr(checkpoints, "begun", None)
+    time.seconds += SECONDS - 1
+    assert await schedule.step() == 0
+
+
+async def test_several_workers_make_no_more(accounts, place, add, time):
+    """Wherever their phases are, an interval has one checkpoint."""
+    schedules = []
+    for _ in range(5):
+        schedules.append(Schedule(Checkpoints(accounts, [KEY], place), SECONDS, time))
+        time.seconds += SECONDS / 5
+    made = 0
+    for _ in range(25):
+        time.seconds += SECONDS / 5
+        await add(1)
+        made += sum([await one.step() for one in schedules])
+    assert made == len(await Checkpoints(accounts, [KEY], place).all())
+    assert 4 <= made <= 6
+
+
+async def test_a_fork_is_told_of_at_the_start(checkpoints, add, time, attack, owner):
+    """With an error, and the mark for the metrics; it is looked at again soon."""
+    await add(2)
+    await checkpoints.make()
+    await add(2)
+    await checkpoints.make()
+    await lose(owner, attack, 4)
+    schedule = Schedule(checkpoints, SECONDS, time)
+    with structlog.testing.capture_logs() as logs:
+        assert await schedule.step() == 0
+    assert logs == [{"event": "ledger forked", "ledger": "accounts", "log_level": "error"}]
+    assert (await checkpoints.state()).forked
+    time.seconds += RETRY_SECONDS
+    with structlog.testing.capture_logs() as logs:
+        assert await schedule.step() == 0
+    assert len(logs) == 1
+
+
+async def test_a_publication_that_is_away(checkpoints, place, add, time):
+    """A warning, and it is tried again before the interval is over."""
+    await checkpoints.make()
+    await add(1)
+    place.fails = {"names"}
+    time.seconds += SECONDS
+    schedule = Schedule(checkpoints, SECONDS, time)
+    with structlog.testing.capture_logs() as logs:
+        assert await schedule.step() == 0
+    assert [line["event"] for line in logs] == ["publication away"]
+    place.fails = set()
+    time.seconds += RETRY_SECONDS
+    assert await schedule.step() == 1
+
+
+async def test_a_publication_that_holds_nothing(checkpoints, accounts, add, time, tmp_path):
+    """An error of its own; nothing is signed or published, and the alarm's counter goes on."""
+    await checkpoints.make()
+    await add(1)
+    (tmp_path / "other").mkdir()
+    place = directory_at(tmp_path / "other")
+    schedule = Schedule(Checkpoints(accounts, [KEY], place), SECONDS, time)
+    with structlog.testing.capture_logs() as logs:
+        assert await schedule.step() == 0
+    assert [line["event"] for line in logs] == ["publication holds nothing"]
+    assert [one.size for one, _ in await checkpoints.all()] == [1]
+    assert (await checkpoints.state()).publication_failures == 1
+    assert list((tmp_path / "other").iterdir()) == []
+
+
+async def test_a_missing_key(accounts, place, add, time):
+    """An error of its own: a ring that lost its older keys signs nothing."""
+    await Checkpoints(accounts, [KEY], place).make()
+    await add(1)
+    other = KEY.of_seed("example.com/claim-ledger", b"\x05" * 32)
+    schedule = Schedule(Checkpoints(accounts, [other], place), SECONDS, time)
+    with structlog.testing.capture_logs() as logs:
+        assert await schedule.step() == 0
+    assert [line["event"] for line in logs] == ["checkpoint lacks a key"]
+
+
+@pytest.mark.parametrize(("given", "told"), [({}, 1), ({"PUBLISH_TO": "file:///published"}, 0)])
+def test_published_nowhere(database_url, tmp_path, given, told):
+    """A worker says so at its start, once for all ledgers."""
+    keys = {"CHECKPOINT_KEYS": KEY.private_text}
+    service = Service(settings_for(database_url, tmp_path, **keys, **given))
+    with structlog.testing.capture_logs() as logs:
+        service.background(DirectoryTransport(tmp_path))
+    events = [line["event"] for line in logs]
+    assert events.count("checkpoints are published nowhere") == told
+
+
+def test_no_keys_no_schedule(database_url, tmp_path):
+    """Nothing is followed for checkpoints, and nothing is said."""
+    service = Service(settings_for(database_url, tmp_path))
+    with structlog.testing.capture_logs() as logs:
+        background = service.background(DirectoryTransport(tmp_path))
+    assert logs == []
+    names = [one.name for one in background._loops]  # noqa: SLF001 - starts nothing
+    assert not [name for name in names if name.endswith("checkpoint")]

@@ -1,0 +1,259 @@
+"""Verifying a ledger: what holds, what is found, and what nobody can find."""
+
+import asyncio
+from uuid import uuid4
+
+import pytest
+
+from service.evidence.authorisation import authorised
+from service.evidence.checkpoint import Checkpoint
+from service.evidence.note import NoteKey
+from service.evidence.verify.published import Evidence, published_evidence
+from service.evidence.verify.rows import Streams
+from service.evidence.verify.verify import size_of, verify_ledger
+from service.facts.lineages import lineage_stream
+from service.facts.partners import PartnerApproved
+from service.ledger.merkle import EMPTY_ROOT
+from tests.evidence.checkpointing import directory_at
+from tests.evidence.rewrites import make_hashes_again
+from tests.evidence.scene import Scene, append, judged
+from tests.evidence.sealed_log import KEY, ORIGIN, SCHEMA, SIZE, SIZES, disarm, make_sealed_log
+
+OTHER_KEY = NoteKey.of_seed(KEY.name, b"\2" * 32)
+NOTHING = Evidence([KEY])
+
+
+@pytest.fixture
+async def log(database_url, tmp_path):
+    """Return a sealed log in this test's database."""
+    return await make_sealed_log(database_url, tmp_path)
+
+
+async def test_an_empty_ledger_holds(accounts):
+    """No event, no checkpoint: the root of nothing."""
+    verdict = await verify_ledger(accounts.database, NOTHING)
+    assert (verdict.ok, verdict.size, verdict.checkpoints) == (True, 0, 0)
+    assert verdict.root == "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
+    assert EMPTY_ROOT.hex().startswith("e3b0c442")
+
+
+async def test_a_log_with_events_that_wait_holds(log, accounts):
+    """Under the application's role; what waits is looked at and does not count."""
+    read = []
+    verdict = await verify_ledger(accounts.database, log.published, read.append)
+    assert (verdict.ok, verdict.fault, verdict.position) == (True, None, None)
+    assert (verdict.size, verdict.checkpoints, verdict.lineages) == (SIZE, 3, 1)
+    assert sum(read) == await size_of(accounts.database) == SIZE
+
+
+async def test_it_verifies_while_the_service_goes_on(log, accounts):
+    """It reads one snapshot: what is appended and numbered meanwhile is no fault."""
+    done = asyncio.Event()
+
+    async def write():
+        while not done.is_set():
+            await append(accounts, PartnerApproved("ptn_1"))
+
+    writing = asyncio.create_task(write())
+    verdicts = [await verify_ledger(accounts.database, log.published) for _ in range(30)]
+    done.set()
+    await writing
+    assert {one.fault for one in verdicts} == {None}
+    assert verdicts[-1].size > verdicts[0].size
+
+
+async def test_what_is_published_is_fetched(log, accounts, tmp_path):
+    """Notes and leaves lie in a publication; other ledgers' and other people's are passed over."""
+    place = directory_at(tmp_path / "published")
+    for note in log.published.published:
+        name = note.leaves_name
+        await place.put(name.replace(".leaves", ".txt"), note.text.encode())
+        await place.put(name, await log.published.leaves(name))
+    other = NoteKey.of_seed("example.com/other", b"\3" * 32)
+    foreign = Checkpoint(f"{other.name}/accounts/1", 5, bytes(32))
+    await place.put(f"checkpoints/{foreign.origin}/{5:020}.txt", foreign.sign(other).encode())
+    await place.put(f"checkpoints/{KEY.name}/live/1/{5:020}.txt", b"of another ledger")
+    evidence = await published_evidence(place, "accounts", [KEY], None)
+    assert await evidence.is_there(log.published.published[0].name)
+    assert not await evidence.is_there(f"checkpoints/{ORIGIN}/{1:020}.txt")
+    sizes = [note.size for note in evidence.published]
+    assert sizes == [5, *SIZES]
+    verdict = await verify_ledger(accounts.database, evidence)
+    assert (verdict.ok, verdict.published) == (True, len(SIZES))
+    assert await evidence.leaves(log.published.published[0].leaves_name) is not None
+
+
+async def test_what_was_stored_has_to_be_published(log, owner_connection):
+    """Where there is a place, one that holds nothing or lacks one is told; the newest may be late.
+
+    The verdict says how many published checkpoints were consulted, and None where none could be.
+    """
+    notes = log.published.published
+    for published, position in (
+        (None, None),
+        (notes, None),
+        (notes[:2], None),
+        ([], SIZES[0]),
+        ([notes[0], notes[2]], SIZES[1]),
+        (notes[1:], SIZES[0]),
+    ):
+        verdict = await judged(owner_connection, Evidence([KEY], published))
+        assert (verdict.ok, verdict.position) == (position is None, position)
+        assert position is None or "is not where they are published" in verdict.fault
+        assert verdict.published == (None if published is None else len(published))
+
+
+async def test_what_was_published_meanwhile_is_no_fault(log, owner_connection):
+    """Names are listed before the database is read: what came between is asked for again."""
+    asked = []
+
+    async def is_there(name):
+        asked.append(name)
+        return True
+
+    evidence = Evidence([KEY], log.published.published[:1], is_there=is_there)
+    assert (await judged(owner_connection, evidence)).ok
+    assert asked == [f"checkpoints/{ORIGIN}/{SIZES[1]:020}.txt"]
+
+
+async def test_a_published_note_that_was_altered_is_a_fault(log, owner_connection):
+    """No text, no note, another one's name: each names the size that it is published under."""
+    (first, second, third) = log.published.published
+    for broken, said in (
+        (second._replace(text=None), "is not sound: not a signed note"),
+        (second._replace(text=second.text.replace("45", "46")), "the signature of"),
+        (second._replace(text=first.text), "published under another one's name"),
+    ):
+        verdict = await judged(owner_connection, Evidence([KEY], [first, broken, third]))
+        assert (verdict.ok, verdict.position) == (False, 45)
+        assert said in verdict.fault
+
+
+@pytest.mark.usefixtures("log")
+async def test_a_key_that_is_missing_is_said(owner_connection):
+    """Signatures that nothing here can check do not hold; the key's being given mends it."""
+    verdict = await judged(owner_connection, Evidence([]))
+    assert verdict.position == 5  # where the lineage begins, which the key authorised
+    assert "signed by no key that is known here" in verdict.fault
+    assert (await judged(owner_connection, Evidence([OTHER_KEY, KEY]))).ok
+
+
+async def test_a_checkpoint_that_was_kept_elsewhere(log, owner_connection):
+    """An old one holds; of another root, too large, or of another origin it does not."""
+    root = Checkpoint.open(log.published.published[0].text, [KEY]).root
+    for given, position, said in (
+        (Checkpoint(ORIGIN, 20, root), None, None),
+        (Checkpoint(ORIGIN, 21, root), 21, "the event at position 21 is not what was signed"),
+        (Checkpoint(ORIGIN, 20, bytes(32)), 20, "contradicts another one that holds"),
+        (Checkpoint(ORIGIN, SIZE + 9, root), SIZE + 1, "The log ends at position 90"),
+        (Checkpoint(f"{ORIGIN}x", 20, root), 20, "no lineage of this log"),
+    ):
+        evidence = Evidence([KEY], log.published.published, given)
+        verdict = await judged(owner_connection, evidence)
+        assert (verdict.ok, verdict.position) == (said is None, position)
+        assert said is None or said in verdict.fault
+
+
+async def test_a_log_cut_off_with_all_that_told_of_it(log, owner_connection):
+    """Events, log, head and stored checkpoints are gone: one published checkpoint is enough."""
+    await disarm(owner_connection, bare=False)
+    scene = Scene(owner_connection, None, log, bare=False)
+    for table in ("log", "events", "pending", "checkpoints"):
+        await owner_connection.execute(f"truncate accounts.{table}")
+    await make_hashes_again(scene, 1, forget_checkpoints=True)
+    assert (await judged(owner_connection, NOTHING)).ok
+    verdict = await judged(owner_connection, Evidence([KEY], log.published.published[2:]))
+    assert (verdict.ok, verdict.size, verdict.position) == (False, 0, 1)
+
+
+async def test_what_was_never_signed_can_be_rewritten_unseen(log, owner_connection):
+    """The limit: behind the last checkpoint nobody can tell, if every hash is made again."""
+    await disarm(owner_connection, bare=False)
+    scene = Scene(owner_connection, None, log, bare=False)
+    row = log.rows[SIZES[-1]]
+    await scene.run("update accounts.events set state = '{}' where append_id = $1", row.append_id)
+    assert (await judged(owner_connection, log.published)).position == SIZES[-1] + 1
+    await make_hashes_again(scene, row.position, forget_checkpoints=True)
+    assert (await judged(owner_connection, log.published)).ok
+
+
+async def test_leaves_that_do_not_lead_to_the_signed_root_are_not_believed(log, owner_connection):
+    """Forged or cut leaves accuse nobody: the range between two checkpoints is named."""
+    await disarm(owner_connection, bare=False)
+    scene = Scene(owner_connection, None, log, bare=False)
+    await scene.run(
+        "update accounts.events set state = '{}' where append_id = $1", log.rows[29].append_id
+    )
+    await make_hashes_again(scene, 30, forget_checkpoints=True)
+    told = await judged(owner_connection, log.published)
+    assert told.position == 30
+    assert told.fault == (
+        "The event at position 30 is not the one that was signed: the checkpoint of 45 events was"
+        " published with another hash of it."
+    )
+    for leaves in (b"\0" * 32 * 25, b"", b"\0" * 31, b"\0" * 32 * 200):
+
+        async def forged(_name, leaves=leaves):
+            return leaves
+
+        evidence = Evidence([KEY], log.published.published, leaves=forged)
+        verdict = await judged(owner_connection, evidence)
+        assert verdict.position == 21
+        assert "events at positions 21 to 45 is not what was signed" in verdict.fault
+
+
+async def test_a_log_from_before_there_were_trees_holds(accounts, owner_connection):
+    """Its head has no tree until its next batch; with a lineage it cannot be without one."""
+    await append(accounts, PartnerApproved("ptn_1"))
+    await owner_connection.execute("update accounts.head set tree = null")
+    assert (await judged(owner_connection, NOTHING)).ok
+    await append(accounts, authorised(KEY, ORIGIN, "first"), stream=lineage_stream(SCHEMA))
+    await owner_connection.execute("update accounts.head set tree = null")
+    assert (await judged(owner_connection, NOTHING)).position == 2
+
+
+async def test_columns_of_another_type_are_a_fault(log, owner_connection):
+    """Even a table whose columns were changed ends in a verdict."""
+    await disarm(owner_connection, bare=True)
+    await owner_connection.execute("drop view accounts.stored_events")
+    await owner_connection.execute(
+        "alter table accounts.events alter state type text using encode(state, 'escape')"
+    )
+    verdict = await judged(owner_connection, log.published)
+    assert (verdict.ok, verdict.position) == (False, 1)
+
+
+async def test_positions_that_are_none(log, owner_connection):
+    """Rows below the first position and without one are a fault, told after those of the log."""
+    await disarm(owner_connection, bare=True)
+    await owner_connection.execute("insert into accounts.log values (-3, 1, '')")
+    verdict = await judged(owner_connection, log.published)
+    assert (verdict.ok, verdict.position) == (False, None)
+    assert verdict.fault == "The log has a row at -3, which is no position."
+    await owner_connection.execute("update accounts.log set position = null where position = -3")
+    assert (await judged(owner_connection, log.published)).position == SIZE
+
+
+def test_the_order_within_a_stream():
+    """Versions without a gap from 1, append_ids that rise, each stream by itself."""
+    streams, one, other = Streams(), uuid4(), uuid4()
+    assert streams.take(one, 1, 7) is None
+    assert streams.take(other, 1, 3) is None
+    assert streams.take(one, 2, 8) is None
+    assert streams.take(one, 2, 9) == "it is version 2 of its stream, where version 3 is due"
+    assert streams.take(one, 4, 9) == "it is version 4 of its stream, where version 3 is due"
+    assert (
+        streams.take(one, 3, 8) == "it was appended before the event that it follows in its stream"
+    )
+    assert streams.take(uuid4(), 1, 0) == "its append_id is 0"
+
+
+async def test_what_the_service_signs_and_publishes_holds(accounts, add, checkpoints, place):
+    """The checkpoints that the service makes itself, stored and published, one after another."""
+    for events in (3, 4):
+        await add(events)
+        await checkpoints.make()
+    evidence = await published_evidence(place, "accounts", checkpoints.keys, None)
+    verdict = await verify_ledger(accounts.database, evidence)
+    assert (verdict.fault, verdict.checkpoints, verdict.lineages) == (None, 2, 1)
+    assert verdict.size == 8

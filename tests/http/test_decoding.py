@@ -1,0 +1,498 @@
+"""From bytes to typed values: every fault is named, and nothing is a 500."""
+
+import json
+from contextlib import suppress
+from datetime import datetime
+from typing import Annotated, Any
+
+import jsonschema_rs
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from service.claims.wire import ClaimListQuery, ClaimRequest
+from service.connections.wire import ConnectRequest
+from service.core.errors import Refusal
+from service.http.decoding import QUERY_NUMBER_MAX, check, decode, decode_query
+from service.http.faults import FAULTS_MAX
+
+JSON = "application/json"
+steady = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""A busy machine is no reason to fail."""
+
+GOOD: dict[str, Any] = {
+    "entity_id": "ent_1",
+    "partner_claim_id": "case-1",
+    "defendant": {"name": "Example Ltd"},
+    "invoices": [{}],
+}
+
+
+def body_with(**fields: object) -> bytes:
+    """Return the good body with some fields set."""
+    return json.dumps(GOOD | fields).encode()
+
+
+def refusal(body: bytes, content_type: str | None = JSON, type_: Any = ClaimRequest) -> Refusal:
+    """Return what a body is refused with."""
+    with pytest.raises(Refusal) as refused:
+        decode(body, content_type, type_)
+    return refused.value
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "application/json",
+        "Application/JSON",
+        "application/json;charset=utf-8",
+        'application/json ; charset="UTF-8"',
+        "application/json;",
+    ],
+)
+def test_json_in_utf_8_is_taken(content_type: str) -> None:
+    """The media type is compared without case; it may name UTF-8."""
+    assert decode(body_with(), content_type, ClaimRequest).entity_id == "ent_1"
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        None,
+        "",
+        "text/plain",
+        "application/json, text/plain",
+        "application/jsonx",
+        "application/problem+json",
+        "application/json;charset=utf-16",
+        "application/json; charset=latin-1",
+        "application/json; charset",
+        "application/json; profile=x",
+        "application/json; ; ;" + " ;" * 5_000 + "x",
+    ],
+)
+def test_anything_else_is_not_a_json_body(content_type: str | None) -> None:
+    """Contract section 7: `body_required`."""
+    assert refusal(body_with(), content_type).code == "body_required"
+
+
+@pytest.mark.parametrize("body", [b"", b" ", b"\r\n\t "])
+def test_nothing_is_not_a_body(body: bytes) -> None:
+    """Contract section 7: `body_required`."""
+    assert refusal(body).code == "body_required"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b"{}{}",
+        b"{'a': 1}",
+        b'{"entity_id": "a",}',
+        b'{"entity_id": NaN}',
+        b'{"other": NaN}',
+        b'{"other": Infinity}',
+        b"\xef\xbb\xbf{}",
+        b'{"entity_id": "\xff"}',
+        b'{"other": "\xff"}',
+        b'{"\xff": 1}',
+        b'{"entity_id": "\xed\xa0\x80"}',
+        b'{"entity_id": "\\ud800"}',
+        b'{"other": "\\udc00\\ud800"}',
+        b'{"entity_id": "a\x00b"}',
+        b'{"entity_id": "a\nb"}',
+        b'{"entity_id": "\\u00zz"}',
+        b"{}\x00",
+        body_with().decode().encode("utf-16"),
+        b"[" * 200_000,
+        b'{"entity_id":' + b"[" * 200_000,
+        b'{"other":' + b'{"a":' * 200_000,
+        b"[" * 200_000 + b"]" * 200_000,
+        body_with()[:-1] + b',"other":' + b"[" * 200_000 + b"]" * 200_000 + b"}",
+    ],
+    ids=lambda body: ascii(body[:30]),
+)
+def test_malformed_json_is_refused(body: bytes) -> None:
+    """Contract section 7: `invalid_json`, in known and in unknown fields alike."""
+    assert refusal(body).code == "invalid_json"
+
+
+@pytest.mark.parametrize("body", [b"[]", b"null", b"1", b'"a"', b"1e999", b"true", b'[{"a": 1}]'])
+def test_a_body_that_is_no_object_is_refused(body: bytes) -> None:
+    """No field is at fault, so the form is."""
+    error = refusal(body)
+
+    assert error.code == "validation_failed"
+    assert error.form_errors == ["expected an object"]
+
+
+def test_every_fault_is_named_by_top_level_field_and_inner_path() -> None:
+    """Readings: `details.fieldErrors`."""
+    body = {
+        "partner_claim_id": 1,
+        "defendant": {"email": "nobody", "address": {"first_line": None, "second_line": None}},
+        "invoices": [
+            {"due_date": "2026-02-30", "total_amount_for_invoice": "1"},
+            {},
+            7,
+            {"number": 3, "summary": ["x"]},
+        ],
+        "message": "a\0b",
+        "partner_invoice_ids": ["a", None],
+        "is_written": 1,
+        "contract_date": "yesterday",
+        "document_refs": None,
+        "unknown": {"anything": 1},
+    }
+    error = refusal(json.dumps(body).encode())
+
+    assert error.field_errors == {
+        "entity_id": ["required"],
+        "partner_claim_id": ["expected a string"],
+        "defendant": [
+            "name: required",
+            "email: not an e-mail address",
+            "address.first_line: must not be null",
+        ],
+        "invoices": [
+            "[0].total_amount_for_invoice: not an amount with two decimal places, such as 125.00",
+            "[0].due_date: not a calendar date",
+            "[2]: expected an object",
+            "[3].number: expected a string",
+            "[3].summary: expected a string",
+        ],
+        "partner_invoice_ids": ["[1]: must not be null"],
+        "message": ["must not contain NUL"],
+        "contract_date": ["not an RFC 3339 timestamp with an offset, such as 2026-01-31T09:30:00Z"],
+        "is_written": ["expected true or false"],
+        "document_refs": ["must not be null"],
+    }
+    assert error.form_errors == []
+
+
+@pytest.mark.parametrize(
+    ("field", "entry", "most"),
+    [
+        ("invoices", {}, 1_000),
+        ("partner_invoice_ids", "a", 1_000),
+        ("document_refs", {"storage_path": "a", "mime_type": "b", "filename": "c"}, 100),
+    ],
+)
+def test_arrays_are_bounded(field: str, entry: object, most: int) -> None:
+    """At the limit is fine, one more is not."""
+    decode(body_with(**{field: [entry] * most}), JSON, ClaimRequest)
+    error = refusal(body_with(**{field: [entry] * (most + 1)}))
+
+    assert {field: [f"must have at most {most} entries"]} == error.field_errors
+
+
+def test_the_answer_to_a_body_full_of_faults_is_bounded() -> None:
+    """A body of 1 MiB cannot ask for an answer of tens of megabytes."""
+    error = refusal(body_with(invoices=[{"number": 1}] * 1_000))
+
+    assert sum(map(len, (error.field_errors or {}).values())) == FAULTS_MAX
+    assert [f"at most {FAULTS_MAX} faults are listed"] == error.form_errors
+
+
+@pytest.mark.parametrize("text", ["\0", "a\0", "\0" * 300])
+def test_nul_in_a_known_string_is_refused(text: str) -> None:
+    """PostgreSQL cannot store it."""
+    errors = refusal(body_with(message=text)).field_errors
+
+    assert errors == {"message": ["must not contain NUL"]}
+
+
+@pytest.mark.parametrize("text", ["\\u0000", "\\\\u0000"])
+def test_a_backslash_before_u0000_is_not_nul(text: str) -> None:
+    """A backslash that is itself escaped, and what follows it, is text."""
+    assert text == decode(body_with(message=text), JSON, ClaimRequest).message
+
+
+def test_unknown_fields_are_ignored() -> None:
+    """Readings: also with NUL, and whatever number they hold."""
+    body = body_with(message="", **{"x\0": "a\0b"})[:-1] + b', "y": 1e999, "z": -0}'
+
+    assert decode(body, JSON, ClaimRequest).entity_id == "ent_1"
+
+
+def test_of_duplicate_keys_the_last_wins() -> None:
+    """Even if an earlier one is of another type."""
+    body = b'{"partner_user_id": 1, "partner_user_id": "a", "label": "b", "label": "c"}'
+    decoded = decode(body, JSON, ConnectRequest)
+
+    assert (decoded.partner_user_id, decoded.label) == ("a", "c")
+
+
+@pytest.mark.parametrize("digits", ["1e999", "-1e999", "9" * 30, "1" * 4_000])
+def test_a_huge_number_is_no_string(digits: str) -> None:
+    """Numbers where strings belong, of any size."""
+    body = b'{"partner_user_id": %s}' % digits.encode()
+
+    assert refusal(body, type_=ConnectRequest).field_errors == {
+        "partner_user_id": ["expected a string"]
+    }
+
+
+def test_an_integer_of_too_many_digits_is_refused() -> None:
+    """Python parses no more than 4,300; where it stands is not known."""
+    error = refusal(b'{"partner_user_id": %s}' % (b"1" * 5_000), type_=ConnectRequest)
+
+    assert error.code == "validation_failed"
+    assert error.form_errors == ["a number has too many digits"]
+
+
+@pytest.mark.parametrize(
+    "text", ["\u00e9", "e\u0301", "\u00c9", "a ", " a", "a\r\n", "\u200b", "𐀀"]
+)
+def test_references_are_byte_exact(text: str) -> None:
+    """Nothing is normalised, folded or trimmed, whether escaped in the body or not."""
+    for escaped in (True, False):
+        body = json.dumps({"partner_user_id": text}, ensure_ascii=escaped).encode()
+        decoded = decode(body, JSON, ConnectRequest)
+        assert text.encode() == decoded.partner_user_id.encode()
+
+
+STRINGS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
+JUNK = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-(2**70), 2**70),
+        st.floats(allow_nan=False, allow_infinity=False),
+        STRINGS,
+        st.sampled_from(["", "x" * 256, "2026-02-30", "1.00", "a@example.com", "1.00\n"]),
+    ),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(STRINGS, inner, max_size=2),
+    max_leaves=4,
+)
+
+
+def table(required: dict[str, Any], **optional: Any) -> Any:
+    """Return objects, mostly good; in the others any member may be junk, or absent."""
+    mostly = {name: one | JUNK for name, one in (required | optional).items()}
+    good = st.fixed_dictionaries(required, optional=optional)
+    return st.one_of(good, good, good, st.fixed_dictionaries({}, optional=mostly))
+
+
+NAMES = st.text(st.characters(exclude_categories=["C"]), min_size=1, max_size=8)
+DATES = st.dates().map(str)
+MOMENTS = st.datetimes().map(lambda moment: moment.isoformat() + "Z")
+ADDRESSES = table({}, first_line=STRINGS, second_line=STRINGS | st.none(), town_city=STRINGS)
+# In lower case because the schema validator's `email` format does not know `XN--`.
+EMAILS = st.just("accounts@example.com") | st.emails().map(str.lower)
+DEFENDANTS = table({"name": NAMES}, email=EMAILS, is_consumer=st.booleans(), address=ADDRESSES)
+INVOICES = table(
+    {},
+    number=STRINGS,
+    total_amount_for_invoice=st.decimals(0, 10**15 - 1, places=2).map(str),
+    created_date=DATES,
+    due_date=DATES | st.from_regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", fullmatch=True),
+    summary=STRINGS,
+)
+CLAIMS = table(
+    {
+        "entity_id": NAMES,
+        "partner_claim_id": NAMES,
+        "defendant": DEFENDANTS,
+        "invoices": st.lists(INVOICES, min_size=1, max_size=3),
+    },
+    partner_invoice_ids=st.lists(STRINGS, max_size=3),
+    message=STRINGS,
+    contract_date=MOMENTS,
+    is_written=st.booleans(),
+    document_refs=st.lists(
+        table({"storage_path": NAMES, "mime_type": NAMES, "filename": NAMES}), max_size=2
+    ),
+)
+SCHEMA = jsonschema_rs.validator_for(msgspec.json.schema(ClaimRequest), validate_formats=True)
+
+
+def outcome(body: bytes) -> msgspec.Struct | Refusal:
+    """Return the claim, or the refusal."""
+    try:
+        return decode(body, JSON, ClaimRequest)
+    except Refusal as error:
+        return error
+
+
+@steady
+@given(CLAIMS)
+def test_the_walk_finds_a_fault_exactly_where_msgspec_refuses(value: object) -> None:
+    """Both passes judge alike, so a refusal always has its field errors; the schema agrees."""
+    body = json.dumps(value).encode()
+    try:
+        expected = msgspec.json.decode(body, type=ClaimRequest)
+    except msgspec.ValidationError:
+        expected = None
+    actual = outcome(body)
+
+    if expected is None:
+        assert isinstance(actual, Refusal)
+        assert actual.field_errors
+    else:
+        assert expected == actual
+        assert SCHEMA.is_valid(value)
+
+
+@steady
+@given(CLAIMS)
+def test_both_passes_answer_the_same_value(value: dict[str, Any]) -> None:
+    """An unknown field with NUL forces the slow pass."""
+    slow = outcome(json.dumps(value | {"unknown": "\0"}).encode())
+    fast = outcome(json.dumps(value).encode())
+
+    if isinstance(fast, Refusal):
+        assert isinstance(slow, Refusal)
+        assert fast.envelope() == slow.envelope()
+    else:
+        assert fast == slow
+
+
+@steady
+@given(JUNK.map(json.dumps).map(str.encode) | st.binary(max_size=40), st.integers(0, 40))
+def test_any_bytes_are_taken_or_refused(body: bytes, cut: int) -> None:
+    """Never another exception, which would be a 500."""
+    for part in (body, body[:cut], body_with()[:cut] + body):
+        outcome(part)
+
+
+def query_errors(query: bytes) -> object:
+    """Return the `fieldErrors` that a query is refused with."""
+    with pytest.raises(Refusal) as refused:
+        decode_query(query, ClaimListQuery)
+    assert refused.value.code == "validation_failed"
+    return refused.value.field_errors
+
+
+def test_a_query_is_decoded() -> None:
+    """Names and values are percent-decoded; unknown parameters are ignored, however often."""
+    query = b"entity_id=ent%5F1&limit=50&partner_user_id=a+%C3%A9&x=1&x=2&y"
+
+    expected = ClaimListQuery(entity_id="ent_1", limit=50, partner_user_id="a é")
+    assert expected == decode_query(query, ClaimListQuery)
+
+
+def test_what_is_not_in_a_query_is_at_its_default() -> None:
+    """Contract 4.5: the default page size is 100."""
+    query = decode_query(b"entity_id=a", ClaimListQuery)
+
+    assert (
+        query.limit,
+        query.page_token,
+        query.partner_user_id,
+    ) == (100, msgspec.UNSET, msgspec.UNSET)
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        ("0", 0),
+        ("-5", -5),
+        ("%2B7", 7),
+        ("007", 7),
+        ("-0", 0),
+        ("9" * 18, QUERY_NUMBER_MAX - 1),
+        ("9" * 19, QUERY_NUMBER_MAX),
+        ("9" * 10_000, QUERY_NUMBER_MAX),
+        ("-" + "9" * 10_000, -QUERY_NUMBER_MAX),
+        ("0" * 10_000 + "3", 3),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_a_limit_is_a_whole_number_of_any_size(text: str, limit: int) -> None:
+    """The caller clamps it; digits without end do not crash it."""
+    assert limit == decode_query(b"entity_id=a&limit=" + text.encode(), ClaimListQuery).limit
+
+
+@pytest.mark.parametrize("text", ["", "ten", "1.0", "1e2", "+1", "1_0", "0x1", "%D9%A1", "--1"])
+def test_a_limit_that_is_no_whole_number_is_refused(text: str) -> None:
+    """Readings; an unescaped plus is a space."""
+    query = b"entity_id=a&limit=" + text.encode()
+
+    assert query_errors(query) == {"limit": ["expected a whole number"]}
+
+
+@pytest.mark.parametrize(
+    ("query", "errors"),
+    [
+        (b"", {"entity_id": ["required"]}),
+        (b"entity_id", {"entity_id": ["must not be empty"]}),
+        (b"entity_id=%00", {"entity_id": ["must not contain NUL"]}),
+        (b"entity_id=%FF", {"entity_id": ["must be valid Unicode"]}),
+        (b"entity_id=\xff", {"entity_id": ["must be valid Unicode"]}),
+        (b"entity_id=%ED%A0%80", {"entity_id": ["must be valid Unicode"]}),
+        (b"entity_id=a&entity_id=a", {"entity_id": ["given more than once"]}),
+        (
+            b"limit=x&page_token=&partner_user_id=%00",
+            {
+                "entity_id": ["required"],
+                "limit": ["expected a whole number"],
+                "page_token": ["must not be empty"],
+                "partner_user_id": ["must not contain NUL"],
+            },
+        ),
+    ],
+)
+def test_every_fault_of_a_query_is_named(query: bytes, errors: object) -> None:
+    """Keyed by parameter; a known parameter may be given once."""
+    assert errors == query_errors(query)
+
+
+@steady
+@given(st.binary(max_size=60))
+def test_any_query_is_taken_or_refused(query: bytes) -> None:
+    """Never another exception, which would be a 500."""
+    for text in (query, b"entity_id=" + query, b"entity_id=a&limit=" + query):
+        with suppress(Refusal):
+            decode_query(text, ClaimListQuery)
+
+
+def test_values_from_elsewhere_are_checked_by_the_same_rules() -> None:
+    """The command line's arguments, for one."""
+    assert check(ConnectRequest, partner_user_id="a").partner_user_id == "a"
+    with pytest.raises(Refusal) as refused:
+        check(ConnectRequest, partner_user_id="", label="\udcff")
+    assert refused.value.field_errors == {
+        "partner_user_id": ["must not be empty"],
+        "label": ["must be valid Unicode"],
+    }
+
+
+class Upload(msgspec.Struct):
+    """A type with a bounded number and with a kind that the walk does not know."""
+
+    max_bytes: Annotated[int, msgspec.Meta(ge=1, le=9)] = 1
+    moment: datetime | None = None
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (0, "must be at least 1"),
+        (10, "must be at most 9"),
+        (2**70, "must be at most 9"),
+        (True, "expected a whole number"),
+        (1.0, "expected a whole number"),
+        ("1", "expected a whole number"),
+        (None, "must not be null"),
+    ],
+)
+def test_whole_numbers_are_bounded(value: object, message: str) -> None:
+    """Contract 2.4, `max_bytes`."""
+    error = refusal(json.dumps({"max_bytes": value}).encode(), type_=Upload)
+
+    assert error.field_errors == {"max_bytes": [message]}
+
+
+def test_what_the_walk_does_not_know_is_answered_in_the_words_of_msgspec() -> None:
+    """Never a 500, whatever a later wire type is made of."""
+    error = refusal(b'{"moment": "yesterday"}', type_=Upload)
+
+    assert error.form_errors == ["Invalid RFC3339 encoded datetime - at `$.moment`"]
+
+
+def test_only_structs_are_decoded() -> None:
+    """A mistake of ours, found by the first request with a fault."""
+    with pytest.raises(TypeError, match="dict is not a Struct"):
+        decode(b'{"a": "\\u0000"}', JSON, dict)

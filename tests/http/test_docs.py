@@ -1,0 +1,154 @@
+"""The reference page: everything on it, nothing from elsewhere."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from service.core.errors import ERRORS
+from service.facts.claims import STAGES
+from service.http.bodies import BODY_BYTES_MAX
+from service.http.fixed import PAGE_HEADERS
+from service.http.scalars import LIMITS
+from service.partner_api.docs.guide import guide
+from service.partner_api.docs.openapi import document
+from service.partner_api.docs.page import render_page
+from service.partner_api.endpoints import ENDPOINTS
+from service.partner_api.gate import API_PATH
+from service.sandbox.fixtures import TRIGGERS
+from tests.world import PUBLIC_URL, World
+
+POLICY = (
+    "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; "
+    "base-uri 'none'; form-action 'none'"
+)
+
+
+class Seen(HTMLParser):
+    """What a page refers to, and what it can be pointed at."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.attributes: set[str] = set()
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        """Note a tag."""
+        self.tags.add(tag)
+        for name, value in attrs:
+            self.attributes.add(name)
+            if name == "id":
+                self.ids.append(value or "")
+            if name in {"href", "src", "action"}:
+                self.links.append(value or "")
+
+    def handle_data(self, data):
+        """Note text."""
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def page() -> Seen:
+    """Return the page, taken apart."""
+    text = guide(120)
+    described = document(f"{PUBLIC_URL}{API_PATH}", text)
+    return Seen(render_page(described, text, style="/style.css", openapi="/openapi.json"))
+
+
+@pytest.mark.parametrize("code", ERRORS)
+def test_every_error_has_its_anchor(page: Seen, code: str):
+    """The Link of an error leads to its row."""
+    assert page.ids.count(f"error-{code}") == 1
+    assert ERRORS[code].message.split("`")[0] in page.text
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda one: one.id)
+def test_every_endpoint(page: Seen, endpoint):
+    """Each has a section, and a command to paste."""
+    assert page.ids.count(endpoint.id) == 1
+    assert endpoint.summary in page.text
+    assert f"curl -s '{PUBLIC_URL}{API_PATH}{endpoint.path}" in page.text.replace(
+        f"curl -s {PUBLIC_URL}", f"curl -s '{PUBLIC_URL}"
+    )
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_every_limit(page: Seen, name: str):
+    """Lengths and counts are in the table of limits."""
+    assert re.search(rf"^{LIMITS[name]:,} (characters|entries)$", page.text, re.MULTILINE)
+
+
+def test_the_other_limits(page: Seen):
+    """The rate and the size of a body too."""
+    assert "120 a minute" in page.text
+    assert f"{BODY_BYTES_MAX:,} bytes" in page.text
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_stage(page: Seen, stage: str):
+    """A partner can read which stages there are."""
+    assert stage in page.text
+
+
+@pytest.mark.parametrize("code", [code for codes in TRIGGERS.values() for code in codes])
+def test_every_trigger(page: Seen, code: str):
+    """A partner can read how to meet an error in the sandbox."""
+    assert f"trigger_{code}" in page.text
+
+
+def test_a_key_is_called_a_secret(page: Seen):
+    """`pk_` suggests the opposite, so the page says it in so many words."""
+    assert "Your API key is a secret, although it begins with pk_." in page.text
+
+
+def test_links_within_the_page_lead_somewhere(page: Seen):
+    """Every fragment has an element, and no two elements share an id."""
+    assert sorted(page.ids) == sorted(set(page.ids))
+    assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.ids)
+
+
+def test_nothing_from_elsewhere(page: Seen):
+    """No script, no inline style, and every address is on this host."""
+    assert page.tags.isdisjoint({"script", "style", "iframe", "form", "img", "base"})
+    assert "style" not in page.attributes
+    assert [link for link in page.links if not re.match(r"#|/[a-z]", link)] == []
+
+
+async def test_assets_load(world: World):
+    """The page and what it refers to are answered, under the strict headers."""
+    answer = await world.client.get("/docs")
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    links = [link for link in Seen(answer.text).links if link.startswith("/")]
+    assert [link for link in links if link.startswith("/docs/assets/")] != []
+    for link in ["/docs", *links]:
+        one = await world.client.get(link)
+        assert one.status_code == 200, link
+        assert (
+            PAGE_HEADERS.items() <= {name: one.headers.get(name) for name in PAGE_HEADERS}.items()
+        )
+    assert answer.headers["content-security-policy"] == POLICY
+
+
+async def test_the_style_sheet_loads_nothing(world: World):
+    """It refers to nothing outside of itself."""
+    style = await world.client.get("/docs/assets/reference.css")
+    assert style.headers["content-type"] == "text/css; charset=utf-8"
+    assert "url(" not in style.text
+    assert "@import" not in style.text
+
+
+@pytest.mark.parametrize("path", ["/docs", f"{API_PATH}/openapi.json"])
+async def test_head(world: World, path: str):
+    """HEAD answers the headers alone."""
+    answer = await world.client.head(path)
+    assert (answer.status_code, answer.content) == (200, b"")
+
+
+async def test_the_link_of_an_error(world: World):
+    """An error names its place on the page."""
+    answer = await world.client.get(f"{API_PATH}/claims")
+    assert answer.headers["link"] == f'<{PUBLIC_URL}/docs#error-auth_missing>; rel="help"'

@@ -1,0 +1,107 @@
+"""The OpenAPI document: valid, complete, and the same as the routes and the error table."""
+
+import json
+
+import jsonschema_rs
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from service.core.errors import ERRORS
+from service.partner_api.docs.openapi import API_CODES
+from service.partner_api.endpoints import ANY_PATH, BY_ID, ENDPOINTS, Endpoint
+from service.partner_api.gate import API_PATH
+from tests.conformance import described
+from tests.endpoints import routed
+from tests.world import PUBLIC_URL, World
+
+EVERY = pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda one: one.id)
+JSON = "application/json"
+
+
+def responses(endpoint: Endpoint) -> dict:
+    """Return an endpoint's responses by status."""
+    return described()["paths"][endpoint.path][endpoint.method]["responses"]
+
+
+def test_valid():
+    """It is valid OpenAPI 3.1."""
+    assert list(OpenAPIV31SpecValidator(described()).iter_errors()) == []
+
+
+async def test_served_without_a_key(world: World):
+    """Anyone may read it, and it names the address at which the service is reached."""
+    answer = await world.client.get(f"{API_PATH}/openapi.json")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, JSON)
+    document = answer.json()
+    assert document["servers"] == [{"url": f"{PUBLIC_URL}{API_PATH}"}]
+    assert document["paths"] == json.loads(json.dumps(described()["paths"]))
+
+
+async def test_not_sent_again_when_unchanged(world: World):
+    """A client that has it already is answered 304."""
+    path = f"{API_PATH}/openapi.json"
+    etag = (await world.client.get(path)).headers["etag"]
+    answer = await world.client.get(path, headers={"If-None-Match": etag})
+    assert (answer.status_code, answer.content) == (304, b"")
+
+
+async def test_the_same_endpoints_as_the_routes(world: World):
+    """Each handler is in the document under its name, and nothing else is."""
+    found = {(name, method.lower(), path) for name, method, path in routed(world) if name}
+    expected = {(one.id, one.method, API_PATH + one.path) for one in ENDPOINTS}
+    assert found == expected
+
+
+@EVERY
+def test_every_code_in_its_response(endpoint: Endpoint):
+    """A response of a status names exactly the codes that the endpoint can give with it."""
+    for status, response in responses(endpoint).items():
+        if int(status) < 400:
+            continue
+        body = response["content"][JSON]
+        expected = [code for code in endpoint.errors if ERRORS[code].status == int(status)]
+        assert sorted(expected) == sorted(body["schema"]["allOf"][1]["properties"]["code"]["enum"])
+        assert set(expected) == set(body["examples"])
+
+
+@EVERY
+def test_every_example_is_valid(endpoint: Endpoint):
+    """The examples of requests, parameters and responses obey their own schemas."""
+    operation = described()["paths"][endpoint.path][endpoint.method]
+    bodies = [one["content"][JSON] for one in responses(endpoint).values()]
+    bodies += [operation["requestBody"]["content"][JSON]] if "requestBody" in operation else []
+    pairs = [(body["schema"], one["value"]) for body in bodies for one in body["examples"].values()]
+    pairs += [(one["schema"], one["example"]) for one in operation.get("parameters", [])]
+    components = {"components": described()["components"]}
+    for schema, value in pairs:
+        jsonschema_rs.validate(schema | components, value, validate_formats=True)
+
+
+def test_every_header_example_is_valid():
+    """So do the examples of headers."""
+    for one in described()["components"]["headers"].values():
+        jsonschema_rs.validate(one["schema"], one["example"])
+
+
+@EVERY
+def test_headers_of_every_answer(endpoint: Endpoint):
+    """Every answer has a request id; those to a partner that was charged, its allowance."""
+    for status, response in responses(endpoint).items():
+        headers = response["headers"]
+        assert headers["X-Request-Id"]["required"]
+        assert ("WWW-Authenticate" in headers) == (status == "401")
+        assert ("Retry-After" in headers) == (status in {"429", "503"})
+        charged = headers.get("X-RateLimit-Remaining", {}).get("required", False)
+        assert charged == (status not in {"401", "403", "429", "500", "503"})
+
+
+def test_no_chapters_of_the_contract():
+    """Partners need no other document to understand this one."""
+    assert "(contract" not in json.dumps(described())
+
+
+def test_codes_of_the_api():
+    """What only the customers' pages or the team's commands answer is not in the envelope."""
+    given = {code for one in BY_ID.values() for code in one.errors} | set(ANY_PATH)
+    assert set(API_CODES) == given
+    assert "magic_link_expired" not in given

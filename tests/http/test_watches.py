@@ -1,0 +1,147 @@
+"""What operators see of mail, checkpoints and the database itself, at each scrape."""
+
+import asyncio
+import math
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from service.evidence.note import NoteKey
+from tests.database_proxy import proxied
+from tests.faults.clusters import metric, onboard
+from tests.world import PATIENCE_SECONDS, settings_for, world_on
+
+ASKED_LONG_AGO = "update accounts.sign_in_links set asked_at = now() - interval '10 minutes'"
+TOO_LATE = "update accounts.sign_in_links set expires_at = now() - interval '1 second'"
+
+
+@pytest.fixture
+async def stuck(database_url, tmp_path):
+    """Return a world whose mail server does not answer."""
+    settings = settings_for(database_url, tmp_path, SMTP_URL="smtp://127.0.0.1:1")
+    async with world_on(settings, tmp_path) as one:
+        yield one
+
+
+async def test_mail_that_waits_shows_its_age(stuck, database_url):
+    """A mail of an hour ago that cannot be sent is an hour old in the metrics, and waits."""
+    partner = await stuck.partner()
+    await onboard(partner, "u1")
+    await _shown(stuck, "waiting")
+    hour_ago = datetime.now(UTC) - timedelta(hours=1)
+    await _change(database_url, "update live.mail_outbox set noted_at = %s", hour_ago)
+    assert 3600 <= await metric(stuck, "claim_ledger_oldest_mail_seconds", kind="onboarding") < 3700
+    assert await _mails(stuck, "failed") == 0
+
+
+async def test_mail_that_was_given_up_is_counted(stuck, database_url):
+    """It waits no longer, and is not forgotten."""
+    partner = await stuck.partner()
+    await onboard(partner, "u1")
+    await _shown(stuck, "waiting")
+    last_attempt = "update live.mail_outbox set attempts = 19, next_attempt_at = %s"
+    await _change(database_url, last_attempt, datetime.now(UTC))
+    await _shown(stuck, "failed")
+    assert await _mails(stuck, "waiting") == 0
+    assert await metric(stuck, "claim_ledger_oldest_mail_seconds", kind="onboarding") == 0
+
+
+async def test_sign_in_mail_that_waits_shows_its_age(stuck, database_url):
+    """While nobody can sign in it waits and grows old; once its link expired it was not sent."""
+    assert (await _mails(stuck, "waiting", "sign_in"), await _age_of_sign_in_mail(stuck)) == (0, 0)
+    await stuck.service.sign_in.ask("person@example.com", "/")
+    await _change(database_url, ASKED_LONG_AGO)
+    assert 600 <= await _age_of_sign_in_mail(stuck) < 700
+    assert await _mails(stuck, "waiting", "sign_in") == 1
+    assert await _mails(stuck, "failed", "sign_in") == 0
+    await _change(database_url, TOO_LATE)
+    assert (await _mails(stuck, "waiting", "sign_in"), await _age_of_sign_in_mail(stuck)) == (0, 0)
+    assert await _mails(stuck, "failed", "sign_in") == 1
+
+
+async def test_a_log_without_any_checkpoint_grows_old(database_url, tmp_path):
+    """An installation whose checkpoints fail from the first day alarms like one of years."""
+    now = [datetime.now(UTC)]
+    key = NoteKey.of_seed("example.com/claim-ledger", bytes(32))
+    settings = settings_for(database_url, tmp_path, CHECKPOINT_KEYS=key.private_text)
+    async with world_on(settings, tmp_path, follow=False, clock=lambda: now[0]) as world:
+        assert await _checkpoint(world) == (0, 0)
+        await world.partner()
+        checkpoints = world.service.checkpoints("accounts")
+        await checkpoints.number()
+        now[0] += timedelta(hours=2)
+        size, age = await _checkpoint(world)
+        assert (size, round(age)) == (0, 7200)
+        assert await metric(world, "claim_ledger_log_size", ledger="accounts") > size
+        made = await checkpoints.make()
+        size, age = await _checkpoint(world)
+        assert (size, age < 7200) == (made.checkpoint.size, True)
+
+
+async def test_a_database_that_is_away_is_seen_without_requests(database_url, tmp_path):
+    """`up` is 0 at the next scrape, and what cannot be read is NaN, not what it was before."""
+    async with proxied(database_url) as (proxy, url):
+        settings = settings_for(url, tmp_path)
+        async with world_on(settings, tmp_path, follow=False, deadline_seconds=1.0) as world:
+            await world.partner()
+            before = await _read_gauges(world)
+            port, proxy.port = proxy.port, 1
+            proxy.cut_off()
+            during = await _read_gauges(world)
+            proxy.port = port
+            after = await _read_gauges(world)
+    for ups, expected in ((before, 1), (during, 0), (after, 1)):
+        assert {v for k, v in ups.items() if k[0] == "claim_ledger_database_up"} == {expected}
+    assert before.keys() == during.keys() == after.keys()
+    unread = {name for name, value in during.items() if math.isnan(value)}
+    assert unread == {name for name in during if name[0] != "claim_ledger_database_up"}
+    assert len({name for name, _ in unread}) == 16
+    assert not [name for name, value in (before | after).items() if math.isnan(value)]
+
+
+async def _read_gauges(world):
+    """Return what a scrape reads from the database, by name and labels."""
+    text = (await world.client.get("/metrics")).text
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if family.type == "gauge"
+        and not sample.name.endswith("_created")
+        and sample.name not in {"claim_ledger_pool_connections", "claim_ledger_rate_limit_degraded"}
+    }
+
+
+async def _checkpoint(world):
+    """Return the size and the age of the last checkpoint of accounts, as the metrics have them."""
+    names = ("size", "age_seconds")
+    return tuple(
+        [await metric(world, f"claim_ledger_checkpoint_{one}", ledger="accounts") for one in names]
+    )
+
+
+async def _age_of_sign_in_mail(world):
+    return await metric(world, "claim_ledger_oldest_mail_seconds", kind="sign_in")
+
+
+async def _shown(world, state):
+    """Wait until the metrics have a mail in a state."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while await _mails(world, state) < 1:  # noqa: ASYNC110 - polls
+            await asyncio.sleep(0.05)
+
+
+async def _mails(world, state, kind="onboarding"):
+    return await metric(world, "claim_ledger_mails", kind=kind, state=state)
+
+
+async def _change(url, statement, *values):
+    """Run a statement, in a thread: the outbox in this loop may hold the row."""
+
+    def change():
+        with psycopg.connect(url) as owner:
+            owner.execute(statement, values)
+
+    await asyncio.to_thread(change)

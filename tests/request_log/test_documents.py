@@ -1,0 +1,26 @@
+"""Whether a partner has tried documents is told by claims that have one, not by what was minted."""
+
+from service.request_log.reader import RequestsReader
+from tests.document_store import documents_on
+
+
+async def test_a_claim_with_a_document_is_told(database_url, tmp_path, store_credentials):
+    """Neither a minted URL beside a claim counts, nor live mode's, nor another partner's."""
+    async with documents_on(database_url, tmp_path, store_credentials) as documents:
+        world = documents.world
+        database = world.service.modes["test"].ledger.database
+        reader = RequestsReader(database, world.service.clock)
+        partner, other = await world.partner(), await world.partner()
+        ids = await world.service.sandbox.ensure(partner.partner_id)
+        entity_id = ids.connected_entity_id
+        await documents.mint(partner, entity_id, mode="test")
+        assert (await partner.claim(entity_id, mode="test")).status_code == 201
+        live = await partner.connected_entity()
+        ref = await documents.uploaded(partner, live)
+        assert (await partner.claim(live, document_refs=[ref])).status_code == 201
+        assert not await reader.has_documents(partner.partner_id)
+        ref = await documents.uploaded(partner, entity_id, "case-2", mode="test")
+        made = await partner.claim(entity_id, "case-2", mode="test", document_refs=[ref])
+        assert made.status_code == 201
+        assert await reader.has_documents(partner.partner_id)
+        assert not await reader.has_documents(other.partner_id)
