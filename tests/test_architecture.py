@@ -1,0 +1,99 @@
+"""The tree keeps to what ARCHITECTURE.md and pyproject.toml say of it."""
+
+import ast
+import re
+import tomllib
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from service.ledger.sql import Queries, queries
+
+ROOT = Path(__file__).parents[1]
+CODE = [
+    path for top in ("service", "projections", "migrations") for path in (ROOT / top).rglob("*.py")
+]
+QUERIES = sorted(
+    ".".join(path.parent.relative_to(ROOT).parts)
+    for top in ("service", "projections")
+    for path in (ROOT / top).rglob("queries.sql")
+)
+
+
+def layers() -> list[str]:
+    """Return the names in the layered import contract, from the top down."""
+    linter = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    (contract,) = [one for one in linter["contracts"] if one["type"] == "layers"]
+    return [name.strip() for layer in contract["layers"] for name in layer.split("|")]
+
+
+def folders() -> set[str]:
+    """Return every first-level part of the service, and the other packages."""
+    of_service = {
+        f"service.{path.stem}"
+        for path in (ROOT / "service").iterdir()
+        if not path.name.startswith("_")
+    }
+    return of_service | {"projections", "migrations"}
+
+
+def test_the_layered_contract_names_every_folder():
+    """A folder that is not on a floor could import what it likes."""
+    assert sorted(layers()) == sorted(folders())
+
+
+def test_type_only_imports_count():
+    """The linter is not told to leave them out."""
+    assert "exclude_type_checking_imports" not in (ROOT / "pyproject.toml").read_text()
+
+
+def test_architecture_names_every_folder():
+    """ARCHITECTURE.md has a line for each."""
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    missing = {name for name in folders() if f"`{name.replace('.', '/')}" not in text}
+    assert missing == set()
+
+
+def test_no_public_class_name_is_defined_twice():
+    """Whoever searches for a name finds one thing."""
+    found = defaultdict[str, list[str]](list)
+    for path in CODE:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found[node.name].append(str(path.relative_to(ROOT)))
+    assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}
+
+
+def test_queries_are_used():
+    """Some module runs each statement, by its name or by one that it puts together."""
+    code = "\n".join(path.read_text() for path in CODE)
+    used = set(re.findall(r"(?:_SQL|queries\(\"[\w.]+\"\))\.(\w+)", code))
+    put_together = tuple(re.findall(r"_SQL\[f\"(\w*)\{", code))
+    names = {
+        (package, name) for package in QUERIES for name in vars(queries(package)) if name[0] != "_"
+    }
+    unused = {one for one in names if one[1] not in used and not one[1].startswith(put_together)}
+    assert unused == set()
+
+
+def test_queries_that_modules_run_exist():
+    """A misspelt query is found here, and not by the request that needs it."""
+    unknown: list[tuple[str, str, str]] = []
+    for path in CODE:
+        text = path.read_text()
+        own = re.search(r"^_SQL(?:: Final)? = queries\(\"([\w.]+)\"\)", text, flags=re.MULTILINE)
+        asked = [(own[1], name) for name in re.findall(r"\b_SQL\.(\w+)", text)] if own else []
+        asked += re.findall(r"queries\(\"([\w.]+)\"\)\.(\w+)", text)
+        unknown += [(path.name, *one) for one in asked if one[1] not in vars(queries(one[0]))]
+    assert unknown == []
+
+
+def test_a_query_without_a_description_is_refused(tmp_path, monkeypatch):
+    """The file is refused as a whole, and not read as a part of the query before."""
+    (tmp_path / "undescribed").mkdir()
+    (tmp_path / "undescribed" / "__init__.py").touch()
+    (tmp_path / "undescribed" / "queries.sql").write_text("-- name: one\nselect 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ValueError, match="before its first named query"):
+        Queries("undescribed")
