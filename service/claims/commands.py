@@ -30,11 +30,11 @@ _SQL = queries("service.claims")
 
 
 class CommandStep(NamedTuple):
-    """What one command of a batch comes to: what it appends, and its answer."""
+    """What one command of a batch comes to; `once`: its append is left out if it is there."""
 
-    appends: list[Append]
     outcome: Created | Refusal
-    mismatch: UUID | None = None
+    append: Append | None = None
+    once: bool = False
 
 
 class DocumentCheck(Protocol):
@@ -124,15 +124,17 @@ class ClaimCommands:
             )
             swept = await self._swept(transaction, commands)
             steps = [
-                CommandStep([], Refusal("document_not_uploaded"))
+                CommandStep(Refusal("document_not_uploaded"))
                 if command.key in swept and row["made"] is None
                 else self._step(command, row)
                 for command, row in zip(commands, rows, strict=True)
             ]
-            appends = [append for step in steps for append in step.appends]
-            for step in steps:
-                if step.mismatch is not None and await transaction.exists(step.mismatch):
-                    appends = [one for one in appends if one.stream_id != step.mismatch]
+            appends = [
+                step.append
+                for step in steps
+                if step.append is not None
+                and not (step.once and await transaction.exists(step.append.stream_id))
+            ]
             if appends:
                 await transaction.append(*appends)
         return [step.outcome for step in steps]
@@ -156,7 +158,7 @@ class ClaimCommands:
                 return self._create(command, row)
             return self._replay(command, row)
         except Refusal as refusal:
-            return CommandStep([], refusal)
+            return CommandStep(refusal)
 
     def _create(self, command: CreateClaim, row: Row) -> CommandStep:
         access = access_from(row)
@@ -168,7 +170,7 @@ class ClaimCommands:
         events, outcome = decisions.create(command, access, key, claim_id, message_id)
         cause = command.caller.cause
         append = Append(command.key, 0, events, cause, key, new_key=True, public_ids=[claim_id])
-        return CommandStep([append], outcome)
+        return CommandStep(outcome, append)
 
     def _replay(self, command: CreateClaim, row: Row) -> CommandStep:
         access = access_from(row)
@@ -182,6 +184,6 @@ class ClaimCommands:
             )
         mismatch, outcome = decisions.replay(command, access, made, key)
         if mismatch is None:
-            return CommandStep([], outcome)
-        stream = decisions.mismatch_stream(command.caller.mode, mismatch)
-        return CommandStep([Append(stream, 0, [mismatch], command.caller.cause)], outcome, stream)
+            return CommandStep(outcome)
+        stream, event = mismatch
+        return CommandStep(outcome, Append(stream, 0, [event], command.caller.cause), once=True)

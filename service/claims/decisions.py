@@ -8,14 +8,13 @@ import msgspec
 
 from service.claims.wire import ClaimRequest
 from service.core.errors import Refusal, invalid
-from service.core.ids import stream_id
+from service.facts import replays
 from service.facts.access import Access
 from service.facts.caller import Caller
 from service.facts.claims import (
     STAGES,
     Claim,
     ClaimCreated,
-    ClaimReplayMismatched,
     ClaimStageChanged,
     Document,
     DocumentsAttached,
@@ -23,6 +22,7 @@ from service.facts.claims import (
     claim_stream,
 )
 from service.facts.connections import connection_stream
+from service.facts.replays import Mismatch
 from service.ledger.encryption import DataKey
 from service.ledger.events import Event
 
@@ -49,7 +49,6 @@ class CreateClaim(NamedTuple):
 
     caller: Caller
     request: ClaimRequest
-    body: bytes
     key: UUID
     connection: UUID
     uploads: Sequence[Upload] = ()
@@ -77,7 +76,6 @@ def create_claim(
     return CreateClaim(
         caller,
         request,
-        msgspec.json.encode(request, order="deterministic"),
         claim_stream(
             caller.mode,
             caller.epoch,
@@ -97,12 +95,14 @@ def create(
     access.check_write()
     caller, request = command.caller, command.request
     fields = msgspec.to_builtins(request)
+    version = replays.request_version(type(request))
     created = ClaimCreated(
         claim_id=claim_id,
         partner_id=caller.partner_id,
         entity_id=request.entity_id,
         partner_claim_id=request.partner_claim_id,
-        fingerprint=key.fingerprint(command.body),
+        fingerprint=replays.fingerprint(key, request, version),
+        fingerprint_version=version,
         partner_user_id=fields.get("partner_user_id"),
         partner_invoice_ids=fields.get("partner_invoice_ids", []),
         details={name: value for name, value in fields.items() if name not in CLEAR},
@@ -132,24 +132,14 @@ def create(
 
 def replay(
     command: CreateClaim, access: Access, made: ClaimCreated, key: DataKey | None
-) -> tuple[ClaimReplayMismatched | None, Created]:
-    """Return what the first call made; name a body that differs. Nothing is compared once erased.
+) -> tuple[Mismatch | None, Created]:
+    """Return what the first call made, and what to record of a body that differs.
 
     A partner that the entity has disconnected may not write, so not replay either (readings).
     """
     access.check_write()
-    if key is None:
-        return None, Created(made.claim_id, None, [], True, None)
-    fingerprint = key.fingerprint(command.body)
-    if fingerprint == made.fingerprint:
-        return None, Created(made.claim_id, None, [], True, True)
-    mismatch = ClaimReplayMismatched(claim_id=made.claim_id, fingerprint=fingerprint)
-    return mismatch, Created(made.claim_id, None, [], True, False)
-
-
-def mismatch_stream(mode: str, mismatch: ClaimReplayMismatched) -> UUID:
-    """Return the stream of one mismatching body: it is recorded once, however often it comes."""
-    return stream_id("mismatch", mode, mismatch.claim_id, mismatch.fingerprint)
+    compared = replays.compare(command.caller.mode, made, command.request, key)
+    return compared.mismatch, Created(made.claim_id, None, [], True, compared.matches)
 
 
 def move(claim: Claim, stage: str) -> list[Event]:

@@ -29,7 +29,8 @@ class ClaimCreated(Event, frozen=True):
     """A partner created a claim for an entity.
 
     `details` holds what is personal of the request (contract 2.5): defendant, invoices,
-    contract_date, is_written. `fingerprint` is a keyed hash of the whole decoded body.
+    contract_date, is_written. `fingerprint` is a keyed hash of the decoded body, of the fields that
+    `fingerprint_version` of the request's shape has (service/facts/replays.py).
     """
 
     personal: ClassVar = ("details",)
@@ -38,6 +39,7 @@ class ClaimCreated(Event, frozen=True):
     entity_id: str
     partner_claim_id: str
     fingerprint: str
+    fingerprint_version: int = 1
     partner_user_id: str | None = None
     partner_invoice_ids: list[str] = msgspec.field(default_factory=list[str])
     details: dict[str, Any] | None = None

@@ -11,7 +11,8 @@ from service.ledger.events import Event
 class OnboardingStarted(Event, frozen=True):
     """A partner referred a business. Its entity is registered with it.
 
-    `details` is the request as it was sent (contract 2.1); `fingerprint` a keyed hash of it.
+    `details` is the request as it was sent (contract 2.1); `fingerprint` a keyed hash of the fields
+    that `fingerprint_version` of the request's shape has (service/facts/replays.py).
     `magic_link_hash` is the SHA-256 of the link's token; it and `expires_at` are None in test mode.
     """
 
@@ -21,6 +22,7 @@ class OnboardingStarted(Event, frozen=True):
     partner_id: str
     partner_user_id: str
     fingerprint: str
+    fingerprint_version: int = 1
     mail_wanted: bool = False
     magic_link_hash: bytes | None = None
     expires_at: datetime | None = None

@@ -11,20 +11,19 @@ from projections.onboardings.reader import OnboardingsReader
 from projections.partners.reader import PartnersReader
 from service.core.clock import Clock
 from service.core.errors import Refusal
-from service.core.ids import NewId, stream_id
+from service.core.ids import NewId
 from service.entities.commands import business_locks, corrected, correction, register
+from service.facts import replays
 from service.facts.caller import Caller
 from service.facts.connections import EntityConnected, connection_stream
 from service.facts.entities import EntityRegistered, entity_stream
 from service.facts.onboardings import (
     OnboardingCompleted,
-    OnboardingReplayMismatched,
     OnboardingStarted,
     onboarding_stream,
 )
 from service.facts.privacy import PersonalDataErased
 from service.ledger.database import Row
-from service.ledger.encryption import DataKey
 from service.ledger.events import Cause, Recorded
 from service.ledger.ledger import Append, Ledger, Transaction
 from service.ledger.service_keys import Secrets, ServiceKeyStore, token_hash
@@ -92,15 +91,14 @@ class OnboardingCommands:
         stream = onboarding_stream(
             caller.mode, caller.epoch, caller.partner_id, request.partner_user_id
         )
-        body = msgspec.json.encode(request, order="deterministic")
         secrets = await self._secrets.get()
 
         async def attempt(transaction: Transaction) -> Started:
             existing = decisions.fold(await transaction.read(stream))
             if existing is not None:
-                return await self._replay(transaction, caller, existing.started, body)
+                return await self._replay(transaction, caller, existing.started, request)
             refuse_trigger(caller.mode, "start_onboarding", request.partner_user_id)
-            return await self._start(transaction, caller, request, body, secrets)
+            return await self._start(transaction, caller, request, secrets)
 
         return await self._ledger.decide(attempt)
 
@@ -183,7 +181,6 @@ class OnboardingCommands:
         transaction: Transaction,
         caller: Caller,
         request: OnboardingRequest,
-        body: bytes,
         secrets: Secrets,
     ) -> Started:
         live = self._ledger.name == "live"
@@ -207,12 +204,14 @@ class OnboardingCommands:
             await self._refuse_established(transaction, registered)
         assert entity.key is not None  # noqa: S101 - register made it
         token = secrets.link_token(PURPOSE, onboarding_id)
+        version = replays.request_version(type(request))
         started = OnboardingStarted(
             onboarding_id=onboarding_id,
             entity_id=entity_id,
             partner_id=caller.partner_id,
             partner_user_id=request.partner_user_id,
-            fingerprint=entity.key.fingerprint(body),
+            fingerprint=replays.fingerprint(entity.key, request, version),
+            fingerprint_version=version,
             mail_wanted=live and not caller.suppress_email,
             magic_link_hash=token_hash(token) if live else None,
             expires_at=await transaction.now() + LINK_LIFETIME if live else None,
@@ -232,37 +231,23 @@ class OnboardingCommands:
         return Started(onboarding_id, already_existed=False, magic_link_url=url, matches=None)
 
     async def _replay(
-        self, transaction: Transaction, caller: Caller, started: OnboardingStarted, body: bytes
+        self,
+        transaction: Transaction,
+        caller: Caller,
+        started: OnboardingStarted,
+        request: OnboardingRequest,
     ) -> Started:
         known = await access(transaction, caller.partner_id, started.entity_id)
         if known.disconnected_at is not None:
             raise Refusal("partner_disconnected")
         key_id = entity_stream(caller.mode, started.entity_id)
         key = (await transaction.data_keys([key_id])).get(key_id)
-        matches = await self._compare(transaction, caller, started, key, body)
-        return Started(started.onboarding_id, True, None, matches)
-
-    async def _compare(
-        self,
-        transaction: Transaction,
-        caller: Caller,
-        started: OnboardingStarted,
-        key: DataKey | None,
-        body: bytes,
-    ) -> bool | None:
-        """Record a replay with another body, once for each; None where the key is destroyed."""
-        if key is None:
-            return None
-        fingerprint = key.fingerprint(body)
-        if fingerprint == started.fingerprint:
-            return True
-        stream = stream_id("mismatch", caller.mode, started.onboarding_id, fingerprint)
-        if not await transaction.exists(stream):
-            event = OnboardingReplayMismatched(
-                onboarding_id=started.onboarding_id, fingerprint=fingerprint
-            )
-            await transaction.append(Append(stream, 0, [event], caller.cause))
-        return False
+        compared = replays.compare(caller.mode, started, request, key)
+        if compared.mismatch is not None:
+            stream, event = compared.mismatch
+            if not await transaction.exists(stream):
+                await transaction.append(Append(stream, 0, [event], caller.cause))
+        return Started(started.onboarding_id, True, None, compared.matches)
 
     async def _finished(
         self,

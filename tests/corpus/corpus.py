@@ -85,14 +85,24 @@ def sums() -> str:
 
 
 def missing() -> list[tuple[str, type[Event]]]:
-    """Return the topics whose present version the corpus lacks, each with a ledger that has it."""
-    known = {(line.topic, line.class_version) for line in lines().values()}
+    """Return the topics that the corpus lacks in their present version, each with its ledger.
+
+    It also lacks a topic whose present version has a field that no line of it has.
+    """
+    known: dict[tuple[str, int], set[str]] = {}
+    for line in lines().values():
+        fields = set(msgspec.to_builtins(line.read(erased=False)[0]))
+        known.setdefault((line.topic, line.class_version), set()).update(fields)
     every = {
         topic: (ledger, cls)
         for ledger, catalogue in reversed(CATALOGUES.items())
         for topic, cls in catalogue.items()
     }
-    return [found for topic, found in every.items() if (topic, found[1].class_version) not in known]
+    return [
+        (ledger, cls)
+        for topic, (ledger, cls) in every.items()
+        if not known.get((topic, cls.class_version), set()).issuperset(cls.__struct_fields__)
+    ]
 
 
 def written(ledger: str, cls: type[Event]) -> Iterator[Line]:

@@ -1,0 +1,122 @@
+"""Idempotent replays: whether a request says what the first one said (contract 4.1, 4.4).
+
+A creation records the fingerprint of its request, a keyed hash, and the version of the request's
+shape that the fingerprint covers. A field that a later release adds was ignored before, sent or
+not, so it is no part of earlier fingerprints: a replay is compared by the version that its creation
+recorded. Each added field, nested ones included, names its version beside its type:
+
+    currency: Annotated[Text | UnsetType, Meta(extra={"since": 2}, ...)] = UNSET
+
+So do the fields of a struct that comes with a later field. The fields of a version never change,
+nor does their order: both are part of the fingerprint.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+from uuid import UUID
+
+import msgspec
+import msgspec.inspect as mi
+
+from service.core.ids import stream_id
+from service.facts.claims import ClaimCreated, ClaimReplayMismatched
+from service.facts.onboardings import OnboardingReplayMismatched, OnboardingStarted
+from service.ledger.encryption import DataKey
+
+
+class Mismatch(NamedTuple):
+    """The fact that a replay came with another body, and its stream.
+
+    The stream is derived from the body, so each body is recorded once, however often it comes.
+    """
+
+    stream_id: UUID
+    event: ClaimReplayMismatched | OnboardingReplayMismatched
+
+
+class Comparison(NamedTuple):
+    """How a replay compares; `matches` is None where nothing could be compared."""
+
+    matches: bool | None
+    mismatch: Mismatch | None = None
+
+
+def compare(
+    mode: str, made: ClaimCreated | OnboardingStarted, request: msgspec.Struct, key: DataKey | None
+) -> Comparison:
+    """Compare a replay with what the first request made.
+
+    Nothing is compared once the data key is destroyed (`key` is None), nor where a later release
+    made the fingerprint: it may cover fields that this one does not decode.
+    """
+    if key is None or made.fingerprint_version > request_version(type(request)):
+        return Comparison(None)
+    found = fingerprint(key, request, made.fingerprint_version)
+    if found == made.fingerprint:
+        return Comparison(True)
+    match made:
+        case ClaimCreated(claim_id=made_id):
+            event = ClaimReplayMismatched(claim_id=made_id, fingerprint=found)
+        case OnboardingStarted(onboarding_id=made_id):
+            event = OnboardingReplayMismatched(onboarding_id=made_id, fingerprint=found)
+    return Comparison(False, Mismatch(stream_id("mismatch", mode, made_id, found), event))
+
+
+def fingerprint(key: DataKey, request: msgspec.Struct, version: int) -> str:
+    """Return the fingerprint of a request as one version of its shape has it."""
+    if version < request_version(type(request)):
+        return key.fingerprint(msgspec.json.encode(_as_of(request, version)))
+    return key.fingerprint(msgspec.json.encode(request, order="deterministic"))
+
+
+@cache
+def request_version(kind: type[msgspec.Struct]) -> int:
+    """Return the version of a request's shape: that of its youngest field, nested ones included."""
+    return max(since for struct in shapes(kind) for since in fields_since(struct).values())
+
+
+@cache
+def shapes(kind: type[msgspec.Struct]) -> frozenset[type[msgspec.Struct]]:
+    """Return the struct and every struct within its fields."""
+    return frozenset(_structs(mi.type_info(kind)))
+
+
+@cache
+def fields_since(kind: type[msgspec.Struct]) -> dict[str, int]:
+    """Return a struct's fields in their order, and since which version each is there."""
+    info = mi.type_info(kind)
+    assert isinstance(info, mi.StructType)  # noqa: S101 - a Struct's info is this
+    return {field.encode_name: _since(field.type) for field in info.fields}
+
+
+def _as_of(value: object, version: int) -> object:
+    """Return a decoded value without the fields that are younger than a version."""
+    if isinstance(value, msgspec.Struct):
+        return {
+            name: _as_of(getattr(value, name), version)
+            for name, since in fields_since(type(value)).items()
+            if since <= version and getattr(value, name) is not msgspec.UNSET
+        }
+    if isinstance(value, list):
+        return [_as_of(item, version) for item in value]  # pyright: ignore[reportUnknownVariableType]
+    return value
+
+
+def _since(kind: mi.Type) -> int:
+    return (kind.extra or {}).get("since", 1) if isinstance(kind, mi.Metadata) else 1
+
+
+def _structs(kind: mi.Type) -> Iterator[type[msgspec.Struct]]:
+    match kind:
+        case mi.Metadata(type=inner) | mi.ListType(item_type=inner):
+            yield from _structs(inner)
+        case mi.UnionType(types=types):
+            for inner in types:
+                yield from _structs(inner)
+        case mi.StructType(cls=cls, fields=fields):
+            yield cls
+            for field in fields:
+                yield from _structs(field.type)
+        case _:
+            pass

@@ -1,0 +1,265 @@
+from typing import Annotated, Any, NamedTuple
+from uuid import UUID
+
+import msgspec
+import pytest
+from msgspec import NODEFAULT, UNSET, Meta, UnsetType, defstruct
+
+from service.claims.wire import ClaimRequest, Defendant, Invoice
+from service.facts import replays
+from service.facts.claims import ClaimCreated, ClaimReplayMismatched
+from service.facts.onboardings import OnboardingReplayMismatched, OnboardingStarted
+from service.http.decoding import decode
+from service.ledger.encryption import DataKey
+from service.onboardings.wire import OnboardingAddress, OnboardingRequest
+
+KEY = DataKey(UUID(int=1), b"k" * 32, b"", "")
+CLAIM: dict[str, Any] = {
+    "entity_id": "ent_1",
+    "partner_claim_id": "case",
+    "defendant": {"name": "Zoë", "address": {"postcode": "AB1 2CD", "second_line": None}},
+    "invoices": [{"due_date": "2026-01-31", "total_amount_for_invoice": "12.00"}, {}],
+    "contract_date": "2025-11-03T09:00:00.000Z",
+    "message": "",
+    "is_written": False,
+    "document_refs": [{"storage_path": "a", "mime_type": "b", "filename": "c"}],
+}
+ONBOARDING: dict[str, Any] = {
+    "partner_user_id": "user-17",
+    "company_name": "Example Trading Ltd",
+    "user_email": "owner@example.com",
+    "address": {"first_line": "1 Example Street", "second_line": None},
+}
+CLAIM_VERSION_1 = {
+    "ClaimRequest": [
+        *("entity_id", "partner_claim_id", "defendant", "invoices", "partner_user_id"),
+        *("partner_invoice_ids", "message", "contract_date", "is_written", "document_refs"),
+    ],
+    "Defendant": [
+        *("name", "email", "address", "is_consumer", "is_individual"),
+        "company_registration_number",
+    ],
+    "DefendantAddress": [
+        *("first_line", "second_line", "town_city", "county", "postcode", "country"),
+    ],
+    "Invoice": ["number", "total_amount_for_invoice", "created_date", "due_date", "summary"],
+    "DocumentRef": ["storage_path", "mime_type", "filename"],
+}
+ONBOARDING_VERSION_1 = {
+    "OnboardingRequest": [
+        *("partner_user_id", "company_name", "user_email", "company_number", "user_name"),
+        "address",
+    ],
+    "OnboardingAddress": [
+        *("first_line", "second_line", "locality", "region", "postcode", "country"),
+    ],
+}
+
+
+def with_field(kind, name, since, **nested):
+    """Return a copy of a wire type with one more optional field, and with others' types replaced.
+
+    The field comes first, so that the fingerprint of what follows does not depend on its place.
+    """
+    extra = {} if since is None else {"extra": {"since": since}}
+    added = (name, Annotated[str | UnsetType, Meta(**extra)], UNSET)
+    fields = [
+        (field.name, nested.get(field.name, field.type))
+        + (() if field.default is NODEFAULT else (field.default,))
+        for field in msgspec.structs.fields(kind)
+    ]
+    return defstruct(kind.__name__, [added, *fields], kw_only=True, frozen=True)
+
+
+def later_claim(since):
+    """Return tomorrow's `ClaimRequest`: a field more at the top, in the defendant, in invoices."""
+    defendant = with_field(Defendant, "vat_number", since)
+    invoice = with_field(Invoice, "currency", since)
+    return with_field(ClaimRequest, "urgency", since, defendant=defendant, invoices=list[invoice])
+
+
+def later_onboarding(since):
+    """Return tomorrow's `OnboardingRequest`: a field more at the top and in the address."""
+    address = with_field(OnboardingAddress, "what3words", since) | UnsetType
+    return with_field(OnboardingRequest, "language", since, address=address)
+
+
+def merged(body, added):
+    """Return a body with fields added, nested ones too; a list's objects each get them."""
+    if isinstance(body, list):
+        return [merged(item, added) for item in body]
+    if not isinstance(added, dict):
+        return added
+    nested = {name: merged(body[name], more) for name, more in added.items() if name in body}
+    return body | added | nested
+
+
+def request_of(body, kind):
+    """Return a body decoded as the API decodes it."""
+    return decode(msgspec.json.encode(body), "application/json", kind)
+
+
+def made_by(request, kind):
+    """Return the creation that a request makes."""
+    version = replays.request_version(type(request))
+    print_ = replays.fingerprint(KEY, request, version)
+    shared = {"partner_id": "ptn_1", "entity_id": "ent_1", "fingerprint": print_}
+    shared["fingerprint_version"] = version
+    if kind is ClaimCreated:
+        return ClaimCreated(claim_id="clm_1", partner_claim_id="case", **shared)
+    return OnboardingStarted(onboarding_id="onb_1", partner_user_id="user-17", **shared)
+
+
+class Noun(NamedTuple):
+    """What idempotent creations have in common: today's request, tomorrow's, and their facts."""
+
+    kind: Any
+    later: Any
+    body: dict[str, Any]
+    additions: list[dict[str, Any]]
+    creation: Any
+    mismatched: Any
+
+
+NOUNS = {
+    "claim": Noun(
+        ClaimRequest,
+        later_claim,
+        CLAIM,
+        [
+            {"urgency": "high"},
+            {"defendant": {"vat_number": "GB1"}},
+            {"invoices": {"currency": "GBP"}},
+        ],
+        ClaimCreated,
+        ClaimReplayMismatched,
+    ),
+    "onboarding": Noun(
+        OnboardingRequest,
+        later_onboarding,
+        ONBOARDING,
+        [{"language": "en"}, {"address": {"what3words": "a.b.c"}}],
+        OnboardingStarted,
+        OnboardingReplayMismatched,
+    ),
+}
+each_noun = pytest.mark.parametrize("noun", NOUNS.values(), ids=NOUNS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "version_1"),
+    [(ClaimRequest, CLAIM_VERSION_1), (OnboardingRequest, ONBOARDING_VERSION_1)],
+)
+def test_the_fields_of_version_1_stay(kind, version_1):
+    """A field added without `since`, removed or moved would change what was fingerprinted."""
+    assert shape(kind) == version_1
+
+
+@each_noun
+def test_a_field_without_a_version_is_noticed(noun):
+    """The pinned fields differ when somebody adds one at the top or nested and names no version."""
+    assert shape(noun.later(2)) == shape(noun.kind)
+    now, forgotten = shape(noun.kind), shape(noun.later(None))
+    assert now.keys() == forgotten.keys()
+    changed = [name for name, fields in now.items() if forgotten[name] != fields]
+    assert len(changed) == len(noun.additions)
+
+
+def shape(kind):
+    """Return the fields of version 1 of a request's shape, by the names of its structs."""
+    return {
+        struct.__name__: [
+            name for name, since in replays.fields_since(struct).items() if since == 1
+        ]
+        for struct in replays.shapes(kind)
+    }
+
+
+@pytest.mark.parametrize("kind", [ClaimRequest, OnboardingRequest])
+def test_a_later_field_is_optional(kind):
+    """Bodies that were valid before a field came stay valid."""
+    for struct in replays.shapes(kind):
+        required = {field.name for field in msgspec.structs.fields(struct) if field.required}
+        later = {name for name, since in replays.fields_since(struct).items() if since > 1}
+        assert required & later == set()
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "expected"),
+    [
+        (ClaimRequest, CLAIM, "a9c9a1097b84825987541bd819a5f6b0db18134ddc50647ade94761839a90197"),
+        (
+            OnboardingRequest,
+            ONBOARDING,
+            "a0f2efe78cd3bf625f098d6cabad4adbe087f637eae5a15fc383d66c31577b17",
+        ),
+    ],
+)
+def test_fingerprints_stay_as_they_are(kind, body, expected):
+    """Version 1 of a body has the fingerprint that is stored in ledgers since the beginning."""
+    assert replays.fingerprint(KEY, request_of(body, kind), 1) == expected
+
+
+@each_noun
+def test_a_stored_body_matches_after_a_field_was_added(noun):
+    """Partners sent the field when it was unknown, or did not: their replays match either way."""
+    bodies = [noun.body, *(merged(noun.body, added) for added in noun.additions)]
+    for first in bodies:
+        made = made_by(request_of(first, noun.kind), noun.creation)
+        assert made.fingerprint_version == 1
+        for again in bodies:
+            compared = replays.compare("live", made, request_of(again, noun.later(2)), KEY)
+            assert compared == replays.Comparison(True)
+
+
+@each_noun
+def test_a_known_field_is_compared_after_a_field_was_added(noun):
+    """Only what a version lacks is left out: another name is another body, and recorded once."""
+    made = made_by(request_of(noun.body, noun.kind), noun.creation)
+    other = merged(
+        noun.body, {"company_name": "B"} if "company_name" in noun.body else {"message": "B"}
+    )
+    found = [
+        replays.compare("live", made, request_of(merged(other, added), noun.later(2)), KEY)
+        for added in ({}, *noun.additions)
+    ]
+    assert found[0] == replays.compare("live", made, request_of(other, noun.kind), KEY)
+    assert [compared.matches for compared in found] == [False] * len(found)
+    assert len({compared.mismatch for compared in found}) == 1
+    assert isinstance(found[0].mismatch.event, noun.mismatched)
+
+
+@each_noun
+def test_a_new_field_is_compared_for_new_creations(noun):
+    """What is created with the new shape has the field in its fingerprint."""
+    wide = noun.later(2)
+    for added in noun.additions:
+        made = made_by(request_of(merged(noun.body, added), wide), noun.creation)
+        assert made.fingerprint_version == 2
+        same = replays.compare("live", made, request_of(merged(noun.body, added), wide), KEY)
+        without = replays.compare("live", made, request_of(noun.body, wide), KEY)
+        (name, value), *_ = added.items()
+        another = {name: dict.fromkeys(value, "other") if isinstance(value, dict) else "other"}
+        differing = replays.compare("live", made, request_of(merged(noun.body, another), wide), KEY)
+        assert (same.matches, without.matches, differing.matches) == (True, False, False)
+
+
+@each_noun
+def test_nothing_is_compared_with_a_later_release(noun):
+    """After a roll-back the fingerprint may cover fields that this release ignores: no verdict."""
+    made = made_by(request_of(noun.body, noun.later(2)), noun.creation)
+    compared = replays.compare("live", made, request_of(noun.body, noun.kind), KEY)
+    assert compared == replays.Comparison(None)
+
+
+def test_mismatches_belong_to_a_mode_and_a_body():
+    """Each mode and each body has a stream of its own."""
+    made = made_by(request_of(CLAIM, ClaimRequest), ClaimCreated)
+    streams = {
+        replays.compare(
+            mode, made, request_of(CLAIM | {"message": text}, ClaimRequest), KEY
+        ).mismatch.stream_id
+        for mode in ("live", "test")
+        for text in ("a", "b", "a")
+    }
+    assert len(streams) == 4
