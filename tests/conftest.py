@@ -13,6 +13,7 @@ from psycopg.conninfo import make_conninfo
 from migrations import migrate
 from service.cli.dev.gcs.credentials import local_credentials
 from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
+from tests.processes import ended
 from tests.redis_server import RedisServer
 from tests.world import World, settings_for, world_on
 
@@ -38,6 +39,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="18",
         help="18: the wheel's; 15: Debian's; docker: a container, by testcontainers",
     )
+
+
+@pytest.fixture(autouse=True)
+def processes_end_with_their_test() -> Iterator[None]:
+    """Kill what a test or one of its own fixtures started and did not end."""
+    with ended():
+        yield
 
 
 @pytest.fixture(scope="session")

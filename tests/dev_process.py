@@ -12,10 +12,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from tests.patience import PATIENCE_SECONDS, until
 from tests.prepared import prepared, run_prepared
+from tests.processes import start
 
 PROGRAM = Path(sys.executable).parent / "claim-ledger"
-UP_SECONDS_MAX = 30.0  # a machine that runs other tests too; the figure itself is in the bench
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -28,7 +29,7 @@ def environment(**given: str) -> dict[str, str]:
 def run(
     *arguments: str | bytes | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end, a minute at most."""
+    """Run a command to its end."""
     return run_prepared(arguments, env or environment(), cwd)
 
 
@@ -40,7 +41,7 @@ class Dev:
         self.data_dir = data_dir
         self._silent = stdout is not None
         with (data_dir.parent / f"{data_dir.name}.out").open("wb") as printed:
-            self.process = subprocess.Popen(
+            self.process = start(
                 [PROGRAM, "dev", "--port", "0", "--data-dir", data_dir],
                 stdout=stdout or printed,
                 stderr=subprocess.PIPE,
@@ -72,21 +73,13 @@ class Dev:
         """Signal it; answer its exit code, what it said on stderr, and how long it took."""
         began = time.monotonic()
         self.process.send_signal(number)
-        said = self.process.communicate(timeout=30)[1]
+        said = self.process.communicate(timeout=PATIENCE_SECONDS)[1]
         return self.process.returncode, said, time.monotonic() - began
 
 
-def until(done: Any, seconds_max: float = UP_SECONDS_MAX) -> None:
-    """Wait until something is so."""
-    deadline = time.monotonic() + seconds_max
-    while not done():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.01)
-
-
 @contextmanager
-def no_orphans(seconds_max: float = 3.0) -> Generator[None, None, None]:
-    """Fail when a process that was started in the block is alive a moment after its end.
+def no_orphans() -> Generator[None, None, None]:
+    """Fail when a process that was started in the block does not end by itself.
 
     Orphans become children of this process, however they have left their session.
     """
@@ -96,7 +89,7 @@ def no_orphans(seconds_max: float = 3.0) -> Generator[None, None, None]:
     before = _children()
     try:
         yield
-        until(lambda: not _alive(_children() - before), seconds_max)
+        until(lambda: not _alive(_children() - before))
     finally:
         prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
         for pid in _children() - before:

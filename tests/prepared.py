@@ -19,7 +19,9 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-SECONDS_MAX = 60
+from tests.patience import PATIENCE_SECONDS
+from tests.processes import die_with_parent
+
 ORDER_BYTES_MAX = 1 << 20
 ROOT = Path(__file__).parents[1]
 
@@ -27,7 +29,7 @@ ROOT = Path(__file__).parents[1]
 def run_prepared(
     arguments: Sequence[str | bytes | Path], env: Mapping[str, str], cwd: Path | None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end; one of over a minute is killed."""
+    """Run a command to its end; one that outlasts all patience is killed."""
     order: dict[str, Any] = {
         "arguments": [os.fsdecode(one) for one in arguments],
         "env": dict(env),
@@ -85,11 +87,13 @@ def _fork_for_each(orders: socket.socket) -> None:
         if not text:
             sys.exit()
         if os.fork() == 0:
+            die_with_parent()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             orders.close()
             *printed, answer = files
             pid = os.fork()
             if pid == 0:
+                die_with_parent()
                 os.close(answer)
                 _become(json.loads(text), printed)
                 return
@@ -103,7 +107,7 @@ def _fork_for_each(orders: socket.socket) -> None:
 
 
 def _become(order: Mapping[str, Any], files: Sequence[int]) -> None:
-    signal.alarm(SECONDS_MAX)
+    signal.alarm(int(PATIENCE_SECONDS))
     for number, file in enumerate(files, start=1):
         os.dup2(file, number)
         os.close(file)

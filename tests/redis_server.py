@@ -4,11 +4,11 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from contextlib import suppress
 from pathlib import Path
 
-START_SECONDS_MAX = 5.0
+from tests.patience import until
+from tests.processes import end, start
 
 
 class RedisServer:
@@ -33,16 +33,13 @@ class RedisServer:
         assert self._process is None, "already started"
         options = {"port": self.port, "bind": "127.0.0.1", "save": "", "appendonly": "no"}
         words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-        self._process = subprocess.Popen(
+        self._process = start(
             [self.binary, *words, "--dir", str(self._directory)],
+            bound_by=signal.SIGKILL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        deadline = time.monotonic() + START_SECONDS_MAX
-        while self.command("PING") != b"+PONG\r\n":
-            assert self._process.poll() is None, "redis-server ended while starting"
-            assert time.monotonic() < deadline, "redis-server does not answer"
-            time.sleep(0.01)
+        until(self._is_up)
 
     def command(self, *words: str) -> bytes:
         """Return the first bytes of the reply to one command; empty when nobody answers."""
@@ -73,9 +70,13 @@ class RedisServer:
         assert self._process is not None, "not running"
         self._process.send_signal(signal.SIGCONT)
 
+    def _is_up(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, "redis-server ended while starting"
+        return self.command("PING") == b"+PONG\r\n"
+
     def _end(self, number: signal.Signals) -> None:
         if self._process is not None:
-            self._process.send_signal(number)
-            self._process.send_signal(signal.SIGCONT)
-            self._process.wait(timeout=5)
+            self._process.send_signal(signal.SIGCONT)  # a frozen one would not end
+            end(self._process, number)
             self._process = None

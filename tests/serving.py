@@ -1,11 +1,9 @@
 """`claim-ledger serve` as a process of its own, on a free port, for what needs a real socket."""
 
 import os
-import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,9 +11,9 @@ from typing import NamedTuple
 
 import httpx
 
+from tests.patience import until
+from tests.processes import started
 from tests.world import MASTER_KEY, PUBLIC_URL
-
-START_SECONDS_MAX = 20.0
 
 
 class Served(NamedTuple):
@@ -51,30 +49,22 @@ def served(
     environment = os.environ | {f"CLAIM_LEDGER_{name}": text for name, text in values.items()}
     one = Served(port, directory / "serve.log")
     command = [sys.executable, "-c", "from service.cli import main; main()", "serve"]
-    with one.log.open("wb") as log:
-        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
-    try:
+    with (
+        one.log.open("wb") as log,
+        started(command, env=environment, stdout=log, stderr=log) as process,
+    ):
         _wait(one, process, workers=int(given.get("WORKERS", "1")))
         yield one
-    finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(15)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
 
 
 def _wait(one: Served, process: "subprocess.Popen[bytes]", *, workers: int) -> None:
     """Wait for every worker, not for the first: one that is still starting hears no SIGTERM."""
-    deadline = time.monotonic() + START_SECONDS_MAX
-    while one.log.read_text().count("Started worker-") < workers or not _ready(one):
+
+    def is_up() -> bool:
         assert process.poll() is None, one.log.read_text()
-        assert time.monotonic() < deadline, one.log.read_text()
-        time.sleep(0.05)
+        if one.log.read_text().count("Started worker-") >= workers:
+            with suppress(httpx.TransportError):
+                return httpx.get(f"{one.url}/health/ready").is_success
+        return False
 
-
-def _ready(one: Served) -> bool:
-    with suppress(httpx.TransportError):
-        return httpx.get(f"{one.url}/health/ready", timeout=2).is_success
-    return False
+    until(is_up, one.log.read_text, look=0.05)

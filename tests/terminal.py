@@ -9,23 +9,21 @@ from contextlib import suppress
 from pathlib import Path
 
 from tests.dev_process import PROGRAM
-
-SECONDS_MAX = 30
+from tests.patience import PATIENCE_SECONDS
+from tests.processes import bound, start
 
 
 def watched(arguments: Sequence[str | Path], env: Mapping[str, str]) -> str:
     """Run a command that has to end well; answer what a person sees on stderr meanwhile."""
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [PROGRAM, *arguments], stdout=subprocess.DEVNULL, stderr=theirs, env=env
-    )
+    process = start([PROGRAM, *arguments], stdout=subprocess.DEVNULL, stderr=theirs, env=env)
     os.close(theirs)
     shown = b""
     with suppress(OSError):  # how a terminal ends on Linux
-        while select.select([ours], [], [], SECONDS_MAX)[0] and (more := os.read(ours, 4096)):
+        while select.select([ours], [], [], PATIENCE_SECONDS)[0] and (more := os.read(ours, 4096)):
             shown += more
     os.close(ours)
-    assert process.wait(SECONDS_MAX) == 0, shown
+    assert process.wait(PATIENCE_SECONDS) == 0, shown
     return shown.decode()
 
 
@@ -38,11 +36,11 @@ def answered(
         person.write(typed)
         person.flush()
         done = subprocess.run(
-            [PROGRAM, *arguments],
+            bound([PROGRAM, *arguments]),
             stdin=terminal,
             capture_output=True,
             text=True,
-            timeout=SECONDS_MAX,
+            timeout=PATIENCE_SECONDS,
             check=False,
             env=env,
         )

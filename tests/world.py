@@ -19,10 +19,10 @@ from service.mail.transport import mail_transport
 from service.operations.metrics import Metrics
 from service.operations.request_middleware import RequestMiddleware
 from tests.conformance import conforms
+from tests.patience import PATIENCE_SECONDS
 
 MASTER_KEY = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 PUBLIC_URL = "https://api.example.com"
-PATIENCE_SECONDS = 20.0
 STAFF = Cause("staff:test", "req_test")
 
 EVERY_ANSWER: dict[str, list[Callable[..., Any]]] = {"response": [conforms]}

@@ -169,7 +169,7 @@ def test_postgresql_comes_later(tmp_path):
             )
             seconds = time.monotonic() - began
             server.start()
-            until(lambda: httpx.get(f"{address_of(env)}/health/ready").status_code == 200, 10)
+            until(lambda: httpx.get(f"{address_of(env)}/health/ready").status_code == 200)
             answer = httpx.post(
                 f"{address_of(env)}/v1/claims", json=claim_body(entity_id), headers=headers
             )

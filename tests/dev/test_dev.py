@@ -228,7 +228,7 @@ def test_nobody_reads_what_is_printed(used):
 @linux
 def test_killing_uv_run_ends_its_dev(used):
     """`uv run` cannot pass kill -9 on: the dev that it started notices and ends."""
-    with no_orphans(seconds_max=5.0):
+    with no_orphans():
         outer = subprocess.Popen(
             ["uv", "run", "--no-sync", "claim-ledger", "dev", "--port", "0", "--data-dir", used],
             stdout=subprocess.DEVNULL,
@@ -238,7 +238,7 @@ def test_killing_uv_run_ends_its_dev(used):
         assert outer.poll() is None
         outer.kill()
         outer.wait()
-        until(lambda: not (used / "dev.json").exists(), 3.0)
+        until(lambda: not (used / "dev.json").exists())
 
 
 def test_a_taken_port_is_one_line(used):

@@ -1,0 +1,51 @@
+"""The time that is not what a test is about: one limit for all, and waiting for a state.
+
+The limit is generous, because other work may share the machine; what is waited for in vain costs
+it once. `TESTS_PATIENCE_SECONDS` sets another one.
+"""
+
+import asyncio
+import inspect
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+PATIENCE_SECONDS = float(os.environ.get("TESTS_PATIENCE_SECONDS", "120"))
+_LOOK_SECONDS = 0.01
+
+
+def until(
+    condition: Callable[[], Any], why: Callable[[], object] | None = None, *, look: float = 0.0
+) -> Any:
+    """Wait for a condition, and return what it returned.
+
+    `why` explains a failure, for instance by a log; `look` is the pause in seconds between two
+    looks, where looking is costly.
+    """
+    ends_at = time.monotonic() + PATIENCE_SECONDS
+    while not (found := condition()):
+        assert time.monotonic() < ends_at, _in_vain(condition, why)
+        time.sleep(look or _LOOK_SECONDS)
+    return found
+
+
+async def eventually(
+    condition: Callable[[], Any], why: Callable[[], object] | None = None, *, look: float = 0.0
+) -> Any:
+    """Wait for a condition, which may be a coroutine function, while the loop runs on."""
+    ends_at = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        found = condition()
+        if inspect.isawaitable(found):
+            found = await found
+        if found:
+            return found
+        assert time.monotonic() < ends_at, _in_vain(condition, why)
+        await asyncio.sleep(look or _LOOK_SECONDS)
+
+
+def _in_vain(condition: Callable[[], Any], why: Callable[[], object] | None) -> str:
+    code = getattr(condition, "__code__", None)
+    place = f" (line {code.co_firstlineno} of {code.co_filename})" if code else ""
+    return f"waited {PATIENCE_SECONDS:.0f} s in vain{place}: {why() if why else ''}"

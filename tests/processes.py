@@ -1,0 +1,90 @@
+"""Processes that tests start: they end with their test, and with the test process however it ends.
+
+Each has a process group of its own, so that its children end with it, and is sent a signal by the
+kernel when the test process is gone (Linux).
+"""
+
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from tests.patience import PATIENCE_SECONDS
+
+_PR_SET_PDEATHSIG = 1
+_SETPRIV = shutil.which("setpriv")
+_running: list["subprocess.Popen[Any]"] = []
+
+
+def bound(
+    command: Sequence[str | Path], number: signal.Signals = signal.SIGTERM
+) -> list[str | Path]:
+    """Return a command whose process is sent a signal when the thread that started it ends.
+
+    SIGTERM is for what has children to end; what might ignore it is sent SIGKILL.
+    """
+    if _SETPRIV is None:
+        return list(command)
+    return [_SETPRIV, "--pdeathsig", number.name.removeprefix("SIG"), "--", *command]
+
+
+def start(
+    command: Sequence[str | Path], *, bound_by: signal.Signals = signal.SIGTERM, **more: Any
+) -> "subprocess.Popen[Any]":
+    """Start a process that ends at the latest with the test; `more` is for Popen."""
+    process = subprocess.Popen(bound(command, bound_by), start_new_session=True, **more)
+    _running.append(process)
+    return process
+
+
+def end(process: "subprocess.Popen[Any]", number: signal.Signals = signal.SIGTERM) -> int:
+    """Signal a process, wait for its end, kill what is left of its group; return its code."""
+    if process.returncode is None:
+        process.send_signal(number)
+        try:
+            process.wait(PATIENCE_SECONDS)
+        finally:
+            kill(process)
+    else:
+        kill(process)
+    return process.returncode
+
+
+def kill(process: "subprocess.Popen[Any]") -> None:
+    """Kill a process and its group."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    if process in _running:
+        _running.remove(process)
+
+
+@contextmanager
+def started(command: Sequence[str | Path], **more: Any) -> Iterator["subprocess.Popen[Any]"]:
+    """Run a process until left."""
+    process = start(command, **more)
+    try:
+        yield process
+    finally:
+        end(process)
+
+
+@contextmanager
+def ended() -> Iterator[None]:
+    """Kill, when left, what was started in between and still runs."""
+    before = list(_running)
+    try:
+        yield
+    finally:
+        for process in [one for one in _running if one not in before]:
+            kill(process)
+
+
+def die_with_parent() -> None:
+    """Have a fork be killed when its parent ends."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
