@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import ClassVar, Final
+from typing import Final
 
 from service.facts.catalogue import ACCOUNTS, PARTNER_LEDGER
 from service.facts.claims import DocumentsAttached
 from service.ledger.events import Event, Recorded
-from service.ledger.ledger import Write
-from service.ledger.sql import queries
+from service.ledger.projector import Insert, Table, Write
 
 SUBJECT_FIELDS: Final = (
     "claim_id",
@@ -24,7 +23,10 @@ SUBJECT_FIELDS: Final = (
 )
 """Fields of events that hold an id of ours. Partners' own references are none."""
 
-_SQL = queries("projections.activity")
+ACTIVITY = Table(
+    "activity",
+    "subject text, position bigint, topic text, at timestamptz, actor text, request_id text",
+)
 
 
 class ActivityProjector:
@@ -32,18 +34,16 @@ class ActivityProjector:
 
     name = "activity"
     version = 1
-    tables: ClassVar[tuple[str, ...]] = ("activity",)
-    topics: ClassVar[tuple[type[Event], ...]] = tuple({**ACCOUNTS, **PARTNER_LEDGER}.values())
+    tables = (ACTIVITY,)
+    topics = tuple({**ACCOUNTS, **PARTNER_LEDGER}.values())
     reads_personal = False
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
         """Return a row for each subject, and one for the request; needs the event's position."""
         topic, meta = type(recorded.event).__name__, recorded.meta
         for subject in dict.fromkeys((*subjects(recorded.event), meta.request_id)):
-            yield Write(
-                _SQL.insert,
-                (subject, recorded.position, topic, meta.at, meta.actor, meta.request_id),
-            )
+            row = (subject, recorded.position, topic, meta.at, meta.actor, meta.request_id)
+            yield Insert(ACTIVITY, row)
 
 
 def subjects(event: Event) -> list[str]:

@@ -1,10 +1,3 @@
--- name: insert
--- Rows of activity.
-insert into ledger.activity (subject, position, topic, at, actor, request_id)
-select * from unnest(
-    $1::text[], $2::bigint[], $3::text[], $4::timestamptz[], $5::text[], $6::text[]
-)
-
 -- name: keys_left
 -- What became of these data keys: do they exist, and does a stream say that the subject was erased?
 select

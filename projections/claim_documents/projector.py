@@ -1,15 +1,22 @@
 """From facts about claims to the rows that audits and sweeps of documents read."""
 
 from collections.abc import Iterable
-from typing import ClassVar
 
 from service.facts.claims import DocumentsAttached
 from service.facts.privacy import PersonalDataErased
-from service.ledger.events import Event, Recorded
-from service.ledger.ledger import Write
+from service.ledger.events import Recorded
+from service.ledger.projector import Insert, Table, Update, Write
 from service.ledger.sql import queries
 
 _SQL = queries("projections.claim_documents")
+
+CLAIM_DOCUMENTS = Table(
+    "claim_documents",
+    """
+    document_id text, claim_id text, storage_path text, mime_type text, size bigint,
+    generation bigint, crc32c text
+    """,
+)
 
 
 class ClaimDocumentsProjector:
@@ -17,8 +24,8 @@ class ClaimDocumentsProjector:
 
     name = "claim_documents"
     version = 1
-    tables: ClassVar[tuple[str, ...]] = ("claim_documents",)
-    topics: ClassVar[tuple[type[Event], ...]] = (DocumentsAttached, PersonalDataErased)
+    tables = (CLAIM_DOCUMENTS,)
+    topics = (DocumentsAttached, PersonalDataErased)
     reads_personal = False
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
@@ -26,8 +33,8 @@ class ClaimDocumentsProjector:
         match recorded.event:
             case DocumentsAttached() as event:
                 for one in event.documents:
-                    yield Write(
-                        _SQL.insert,
+                    yield Insert(
+                        CLAIM_DOCUMENTS,
                         (
                             one.document_id,
                             event.claim_id,
@@ -39,6 +46,6 @@ class ClaimDocumentsProjector:
                         ),
                     )
             case PersonalDataErased(subject=subject):
-                yield Write(_SQL.erase, (subject,))
+                yield Update(CLAIM_DOCUMENTS, _SQL.erase, (subject,))
             case _:
                 pass

@@ -1,16 +1,24 @@
 """From facts about claims to the rows that `GET /claims` lists."""
 
 from collections.abc import Iterable
-from typing import ClassVar
 
 import msgspec
 
 from service.facts.claims import STAGES, ClaimCreated, ClaimStageChanged
-from service.ledger.events import Event, Recorded
-from service.ledger.ledger import Write
+from service.ledger.events import Recorded
+from service.ledger.projector import Insert, Table, Update, Write
 from service.ledger.sql import queries
 
 _SQL = queries("projections.claim_list")
+
+CLAIM_LIST = Table(
+    "claim_list",
+    """
+    claim_id text, append_id bigint, stream_id uuid, partner_id text, entity_id text,
+    partner_claim_id text, partner_user_id text, partner_invoice_ids text, stage text,
+    created_at timestamptz
+    """,
+)
 
 
 class ClaimListProjector:
@@ -18,16 +26,16 @@ class ClaimListProjector:
 
     name = "claim_list"
     version = 1
-    tables: ClassVar[tuple[str, ...]] = ("claim_list",)
-    topics: ClassVar[tuple[type[Event], ...]] = (ClaimCreated, ClaimStageChanged)
+    tables = (CLAIM_LIST,)
+    topics = (ClaimCreated, ClaimStageChanged)
     reads_personal = False
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
         """Return what this event changes."""
         match recorded.event:
             case ClaimCreated() as event:
-                yield Write(
-                    _SQL.insert,
+                yield Insert(
+                    CLAIM_LIST,
                     (
                         event.claim_id,
                         recorded.append_id,
@@ -42,6 +50,6 @@ class ClaimListProjector:
                     ),
                 )
             case ClaimStageChanged(claim_id=claim_id, stage=stage):
-                yield Write(_SQL.set_stage, (claim_id, stage))
+                yield Update(CLAIM_LIST, _SQL.set_stage, (claim_id, stage))
             case _:
                 pass

@@ -2,17 +2,6 @@
 -- One claim.
 select * from ledger.claim_list where claim_id = $1
 
--- name: insert
--- A partner created a claim.
-insert into ledger.claim_list (
-    claim_id, append_id, stream_id, partner_id, entity_id, partner_claim_id,
-    partner_user_id, partner_invoice_ids, stage, created_at
-)
-select * from unnest(
-    $1::text[], $2::bigint[], $3::uuid[], $4::text[], $5::text[], $6::text[],
-    $7::text[], $8::text[], $9::text[], $10::timestamptz[]
-)
-
 -- name: page
 -- A page of one partner's claims for one entity, newest first, with what else the answer needs.
 -- No row: no such entity. `token_found` false: the token is not one of these claims.

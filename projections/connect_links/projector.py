@@ -1,14 +1,21 @@
 """From facts about connect links to their rows."""
 
 from collections.abc import Iterable
-from typing import ClassVar
 
 from service.facts.connections import ConnectLinkDeclined, ConnectLinkIssued, ConnectLinkRedeemed
-from service.ledger.events import Event, Recorded
-from service.ledger.ledger import Write
+from service.ledger.events import Recorded
+from service.ledger.projector import Insert, Table, Update, Write
 from service.ledger.sql import queries
 
 _SQL = queries("projections.connect_links")
+
+CONNECT_LINKS = Table(
+    "connect_links",
+    """
+    link_id text, stream_id uuid, token_hash bytea, partner_id text, state text,
+    issued_at timestamptz, expires_at timestamptz, partner_user_id text
+    """,
+)
 
 
 class ConnectLinksProjector:
@@ -16,8 +23,8 @@ class ConnectLinksProjector:
 
     name = "connect_links"
     version = 1
-    tables: ClassVar[tuple[str, ...]] = ("connect_links",)
-    topics: ClassVar[tuple[type[Event], ...]] = (
+    tables = (CONNECT_LINKS,)
+    topics = (
         ConnectLinkIssued,
         ConnectLinkRedeemed,
         ConnectLinkDeclined,
@@ -28,8 +35,8 @@ class ConnectLinksProjector:
         """Return what this event changes."""
         match recorded.event:
             case ConnectLinkIssued() as event:
-                yield Write(
-                    _SQL.insert,
+                yield Insert(
+                    CONNECT_LINKS,
                     (
                         event.link_id,
                         recorded.stream_id,
@@ -42,8 +49,9 @@ class ConnectLinksProjector:
                     ),
                 )
             case ConnectLinkRedeemed() as event:
-                yield Write(_SQL.settle, (event.link_id, "redeemed", event.entity_id))
+                row = (event.link_id, "redeemed", event.entity_id)
+                yield Update(CONNECT_LINKS, _SQL.settle, row)
             case ConnectLinkDeclined(link_id=link_id):
-                yield Write(_SQL.settle, (link_id, "declined", None))
+                yield Update(CONNECT_LINKS, _SQL.settle, (link_id, "declined", None))
             case _:
                 pass

@@ -4,16 +4,6 @@ select *, expires_at <= clock_timestamp() as expired
 from ledger.connect_links
 where token_hash = $1 and expires_at is not null
 
--- name: insert
--- A partner asked for a link.
-insert into ledger.connect_links (
-    link_id, stream_id, token_hash, partner_id, state, issued_at, expires_at, partner_user_id
-)
-select * from unnest(
-    $1::text[], $2::uuid[], $3::bytea[], $4::text[], $5::text[], $6::timestamptz[],
-    $7::timestamptz[], $8::text[]
-)
-
 -- name: page_of_partner
 -- A page of a partner's links, newest first, from before one on (null: from the newest on), with
 -- what became of each. Not who approved: an entity id is its customer's to pass on.

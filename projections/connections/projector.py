@@ -1,17 +1,28 @@
 """From facts about entities and connections to the rows that access is decided on."""
 
 from collections.abc import Iterable
-from typing import ClassVar
 
 from service.facts.connections import EntityConnected, EntityDisconnected
 from service.facts.entities import EntityCorrected, EntityRegistered
 from service.facts.onboardings import OnboardingCompleted
 from service.facts.privacy import PersonalDataErased
-from service.ledger.events import ERASED, Event, Recorded
-from service.ledger.ledger import Write
+from service.ledger.events import ERASED, Recorded
+from service.ledger.projector import Insert, Table, Update, Write
 from service.ledger.sql import queries
 
 _SQL = queries("projections.connections")
+
+ENTITIES = Table(
+    "entities",
+    """
+    entity_id text, stream_id uuid, name text, email_hash bytea, company_number_hash bytea,
+    established boolean, registered_at timestamptz
+    """,
+)
+CONNECTIONS = Table(
+    "connections",
+    "partner_id text, entity_id text, version bigint, connected_at timestamptz",
+)
 
 
 class ConnectionsProjector:
@@ -19,8 +30,8 @@ class ConnectionsProjector:
 
     name = "connections"
     version = 1
-    tables: ClassVar[tuple[str, ...]] = ("entities", "connections")
-    topics: ClassVar[tuple[type[Event], ...]] = (
+    tables = (ENTITIES, CONNECTIONS)
+    topics = (
         EntityRegistered,
         EntityCorrected,
         OnboardingCompleted,
@@ -35,8 +46,8 @@ class ConnectionsProjector:
         at = recorded.meta.at
         match recorded.event:
             case EntityRegistered() as event:
-                yield Write(
-                    _SQL.insert_entity,
+                yield Insert(
+                    ENTITIES,
                     (
                         event.entity_id,
                         recorded.stream_id,
@@ -49,17 +60,18 @@ class ConnectionsProjector:
                 )
             case EntityCorrected() as event:
                 number = _bytes(event.company_number_hash)
-                yield Write(_SQL.correct_entity, (event.entity_id, event.name or ERASED, number))
+                row = (event.entity_id, event.name or ERASED, number)
+                yield Update(ENTITIES, _SQL.correct_entity, row)
             case OnboardingCompleted(entity_id=entity_id):
-                yield Write(_SQL.establish, (entity_id,))
+                yield Update(ENTITIES, _SQL.establish, (entity_id,))
             case EntityConnected() as event:
-                yield Write(_SQL.connect, (event.partner_id, event.entity_id, recorded.version, at))
+                row = (event.partner_id, event.entity_id, recorded.version, at)
+                yield Update(CONNECTIONS, _SQL.connect, row)
             case EntityDisconnected() as event:
-                yield Write(
-                    _SQL.disconnect, (event.partner_id, event.entity_id, recorded.version, at)
-                )
+                row = (event.partner_id, event.entity_id, recorded.version, at)
+                yield Update(CONNECTIONS, _SQL.disconnect, row)
             case PersonalDataErased(subject=subject):
-                yield Write(_SQL.erase_entity, (subject, ERASED))
+                yield Update(ENTITIES, _SQL.erase_entity, (subject, ERASED))
             case _:
                 pass
 

@@ -58,15 +58,6 @@ select exists(
     select from ledger.entities where established and company_number_hash = $2::bytea
 ) as taken
 
--- name: insert_entity
--- A business became known.
-insert into ledger.entities (
-    entity_id, stream_id, name, email_hash, company_number_hash, established, registered_at
-)
-select * from unnest(
-    $1::text[], $2::uuid[], $3::text[], $4::bytea[], $5::bytea[], $6::boolean[], $7::timestamptz[]
-)
-
 -- name: state
 -- An entity, and a partner's connection to it; no row for an unknown entity.
 select

@@ -1,15 +1,22 @@
 """From facts about onboardings to their rows."""
 
 from collections.abc import Iterable
-from typing import ClassVar
 
 from service.facts.onboardings import OnboardingCompleted, OnboardingStarted
 from service.facts.privacy import PersonalDataErased
-from service.ledger.events import Event, Recorded
-from service.ledger.ledger import Write
+from service.ledger.events import Recorded
+from service.ledger.projector import Insert, Table, Update, Write
 from service.ledger.sql import queries
 
 _SQL = queries("projections.onboardings")
+
+ONBOARDINGS = Table(
+    "onboardings",
+    """
+    onboarding_id text, stream_id uuid, partner_id text, partner_user_id text, entity_id text,
+    magic_link_hash bytea, expires_at timestamptz, state text, started_at timestamptz
+    """,
+)
 
 
 class OnboardingsProjector:
@@ -17,8 +24,8 @@ class OnboardingsProjector:
 
     name = "onboardings"
     version = 1
-    tables: ClassVar[tuple[str, ...]] = ("onboardings",)
-    topics: ClassVar[tuple[type[Event], ...]] = (
+    tables = (ONBOARDINGS,)
+    topics = (
         OnboardingStarted,
         OnboardingCompleted,
         PersonalDataErased,
@@ -29,8 +36,8 @@ class OnboardingsProjector:
         """Return what this event changes."""
         match recorded.event:
             case OnboardingStarted() as event:
-                yield Write(
-                    _SQL.insert,
+                yield Insert(
+                    ONBOARDINGS,
                     (
                         event.onboarding_id,
                         recorded.stream_id,
@@ -44,8 +51,9 @@ class OnboardingsProjector:
                     ),
                 )
             case OnboardingCompleted(onboarding_id=onboarding_id):
-                yield Write(_SQL.complete, (onboarding_id, recorded.meta.at))
+                row = (onboarding_id, recorded.meta.at)
+                yield Update(ONBOARDINGS, _SQL.complete, row)
             case PersonalDataErased(subject=subject):
-                yield Write(_SQL.forget_link, (subject,))
+                yield Update(ONBOARDINGS, _SQL.forget_link, (subject,))
             case _:
                 pass

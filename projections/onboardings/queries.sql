@@ -16,17 +16,6 @@ where o.onboarding_id = done.onboarding_id
 -- A business's data was erased: its magic link is no credential any more.
 update ledger.onboardings set magic_link_hash = null where entity_id = any($1::text[])
 
--- name: insert
--- A partner referred a business.
-insert into ledger.onboardings (
-    onboarding_id, stream_id, partner_id, partner_user_id, entity_id,
-    magic_link_hash, expires_at, state, started_at
-)
-select * from unnest(
-    $1::text[], $2::uuid[], $3::text[], $4::text[], $5::text[],
-    $6::bytea[], $7::timestamptz[], $8::text[], $9::timestamptz[]
-)
-
 -- name: page_of_partner
 -- A page of a partner's onboardings, newest first, since a moment ($5, null: all), from before one on
 -- (null: from the newest on), with what became of each and of the connection that it made.

@@ -1,7 +1,6 @@
 """From facts about partners to the rows that authentication and the console read."""
 
 from collections.abc import Iterable
-from typing import ClassVar
 
 from service.facts.partners import (
     ApiKeyIssued,
@@ -15,11 +14,24 @@ from service.facts.partners import (
     PartnerSettingsChanged,
     SandboxReset,
 )
-from service.ledger.events import ERASED, Event, Recorded
-from service.ledger.ledger import Write
+from service.ledger.events import ERASED, Recorded
+from service.ledger.projector import Insert, Table, Update, Write
 from service.ledger.sql import queries
 
 _SQL = queries("projections.partners")
+
+PARTNERS = Table(
+    "partners",
+    "partner_id text, stream_id uuid, name text, email text, status text, applied_at timestamptz",
+)
+API_KEYS = Table(
+    "api_keys",
+    "key_id text, partner_id text, mode text, secret_hash bytea, issued_at timestamptz",
+)
+MEMBERS = Table(
+    "members",
+    "member_id text, partner_id text, address_hash bytea, added_at timestamptz",
+)
 
 
 class PartnersProjector:
@@ -27,8 +39,8 @@ class PartnersProjector:
 
     name = "partners"
     version = 1
-    tables: ClassVar[tuple[str, ...]] = ("partners", "api_keys", "members")
-    topics: ClassVar[tuple[type[Event], ...]] = (
+    tables = (PARTNERS, API_KEYS, MEMBERS)
+    topics = (
         *(PartnerApplied, PartnerApproved, PartnerDeclined, PartnerRevoked),
         *(PartnerSettingsChanged, SandboxReset, ApiKeyIssued, ApiKeyRevoked),
         *(MemberAdded, MemberRemoved),
@@ -41,33 +53,29 @@ class PartnersProjector:
         match recorded.event:
             case PartnerApplied() as event:
                 name, email = event.name or ERASED, event.email or ERASED
-                yield Write(
-                    _SQL.insert_partner,
-                    (event.partner_id, recorded.stream_id, name, email, "pending", at),
-                )
+                row = (event.partner_id, recorded.stream_id, name, email, "pending", at)
+                yield Insert(PARTNERS, row)
             case PartnerApproved(partner_id=partner_id):
-                yield Write(_SQL.set_status, (partner_id, "approved"))
+                yield Update(PARTNERS, _SQL.set_status, (partner_id, "approved"))
             case PartnerDeclined(partner_id=partner_id):
-                yield Write(_SQL.set_status, (partner_id, "declined"))
+                yield Update(PARTNERS, _SQL.set_status, (partner_id, "declined"))
             case PartnerRevoked(partner_id=partner_id):
-                yield Write(_SQL.set_status, (partner_id, "revoked"))
+                yield Update(PARTNERS, _SQL.set_status, (partner_id, "revoked"))
             case PartnerSettingsChanged() as event:
-                yield Write(
-                    _SQL.set_settings, (event.partner_id, event.return_link, event.suppress_email)
-                )
+                row = (event.partner_id, event.return_link, event.suppress_email)
+                yield Update(PARTNERS, _SQL.set_settings, row)
             case SandboxReset(partner_id=partner_id, epoch=epoch):
-                yield Write(_SQL.reset_sandbox, (partner_id, epoch, at))
+                yield Update(PARTNERS, _SQL.reset_sandbox, (partner_id, epoch, at))
             case ApiKeyIssued() as event:
-                yield Write(
-                    _SQL.insert_key,
-                    (event.key_id, event.partner_id, event.mode, event.secret_hash, at),
-                )
+                row = (event.key_id, event.partner_id, event.mode, event.secret_hash, at)
+                yield Insert(API_KEYS, row)
             case ApiKeyRevoked(key_id=key_id, effective_at=ends_at):
-                yield Write(_SQL.revoke_key, (key_id, ends_at or at, ends_at is not None))
+                row = (key_id, ends_at or at, ends_at is not None)
+                yield Update(API_KEYS, _SQL.revoke_key, row)
             case MemberAdded() as event:
                 hashed = None if event.email_hash is None else bytes.fromhex(event.email_hash)
-                yield Write(_SQL.insert_member, (event.member_id, event.partner_id, hashed, at))
+                yield Insert(MEMBERS, (event.member_id, event.partner_id, hashed, at))
             case MemberRemoved(member_id=member_id):
-                yield Write(_SQL.remove_member, (member_id, at))
+                yield Update(MEMBERS, _SQL.remove_member, (member_id, at))
             case _:
                 pass

@@ -14,21 +14,6 @@ order by asked.nr
 -- Whose key this is.
 select partner_id from ledger.api_keys where key_id = $1
 
--- name: insert_key
--- A key was issued.
-insert into ledger.api_keys (key_id, partner_id, mode, secret_hash, issued_at)
-select * from unnest($1::text[], $2::text[], $3::text[], $4::bytea[], $5::timestamptz[])
-
--- name: insert_member
--- People were added to partners' teams.
-insert into ledger.members (member_id, partner_id, address_hash, added_at)
-select * from unnest($1::text[], $2::text[], $3::bytea[], $4::timestamptz[])
-
--- name: insert_partner
--- A partner applied.
-insert into ledger.partners (partner_id, stream_id, name, email, status, applied_at)
-select * from unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::timestamptz[])
-
 -- name: list_keys
 -- A partner's keys, oldest first, when each was last used, and the epoch of the sandbox that test
 -- keys work in; never a secret or its hash.

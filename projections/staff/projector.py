@@ -1,14 +1,18 @@
 """From facts about the team to the rows that the back office admits by."""
 
 from collections.abc import Iterable
-from typing import ClassVar
 
 from service.facts.people import StaffAdded, StaffRemoved
-from service.ledger.events import Event, Recorded
-from service.ledger.ledger import Write
+from service.ledger.events import Recorded
+from service.ledger.projector import Insert, Table, Update, Write
 from service.ledger.sql import queries
 
 _SQL = queries("projections.staff")
+
+STAFF = Table(
+    "staff",
+    "staff_id text, stream_id uuid, address_hash bytea, added_at timestamptz",
+)
 
 
 class StaffProjector:
@@ -16,8 +20,8 @@ class StaffProjector:
 
     name = "staff"
     version = 1
-    tables: ClassVar[tuple[str, ...]] = ("staff",)
-    topics: ClassVar[tuple[type[Event], ...]] = (StaffAdded, StaffRemoved)
+    tables = (STAFF,)
+    topics = (StaffAdded, StaffRemoved)
     reads_personal = True
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
@@ -26,8 +30,8 @@ class StaffProjector:
             case StaffAdded() as event:
                 hashed = None if event.email_hash is None else bytes.fromhex(event.email_hash)
                 at = recorded.meta.at
-                yield Write(_SQL.insert, (event.staff_id, recorded.stream_id, hashed, at))
+                yield Insert(STAFF, (event.staff_id, recorded.stream_id, hashed, at))
             case StaffRemoved(staff_id=staff_id):
-                yield Write(_SQL.remove, (staff_id, recorded.meta.at))
+                yield Update(STAFF, _SQL.remove, (staff_id, recorded.meta.at))
             case _:
                 pass

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
-from typing import ClassVar, Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
 from service.core.clock import Clock, to_milliseconds
@@ -12,6 +12,7 @@ from service.ledger.database import AlreadyExists, Connection, Database, LedgerE
 from service.ledger.decoding import StoredRow, Unread, decode
 from service.ledger.encryption import DataKey, MasterKeys
 from service.ledger.events import Catalogue, Cause, Event, Meta, Recorded
+from service.ledger.projector import Projector, Write, arrays, runs
 from service.ledger.sql import Sql, queries
 
 T = TypeVar("T")
@@ -28,26 +29,6 @@ class AppendConflict(LedgerError):
 
 class PublicIdTaken(LedgerError):
     """A freshly drawn public id exists already; a retry draws another."""
-
-
-class Write(NamedTuple):
-    """A row for a set-based statement of a read model: a value for each of its array parameters."""
-
-    statement: Sql
-    row: tuple[object, ...]
-
-
-class Projector(Protocol):
-    """Turns events into rows of a read model. Inline and catch-up projections are the same code."""
-
-    name: str
-    version: int
-    tables: ClassVar[tuple[str, ...]]
-    """Every table of the read model; its statements name no other, as `ledger.<table>`."""
-
-    def project(self, recorded: Recorded) -> Iterable[Write]:
-        """Return what this event changes; nothing for an event that does not concern it."""
-        ...
 
 
 class Append(NamedTuple):
@@ -226,9 +207,8 @@ class Transaction:
 
     async def write(self, writes: Iterable[Write]) -> None:
         """Run read-model writes in order; a run of the same statement is one round trip."""
-        for statement, rows in _runs(writes):
-            columns = [list(column) for column in zip(*rows, strict=True)]
-            await self.connection.execute(statement.on(self._schema), *columns)
+        for statement, rows in runs(writes):
+            await self.connection.execute(statement.on(self._schema), *arrays(rows))
 
     def _drafts(self, append: Append) -> Iterable[tuple[Recorded, bytes]]:
         ledger, cause = self._ledger, append.cause
@@ -236,19 +216,6 @@ class Transaction:
         for version, event in enumerate(append.events, append.expected_version + 1):
             state = ledger.codec.encode(append.stream_id, version, event, meta, append.key)
             yield Recorded(0, append.stream_id, version, event, meta), state
-
-
-def _runs(writes: Iterable[Write]) -> Iterable[tuple[Sql, list[tuple[object, ...]]]]:
-    statement: Sql | None = None
-    rows: list[tuple[object, ...]] = []
-    for write in writes:
-        if write.statement is not statement:
-            if statement is not None:
-                yield statement, rows
-            statement, rows = write.statement, []
-        rows.append(write.row)
-    if statement is not None:
-        yield statement, rows
 
 
 def _lock_number(key: UUID) -> int:

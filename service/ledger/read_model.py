@@ -2,8 +2,8 @@
 
 from typing import Literal, NamedTuple
 
-from service.ledger.events import Event
-from service.ledger.ledger import Ledger, Projector
+from service.ledger.ledger import Ledger
+from service.ledger.projector import Projector
 
 Kind = Literal["inline", "catch-up"]
 """Inline rows are written with the events; catch-up rows follow the numbered log."""
@@ -30,19 +30,13 @@ class ReadModel(NamedTuple):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Its tables, in the order in which they are locked."""
-        return tuple(sorted(self.projector.tables))
+        """The names of its tables, in the order in which they are locked."""
+        return tuple(sorted(table.name for table in self.projector.tables))
 
     @property
-    def topics(self) -> list[str] | None:
-        """The topics that may change a row, where the projector names them (`topics`)."""
-        topics: tuple[type[Event], ...] = getattr(self.projector, "topics", ())
-        return [topic.__name__ for topic in topics] or None
-
-    @property
-    def reads_personal(self) -> bool:
-        """Whether rows depend on sealed fields. A projector may say that none does."""
-        return bool(getattr(self.projector, "reads_personal", True))
+    def topics(self) -> list[str]:
+        """The topics that may change a row."""
+        return [topic.__name__ for topic in self.projector.topics]
 
     @property
     def next_schema(self) -> str:

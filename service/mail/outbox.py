@@ -27,7 +27,8 @@ from service.facts.onboardings import OnboardingStarted
 from service.ledger.database import LedgerError, Row
 from service.ledger.events import Recorded
 from service.ledger.following.runner import EVENTS_MAX
-from service.ledger.ledger import Ledger, Transaction, Write
+from service.ledger.ledger import Ledger, Transaction
+from service.ledger.projector import arrays
 from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
 from service.mail.messages import magic_link_mail
@@ -58,14 +59,13 @@ class MailSubscriber:
 
     async def handle(self, transaction: Transaction, events: Sequence[Recorded]) -> None:
         """Note what to send, in the transaction that moves the checkpoint."""
-        await transaction.write(
-            Write(
-                _SQL.outbox_note,
-                (recorded.event.onboarding_id, recorded.stream_id, recorded.meta.at),
-            )
+        notes = [
+            (recorded.event.onboarding_id, recorded.stream_id, recorded.meta.at)
             for recorded in events
             if isinstance(recorded.event, OnboardingStarted) and recorded.event.mail_wanted
-        )
+        ]
+        if notes:
+            await transaction.fetch(_SQL.outbox_note, *arrays(notes))
 
 
 class Outbox:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import psycopg
 
+from projections.claim_list.projector import CLAIM_LIST
 from service.cli.dev.postgres.binaries import wheel_bin_dir
-from service.ledger.sql import queries
+from service.ledger.sql import Sql, queries
 
 _STREAM = "(lpad(to_hex(:a::bigint), 16, '0') || lpad(to_hex(:b::bigint), 16, '0'))::uuid"
 _NUMBERED = "('{}_' || lpad(:p::text, 26, '0'))"
@@ -25,16 +26,17 @@ def script() -> str:
         r"\set p random(1, :partners)",
         r"\set a random(0, 9223372036854775806)",
         r"\set b random(0, 9223372036854775806)",
-        _sql("projections.partners", "authenticate", "accounts", [
+        _sql(queries("projections.partners").authenticate, "accounts", [
             f"array[{_PARTNER}]", f"array[{_KEY}]",
         ]) + ";",
         "begin;",
-        _sql("service.ledger", "lock_shared", "live", ["array[hashtextextended(:p::text, 0)]"])
-        + ";",
-        _sql("service.claims", "context", "live", [
+        _sql(
+            queries("service.ledger").lock_shared, "live", ["array[hashtextextended(:p::text, 0)]"]
+        ) + ";",
+        _sql(queries("service.claims").context, "live", [
             f"array[{_PARTNER}]", f"array[{_ENTITY}]", f"array[{_STREAM}]",
         ]) + ";",
-        _sql("service.ledger", "append", "live", [
+        _sql(queries("service.ledger").append, "live", [
             f"array[{_STREAM}, {_STREAM}]",
             "array[1, 2]",
             "array['ClaimCreated', 'FirstMessagePosted']",
@@ -44,7 +46,7 @@ def script() -> str:
             r"array[decode(:wrapped, 'hex')]",
             "array['0123456789abcdef']",
         ]) + r" \aset",
-        _sql("projections.claim_list", "insert", "live", [
+        _sql(CLAIM_LIST.insert, "live", [
             f"array[{_CLAIM_ID}]", "array[:append_id::bigint - 1]", f"array[{_STREAM}]",
             f"array[{_PARTNER}]", f"array[{_ENTITY}]",
             f"array[({_STREAM})::text]", "array['user-17']", """array['["inv-1"]']""",
@@ -54,9 +56,9 @@ def script() -> str:
     ]) + "\n"  # fmt: skip
 
 
-def _sql(package: str, name: str, schema: str, values: list[str]) -> str:
+def _sql(sql: Sql, schema: str, values: list[str]) -> str:
     """Return a statement of the service with pgbench's expressions in place of parameters."""
-    text = re.sub(r"^\s*--.*$", "", queries(package)[name].on(schema), flags=re.MULTILINE).strip()
+    text = re.sub(r"^\s*--.*$", "", sql.on(schema), flags=re.MULTILINE).strip()
     return re.sub(r"\$(\d+)", lambda found: values[int(found[1]) - 1], text)
 
 

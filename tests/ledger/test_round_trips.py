@@ -10,13 +10,13 @@ import pytest
 from tests.database_proxy import proxied
 from tests.world import settings_for, world_on
 
-AUTHENTICATE = "-- What authentication decides on"
-LOCK = "-- Shared advisory locks"
-CONTEXT = "-- What creating claims decides on"
-APPEND = "-- Appends a batch"
-CLAIM_LIST = "-- A partner created a claim."
-PAGE = "-- A page of one partner's claims"
-PAGE_OF_USER = "-- The same as page.sql"
+AUTHENTICATE = "-- projections.partners authenticate\n"
+LOCK = "-- service.ledger lock_shared\n"
+CONTEXT = "-- service.claims context\n"
+APPEND = "-- service.ledger append\n"
+CLAIM_LIST = "-- insert claim_list\n"
+PAGE = "-- projections.claim_list page\n"
+PAGE_OF_USER = "-- projections.claim_list page_of_user\n"
 TRANSACTION = ("BEGIN", LOCK, CONTEXT, APPEND, CLAIM_LIST, "COMMIT")
 
 

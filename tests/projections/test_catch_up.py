@@ -354,7 +354,8 @@ async def test_an_inline_projector_that_fails_refuses_the_write(world, owner, mo
 
 
 class _Refusing:
-    name, version, tables = "refusing", 1, ()
+    name, version = "refusing", 1
+    tables, topics, reads_personal = (), (), False
 
     def project(self, recorded):
         """Fail at every event."""

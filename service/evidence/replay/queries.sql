@@ -71,11 +71,6 @@ where
     ))
 order by e.registered_at, e.entity_id
 
--- name: replay_erasure
--- Subjects that were erased.
-insert into ledger.erasures (subject, position, at, reason)
-select * from unnest($1::text[], $2::bigint[], $3::timestamptz[], $4::text[])
-
 -- name: replay_erasures
 -- The erasures up to the moment, oldest first: all, those of a claim, of an entity and its claims and
 -- links, or of what a partner has or had to do with.

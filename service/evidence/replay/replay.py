@@ -6,7 +6,7 @@ happened; a time only chooses the position, which is that of the last event that
 that time or before.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from itertools import zip_longest
@@ -16,14 +16,14 @@ import asyncpg
 import msgspec
 
 from service.core.errors import invalid
-from service.evidence.replay.erased import TABLE, TOPIC, ErasedProjector
+from service.evidence.replay.erased import ErasedProjector
 from service.evidence.replay.log_fault import LogFault, check_place
 from service.ledger.codec import happened_at
 from service.ledger.database import Connection
 from service.ledger.decoding import StoredRow
 from service.ledger.events import Recorded
 from service.ledger.ledger import Ledger, Transaction
-from service.ledger.read_model import ReadModel
+from service.ledger.projector import Projector
 from service.ledger.rebuild.apply import apply
 from service.ledger.sql import queries
 
@@ -137,14 +137,15 @@ async def replayed(
     async with _scratch(ledger) as transaction:
         for projector in ledger.projectors:
             for table in projector.tables:
-                statement = _SQL.replay_table.on(ledger.name).replace("the_table", table)
+                statement = _SQL.replay_table.on(ledger.name).replace("the_table", table.name)
                 await transaction.connection.execute(statement)
-        await transaction.connection.execute(TABLE.on(_SCRATCH))
-        reading = _Reading(ledger, transaction)
+        await transaction.connection.execute(_SQL.replay_erasures_table.on(_SCRATCH))
+        projectors = (*ledger.projectors, ErasedProjector())
+        reading = _Reading(ledger, projectors, transaction)
         for start in range(0, position, BATCH):
             end = min(start + BATCH, position)
             events = await reading.events(start, end)
-            for projector in (*ledger.projectors, ErasedProjector()):
+            for projector in projectors:
                 writes = (write for event in events for write in projector.project(event))
                 await apply(transaction.connection, _SCRATCH, writes)
             advance(end - start)
@@ -170,14 +171,13 @@ async def _scratch(ledger: Ledger) -> AsyncGenerator[Transaction, None]:
 class _Reading:
     """Reads the events that projectors want, and opens only the boxes that they need."""
 
-    def __init__(self, ledger: Ledger, transaction: Transaction) -> None:
+    def __init__(
+        self, ledger: Ledger, projectors: Sequence[Projector], transaction: Transaction
+    ) -> None:
         self._transaction = transaction
         self._known = frozenset(ledger.codec.topics)
-        models = [ReadModel(ledger, projector, "inline") for projector in ledger.projectors]
-        wanted = [model.topics for model in models]
-        self._topics = None if None in wanted else _each([*wanted, [TOPIC]])
-        opened = [model.topics for model in models if model.reads_personal]
-        self._opened = True if None in opened else _each(opened)
+        self._topics = sorted(_topics(projectors))
+        self._opened = _topics(one for one in projectors if one.reads_personal)
 
     async def events(self, start: int, end: int) -> list[Recorded]:
         """Return the events after `start`, up to `end`; raises LogFault."""
@@ -197,5 +197,5 @@ class _Reading:
         return await self._transaction.decode_numbered(stored, personal=self._opened)
 
 
-def _each(topics: Iterable[list[str] | None]) -> list[str]:
-    return sorted({topic for some in topics for topic in some or ()})
+def _topics(projectors: Iterable[Projector]) -> set[str]:
+    return {topic.__name__ for projector in projectors for topic in projector.topics}

@@ -6,7 +6,6 @@ is missing) park nothing: the follower waits and tries again.
 """
 
 from collections.abc import Sequence
-from typing import ClassVar, Protocol
 from uuid import UUID
 
 import structlog
@@ -14,21 +13,13 @@ import structlog
 from service.core.clock import Clock
 from service.ledger.database import is_of_installation, transaction_on
 from service.ledger.encryption import DecryptionFailed, KeyUnknown
-from service.ledger.events import Event, Unreadable
+from service.ledger.events import Unreadable
 from service.ledger.following.parking import FOLLOWS, Parking
 from service.ledger.following.runner import EVENTS_MAX, HANDLE_SECONDS_MAX, StoredEvent
-from service.ledger.ledger import Ledger, Projector, Transaction
+from service.ledger.ledger import Ledger, Transaction
+from service.ledger.projector import Projector
 
 log = structlog.get_logger()
-
-
-class CatchUpProjector(Projector, Protocol):
-    """A projector that can follow the log. What it is given has a position."""
-
-    topics: ClassVar[tuple[type[Event], ...]]
-    """The events that may change a row."""
-    reads_personal: bool
-    """Whether rows depend on sealed fields: only then are keys asked for."""
 
 
 class CatchUpProjection:
@@ -36,7 +27,7 @@ class CatchUpProjection:
 
     events_max = EVENTS_MAX
 
-    def __init__(self, projector: CatchUpProjector, clock: Clock) -> None:
+    def __init__(self, projector: Projector, clock: Clock) -> None:
         """`clock` tells when a stream was parked."""
         self.projector = projector
         self.name = projector.name

@@ -8,12 +8,17 @@ from uuid import UUID
 from service.core.clock import Clock
 from service.ledger.database import Database
 from service.ledger.following.runner import StoredEvent
-from service.ledger.ledger import Transaction, Write
+from service.ledger.ledger import Transaction
+from service.ledger.projector import Insert, Table
 from service.ledger.sql import queries
 
 FOLLOWS: Final = "follows a parked event"
 
 _SQL = queries("service.ledger.following")
+_PARKED = Table(
+    "parked",
+    "read_model text, position bigint, stream_id uuid, error text, parked_at timestamptz",
+)
 
 
 class RetryRefused(Exception):
@@ -77,7 +82,7 @@ class Parking:
         """Put events aside."""
         at = self._clock()
         await transaction.write(
-            Write(_SQL.park, (self._name, one.position, one.stream_id, fault, at))
+            Insert(_PARKED, (self._name, one.position, one.stream_id, fault, at))
             for one, fault in faults
         )
 

@@ -1,8 +1,3 @@
--- name: park
--- Puts events aside.
-insert into ledger.parked (read_model, position, stream_id, error, parked_at)
-select * from unnest($1::text[], $2::bigint[], $3::uuid[], $4::text[], $5::timestamptz[])
-
 -- name: parked_events
 -- The next events of a stream that a read model has put aside.
 select p.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state

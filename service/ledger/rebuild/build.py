@@ -12,7 +12,7 @@ import asyncpg
 from service.ledger.database import Connection, Row
 from service.ledger.decoding import Unread
 from service.ledger.events import Recorded
-from service.ledger.ledger import Write
+from service.ledger.projector import Write
 from service.ledger.read_model import ReadModel, RebuildRefused
 from service.ledger.rebuild.apply import apply
 from service.ledger.rebuild.compare import Compared, compare

@@ -40,6 +40,6 @@ class Log:
         goes what cannot be read; without it, Unreadable is raised.
         """
         transaction = Transaction(self._model.ledger, connection)
-        personal = self._model.reads_personal
+        personal = self._model.projector.reads_personal
         stored = cast("Iterable[StoredRow]", rows)  # a row of asyncpg unpacks as one
         return await transaction.decode_numbered(stored, personal=personal, unread=unread)

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from service.ledger.database import Connection
 from service.ledger.read_model import ReadModel
-from service.ledger.rebuild.shadow import Table, give_rights
+from service.ledger.rebuild.shadow import QualifiedName, give_rights
 from service.ledger.rebuild.skipped import SkippedEvent
 
 _MAKE = "create table {} (like {} including all)"
@@ -36,9 +36,9 @@ class ParkedSets:
         """Nothing is read or made yet."""
         self._name = model.name
         beside = f"{model.name}_parked"
-        self._live = Table(model.ledger.name, "parked")
-        self._kept = Table(model.previous_schema, beside)
-        self._next = Table(model.next_schema, beside)
+        self._live = QualifiedName(model.ledger.name, "parked")
+        self._kept = QualifiedName(model.previous_schema, beside)
+        self._next = QualifiedName(model.next_schema, beside)
 
     async def streams_kept(self, connection: Connection) -> set[UUID]:
         """Return the streams of which the kept rows lack events."""
@@ -73,17 +73,22 @@ class ParkedSets:
         await connection.execute(f"drop table if exists {self._kept}")
         await connection.execute(f"alter table {self._next} set schema {self._kept.schema}")
 
-    async def _make(self, connection: Connection, table: Table) -> None:
+    async def _make(self, connection: Connection, table: QualifiedName) -> None:
         await connection.execute(_MAKE.format(table, self._live))
         await give_rights(connection, self._live, table)
 
     async def _copy(
-        self, connection: Connection, source: Table, target: Table, after: int, up_to: int
+        self,
+        connection: Connection,
+        source: QualifiedName,
+        target: QualifiedName,
+        after: int,
+        up_to: int,
     ) -> None:
         await connection.execute(_COPY.format(target, source), self._name, after, up_to)
 
     async def _put(
-        self, connection: Connection, table: Table, aside: Sequence[SkippedEvent]
+        self, connection: Connection, table: QualifiedName, aside: Sequence[SkippedEvent]
     ) -> None:
         if aside:
             columns = [list(column) for column in zip(*aside, strict=True)]

@@ -30,12 +30,12 @@ where name = $1
 update ledger.read_models set previous_position = $2 where name = $1
 
 -- name: log_range
--- Events between two positions, in the log's order, of the topics asked for; null: of all topics.
+-- Events between two positions, in the log's order, of the topics asked for.
 -- A range at a time: a cursor over the whole log would hold a snapshot, under which `pending` bloats.
 select l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state
 from ledger.log as l
 join ledger.events as e using (append_id)
-where l.position > $1 and l.position <= $2 and ($3::text[] is null or e.topic = any($3::text[]))
+where l.position > $1 and l.position <= $2 and e.topic = any($3::text[])
 order by l.position
 
 -- name: newest_unnumbered
@@ -137,5 +137,5 @@ select pg_advisory_unlock(hashtext('claim-ledger rebuild'), hashtext($1))
 select 0::bigint as position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state
 from ledger.pending as p
 join ledger.events as e using (append_id)
-where $1::text[] is null or e.topic = any($1::text[])
+where e.topic = any($1::text[])
 order by e.append_id

@@ -14,7 +14,7 @@ _SQL = queries("service.ledger.rebuild")
 _HAS = "select to_regclass($1) is not null"
 
 
-class Table(NamedTuple):
+class QualifiedName(NamedTuple):
     """A table of a read model, by the schema that it is in."""
 
     schema: str
@@ -54,7 +54,10 @@ class Shadow:
             await connection.execute(f"analyze {self._model.next_schema}.{table}")
 
     async def _create(self, connection: Connection, name: str) -> None:
-        live, new = Table(self._model.ledger.name, name), Table(self._model.next_schema, name)
+        live, new = (
+            QualifiedName(self._model.ledger.name, name),
+            QualifiedName(self._model.next_schema, name),
+        )
         facts = await connection.fetchrow(_SQL.table_facts.on(live.schema), str(live))
         if facts is None:
             raise RebuildRefused(f"there is no table {live}: run `claim-ledger migrate`")
@@ -74,7 +77,7 @@ class Shadow:
             await connection.execute(f'alter table {new} owner to "{facts["owner"]}"')
 
 
-async def give_rights(connection: Connection, live: Table, new: Table) -> None:
+async def give_rights(connection: Connection, live: QualifiedName, new: QualifiedName) -> None:
     """Let those use a table who may use the live one."""
     for right in await connection.fetch(_SQL.table_rights.on(live.schema), str(live)):
         option = " with grant option" if right["is_grantable"] else ""
@@ -91,19 +94,19 @@ async def clear(connection: Connection, schema: str) -> None:
 async def drop(connection: Connection, model: ReadModel, schema: str) -> None:
     """Drop what a schema has of a read model's tables."""
     for name in model.tables:
-        await connection.execute(f"drop table if exists {Table(schema, name)}")
+        await connection.execute(f"drop table if exists {QualifiedName(schema, name)}")
 
 
 async def has_all(connection: Connection, model: ReadModel, schema: str) -> bool:
     """Return whether a schema has each of a read model's tables."""
-    names = [str(Table(schema, name)) for name in model.tables]
+    names = [str(QualifiedName(schema, name)) for name in model.tables]
     return all([await connection.fetchval(_HAS, name) for name in names])
 
 
 async def move(connection: Connection, model: ReadModel, source: str, target: str) -> None:
     """Move a read model's tables from one schema to another, in the caller's transaction."""
     for name in model.tables:
-        await connection.execute(f"alter table {Table(source, name)} set schema {target}")
+        await connection.execute(f"alter table {QualifiedName(source, name)} set schema {target}")
 
 
 async def _make_schema(connection: Connection, schema: str, live: str) -> None:
@@ -118,7 +121,7 @@ async def _make_schema(connection: Connection, schema: str, live: str) -> None:
         await connection.execute(f"grant usage on schema {schema} to {row['grantee']}")
 
 
-def _index_on(live: Table, new: Table, index: Row) -> str:
+def _index_on(live: QualifiedName, new: QualifiedName, index: Row) -> str:
     if index["constraint_def"]:
         return f"alter table {new} add constraint {index['name']} {index['constraint_def']}"
     return str(index["index_def"]).replace(f" ON {live} ", f" ON {new} ", 1)

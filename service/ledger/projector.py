@@ -1,0 +1,104 @@
+"""What a projector is, and the writes by which it describes rows without knowing how they are made.
+
+In the transaction of an append, and when following the log, a run of writes is one set-based
+statement. A rebuild loads inserts by COPY instead.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from service.ledger.events import Event, Recorded
+from service.ledger.sql import Sql
+
+Values = tuple[object, ...]
+
+
+class Table:
+    """A table of a read model. Two tables are the same only if they are one object."""
+
+    def __init__(self, name: str, columns: str) -> None:
+        """`columns` are those that an insert fills, in the order of its values: `<name> <type>, …`.
+
+        An insert's row is recognised by the first column and by those that are ids.
+        """
+        named = [column.split() for column in columns.split(",")]
+        self.name = name
+        self.columns = tuple(column for column, _ in named)
+        arrays = ", ".join(f"${nr}::{kind}[]" for nr, (_, kind) in enumerate(named, 1))
+        self.insert = Sql(
+            f"insert {name}",
+            f"Add rows to {name}.",
+            f"insert into ledger.{name} ({', '.join(self.columns)})\n"
+            f"select * from unnest({arrays})",
+        )
+        self.id_places = tuple(
+            nr for nr, column in enumerate(self.columns) if nr == 0 or column.endswith("_id")
+        )
+
+
+class Insert(NamedTuple):
+    """A new row: a value for each of the table's columns."""
+
+    table: Table
+    row: Values
+
+    @property
+    def statement(self) -> Sql:
+        """The set-based statement that inserts many such rows."""
+        return self.table.insert
+
+
+class Update(NamedTuple):
+    """A change of rows of one table by a set-based statement: a value for each of its arrays."""
+
+    table: Table
+    statement: Sql
+    row: Values
+
+
+Write = Insert | Update
+
+
+class Projector(Protocol):
+    """Turns events into rows of a read model. Inline and catch-up projections are the same code."""
+
+    name: str
+    version: int
+
+    @property
+    def tables(self) -> Sequence[Table]:
+        """Every table of the read model; its statements name no other, as `ledger.<table>`."""
+        ...
+
+    @property
+    def topics(self) -> Sequence[type[Event]]:
+        """The events that may change a row."""
+        ...
+
+    @property
+    def reads_personal(self) -> bool:
+        """Whether rows depend on sealed fields: only then are keys asked for."""
+        ...
+
+    def project(self, recorded: Recorded) -> Iterable[Write]:
+        """Return what this event changes; nothing for an event that does not concern it."""
+        ...
+
+
+def runs(writes: Iterable[Write]) -> Iterator[tuple[Sql, list[Values]]]:
+    """Yield consecutive writes of one statement together, with their rows in order."""
+    statement: Sql | None = None
+    rows: list[Values] = []
+    for write in writes:
+        if write.statement is not statement:
+            if statement is not None:
+                yield statement, rows
+            statement, rows = write.statement, []
+        rows.append(write.row)
+    if statement is not None:
+        yield statement, rows
+
+
+def arrays(rows: Iterable[Sequence[object]]) -> list[list[object]]:
+    """Return the rows as the array parameters of a set-based statement, a column each."""
+    return [list(column) for column in zip(*rows, strict=True)]

@@ -1,0 +1,113 @@
+"""What projectors promise of their writes, and what a rebuild makes of them."""
+
+import re
+
+import msgspec
+import pytest
+
+from projections.claim_list.projector import CLAIM_LIST
+from service.app.bootstrap import Service
+from service.ledger.events import Recorded
+from service.ledger.projector import Insert, Update
+from service.ledger.rebuild.apply import apply
+from service.ledger.sql import queries
+from tests.ledger.samples import EVENTS, META, STREAM, sample
+from tests.world import settings_for
+
+SET_STAGE = queries("projections.claim_list").set_stage
+
+
+@pytest.fixture
+async def service(database_url, tmp_path):
+    """Return the parts, on a database of the test's own."""
+    async with Service(settings_for(database_url, tmp_path)).opened() as one:
+        yield one
+
+
+def example(cls):
+    """Return a sample whose hashes are hexadecimal, as real ones are."""
+    event = sample(cls)
+    hashes = [name for name in cls.__struct_fields__ if name.endswith("_hash")]
+    texts = [name for name in hashes if isinstance(getattr(event, name), str)]
+    return msgspec.structs.replace(event, **dict.fromkeys(texts, "c0ffee"))
+
+
+def projectors(service):
+    """Return every projector once."""
+    return {model.name: model.projector for model in service.read_models}.values()
+
+
+def writes_of(projector, event):
+    """Return what an event changes."""
+    return list(projector.project(Recorded(1, STREAM, 1, event, META, 1)))
+
+
+async def test_projectors_describe_themselves_truly(service):
+    """Tables, topics and whether anything personal is read hold for every event there is."""
+    for projector in projectors(service):
+        written = set()
+        for cls in EVENTS:
+            event = example(cls)
+            writes = writes_of(projector, event)
+            written |= {write.table for write in writes}
+            assert cls in projector.topics or not writes, (projector.name, cls)
+            if not projector.reads_personal:
+                erased = msgspec.structs.replace(event, **dict.fromkeys(cls.personal))
+                assert writes_of(projector, erased) == writes, (projector.name, cls)
+        assert written == set(projector.tables), projector.name
+
+
+async def test_a_write_names_its_own_table_alone(service):
+    """So it can run on the tables of a rebuild or a replay, and in another order than others."""
+    for projector in projectors(service):
+        for write in (write for cls in EVENTS for write in writes_of(projector, example(cls))):
+            named = set(re.findall(r"\bledger\.(\w+)", write.statement.on("ledger")))
+            assert named == {write.table.name}, write.statement.name
+
+
+async def test_tables_are_described_as_they_are(service, owner):
+    """An insert's arrays have the types of the columns, so that no value is converted."""
+    query = """
+    select attname, format_type(atttypid, null) from pg_attribute
+    where attrelid = to_regclass(%s) and attnum > 0 and not attisdropped
+    """
+    for model in service.read_models:
+        for table in model.projector.tables:
+            there = dict(owner.execute(query, [f"{model.ledger.name}.{table.name}"]).fetchall())
+            there = {
+                column: kind.replace("timestamp with time zone", "timestamptz")
+                for column, kind in there.items()
+            }
+            arrays = re.findall(r"::(\w+)\[\]", table.insert.on(model.ledger.name))
+            described = dict(zip(table.columns, arrays, strict=True))
+            assert described.items() <= there.items(), table.name
+
+
+async def test_writes_have_the_effect_of_their_order(service):
+    """A change that came before its row met nothing; one that came after it counts.
+
+    Applied by a rebuild, whose inserts go ahead, and in an append's transaction.
+    """
+    ledger = service.modes["live"].ledger
+    writes = [
+        Update(CLAIM_LIST, SET_STAGE, ("clm_1", "judgment")),
+        Insert(CLAIM_LIST, claim("clm_1")),
+        Insert(CLAIM_LIST, claim("clm_2")),
+        Update(CLAIM_LIST, SET_STAGE, ("clm_2", "settled")),
+        Update(CLAIM_LIST, SET_STAGE, ("clm_2", "closed")),
+        Insert(CLAIM_LIST, claim("clm_3")),
+    ]
+    stages = {"clm_1": "triage", "clm_2": "closed", "clm_3": "triage"}
+    async with ledger.transaction() as transaction:
+        connection = transaction.connection
+        assert await apply(connection, "live", writes) == 3
+        rows = await connection.fetch("delete from live.claim_list returning claim_id, stage")
+        assert dict(map(tuple, rows)) == stages
+        await transaction.write(writes)
+        rows = await connection.fetch("select claim_id, stage from live.claim_list")
+        assert dict(map(tuple, rows)) == stages
+
+
+def claim(claim_id):
+    """Return a row of `claim_list`."""
+    return (claim_id, 1, STREAM, "ptn_1", "ent_1", claim_id, None, "[]", "triage", META.at)
