@@ -7,6 +7,8 @@ from itertools import count
 import psycopg
 import pytest
 
+from projections.claim_list.projector import ClaimListProjector
+from service.facts.catalogue import PARTNER_LEDGER
 from service.ledger.events import ERASED
 from service.ledger.following.runner import Subscription
 from service.ledger.read_model import RebuildRefused
@@ -283,8 +285,8 @@ async def test_an_event_that_cannot_be_applied_refuses_the_rebuild_with_its_posi
     """The live rows stay as they are."""
     claim_list = model(world, "claim_list")
 
-    class Failing:
-        name, version, tables = "claim_list", 1, ("claim_list",)
+    class Failing(ClaimListProjector):
+        topics = tuple(PARTNER_LEDGER.values())
 
         def project(self, recorded):
             """Fail at the second version of a stream."""
