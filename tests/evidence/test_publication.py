@@ -16,8 +16,9 @@ from google.oauth2.credentials import Credentials
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.app.archive import archive_for
 from service.archive.bucket import BucketArchive
-from service.archive.directory import DirectoryArchive, archive_for
+from service.archive.directory import DirectoryArchive
 from service.archive.port import Archive, ArchiveUnavailable, parts_of
 from service.storage.google import GoogleObjectStore
 from tests.document_store import free_port
