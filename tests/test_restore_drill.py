@@ -9,7 +9,8 @@ import subprocess
 import psycopg
 import pytest
 
-from service.app.settings import PREFIX, SERVE, Settings
+from service.app.setting import PREFIX
+from service.app.settings import SERVE, Settings
 from service.evidence.note import NoteKey
 from tests import runbook
 from tests.dev_process import PROGRAM, environment, run
@@ -17,7 +18,7 @@ from tests.world import MASTER_KEY, PUBLIC_URL, STAFF, settings_for, world_on
 
 KEY = NoteKey.of_seed("example.com/claim-ledger", bytes(32))
 LOG = runbook.block("sh", "claim-ledger migrate\nclaim-ledger audit verify --public-key")
-ERASURES = runbook.block("sh", f"export {PREFIX}PUBLISH_TO")
+ERASURES = runbook.block("sh", f"export {PREFIX}ARCHIVE_URL")
 ERASED = "erased@example.com"
 
 
@@ -42,16 +43,16 @@ def test_the_settings_of_a_drill_reach_nothing_of_production():
     words = settings_of(DRILL_URL="postgresql://u:p@127.0.0.1/drill", MASTER_KEYS=MASTER_KEY)
     given = {f"{PREFIX}{name}": value for name, value in words.items()}
     settings = Settings.from_environment(given, require=SERVE)
-    assert not settings.background
+    assert not settings.run_worker
     assert settings.smtp_url.startswith("file:")
     assert settings.checkpoint_keys is None
-    assert (settings.publish_to, settings.live_bucket, settings.test_bucket) == (None, None, None)
+    assert (settings.archive_url, settings.live_bucket, settings.test_bucket) == (None, None, None)
 
 
 async def test_a_drill_passes_and_production_goes_on(database_url, drill_url, tmp_path):
     """On a backup that is older than what was published; erased people are erased there too."""
     place, copy = tmp_path / "published", tmp_path / "drill"
-    given = {"CHECKPOINT_KEYS": KEY.private_text, "PUBLISH_TO": place.as_uri()}
+    given = {"CHECKPOINT_KEYS": KEY.private_text, "ARCHIVE_URL": place.as_uri()}
     settings = settings_for(database_url, tmp_path, **given)
     async with world_on(settings, tmp_path) as world:
         partner = await world.partner()

@@ -1,24 +1,15 @@
 """Settings: every fault at once, no secret in sight, one table for parser and documentation."""
 
 import base64
-import dataclasses
 import os
 import traceback
 from ipaddress import ip_network
 
 import pytest
 
-from service.app.settings import (
-    MIGRATE,
-    PREFIX,
-    SERVE,
-    SETTINGS,
-    TEAM,
-    Settings,
-    SettingsError,
-    given,
-    settings_table,
-)
+from service.app import setting
+from service.app.setting import PREFIX, SettingsError
+from service.app.settings import MIGRATE, SERVE, SETTINGS, TEAM, Settings, given, settings_table
 
 KEYS = [bytes([n]) * 32 for n in (251, 252)]
 RING = ",".join(base64.b64encode(key).decode() for key in KEYS)
@@ -58,7 +49,7 @@ def test_defaults() -> None:
     assert parsed.mail_from == "no-reply@api.example.com"
     assert (parsed.host, parsed.port, parsed.workers) == ("127.0.0.1", 8000, 1)
     assert (parsed.pool_size, parsed.rate_limit_per_minute) == (4, 120)
-    assert (parsed.trusted_proxies, parsed.log_level, parsed.background) == ((), "info", True)
+    assert (parsed.trusted_proxies, parsed.log_level, parsed.run_worker) == ((), "info", True)
     assert parsed.redis_url is None
     assert parsed.accounts_database_url is None
 
@@ -197,7 +188,7 @@ def test_a_secret_in_the_wrong_place() -> None:
         ("HOST", "::", "::"),
         ("TRUSTED_PROXIES", "10.0.0.0/8, ::1", (ip_network("10.0.0.0/8"), ip_network("::1"))),
         ("LOG_LEVEL", "DEBUG", "debug"),
-        ("BACKGROUND", "off", False),
+        ("RUN_WORKER", "off", False),
     ],
 )
 def test_taken(name: str, text: str, value: object) -> None:
@@ -241,7 +232,7 @@ def test_taken(name: str, text: str, value: object) -> None:
         ("TRUSTED_PROXIES", "10.0.0.1/8", "such as 10.0.0.0/8"),
         ("TRUSTED_PROXIES", "10.0.0.0/8,", "not ''"),
         ("LOG_LEVEL", "loud", "one of debug, info"),
-        ("BACKGROUND", "yes", "one of on, off"),
+        ("RUN_WORKER", "yes", "one of on, off"),
     ],
 )
 def test_refused(name: str, text: str, said: str) -> None:
@@ -265,6 +256,58 @@ def test_sender_without_a_domain(url: str) -> None:
     assert settings(PUBLIC_URL=url, MAIL_FROM="a@example.com").mail_from == "a@example.com"
 
 
+RENAMED = {
+    "BACKGROUND": ("RUN_WORKER", "off", False),
+    "PUBLISH_TO": ("ARCHIVE_URL", "file:///archive", "file:///archive"),
+    "CHECKPOINT_SECONDS": ("CHECKPOINT_INTERVAL_SECONDS", "60", 60),
+}
+
+
+@pytest.fixture
+def warnings(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """Return the log of a process that has not warned yet."""
+    setting._warn_once.cache_clear()  # noqa: SLF001 - stands for a new process
+    return caplog
+
+
+@pytest.mark.parametrize("old", RENAMED)
+def test_an_old_name_still_works(old: str, warnings: pytest.LogCaptureFixture) -> None:
+    """A name of an earlier release is taken, with one line that names the old and the new one."""
+    new, text, value = RENAMED[old]
+    for _ in range(2):
+        assert getattr(settings(**{old: text}), new.lower()) == value
+    (warning,) = warnings.messages
+    assert f"{PREFIX}{old} is deprecated" in warning
+    assert f"set {PREFIX}{new} instead" in warning
+
+
+@pytest.mark.parametrize("old", RENAMED)
+def test_both_names_have_to_agree(old: str, warnings: pytest.LogCaptureFixture) -> None:
+    """The old name beside the new one is a fault, unless both say the same; "" is not set."""
+    new, text, value = RENAMED[old]
+    for other in (text, ""):
+        assert getattr(settings(**{old: other, new: text}), new.lower()) == value
+    (fault,) = faults(**{old: text, new: "else"})
+    assert fault == f"{new}: differs from its old name {PREFIX}{old}: unset that one"
+    assert len(warnings.messages) == 1
+
+
+def test_old_names_are_documented() -> None:
+    """The table tells whoever looks for an old name what it is called now."""
+    rows = {line.split("`")[1]: line for line in settings_table().splitlines()[2:]}
+    for old, (new, _, _) in RENAMED.items():
+        assert f"formerly `{PREFIX}{old}`" in rows[f"{PREFIX}{new}"]
+    assert {row.formerly for row in SETTINGS if row.formerly} == {PREFIX + old for old in RENAMED}
+
+
+def test_an_old_name_is_also_given() -> None:
+    """Settings as they stand in the environment include those under their old names."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(f"{PREFIX}PUBLISH_TO", "file:///archive")
+        patch.delenv(f"{PREFIX}ARCHIVE_URL", raising=False)
+        assert given("ARCHIVE_URL") == {f"{PREFIX}PUBLISH_TO": "file:///archive"}
+
+
 def test_given() -> None:
     """Some settings can be asked for as they stand in the process's environment."""
     with pytest.MonkeyPatch.context() as patch:
@@ -275,13 +318,15 @@ def test_given() -> None:
 
 def test_frozen() -> None:
     """Settings do not change after they were parsed."""
-    with pytest.raises(dataclasses.FrozenInstanceError):
+    with pytest.raises(AttributeError):
         settings().port = 1  # type: ignore[misc] - what is tested
 
 
-def test_table_and_fields_agree() -> None:
-    """Every row has its field, every field its row, and the document lists them all."""
-    assert {row.field for row in SETTINGS} == {field.name for field in dataclasses.fields(Settings)}
+def test_the_document_lists_every_setting() -> None:
+    """The table has a row for each setting, and each declaration is a setting."""
+    assert {row.name.lower() for row in SETTINGS} == {
+        name for name in vars(Settings) if not name.startswith("_") and name != "from_environment"
+    }
     table = settings_table()
     for row in SETTINGS:
         assert f"| `{row.variable}` |" in table

@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 import httpx
 
+from service.app.background import background
 from service.app.bootstrap import Service
 from service.app.settings import SERVE, Settings
 from service.app.web import web_app
@@ -45,8 +46,8 @@ def settings_for(database_url: str, mail_dir: Path, **given: str) -> Settings:
     } | given
     environment = {f"CLAIM_LEDGER_{name}": value for name, value in values.items()}
     settings = Settings.from_environment(environment, require=SERVE)
-    if "PUBLISH_TO" in given and given["PUBLISH_TO"].startswith("file:"):
-        Path(unquote(urlsplit(given["PUBLISH_TO"]).path)).mkdir(mode=0o700, exist_ok=True)
+    if "ARCHIVE_URL" in given and given["ARCHIVE_URL"].startswith("file:"):
+        Path(unquote(urlsplit(given["ARCHIVE_URL"]).path)).mkdir(mode=0o700, exist_ok=True)
     return settings
 
 
@@ -151,10 +152,10 @@ async def world_on(
     parts.setdefault("deadline_seconds", PATIENCE_SECONDS)
     service = Service(settings, **parts)
     transport = mail_transport(settings.smtp_url)
-    background = service.background(transport)
+    followers = background(service, transport)
     async with service.opened():
         if follow:
-            background.start()
+            followers.start()
         yield World(service, mail_dir)
-        await background.stop()
+        await followers.stop()
         await transport.close()

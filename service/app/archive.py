@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 def archive_for(settings: Settings) -> Archive | None:
     """Return the archive that the settings name; None: there is none."""
-    if settings.publish_to is None:
+    if settings.archive_url is None:
         return None
-    url = urlsplit(settings.publish_to)
+    url = urlsplit(settings.archive_url)
     if url.scheme == "file":
         return DirectoryArchive(Path(unquote(url.path)))
     # The cloud's client is slow to import: only where a bucket is chosen.

@@ -51,6 +51,7 @@ def serve_forever(settings: Settings) -> None:
 
 def application() -> object:
     """Make one worker's application from the environment, which the parent has passed on."""
+    from service.app.background import background
     from service.app.bootstrap import Service
     from service.app.web import web_app
     from service.mail.transport import mail_transport
@@ -59,10 +60,10 @@ def application() -> object:
     settings = Settings.from_environment(require=SERVE)
     logs.configure(settings.log_level)
     service = Service(settings)
-    background = None
-    if settings.background:
-        background = service.background(mail_transport(settings.smtp_url))
-    app = web_app(service, Metrics(shared=settings.workers > 1), background)
+    followers = None
+    if settings.run_worker:
+        followers = background(service, mail_transport(settings.smtp_url))
+    app = web_app(service, Metrics(shared=settings.workers > 1), followers)
     # A tenth of a worker's time went into walking the objects of its modules again and again.
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD)

@@ -98,7 +98,7 @@ def note_keys(text: str) -> tuple[NoteKey, ...]:
     return keys
 
 
-def publication(text: str) -> str:
+def archive_url(text: str) -> str:
     """Take the URL of a directory or of a bucket of the cloud."""
     expected = f"file:///directory or gs://bucket/prefix, not {_quoted(text)}"
     parts = _split(text, ("file", "gs"), expected)

@@ -5,12 +5,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from service.app.settings import Settings
+from service.facts.caller import Mode
 from service.storage.absent import NoStorage
 from service.storage.port import Storage
 
 SCOPE: Final = "https://www.googleapis.com/auth/devstorage.read_write"
 TOKEN_FILE: Final = "json-api-token"  # noqa: S105 - a file's name
 """Where the local store keeps its JSON side's token, beside the account's key."""
+
+
+def storage_of_mode(settings: Settings, mode: Mode) -> Storage:
+    """Return the storage of a mode's bucket."""
+    return storage_for(settings, settings.live_bucket if mode == "live" else settings.test_bucket)
 
 
 def storage_for(settings: Settings, bucket: str | None) -> Storage:

@@ -5,6 +5,7 @@ import signal
 
 import uvloop
 
+from service.app.background import background
 from service.app.bootstrap import Service
 from service.app.settings import Settings
 from service.core import logs
@@ -24,9 +25,9 @@ async def _work(settings: Settings) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     service = Service(settings)
     transport = mail_transport(settings.smtp_url)
-    background = service.background(transport)
+    followers = background(service, transport)
     async with service.opened():
-        background.start()
+        followers.start()
         await stopping.wait()
-        await background.stop()
+        await followers.stop()
     await transport.close()

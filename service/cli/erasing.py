@@ -45,7 +45,7 @@ def erasure_list(target: Target) -> "ErasureList":
     if target.service.publication is None:
         raise click.ClickException(
             "an erasure is noted outside the database too, or a restored backup would undo it: "
-            "set CLAIM_LEDGER_PUBLISH_TO"
+            "set CLAIM_LEDGER_ARCHIVE_URL"
         )
     return ErasureList(target.service.publication)
 
@@ -83,7 +83,7 @@ def warn_of(count: int) -> None:
     if count:
         click.echo(
             f"warning: the database shows {count} erasures that the list does not have: is "
-            "CLAIM_LEDGER_PUBLISH_TO where this installation's erasures were listed?",
+            "CLAIM_LEDGER_ARCHIVE_URL where this installation's erasures were listed?",
             err=True,
         )
 

@@ -34,11 +34,15 @@ _SETTINGS: Final = """\
 
 Made from `service/app/settings.py` by `just docs`; a test compares the two.
 
-They are read from the environment once, at the start. Every fault is reported at once, a name of
-ours that is unknown too; secrets are never printed. `migrate` needs `DATABASE_URL` and
-`MASTER_KEYS`, the team's commands `PUBLIC_URL` besides, `serve` and `worker` `SMTP_URL` besides.
-`dev` makes its own, and takes over `RATE_LIMIT_PER_MINUTE` and `REDIS_URL`; it does not start where
-the settings of buckets are in the environment, because it keeps documents in a local store.
+Settings are environment variables, read once at the start. All faults are reported together,
+unknown `CLAIM_LEDGER_` variables among them; secrets are never printed. `migrate` needs
+`DATABASE_URL` and `MASTER_KEYS`; the team's commands also need `PUBLIC_URL`; `serve` and `worker`
+also need `SMTP_URL`. `dev` makes its own settings and takes over `RATE_LIMIT_PER_MINUTE` and
+`REDIS_URL`. It refuses to start if the environment configures buckets, because it keeps documents
+in a local store.
+
+A setting that had another name in an earlier release names it below ("formerly"). The old name
+works for one release, with a warning; setting both is a fault unless they are equal.
 
 """
 _EVENTS: Final = "## The events\n\n"

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from service.app.settings import MIGRATE, SERVE, Settings, SettingsError, given
+from service.app.setting import SettingsError
+from service.app.settings import MIGRATE, SERVE, Settings, given
 from service.cli.welcome import announce
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from service.app.settings import TEAM, Settings, SettingsError, given
+from service.app.setting import SettingsError
+from service.app.settings import TEAM, Settings, given
 from service.cli.output import refuse, show
 from service.core.errors import Refusal, invalid
 
@@ -120,7 +121,7 @@ def _answer(
         whose = "CLAIM_LEDGER_MASTER_KEYS: " if isinstance(error, KeyUnknown) else ""
         raise click.ClickException(f"{whose}{error}") from error
     except ArchiveUnavailable as error:
-        message = f"CLAIM_LEDGER_PUBLISH_TO cannot be written or read: {error}"
+        message = f"CLAIM_LEDGER_ARCHIVE_URL cannot be written or read: {error}"
         raise Refusal("service_unavailable", message) from error
     except StorageUnavailable as error:
         message = f"The document store is unavailable ({error}): run `claim-ledger storage check`."
@@ -136,13 +137,12 @@ async def _run(
     command: Command, settings: Settings, args: tuple[object, ...], options: dict[str, object]
 ) -> Mapping[str, Any]:
     from service.app.bootstrap import Service
-    from service.app.storage import storage_for
+    from service.app.storage import storage_of_mode
     from service.ledger.events import Cause
     from service.storage.lazy import lazy_storage
 
     def storage(mode: "Mode") -> "Storage":
-        bucket = settings.live_bucket if mode == "live" else settings.test_bucket
-        return lazy_storage(lambda: storage_for(settings, bucket))
+        return lazy_storage(lambda: storage_of_mode(settings, mode))
 
     service = Service(settings, deadline_seconds=DEADLINE_SECONDS, storage=storage)
     cause = Cause(ACTOR, service.new_id("req", service.clock()))

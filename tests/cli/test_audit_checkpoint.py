@@ -178,7 +178,7 @@ def test_a_publication_that_is_away(team, tmp_path):
     kept = json.loads((team.dev.data_dir / "secrets.json").read_text())
     (tmp_path / "file").write_text("")
     place = (tmp_path / "file" / "published").as_uri()
-    env = of_the_dev(team, CHECKPOINT_KEYS=kept["checkpoint_keys"], PUBLISH_TO=place)
+    env = of_the_dev(team, CHECKPOINT_KEYS=kept["checkpoint_keys"], ARCHIVE_URL=place)
     done = run("audit", "checkpoint", "--json", env=env)
     answer = json.loads(done.stdout)
     assert (done.returncode, answer["code"]) == (1, "service_unavailable")

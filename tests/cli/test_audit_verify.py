@@ -37,7 +37,7 @@ def installed(database_url, log, tmp_path) -> dict[str, str]:
         MASTER_KEYS=MASTER_KEY,
         PUBLIC_URL=PUBLIC_URL,
         CHECKPOINT_KEYS=KEY.private_text,
-        PUBLISH_TO=(tmp_path / "published").as_uri(),
+        ARCHIVE_URL=(tmp_path / "published").as_uri(),
     )
 
 
@@ -85,14 +85,14 @@ def test_one_ledger(installed):
     )
     assert (answer["ok"], answer["size"], answer["checkpoints"]) == (True, SIZE, 3)
     assert answer["published"] == 3
-    nowhere = {name: value for name, value in installed.items() if "PUBLISH_TO" not in name}
+    nowhere = {name: value for name, value in installed.items() if "ARCHIVE_URL" not in name}
     assert verified(nowhere, "--ledger", "accounts")[1]["published"] is None
 
 
 def test_a_publication_that_holds_nothing(installed, tmp_path):
     """A wrong place proves nothing: what is stored ought to be there, and 0 is said."""
     (tmp_path / "empty").mkdir()
-    wrong = installed | {"CLAIM_LEDGER_PUBLISH_TO": (tmp_path / "empty").as_uri()}
+    wrong = installed | {"CLAIM_LEDGER_ARCHIVE_URL": (tmp_path / "empty").as_uri()}
     code, answer = verified(wrong, "--ledger", "accounts")
     assert (code, answer["position"], answer["published"]) == (1, 20, 0)
     assert "is not where they are published" in answer["fault"]

@@ -141,7 +141,7 @@ def test_without_a_list_nothing_is_erased(team, demo):
     arguments = ["privacy", "erase", "--claim", claim_id, "--reason", "x", "--yes", "--json"]
     done = run(*arguments, env=elsewhere(team))
     assert done.returncode == 1
-    assert "CLAIM_LEDGER_PUBLISH_TO" in json.loads(done.stdout)["message"]
+    assert "CLAIM_LEDGER_ARCHIVE_URL" in json.loads(done.stdout)["message"]
     assert not team.do("claims", "show", claim_id)["erased"]
 
 
@@ -149,7 +149,7 @@ def test_a_directory_that_is_not_there_is_not_made(team, demo, tmp_path):
     """Mistyped or not mounted: neither command makes it, and nothing is erased."""
     claim_id = claim_about(team, demo, mailbox(), mailbox().partition("@")[0])
     place = tmp_path / "mistyped"
-    env = elsewhere(team, PUBLISH_TO=place.as_uri())
+    env = elsewhere(team, ARCHIVE_URL=place.as_uri())
     for arguments in (["erase", "--claim", claim_id, "--reason", "x", "--yes"], ["reapply"]):
         done = run("privacy", *arguments, "--json", env=env)
         assert done.returncode == 1
@@ -186,7 +186,7 @@ def test_reapply(team, demo, tmp_path):
         )
         owner.execute("drop table public.kept")
     second = team.do("privacy", "reapply")
-    env = elsewhere(team, PUBLISH_TO=tmp_path.as_uri())
+    env = elsewhere(team, ARCHIVE_URL=tmp_path.as_uri())
     wrong = run("privacy", "reapply", "--json", env=env)
     assert (wrong.returncode, json.loads(wrong.stdout)["unlisted"] > 0) == (1, True)
     assert "erasures that the list does not have" in wrong.stderr

@@ -128,7 +128,7 @@ async def mail_server() -> AsyncGenerator[tuple[MailServer, str]]:
 async def test_workers_beside_serve(database_url, tmp_path):
     """Two workers number events and mail each link once for a serve that does neither."""
     async with mail_server() as (server, url):
-        env = settings(database_url, tmp_path, SMTP_URL=url, BACKGROUND="off")
+        env = settings(database_url, tmp_path, SMTP_URL=url, RUN_WORKER="off")
         token = await asyncio.to_thread(live_key, env)
         headers = {"Authorization": f"Bearer {token}"}
         with (

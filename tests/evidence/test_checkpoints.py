@@ -237,7 +237,7 @@ async def test_metrics(database_url, tmp_path, attack):
     (tmp_path / "published").mkdir()
     given = {
         "CHECKPOINT_KEYS": KEY.private_text,
-        "PUBLISH_TO": (tmp_path / "published").as_uri(),
+        "ARCHIVE_URL": (tmp_path / "published").as_uri(),
     }
     settings = settings_for(database_url, tmp_path / "mail", **given)
     async with world_on(settings, tmp_path / "mail", follow=False) as world:

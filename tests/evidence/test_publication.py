@@ -210,8 +210,8 @@ async def test_a_bucket_that_refuses(status, text):
 def test_settings_choose(database_url, tmp_path):
     """A file URL is a directory, percent-encoding undone; a gs URL a bucket; none is nowhere."""
     directory = tmp_path / "with space"
-    by_file = settings_for(database_url, tmp_path, PUBLISH_TO=directory.as_uri())
-    by_bucket = settings_for(database_url, tmp_path, PUBLISH_TO="gs://a-bucket/some/prefix/")
+    by_file = settings_for(database_url, tmp_path, ARCHIVE_URL=directory.as_uri())
+    by_bucket = settings_for(database_url, tmp_path, ARCHIVE_URL="gs://a-bucket/some/prefix/")
     one = archive_for(by_file)
     assert isinstance(one, DirectoryArchive)
     assert asyncio.run(one.put("a", b"x"))

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 import structlog
 
+from service.app.background import background
 from service.app.bootstrap import Service
 from service.evidence.checkpoints.checkpoints import Checkpoints
 from service.evidence.checkpoints.schedule import RETRY_SECONDS, Schedule
@@ -136,13 +137,13 @@ async def test_a_missing_key(accounts, place, add, time):
     assert [line["event"] for line in logs] == ["checkpoint lacks a key"]
 
 
-@pytest.mark.parametrize(("given", "told"), [({}, 1), ({"PUBLISH_TO": "file:///published"}, 0)])
+@pytest.mark.parametrize(("given", "told"), [({}, 1), ({"ARCHIVE_URL": "file:///published"}, 0)])
 def test_published_nowhere(database_url, tmp_path, given, told):
     """A worker says so at its start, once for all ledgers."""
     keys = {"CHECKPOINT_KEYS": KEY.private_text}
     service = Service(settings_for(database_url, tmp_path, **keys, **given))
     with structlog.testing.capture_logs() as logs:
-        service.background(DirectoryTransport(tmp_path))
+        background(service, DirectoryTransport(tmp_path))
     events = [line["event"] for line in logs]
     assert events.count("checkpoints are published nowhere") == told
 
@@ -151,7 +152,7 @@ def test_no_keys_no_schedule(database_url, tmp_path):
     """Nothing is followed for checkpoints, and nothing is said."""
     service = Service(settings_for(database_url, tmp_path))
     with structlog.testing.capture_logs() as logs:
-        background = service.background(DirectoryTransport(tmp_path))
+        followers = background(service, DirectoryTransport(tmp_path))
     assert logs == []
-    names = [one.name for one in background._loops]  # noqa: SLF001 - starts nothing
+    names = [one.name for one in followers._loops]  # noqa: SLF001 - starts nothing
     assert not [name for name in names if name.endswith("checkpoint")]

@@ -178,7 +178,7 @@ class Installation:
         self.home = home
         self._given = {
             "SMTP_URL": f"smtp://127.0.0.1:{smtp_port}",
-            "PUBLISH_TO": (home / "published").as_uri(),
+            "ARCHIVE_URL": (home / "published").as_uri(),
             "CHECKPOINT_KEYS": NoteKey.generate("example.com/claim-ledger").private_text,
         }
 

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from migrations import migrate
+from service.app.background import background
 from service.app.bootstrap import Service
 from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
 from service.evidence.note import NoteKey
@@ -73,20 +74,20 @@ async def test_an_idle_worker_draws_no_transaction_ids(request, tmp_path):
             server.url,
             tmp_path / "mail",
             CHECKPOINT_KEYS=NoteKey.generate("example.com/ledger").private_text,
-            CHECKPOINT_SECONDS="1",
-            PUBLISH_TO=(tmp_path / "published").as_uri(),
+            CHECKPOINT_INTERVAL_SECONDS="1",
+            ARCHIVE_URL=(tmp_path / "published").as_uri(),
         )
         service = Service(settings, deadline_seconds=PATIENCE_SECONDS)
         transport = mail_transport(settings.smtp_url)
         async with service.opened():
-            background = service.background(transport)
-            background.start()
+            followers = background(service, transport)
+            followers.start()
             await service.partners.add("A partner", "partner@example.com", CAUSE)
             with psycopg.connect(server.url, autocommit=True) as owner:
                 before = await _settled(owner)
                 await asyncio.sleep(IDLE_SECONDS)
                 after = owner.execute(XMAX).fetchone()[0]
-            await background.stop()
+            await followers.stop()
         await transport.close()
     assert after == before
 

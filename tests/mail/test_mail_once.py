@@ -56,7 +56,7 @@ async def mail_server():
 @pytest.fixture
 async def world(database_url, tmp_path):
     """Return a world that follows no log by itself, with a publication."""
-    given = {"PUBLISH_TO": (tmp_path / "published").as_uri()}
+    given = {"ARCHIVE_URL": (tmp_path / "published").as_uri()}
     settings = settings_for(database_url, tmp_path, **given)
     async with world_on(settings, tmp_path, follow=False) as one:
         yield one

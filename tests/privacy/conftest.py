@@ -86,6 +86,6 @@ async def privacy(database_url, tmp_path, store_credentials) -> AsyncGenerator[P
     published = tmp_path / "published"
     published.mkdir()
     async with documents_on(
-        database_url, tmp_path, store_credentials, PUBLISH_TO=published.as_uri()
+        database_url, tmp_path, store_credentials, ARCHIVE_URL=published.as_uri()
     ) as documents:
         yield Privacy(documents, published)

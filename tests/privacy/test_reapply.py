@@ -27,7 +27,7 @@ class Restores:
         """Run a service on a database."""
         published = self.directory / "published"
         published.mkdir(exist_ok=True)
-        given = storage_settings(self.store) | {"PUBLISH_TO": published.as_uri()}
+        given = storage_settings(self.store) | {"ARCHIVE_URL": published.as_uri()}
         mail = self.directory / "mail"
         return world_on(settings_for(url, mail, **given), mail)
 

@@ -2,10 +2,10 @@
 
 import base64
 import secrets
-from dataclasses import replace
 from typing import Final
 
-from service.app.settings import PREFIX, SETTINGS, Settings, SettingsError, given
+from service.app.setting import PREFIX, SettingsError
+from service.app.settings import SETTINGS, Settings, given
 from service.evidence.note import NoteKey
 
 _RING: Final = f"{PREFIX}CHECKPOINT_KEYS"
@@ -33,4 +33,5 @@ def of_auditor() -> Settings:
         keys = tuple(NoteKey.parse(one.strip()) for one in ring.split(",")) if ring else None
     except ValueError as error:
         raise SettingsError([f"{_RING}: {error}"]) from error
-    return replace(Settings.from_environment(environ, require=()), checkpoint_keys=keys)
+    parsed = Settings.from_environment(environ, require=())
+    return Settings({**parsed.values, "CHECKPOINT_KEYS": keys})

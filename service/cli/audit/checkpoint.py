@@ -22,8 +22,8 @@ async def checkpoint(
 ) -> dict[str, Any]:
     """Sign and publish the log as it is now; ends with 1 where it has lost what was published.
 
-    Where checkpoints are stored and CLAIM_LEDGER_PUBLISH_TO holds none of them, the place is wrong,
-    or was lost, or is new: nothing is signed unless --begin-publication says that it is new.
+    If checkpoints are stored and CLAIM_LEDGER_ARCHIVE_URL holds none of them, the place is wrong,
+    lost, or new: nothing is signed unless --begin-publication says that it is new.
     """
     names = [ledger] if ledger else LEDGERS
     with publication_needed():

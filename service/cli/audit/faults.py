@@ -24,7 +24,7 @@ def publication_needed() -> Generator[None]:
     except PublicationEmpty as error:
         raise Refusal(
             "service_unavailable",
-            f"CLAIM_LEDGER_PUBLISH_TO: {error}; only if it is a new one, begin it by "
+            f"CLAIM_LEDGER_ARCHIVE_URL: {error}; only if it is a new one, begin it by "
             "`claim-ledger audit checkpoint --begin-publication`",
         ) from error
 

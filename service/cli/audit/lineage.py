@@ -40,7 +40,9 @@ async def lineage(
 
 
 def _question(target: Target, ledgers: list[str]) -> str:
-    place = target.service.settings.publish_to or "no publication: CLAIM_LEDGER_PUBLISH_TO is unset"
+    place = (
+        target.service.settings.archive_url or "no publication: CLAIM_LEDGER_ARCHIVE_URL is unset"
+    )
     return (
         f"Begin a new lineage of {', '.join(ledgers)}, published for good to {place}? "
         "No other database can go on with what is there then: say no if this one is on trial."

@@ -11,6 +11,7 @@ from granian.constants import Interfaces
 from granian.server.embed import Server
 
 from migrations import is_newest, migrate
+from service.app.background import background
 from service.app.bootstrap import Service
 from service.app.settings import Settings
 from service.app.storage import storage_for
@@ -74,7 +75,7 @@ async def _serve(
     seeded = await _seeded(state, settings)
     service = Service(settings)
     transport = mail_transport(settings.smtp_url)
-    app = web_app(service, Metrics(), service.background(transport))
+    app = web_app(service, Metrics(), background(service, transport))
     server = Server(
         app, address=HOST, port=port, interface=Interfaces.ASGI, log_dictconfig=logs.GRANIAN_LOGGING
     )

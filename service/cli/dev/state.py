@@ -54,7 +54,7 @@ class DevState(NamedTuple):
                 "CLAIM_LEDGER_PUBLIC_URL": self.public_url,
                 "CLAIM_LEDGER_SMTP_URL": (self.data_dir.resolve() / "mail").as_uri(),
                 "CLAIM_LEDGER_CHECKPOINT_KEYS": kept_secrets(self.data_dir)["checkpoint_keys"],
-                "CLAIM_LEDGER_PUBLISH_TO": (self.data_dir.resolve() / "published").as_uri(),
+                "CLAIM_LEDGER_ARCHIVE_URL": (self.data_dir.resolve() / "published").as_uri(),
             }
             | storage.settings(self.data_dir),
             require=SERVE,

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from service.app.settings import PREFIX
+from service.app.setting import PREFIX
 from service.cli.dev.faults import DevFault
 from service.core.clock import system_clock
 

@@ -1,0 +1,73 @@
+"""What runs beside requests: the sequencers, the subscribers, mail and checkpoints."""
+
+import structlog
+
+from service.app.bootstrap import Service
+from service.app.ledgers import wake_nobody
+from service.claims.processing import LogProcessing, Processing, ProcessingSubscriber
+from service.evidence.checkpoints.schedule import Schedule
+from service.ledger.following.runner import Background, Follower
+from service.mail.outbox import MailSubscriber, Outbox
+from service.mail.transport import MailTransport
+from service.people.mail import SignInMail
+
+log = structlog.get_logger()
+
+
+def background(
+    service: Service, transport: MailTransport, processing: Processing | None = None
+) -> Background:
+    """Return the sequencers and the subscribers. Test mode has none that reaches outside."""
+    live = service.modes["live"].ledger
+    subscribers = [MailSubscriber(), ProcessingSubscriber(processing or LogProcessing())]
+    return Background(
+        [
+            (service.accounts, [service.sandbox, *service.catch_up["accounts"]]),
+            (live, [*subscribers, *service.catch_up["live"]]),
+            (service.modes["test"].ledger, service.catch_up["test"]),
+        ],
+        [*_mail(service, transport), *_checkpoints(service)],
+    )
+
+
+def _mail(service: Service, transport: MailTransport) -> list[Follower]:
+    settings = service.settings
+    outbox = Outbox(
+        service.modes["live"].ledger,
+        service.partner_list,
+        service.secrets,
+        transport,
+        public_url=settings.public_url,
+        sender=settings.mail_from,
+        clock=service.clock,
+        sent=service.sent_mail,
+    )
+    sign_in_mail = SignInMail(
+        service.accounts.database,
+        service.secrets,
+        service.accounts.master_keys,
+        transport,
+        public_url=settings.public_url,
+        sender=settings.mail_from,
+    )
+    return [
+        Follower("live.outbox", outbox.step, wake_nobody),
+        Follower("accounts.sign_in_mail", sign_in_mail.step, wake_nobody),
+    ]
+
+
+def _checkpoints(service: Service) -> list[Follower]:
+    settings = service.settings
+    if settings.checkpoint_keys is None:
+        return []
+    if service.publication is None:
+        # Whoever can rewrite the database can then rewrite what tells of it, too.
+        log.warning("checkpoints are published nowhere")
+    return [
+        Follower(
+            f"{ledger.name}.checkpoint",
+            Schedule(service.checkpoints(ledger.name), settings.checkpoint_interval_seconds).step,
+            wake_nobody,
+        )
+        for ledger in service.ledgers
+    ]

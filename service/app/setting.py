@@ -1,0 +1,118 @@
+"""The declaration of one setting, which is the descriptor of its value as well."""
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from service.app.setting_values import masked
+
+PREFIX: Final = "CLAIM_LEDGER_"
+
+_T_co = TypeVar("_T_co", covariant=True)
+
+
+class SettingsError(Exception):
+    """The settings cannot be used; `faults` has a line each: `NAME: what is wrong, expected`."""
+
+    def __init__(self, faults: list[str]) -> None:
+        """Keep the faults; none of them quotes a secret."""
+        self.faults = faults
+        super().__init__("\n".join(faults))
+
+
+class _HasValues(Protocol):
+    @property
+    def values(self) -> Mapping[str, Any]: ...
+
+
+class OptionalSetting(Generic[_T_co]):
+    """A setting that may be absent: None then. Its name is that of the attribute it is.
+
+    `default` is text as in the environment. `secret` values are masked wherever settings are
+    shown. `formerly` is the name of an earlier release, which this one accepts with a warning.
+    """
+
+    name: str
+
+    def __init__(
+        self,
+        parse: Callable[[str], _T_co],
+        description: str,
+        *,
+        default: str | None = None,
+        secret: bool = False,
+        formerly: str | None = None,
+    ) -> None:
+        """Declare it; `parse` raises ValueError."""
+        self._parse = parse
+        self._description = description
+        self.default = default
+        self.secret = secret
+        self.formerly = formerly and PREFIX + formerly
+
+    def __set_name__(self, _owner: type, attribute: str) -> None:
+        self.name = attribute.upper()
+
+    def __get__(self, settings: _HasValues, _owner: type) -> _T_co | None:
+        return settings.values[self.name]
+
+    def __set__(self, _settings: object, _value: object) -> None:
+        raise AttributeError(f"{self.name}: settings do not change")
+
+    @property
+    def variable(self) -> str:
+        """The environment variable's full name."""
+        return PREFIX + self.name
+
+    @property
+    def variables(self) -> list[str]:
+        """The names under which it can be set, today's first."""
+        return [self.variable] if self.formerly is None else [self.variable, self.formerly]
+
+    @property
+    def description(self) -> str:
+        """What it is, for the documentation and for faults."""
+        if self.formerly is None:
+            return self._description
+        return f"{self._description}; formerly `{self.formerly}`"
+
+    def read(self, environ: Mapping[str, str]) -> object:
+        """Return the value, None when there is none; raises ValueError."""
+        texts = {name: environ.get(name, "").strip() for name in self.variables}
+        new = texts[self.variable]
+        old = texts.get(self.formerly, "") if self.formerly else ""
+        if old:
+            if new and new != old:
+                raise ValueError(f"differs from its old name {self.formerly}: unset that one")
+            _warn_once(
+                f"{self.formerly} is deprecated and will be removed in the next release: "
+                f"set {self.variable} instead"
+            )
+        text = new or old or self.default
+        return None if text is None else self._parse(text)
+
+    def shown(self, value: object) -> str:
+        """Return a value as it may be printed."""
+        if not self.secret or value is None:
+            return repr(value)
+        return repr(masked(value)) if isinstance(value, str) else "***"
+
+
+class Setting(OptionalSetting[_T_co]):
+    """A setting whose value is never None: reading it raises SettingsError where it is absent.
+
+    Without a `default`, a command that reads it has to require it.
+    """
+
+    def __get__(self, settings: _HasValues, _owner: type) -> _T_co:
+        value = settings.values[self.name]
+        if value is None:
+            raise SettingsError([f"{self.variable}: is not set, and this command needs it"])
+        return value
+
+
+@cache
+def _warn_once(message: str) -> None:
+    # On stderr where logs are not configured yet; a process parses its settings more than once.
+    logging.getLogger(__name__).warning(message)
