@@ -60,7 +60,7 @@ def _checkpoints(service: Service) -> list[Follower]:
     settings = service.settings
     if settings.checkpoint_keys is None:
         return []
-    if service.publication is None:
+    if service.archive is None:
         # Whoever can rewrite the database can then rewrite what tells of it, too.
         log.warning("checkpoints are published nowhere")
     return [

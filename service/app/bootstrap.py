@@ -19,7 +19,7 @@ from service.app.storage import storage_of_mode
 from service.core.clock import Clock, system_clock
 from service.core.ids import NewId, new_id
 from service.documents.commands import StorageFailures
-from service.evidence.checkpoints.checkpoints import Checkpoints
+from service.evidence.checkpoints.signing import Checkpoints
 from service.facts import catalogue
 from service.facts.caller import Mode
 from service.ledger.database import DEADLINE_SECONDS
@@ -58,7 +58,7 @@ class Service:
         self.clock = clock
         self.new_id = new_id
         self.storage_failures = StorageFailures()
-        self.publication = archive_for(settings)
+        self.archive = archive_for(settings)
         master_keys = MasterKeys(settings.master_keys)
         make_ledger = partial(
             ledger_for,
@@ -130,20 +130,20 @@ class Service:
         finally:
             for mode in self.modes.values():
                 mode.storage.close()
-            if self.publication is not None:
-                self.publication.close()
+            if self.archive is not None:
+                self.archive.close()
             for ledger in self.ledgers:
                 await ledger.database.close()
 
     def checkpoints(self, ledger: str) -> Checkpoints:
         """Return the checkpoints of a ledger: accounts, live or test."""
         keys = self.settings.checkpoint_keys or ()
-        return Checkpoints(self.ledger(ledger), keys, self.publication, new_id=self.new_id)
+        return Checkpoints(self.ledger(ledger), keys, self.archive, new_id=self.new_id)
 
     @property
     def sent_mail(self) -> SentMail:
         """The notes of sent mails, outside the database."""
-        return SentMail(self.modes["live"].ledger, self.publication, self.clock)
+        return SentMail(self.modes["live"].ledger, self.archive, self.clock)
 
     def privacy(self, listed: ErasureList) -> Mapping[str, Parts]:
         """Return what erasing takes in each mode; `listed` is the list outside the database."""

@@ -42,12 +42,12 @@ def erasure_list(target: Target) -> "ErasureList":
     """Return the list outside the database; a fault of the settings where there is none."""
     from service.privacy.erasure_list import ErasureList
 
-    if target.service.publication is None:
+    if target.service.archive is None:
         raise click.ClickException(
             "an erasure is noted outside the database too, or a restored backup would undo it: "
             "set CLAIM_LEDGER_ARCHIVE_URL"
         )
-    return ErasureList(target.service.publication)
+    return ErasureList(target.service.archive)
 
 
 async def sign_out(target: Target, mode: str, entity_id: str) -> None:

@@ -41,7 +41,7 @@ ATTEMPTS_MAX: Final = 20
 """With the waits below, about a day; afterwards the mail is given up and an error logged."""
 WAIT_SECONDS_MAX: Final = 2 * 3600
 SEND_SECONDS_MAX: Final = 20.0
-"""The transport's deadline and farewell, a look and a note at the publication, time to spare."""
+"""The transport's deadline and farewell, a look and a note at the archive, time to spare."""
 NOTES_SECONDS: Final = 60.0
 """How long a mail waits while nobody can tell whether it was sent before a restore."""
 
@@ -124,8 +124,8 @@ class Outbox:
             sent_before = await self._sent.has(message_id)
         except ArchiveUnavailable:
             # Late rather than twice: it waits as for a busy server, and this is no attempt of
-            # the mail's own, or a day without the publication would give up every mail.
-            log.warning("mail waits for the publication", message_id=message_id)
+            # the mail's own, or a day without the archive would give up every mail.
+            log.warning("mail waits for the archive", message_id=message_id)
             return "waiting", attempt - 1, now + timedelta(seconds=NOTES_SECONDS)
         if sent_before:
             state = "sent"

@@ -12,41 +12,41 @@ from service.ledger.ledger import Ledger
 from service.ledger.sql import queries
 
 SECONDS_MAX: Final = 3.0
-"""For a look or a note: a publication may be far slower than a mail's transaction may last."""
+"""For a look or a note: an archive may be far slower than a mail's transaction may last."""
 
 _SQL = queries("service.mail")
 
 
 class SentMail:
-    """Notes of sent mails, `mail/<id>` in the publication; where none is set, there are none."""
+    """Notes of sent mails, `mail/<id>` in the archive; where none is set, there are none."""
 
     def __init__(
         self,
         live: Ledger,
-        publication: Archive | None,
+        archive: Archive | None,
         clock: Clock,
         *,
         seconds_max: float = SECONDS_MAX,
     ) -> None:
         """`live` is the ledger whose outbox `settle` goes through."""
         self._live = live
-        self._publication = publication
+        self._archive = archive
         self._clock = clock
         self._seconds_max = seconds_max
 
     async def has(self, message_id: str) -> bool:
         """Return whether a mail was sent before; raises ArchiveUnavailable."""
-        if self._publication is None:
+        if self._archive is None:
             return False
         async with self._in_time():
-            return await self._publication.get(_name(message_id)) is not None
+            return await self._archive.get(_name(message_id)) is not None
 
     async def note(self, message_id: str, header: str) -> None:
         """Note that a mail was sent, under its Message-ID; raises ArchiveUnavailable."""
-        if self._publication is not None:
+        if self._archive is not None:
             content = json.dumps({"at": timestamp(self._clock()), "message_id": header})
             async with self._in_time():
-                await self._publication.put(_name(message_id), content.encode())
+                await self._archive.put(_name(message_id), content.encode())
 
     async def settle(self) -> int:
         """Settle every waiting mail that was sent before, and answer how many there were."""

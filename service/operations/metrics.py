@@ -100,9 +100,9 @@ class Metrics:
             "log has grown since.",
             "ledger",
         )
-        self._publication_failures = self._gauge(
+        self._archive_failures = self._gauge(
             "claim_ledger_publication_failures",
-            "Times that a checkpoint could not be made because its publication was away.",
+            "Times that a checkpoint could not be made because its archive was away.",
             "ledger",
         )
 
@@ -171,10 +171,10 @@ class Metrics:
         """Note whether a ledger's log stands still though events wait."""
         self._readings.set(self._stalled, int(stalled), ledger)
 
-    def checkpoints(self, ledger: str, *, forked: bool, publication_failures: int) -> None:
+    def checkpoints(self, ledger: str, *, forked: bool, archive_failures: int) -> None:
         """Note how a ledger's checkpoints fare."""
         self._readings.set(self._forked, int(forked), ledger)
-        self._readings.set(self._publication_failures, publication_failures, ledger)
+        self._readings.set(self._archive_failures, archive_failures, ledger)
 
     def last_checkpoint(self, ledger: str, size: int, age_seconds: float) -> None:
         """Note a ledger's last checkpoint; where there is none, 0 and the age of the log."""

@@ -47,22 +47,22 @@ def subject_of(name: str) -> str:
 class ErasureList:
     """Writes and reads the entries; each is written once."""
 
-    def __init__(self, publication: Archive) -> None:
-        """`publication` is a place that no restore of the database touches."""
-        self._publication = publication
+    def __init__(self, archive: Archive) -> None:
+        """`archive` is a place that no restore of the database touches."""
+        self._archive = archive
 
     async def put(self, entry: ListedErasure) -> None:
         """Write an entry, before anything is erased; raises ArchiveUnavailable."""
-        await self._publication.put(entry.name, msgspec.json.encode(entry) + b"\n")
+        await self._archive.put(entry.name, msgspec.json.encode(entry) + b"\n")
 
     async def names(self) -> list[str]:
         """Return the names of all entries, oldest first in each ledger."""
-        return await self._publication.names(PREFIX)
+        return await self._archive.names(PREFIX)
 
     async def read(self, name: str) -> ListedErasure:
         """Return an entry; raises EntryUnreadable and ArchiveUnavailable."""
         try:  # ValueError: a name that nothing is published under
-            content = await self._publication.get(name)
+            content = await self._archive.get(name)
             entry = msgspec.json.decode(content or b"", type=ListedErasure)
         except (msgspec.DecodeError, ValueError) as error:
             raise EntryUnreadable(f"{name} is not an entry of the erasure list") from error

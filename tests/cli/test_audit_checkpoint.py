@@ -172,7 +172,7 @@ def test_without_keys(team):
     assert run("audit", "public-key", "--json", env=of_the_dev(team)).stdout == '{"keys": []}\n'
 
 
-def test_a_publication_that_is_away(team, tmp_path):
+def test_an_archive_that_is_away(team, tmp_path):
     """A refusal that names the place."""
     team.do("audit", "checkpoint")
     kept = json.loads((team.dev.data_dir / "secrets.json").read_text())

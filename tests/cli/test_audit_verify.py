@@ -89,7 +89,7 @@ def test_one_ledger(installed):
     assert verified(nowhere, "--ledger", "accounts")[1]["published"] is None
 
 
-def test_a_publication_that_holds_nothing(installed, tmp_path):
+def test_an_archive_that_holds_nothing(installed, tmp_path):
     """A wrong place proves nothing: what is stored ought to be there, and 0 is said."""
     (tmp_path / "empty").mkdir()
     wrong = installed | {"CLAIM_LEDGER_ARCHIVE_URL": (tmp_path / "empty").as_uri()}

@@ -1,4 +1,4 @@
-"""Checkpoints of a test's ledger, a publication that can be taken away, and a ledger's attacker."""
+"""Checkpoints of a test's ledger, an archive that can be taken away, and a ledger's attacker."""
 
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
@@ -9,8 +9,8 @@ import pytest
 
 from service.archive.directory import DirectoryArchive
 from service.archive.port import Archive, ArchiveUnavailable
-from service.evidence.checkpoints.checkpoints import Checkpoints
 from service.evidence.checkpoints.log_tree import LedgerForked, extended
+from service.evidence.checkpoints.signing import Checkpoints
 from service.evidence.note import NoteKey
 from service.ledger.merkle import CompactRange
 from tests.world import STAFF
@@ -28,13 +28,13 @@ KEY = NoteKey.of_seed("example.com/claim-ledger", bytes(32))
 
 
 def directory_at(path: Path) -> DirectoryArchive:
-    """Return the publication to a directory, which whoever installs the service has made."""
+    """Return the archive to a directory, which whoever installs the service has made."""
     path.mkdir(mode=0o700, exist_ok=True)
     return DirectoryArchive(path)
 
 
 class Away:
-    """A publication that fails once it is told to; until then another one's."""
+    """An archive that fails once it is told to; until then another one's."""
 
     def __init__(self, inner: Archive) -> None:
         self.inner = inner

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from service.app.bootstrap import Service
-from service.evidence.export.evidence import encode
-from service.evidence.export.export import ExportScope, Signed, write_export
-from service.evidence.export.receipt import make_receipt, numbered_stream
+from service.evidence.export.export_writer import ExportScope, Signed, write_export
+from service.evidence.export.format import encode
+from service.evidence.export.receipt_writer import make_receipt, numbered_stream
 from service.evidence.note import NoteKey
 from service.ledger.ledger import Ledger
 from tests.world import STAFF, World, settings_for, world_on

@@ -10,8 +10,8 @@ import asyncpg
 import pytest
 
 from service.evidence.verdict import Verdict
-from service.evidence.verify.published import Evidence
-from service.evidence.verify.verify import verify
+from service.evidence.verify.expectations import Evidence
+from service.evidence.verify.ledger_verifier import verify
 from service.ledger.events import Event
 from service.ledger.ledger import Append, Ledger
 from service.ledger.sequencer import Sequencer

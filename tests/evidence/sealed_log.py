@@ -13,7 +13,7 @@ from service.app.bootstrap import Service
 from service.evidence.authorisation import authorised
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.note import NoteKey
-from service.evidence.verify.published import Evidence, ReadNote
+from service.evidence.verify.expectations import Evidence, ReadNote
 from service.facts.lineages import lineage_stream
 from service.facts.partners import PartnerApproved
 from service.ledger.ledger import Append, Ledger

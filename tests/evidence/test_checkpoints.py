@@ -6,11 +6,10 @@ import pytest
 
 from service.evidence.authorisation import authorised
 from service.evidence.checkpoint import Checkpoint
-from service.evidence.checkpoints import checkpoints as checkpoints_module
-from service.evidence.checkpoints import log_tree
-from service.evidence.checkpoints.checkpoints import Checkpoints, KeyMissing, MadeCheckpoint
+from service.evidence.checkpoints import log_tree, signing
 from service.evidence.checkpoints.divergence import begin_lineage
 from service.evidence.checkpoints.log_tree import LedgerForked
+from service.evidence.checkpoints.signing import Checkpoints, KeyMissing, MadeCheckpoint
 from service.evidence.note import NoteInvalid, NoteKey, open_note
 from service.facts.lineages import lineage_stream
 from service.ledger.merkle import CompactRange
@@ -88,7 +87,7 @@ async def test_cost_is_of_what_is_new(checkpoints, add, monkeypatch):
         read.append(len(leaves) // 32)
         return await inner(tree, leaves)
 
-    monkeypatch.setattr("service.evidence.checkpoints.checkpoints.extended", counted)
+    monkeypatch.setattr("service.evidence.checkpoints.signing.extended", counted)
     await checkpoints.make()
     assert sum(read) == 2
 
@@ -174,17 +173,17 @@ async def test_a_first_lineage_that_another_began_meanwhile(
     checkpoints, accounts, place, monkeypatch
 ):
     """Two workers make the first checkpoint at once: no alarm."""
-    read = checkpoints_module.lineages
+    read = signing.lineages
     other = Checkpoints(accounts, [KEY], place)
 
     async def late(ledger):
         found = await read(ledger)
         if not found:
-            monkeypatch.setattr(checkpoints_module, "lineages", read)
+            monkeypatch.setattr(signing, "lineages", read)
             await other.make()
         return found
 
-    monkeypatch.setattr(checkpoints_module, "lineages", late)
+    monkeypatch.setattr(signing, "lineages", late)
     assert (await checkpoints.make()).checkpoint.size == 1
     assert len(await checkpoints.all()) == 1
 
@@ -195,15 +194,15 @@ async def test_a_lineage_that_begins_before_the_checkpoint_is_stored(
     """Nothing is stored or published under the origin of before."""
     old = await checkpoints.make()
     await add(1)
-    read = checkpoints_module.read_part
+    read = signing.read_part
 
     async def late(*arguments):
         part = await read(*arguments)
-        monkeypatch.setattr(checkpoints_module, "read_part", read)
+        monkeypatch.setattr(signing, "read_part", read)
         await begin_lineage(Checkpoints(accounts, [KEY], place), "moved", CAUSE, force=True)
         return part
 
-    monkeypatch.setattr(checkpoints_module, "read_part", late)
+    monkeypatch.setattr(signing, "read_part", late)
     made = await checkpoints.make()
     assert made.checkpoint.origin != old.checkpoint.origin
     assert [one.size for one, _ in await checkpoints.all()] == [1, 3]

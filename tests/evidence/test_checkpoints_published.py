@@ -1,10 +1,10 @@
-"""Checkpoints go to a publication, in their order, or are not signed."""
+"""Checkpoints go to an archive, in their order, or are not signed."""
 
 import pytest
 
 from service.archive.port import ArchiveUnavailable
-from service.evidence.checkpoints.checkpoints import Checkpoints
-from service.evidence.checkpoints.published import PublicationEmpty
+from service.evidence.checkpoints.published import ArchiveEmpty
+from service.evidence.checkpoints.signing import Checkpoints
 from tests.evidence.checkpointing import KEY, LEAVES, directory_at
 
 
@@ -26,7 +26,7 @@ async def test_what_is_published(checkpoints, place, add, owner):
     assert await place.get(f"{top}/00000000000000000006.leaves") == b"".join(leaves[1:])
 
 
-async def test_without_a_publication(accounts):
+async def test_without_an_archive(accounts):
     """Checkpoints are stored only."""
     alone = Checkpoints(accounts, [KEY], None)
     made = await alone.make()
@@ -45,7 +45,7 @@ async def test_what_is_published_is_no_checkpoint(checkpoints, place, add, conte
     assert [one.size for one, _ in await checkpoints.all()] == [1]
 
 
-async def test_a_publication_that_is_away(checkpoints, place, add):
+async def test_an_archive_that_is_away(checkpoints, place, add):
     """Nothing is signed, because nobody can tell whether it would contradict what is out there."""
     await checkpoints.make()
     await add(1)
@@ -54,7 +54,7 @@ async def test_a_publication_that_is_away(checkpoints, place, add):
         await checkpoints.make()
     assert [one.size for one, _ in await checkpoints.all()] == [1]
     state = await checkpoints.state()
-    assert (state.forked, state.publication_failures, state.size) == (False, 1, 1)
+    assert (state.forked, state.archive_failures, state.size) == (False, 1, 1)
 
 
 @pytest.mark.parametrize("lost", ["put leaves", "put txt"])
@@ -76,16 +76,16 @@ async def test_stored_and_not_published(checkpoints, place, add, lost):
     assert len(leaves) == 2 * 32
 
 
-async def test_a_publication_that_comes_later(accounts, place, add):
+async def test_an_archive_that_comes_later(accounts, place, add):
     """It has to be begun; everything that was stored before is published then."""
     alone = Checkpoints(accounts, [KEY], None)
     for _ in range(3):
         await add(2)
         await alone.make()
     later = Checkpoints(accounts, [KEY], place)
-    with pytest.raises(PublicationEmpty):
+    with pytest.raises(ArchiveEmpty):
         await later.make()
-    await later.make(begin_publication=True)
+    await later.make(begin_archive=True)
     await add(1)
     assert (await later.make()).checkpoint.size == 8
     names = [name.rpartition("/")[2] for name in await place.names("")]
@@ -98,14 +98,14 @@ async def test_a_publication_that_comes_later(accounts, place, add):
 
 
 async def test_a_place_that_is_another_one(checkpoints, accounts, add, tmp_path):
-    """A publication that holds nothing of ours gets nothing: it is counted, and no fork."""
+    """An archive that holds nothing of ours gets nothing: it is counted, and no fork."""
     await checkpoints.make()
     await add(1)
     (tmp_path / "other").mkdir()
     elsewhere = Checkpoints(accounts, [KEY], directory_at(tmp_path / "other"))
-    with pytest.raises(PublicationEmpty, match="holds no checkpoint of accounts"):
+    with pytest.raises(ArchiveEmpty, match="holds no checkpoint of accounts"):
         await elsewhere.make()
     state = await checkpoints.state()
-    assert (state.forked, state.publication_failures, state.size) == (False, 1, 1)
+    assert (state.forked, state.archive_failures, state.size) == (False, 1, 1)
     assert list((tmp_path / "other").iterdir()) == []
     assert (await checkpoints.make()).checkpoint.size == 2

@@ -13,11 +13,11 @@ import pytest
 from service.core.errors import Refusal
 from service.evidence.authorisation import authorised
 from service.evidence.checkpoint import Checkpoint
-from service.evidence.export.evidence import EvidenceFault
-from service.evidence.export.export import ExportScope, Signed
-from service.evidence.export.export_check import verify_export
+from service.evidence.export.export_verifier import verify_export
+from service.evidence.export.export_writer import ExportScope, Signed
+from service.evidence.export.format import EvidenceFault
 from service.evidence.export.proofs import ProofCutter
-from service.evidence.export.receipt import make_receipt, numbered_stream
+from service.evidence.export.receipt_writer import make_receipt, numbered_stream
 from service.facts.lineages import lineage_stream
 from service.ledger.database import LedgerUnavailable
 from service.ledger.ledger import Append

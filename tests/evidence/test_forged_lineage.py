@@ -8,8 +8,8 @@ from service.evidence.checkpoints.divergence import begin_lineage
 from service.evidence.checkpoints.lineage import lineages
 from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.note import NoteKey
-from service.evidence.verify.published import published_evidence
-from service.evidence.verify.verify import verify_ledger
+from service.evidence.verify.expectations import published_evidence
+from service.evidence.verify.ledger_verifier import verify_ledger
 from service.facts.lineages import LineageBegun, lineage_stream
 from service.ledger.events import Cause
 from service.ledger.ledger import Append

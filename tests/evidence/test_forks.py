@@ -156,4 +156,4 @@ async def test_well_again(checkpoints, place, add, owner):
     place.fails = set()
     await checkpoints.make()
     state = await checkpoints.state()
-    assert (state.forked, state.publication_failures, state.size) == (False, 1, 2)
+    assert (state.forked, state.archive_failures, state.size) == (False, 1, 2)

@@ -6,14 +6,14 @@ import pytest
 
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints import log_tree
-from service.evidence.checkpoints.checkpoints import Checkpoints
 from service.evidence.checkpoints.divergence import LineageRefused, begin_lineage, find_divergence
 from service.evidence.checkpoints.lineage import lineages
 from service.evidence.checkpoints.log_tree import LedgerForked
-from service.evidence.checkpoints.published import PublicationEmpty
+from service.evidence.checkpoints.published import ArchiveEmpty
+from service.evidence.checkpoints.signing import Checkpoints
 from service.evidence.note import NoteKey
-from service.evidence.verify.published import published_evidence
-from service.evidence.verify.verify import verify_ledger
+from service.evidence.verify.expectations import published_evidence
+from service.evidence.verify.ledger_verifier import verify_ledger
 from service.ledger.events import Cause
 from tests.evidence.checkpointing import KEY, directory_at, lose
 
@@ -118,13 +118,13 @@ async def test_a_restore_can_lose_checkpoints_over_what_it_kept(
     assert (verdict.ok, verdict.fault, verdict.lineages) == (True, None, 2)
 
 
-async def test_an_empty_publication_cannot_tell_of_a_loss(checkpoints, accounts, add, tmp_path):
+async def test_an_empty_archive_cannot_tell_of_a_loss(checkpoints, accounts, add, tmp_path):
     """Nothing is begun on the word of the database alone, forced or not."""
     await checkpointed(checkpoints, add, 2, 3)
     (tmp_path / "other").mkdir()
     elsewhere = Checkpoints(accounts, [KEY], directory_at(tmp_path / "other"))
     for force in (False, True):
-        with pytest.raises(PublicationEmpty, match="no checkpoint of accounts"):
+        with pytest.raises(ArchiveEmpty, match="no checkpoint of accounts"):
             await begin_lineage(elsewhere, "no reason", CAUSE, force=force)
     assert len(await lineages(accounts)) == 1
 
@@ -188,7 +188,7 @@ async def test_forced(checkpoints, add):
     assert made.checkpoint.size == 4
 
 
-async def test_without_a_publication(accounts, add):
+async def test_without_an_archive(accounts, add):
     """The stored checkpoints are the past then."""
     alone = Checkpoints(accounts, [KEY], None)
     before = await checkpointed(alone, add, 2)

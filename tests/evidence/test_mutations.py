@@ -7,8 +7,8 @@ import asyncpg
 import pytest
 
 from service.evidence.verdict import Verdict
-from service.evidence.verify.published import Evidence
-from service.evidence.verify.verify import verify
+from service.evidence.verify.expectations import Evidence
+from service.evidence.verify.ledger_verifier import verify
 from tests.evidence.mutations import SIMPLE
 from tests.evidence.rewrites import REWRITES, covering, make_hashes_again
 from tests.evidence.scene import Named, Scene, Unchanged, at, judged

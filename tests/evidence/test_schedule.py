@@ -7,8 +7,8 @@ import structlog
 
 from service.app.background import background
 from service.app.bootstrap import Service
-from service.evidence.checkpoints.checkpoints import Checkpoints
 from service.evidence.checkpoints.schedule import RETRY_SECONDS, Schedule
+from service.evidence.checkpoints.signing import Checkpoints
 from service.mail.transport import DirectoryTransport
 from tests.evidence.checkpointing import KEY, directory_at, lose
 from tests.world import settings_for
@@ -96,7 +96,7 @@ async def test_a_fork_is_told_of_at_the_start(checkpoints, add, time, attack, ow
     assert len(logs) == 1
 
 
-async def test_a_publication_that_is_away(checkpoints, place, add, time):
+async def test_an_archive_that_is_away(checkpoints, place, add, time):
     """A warning, and it is tried again before the interval is over."""
     await checkpoints.make()
     await add(1)
@@ -105,13 +105,13 @@ async def test_a_publication_that_is_away(checkpoints, place, add, time):
     schedule = Schedule(checkpoints, SECONDS, time)
     with structlog.testing.capture_logs() as logs:
         assert await schedule.step() == 0
-    assert [line["event"] for line in logs] == ["publication away"]
+    assert [line["event"] for line in logs] == ["archive unavailable"]
     place.fails = set()
     time.seconds += RETRY_SECONDS
     assert await schedule.step() == 1
 
 
-async def test_a_publication_that_holds_nothing(checkpoints, accounts, add, time, tmp_path):
+async def test_an_archive_that_holds_nothing(checkpoints, accounts, add, time, tmp_path):
     """An error of its own; nothing is signed or published, and the alarm's counter goes on."""
     await checkpoints.make()
     await add(1)
@@ -120,9 +120,9 @@ async def test_a_publication_that_holds_nothing(checkpoints, accounts, add, time
     schedule = Schedule(Checkpoints(accounts, [KEY], place), SECONDS, time)
     with structlog.testing.capture_logs() as logs:
         assert await schedule.step() == 0
-    assert [line["event"] for line in logs] == ["publication holds nothing"]
+    assert [line["event"] for line in logs] == ["archive is empty"]
     assert [one.size for one, _ in await checkpoints.all()] == [1]
-    assert (await checkpoints.state()).publication_failures == 1
+    assert (await checkpoints.state()).archive_failures == 1
     assert list((tmp_path / "other").iterdir()) == []
 
 

@@ -14,9 +14,9 @@ import pytest
 from service.core.ids import stream_id
 from service.evidence.authorisation import authorised
 from service.evidence.checkpoint import Checkpoint
-from service.evidence.export.evidence import EvidenceFault
-from service.evidence.export.export_check import verify_export
-from service.evidence.export.receipt_check import check_receipt
+from service.evidence.export.export_verifier import verify_export
+from service.evidence.export.format import EvidenceFault
+from service.evidence.export.receipt_verifier import check_receipt
 from service.ledger.merkle import CompactRange
 from tests.evidence.evidence_world import KEY, OTHER, make_files
 

@@ -8,9 +8,9 @@ import pytest
 from service.evidence.authorisation import authorised
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.note import NoteKey
-from service.evidence.verify.published import Evidence, published_evidence
+from service.evidence.verify.expectations import Evidence, published_evidence
+from service.evidence.verify.ledger_verifier import size_of, verify_ledger
 from service.evidence.verify.rows import Streams
-from service.evidence.verify.verify import size_of, verify_ledger
 from service.facts.lineages import lineage_stream
 from service.facts.partners import PartnerApproved
 from service.ledger.merkle import EMPTY_ROOT
@@ -63,7 +63,7 @@ async def test_it_verifies_while_the_service_goes_on(log, accounts):
 
 
 async def test_what_is_published_is_fetched(log, accounts, tmp_path):
-    """Notes and leaves lie in a publication; other ledgers' and other people's are passed over."""
+    """Notes and leaves lie in an archive; other ledgers' and other people's are passed over."""
     place = directory_at(tmp_path / "published")
     for note in log.published.published:
         name = note.leaves_name

@@ -5,7 +5,7 @@ import pytest
 from service.evidence.authorisation import authorised
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.note import NoteKey
-from service.evidence.verify.published import Evidence, ReadNote
+from service.evidence.verify.expectations import Evidence, ReadNote
 from service.facts.lineages import LineageBegun, lineage_stream
 from service.facts.partners import PartnerApproved
 from service.ledger.merkle import CompactRange

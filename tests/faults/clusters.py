@@ -25,11 +25,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from migrations import migrate
 from service.app.bootstrap import Service
 from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir, wheel_bin_dir
-from service.evidence.checkpoints.checkpoints import MadeCheckpoint
 from service.evidence.checkpoints.log_tree import LedgerForked
+from service.evidence.checkpoints.signing import MadeCheckpoint
 from service.evidence.note import NoteKey
-from service.evidence.verify.published import published_evidence
-from service.evidence.verify.verify import verify_ledger
+from service.evidence.verify.expectations import published_evidence
+from service.evidence.verify.ledger_verifier import verify_ledger
 from service.ledger.merkle import CompactRange, leaf_hash, leaf_record
 from tests.dev_process import environment, run
 from tests.mail.mail_server import MailServer
@@ -172,7 +172,7 @@ def clusters_in(home: Path, chosen: str) -> Iterator[Clusters]:
 
 
 class Installation:
-    """One installation, whatever database it has: its mail server, publication and keys."""
+    """One installation, whatever database it has: its mail server, archive and keys."""
 
     def __init__(self, home: Path, smtp_port: int) -> None:
         self.home = home
@@ -242,7 +242,7 @@ async def check_verified(service: Service) -> None:
     """Verify every ledger as `audit verify` does, published checkpoints included."""
     keys = service.settings.checkpoint_keys or ()
     for ledger in service.ledgers:
-        evidence = await published_evidence(service.publication, ledger.name, keys, None)
+        evidence = await published_evidence(service.archive, ledger.name, keys, None)
         verdict = await verify_ledger(ledger.database, evidence)
         assert verdict.ok, verdict
 

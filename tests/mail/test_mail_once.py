@@ -55,7 +55,7 @@ async def mail_server():
 
 @pytest.fixture
 async def world(database_url, tmp_path):
-    """Return a world that follows no log by itself, with a publication."""
+    """Return a world that follows no log by itself, with an archive."""
     given = {"ARCHIVE_URL": (tmp_path / "published").as_uri()}
     settings = settings_for(database_url, tmp_path, **given)
     async with world_on(settings, tmp_path, follow=False) as one:
@@ -64,7 +64,7 @@ async def world(database_url, tmp_path):
 
 @pytest.fixture
 def place(tmp_path) -> Refusing:
-    """Return the same publication, which a test can take away."""
+    """Return the same archive, which a test can take away."""
     return Refusing(tmp_path / "published")
 
 
@@ -165,7 +165,7 @@ async def test_settling_all_at_once(outbox, world, mail_server, box):
     assert len(mail_server.received) == 1
 
 
-async def test_a_publication_that_is_away(outbox, mail_server, box, place):
+async def test_an_archive_that_is_away(outbox, mail_server, box, place):
     """Late rather than twice: the mail waits, however long, and is not given up."""
     place.fails = frozenset({"get"})
     for _ in range(ATTEMPTS_MAX + 2):
@@ -200,7 +200,7 @@ async def test_a_mail_that_was_refused_is_not_noted(outbox, mail_server, box, tm
     assert (box.rows(), len(notes(tmp_path))) == ([("sent", 2)], 1)
 
 
-async def test_a_publication_that_never_answers(outbox, mail_server, box, place):
+async def test_an_archive_that_never_answers(outbox, mail_server, box, place):
     """Looked at: the mail waits. Written to: it is sent, once."""
     place.hangs = frozenset({"get"})
     await outbox.step()
@@ -213,7 +213,7 @@ async def test_a_publication_that_never_answers(outbox, mail_server, box, place)
     assert (box.rows(), len(mail_server.received)) == ([("sent", 1)], 1)
 
 
-async def test_a_slow_publication_leaves_time_to_settle():
+async def test_a_slow_archive_leaves_time_to_settle():
     """Look, hand-over, farewell and note all fit into the transaction of a mail."""
     assert 2 * NOTE_SECONDS_MAX + DEADLINE_SECONDS + 1 < SEND_SECONDS_MAX - 2
 

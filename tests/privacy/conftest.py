@@ -35,8 +35,8 @@ class Privacy:
     @property
     def listed(self) -> ErasureList:
         """The list outside the database."""
-        assert self.service.publication is not None
-        return ErasureList(self.service.publication)
+        assert self.service.archive is not None
+        return ErasureList(self.service.archive)
 
     def parts(self, mode: Mode = "live") -> Parts:
         """What erasing in one mode takes."""

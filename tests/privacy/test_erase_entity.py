@@ -189,8 +189,8 @@ async def test_a_list_that_is_full_halfway(privacy, monkeypatch):
     partner = await privacy.documents.world.partner()
     entity_id = await partner.connected_entity()
     claims = [(await partner.claim(entity_id, name)).json()["claim_id"] for name in "abc"]
-    publication = privacy.service.publication
-    whole, puts = publication.put, []
+    archive = privacy.service.archive
+    whole, puts = archive.put, []
 
     async def full(name, content):
         puts.append(name)
@@ -199,7 +199,7 @@ async def test_a_list_that_is_full_halfway(privacy, monkeypatch):
         return await whole(name, content)
 
     with monkeypatch.context() as patch:
-        patch.setattr(publication, "put", full)
+        patch.setattr(archive, "put", full)
         with pytest.raises(ArchiveUnavailable, match="entity and 1 of its 3 claims are erased"):
             await privacy.erase_entity(entity_id, with_claims=True)
     live = privacy.service.modes["live"].claims

@@ -202,7 +202,7 @@ async def test_stray_files_hold_up_no_erasure(privacy):
     """What cannot be read is named, a hidden folder's too, and whatever else is listed is done."""
     claim_ids = await cut_off(privacy)
     for name, content in STRAY.items():
-        await privacy.service.publication.put(f"erasures/{name}", content)
+        await privacy.service.archive.put(f"erasures/{name}", content)
     hidden = privacy.published / "erasures" / "live" / ".kept" / "x.json"
     hidden.parent.mkdir()
     hidden.write_text("{}")
@@ -294,7 +294,7 @@ async def test_an_erased_person_is_signed_out_again(restores):
 
 async def test_the_list_is_empty_at_first(privacy):
     """Nothing published: nothing to do."""
-    assert await ErasureList(privacy.service.publication).names() == []
+    assert await ErasureList(privacy.service.archive).names() == []
     assert await again(privacy) == {}
 
 

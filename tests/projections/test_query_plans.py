@@ -73,7 +73,7 @@ def test_the_last_checkpoint_is_read_off_an_index(filled):
         " select 'o', n, 'note', now() + n * interval '1 minute' from generate_series(1, 5000) as n"
     )
     filled.execute("analyze live.checkpoints")
-    text = queries("service.evidence.checkpoints").checkpoint_state.on("live")
+    text = queries("service.evidence.checkpoints").state.on("live")
     explained = filled.execute(f"explain (analyze, format json) {text}").fetchone()[0]
     nodes = [
         one for one in _nodes(explained[0]["Plan"]) if one.get("Relation Name") == "checkpoints"

@@ -5,43 +5,40 @@ from typing import Any
 
 import click
 
-from service.cli.audit.faults import LEDGERS, key_needed, ledger_option, publication_needed
+from service.cli.audit.faults import LEDGERS, archive_needed, key_needed, ledger_option
 from service.cli.target import Findings, Target, team_command
 
 
 @click.command()
 @click.option(
     "--begin-publication",
+    "begin_archive",
     is_flag=True,
     help="Publish what is stored to a place that holds none of it, such as a new one.",
 )
 @ledger_option
 @team_command
-async def checkpoint(
-    target: Target, ledger: str | None, *, begin_publication: bool
-) -> dict[str, Any]:
+async def checkpoint(target: Target, ledger: str | None, *, begin_archive: bool) -> dict[str, Any]:
     """Sign and publish the log as it is now; ends with 1 where it has lost what was published.
 
     If checkpoints are stored and CLAIM_LEDGER_ARCHIVE_URL holds none of them, the place is wrong,
     lost, or new: nothing is signed unless --begin-publication says that it is new.
     """
     names = [ledger] if ledger else LEDGERS
-    with publication_needed():
-        rows = [await _row(target, one, begin_publication=begin_publication) for one in names]
+    with archive_needed():
+        rows = [await _row(target, one, begin_archive=begin_archive) for one in names]
     answer = {"checkpoints": rows}
     return Findings(answer) if any(row["fault"] for row in rows) else answer
 
 
-async def _row(target: Target, ledger: str, *, begin_publication: bool) -> dict[str, Any]:
-    from service.evidence.checkpoints.checkpoints import LedgerForked
+async def _row(target: Target, ledger: str, *, begin_archive: bool) -> dict[str, Any]:
+    from service.evidence.checkpoints.signing import LedgerForked
 
     row: dict[str, Any] = dict.fromkeys(("origin", "size", "root", "is_new", "published", "fault"))
     row = {"ledger": ledger} | row
     try:
         with key_needed():
-            made = await target.service.checkpoints(ledger).make(
-                begin_publication=begin_publication
-            )
+            made = await target.service.checkpoints(ledger).make(begin_archive=begin_archive)
     except LedgerForked as error:
         return row | {"is_new": False, "published": False, "fault": str(error)}
     return row | {

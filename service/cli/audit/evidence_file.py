@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import click
 
-from service.cli.audit.faults import publication_needed
+from service.cli.audit.faults import archive_needed
 from service.cli.target import Findings
 
 if TYPE_CHECKING:
-    from service.evidence.checkpoints.checkpoints import Checkpoints, LedgerForked
-    from service.evidence.export.evidence import EvidenceFault
-    from service.evidence.export.export import Signed
+    from service.evidence.checkpoints.signing import Checkpoints, LedgerForked
+    from service.evidence.export.export_writer import Signed
+    from service.evidence.export.format import EvidenceFault
 
 _BEGINS_BYTES: Final = 64
 
@@ -80,9 +80,9 @@ async def signed_checkpoint(checkpoints: "Checkpoints", covers: int | None = Non
     Where no key signs, the newest stored one. Raises ClickException where there is none, or none
     that goes far enough, and EvidenceFault where a stored one is signed by none of our keys.
     """
-    from service.evidence.checkpoints.checkpoints import KeyMissing
-    from service.evidence.export.evidence import open_checkpoint
-    from service.evidence.export.export import Signed
+    from service.evidence.checkpoints.signing import KeyMissing
+    from service.evidence.export.export_writer import Signed
+    from service.evidence.export.format import open_checkpoint
 
     latest = await checkpoints.latest()
     if latest is not None and checkpoints.keys:
@@ -90,7 +90,7 @@ async def signed_checkpoint(checkpoints: "Checkpoints", covers: int | None = Non
     if latest is not None and covers is not None and latest[0].size >= covers:
         return Signed(*latest)
     try:
-        with publication_needed():
+        with archive_needed():
             made = await checkpoints.make()
     except KeyMissing as error:
         if latest is None:

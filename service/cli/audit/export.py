@@ -55,9 +55,9 @@ async def export(
 ) -> dict[str, Any]:
     """Write a ledger's events and a checkpoint to a file that can be verified offline."""
     # Slow to import.
-    from service.evidence.checkpoints.checkpoints import LedgerForked
-    from service.evidence.export.evidence import EvidenceFault
-    from service.evidence.export.export import ExportScope, write_export
+    from service.evidence.checkpoints.signing import LedgerForked
+    from service.evidence.export.export_writer import ExportScope, write_export
+    from service.evidence.export.format import EvidenceFault
 
     scope = ExportScope(first, entity, None if checkpoint is None else _parsed(checkpoint, ledger))
     checkpoints = target.service.checkpoints(ledger)

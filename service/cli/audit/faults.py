@@ -15,13 +15,13 @@ ledger_option = click.option("--ledger", type=click.Choice(LEDGERS), help="One l
 
 
 @contextmanager
-def publication_needed() -> Generator[None]:
-    """Tell an operator of a publication that holds nothing of ours."""
-    from service.evidence.checkpoints.published import PublicationEmpty
+def archive_needed() -> Generator[None]:
+    """Tell an operator of an archive that holds nothing of ours."""
+    from service.evidence.checkpoints.published import ArchiveEmpty
 
     try:
         yield
-    except PublicationEmpty as error:
+    except ArchiveEmpty as error:
         raise Refusal(
             "service_unavailable",
             f"CLAIM_LEDGER_ARCHIVE_URL: {error}; only if it is a new one, begin it by "
@@ -32,7 +32,7 @@ def publication_needed() -> Generator[None]:
 @contextmanager
 def key_needed() -> Generator[None]:
     """Tell an operator of a key that is missing."""
-    from service.evidence.checkpoints.checkpoints import KeyMissing
+    from service.evidence.checkpoints.signing import KeyMissing
 
     try:
         yield

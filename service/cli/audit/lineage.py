@@ -11,7 +11,7 @@ from service.cli.audit.faults import LEDGERS, key_needed, ledger_option
 from service.cli.target import Target, team_command
 
 if TYPE_CHECKING:
-    from service.evidence.checkpoints.checkpoints import MadeCheckpoint
+    from service.evidence.checkpoints.signing import MadeCheckpoint
 
 
 @click.command()
@@ -40,9 +40,7 @@ async def lineage(
 
 
 def _question(target: Target, ledgers: list[str]) -> str:
-    place = (
-        target.service.settings.archive_url or "no publication: CLAIM_LEDGER_ARCHIVE_URL is unset"
-    )
+    place = target.service.settings.archive_url or "no archive: CLAIM_LEDGER_ARCHIVE_URL is unset"
     return (
         f"Begin a new lineage of {', '.join(ledgers)}, published for good to {place}? "
         "No other database can go on with what is there then: say no if this one is on trial."

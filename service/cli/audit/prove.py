@@ -39,9 +39,9 @@ async def prove(target: Target, claim_id: str, out: Path, *, force: bool) -> dic
     searched for in the whole log, which takes its time.
     """
     # Slow to import.
-    from service.evidence.checkpoints.checkpoints import LedgerForked
-    from service.evidence.export.evidence import EvidenceFault, encode
-    from service.evidence.export.receipt import make_receipt, numbered_stream
+    from service.evidence.checkpoints.signing import LedgerForked
+    from service.evidence.export.format import EvidenceFault, encode
+    from service.evidence.export.receipt_writer import make_receipt, numbered_stream
 
     ledger, stream = await _found(target.service, claim_id)
     checkpoints = target.service.checkpoints(ledger)
@@ -85,8 +85,8 @@ def check(file: Path, public_key: tuple[NoteKey, ...], *, as_json: bool) -> None
 
 
 def _checked(file: Path, keys: tuple[NoteKey, ...]) -> dict[str, Any]:
-    from service.evidence.export.evidence import EvidenceFault
-    from service.evidence.export.receipt_check import check_receipt
+    from service.evidence.export.format import EvidenceFault
+    from service.evidence.export.receipt_verifier import check_receipt
 
     try:
         proved = check_receipt(file, keys)
@@ -110,7 +110,7 @@ async def _found(service: "Service", claim_id: str) -> "tuple[str, UUID]":
 
     The read model says where to look first, and the events whether it is so.
     """
-    from service.evidence.export.receipt import begins, find_claim
+    from service.evidence.export.receipt_writer import begins, find_claim
 
     for name, mode in service.modes.items():
         row = await mode.claim_list.by_id(claim_id)

@@ -125,8 +125,8 @@ async def verify(
     """
     # Slow to import.
     from service.archive.port import ArchiveUnavailable
-    from service.evidence.verify.published import published_evidence
-    from service.evidence.verify.verify import size_of, verify_ledger
+    from service.evidence.verify.expectations import published_evidence
+    from service.evidence.verify.ledger_verifier import size_of, verify_ledger
 
     service = target.service
     keys = (*(service.settings.checkpoint_keys or ()), *public_key)
@@ -145,7 +145,7 @@ async def verify(
             continue
         own = given if given is not None and given.ledger == one.name else None
         try:
-            evidence = await published_evidence(service.publication, one.name, keys, own)
+            evidence = await published_evidence(service.archive, one.name, keys, own)
         except ArchiveUnavailable as error:
             message = f"What was published cannot be read: {error}"
             raise Refusal("service_unavailable", message) from error
@@ -182,7 +182,7 @@ def _of_part(verdict: "Verdict") -> dict[str, Any]:
 
 
 def _of_export(export: Path, keys: tuple[NoteKey, ...], older: str | None) -> dict[str, Any]:
-    from service.evidence.export.export_check import verify_export
+    from service.evidence.export.export_verifier import verify_export
 
     if older is not None:
         _opened(older, keys)

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from service.evidence.authorisation import authorised
 from service.evidence.checkpoint import Checkpoint
-from service.evidence.checkpoints.checkpoints import Checkpoints, MadeCheckpoint
 from service.evidence.checkpoints.lineage import begin_next, lineages, new_origin
 from service.evidence.checkpoints.log_tree import check_head, extended, read_part
+from service.evidence.checkpoints.signing import Checkpoints, MadeCheckpoint
 from service.evidence.note import NoteKey
 from service.ledger.events import Cause
 from service.ledger.ledger import AppendConflict
@@ -53,7 +53,7 @@ class _Past(NamedTuple):
 async def find_divergence(checkpoints: Checkpoints) -> Divergence | None:
     """Hold the log against the last checkpoint of its past; None: there never was one.
 
-    Reads the whole log once, and of the publication what a bisection takes. Raises LedgerForked
+    Reads the whole log once, and of the archive what a bisection takes. Raises LedgerForked
     where the log contradicts itself, which no new lineage mends, and ArchiveUnavailable, also
     where a place holds nothing of what was published: what is stored alone cannot tell of a loss.
     """

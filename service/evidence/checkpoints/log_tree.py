@@ -46,12 +46,12 @@ async def read_part(database: Database, start: int, stop: int | None) -> Part:
     `stop` is where to end sooner. Raises LedgerForked where a leaf does not hold or is missing.
     """
     async with database.transaction(READ_SECONDS_MAX) as connection:
-        await connection.execute(_SQL.checkpoint_snapshot.on(database.schema))
+        await connection.execute(_SQL.snapshot.on(database.schema))
         head = await _head(connection, database.schema)
         if head.size < start:
             raise LedgerForked(f"the log ends at {head.size}, a checkpoint has {start} events")
         end = min(head.size, start + EVENTS_MAX, head.size if stop is None else stop)
-        row = await connection.fetchrow(_SQL.checkpoint_leaves.on(database.schema), start, end)
+        row = await connection.fetchrow(_SQL.leaves.on(database.schema), start, end)
     assert row is not None  # noqa: S101 - an aggregate always has a row
     if row["altered"] is not None:
         raise LedgerForked(f"the event at position {row['altered']} is not the one that was hashed")
@@ -61,7 +61,7 @@ async def read_part(database: Database, start: int, stop: int | None) -> Part:
 
 
 async def _head(connection: Connection, schema: str) -> TreeHead:
-    row = await connection.fetchrow(_SQL.checkpoint_head.on(schema))
+    row = await connection.fetchrow(_SQL.head.on(schema))
     if row is None:
         raise LedgerForked("the log has lost its head")
     try:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from service.evidence.authorisation import Unsound, lineages_so_far
 from service.evidence.checkpoints.lineage import known_origins, lineages
-from service.evidence.checkpoints.lineages import Lineages
 from service.evidence.checkpoints.log_tree import LedgerForked, tree_of_log
 from service.evidence.checkpoints.published import Published
+from service.evidence.lineages import Lineages
 from service.evidence.note import NoteKey
 from service.facts.lineages import LineageBegun
 from service.ledger.ledger import Ledger

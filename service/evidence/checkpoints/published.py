@@ -1,4 +1,4 @@
-"""Checkpoints in their publication: `checkpoints/<origin>/<size, 20 digits>.txt` and `.leaves`.
+"""Checkpoints in their archive: `checkpoints/<origin>/<size, 20 digits>.txt` and `.leaves`.
 
 A note's `.leaves` are the leaf hashes, 32 bytes each, from the checkpoint before it in its origin
 (from the first event for an origin's first one) up to its own size. Lineages sort by age.
@@ -17,7 +17,7 @@ _NOTE: Final = ".txt"
 _LEAVES: Final = ".leaves"
 
 
-class PublicationEmpty(ArchiveUnavailable):
+class ArchiveEmpty(ArchiveUnavailable):
     """The place answers, and holds nothing of a ledger that has published before."""
 
 

@@ -1,24 +1,24 @@
--- name: checkpoint_durable
+-- name: durable
 -- What is signed and published may not be lost by a failover: whatever the session's setting.
 set local synchronous_commit = on
 
--- name: checkpoint_failed
--- The publication was away once more.
+-- name: failed
+-- The archive was away once more.
 update ledger.checkpoint_state set publication_failures = publication_failures + 1
 
--- name: checkpoint_forked
+-- name: forked
 -- Whether the log has lost or changed what was published; writes only where that is news.
 update ledger.checkpoint_state set forked = $1 where forked <> $1
 
--- name: checkpoint_head
+-- name: head
 -- How far the log is numbered, and the tree that its sequencer has made.
 select size, tree from ledger.head where id = 1
 
--- name: checkpoint_last
+-- name: last
 -- The largest checkpoint of an origin.
 select note, tree, made_at from ledger.checkpoints where origin = $1 order by size desc limit 1
 
--- name: checkpoint_leaves
+-- name: leaves
 -- A range of the log, each leaf made again from its event: how many there are, the first position
 -- that does not hold, and the hashes, joined.
 select
@@ -33,19 +33,19 @@ from ledger.log as l
 left join ledger.events as e using (append_id)
 where l.position > $1 and l.position <= $2
 
--- name: checkpoint_newest
+-- name: newest
 -- The checkpoint that was made last, of whichever lineage.
 select origin, size from ledger.checkpoints order by made_at desc, size desc limit 1
 
--- name: checkpoint_notes
+-- name: notes
 -- Every checkpoint, by size and age.
 select origin, size, note from ledger.checkpoints order by size, made_at, origin
 
--- name: checkpoint_snapshot
+-- name: snapshot
 -- Head and log as of one moment; nothing is written.
 set transaction isolation level repeatable read, read only
 
--- name: checkpoint_state
+-- name: state
 -- How checkpoints of this ledger fare: the last one's size and time, and what is wrong.
 select s.forked, s.publication_failures, c.size, c.made_at
 from ledger.checkpoint_state as s
@@ -53,7 +53,7 @@ left join (
     select size, made_at from ledger.checkpoints order by made_at desc limit 1
 ) as c on true
 
--- name: checkpoint_store
+-- name: store
 -- A checkpoint that follows the one of size $3, unless another came first, or one was made after $6.
 insert into ledger.checkpoints (origin, size, note, tree, made_at)
 select $1, $2, $4, $5, $7
@@ -63,13 +63,13 @@ where
 on conflict do nothing
 returning size
 
--- name: checkpoint_waiting
+-- name: waiting
 -- How many events are numbered, and how many wait for their number.
 select
     coalesce((select size from ledger.head where id = 1), 0) as size,
     (select count(*) from ledger.pending) as waiting
 
--- name: verify_lineages
+-- name: lineages
 -- The stream in which the log's lineages begin, with positions where it is numbered.
 select l.position, e.originator_version, e.topic, e.state
 from ledger.events as e

@@ -7,9 +7,9 @@ from typing import Final
 import structlog
 
 from service.archive.port import ArchiveUnavailable
-from service.evidence.checkpoints.checkpoints import Checkpoints, KeyMissing
 from service.evidence.checkpoints.log_tree import LedgerForked
-from service.evidence.checkpoints.published import PublicationEmpty
+from service.evidence.checkpoints.published import ArchiveEmpty
+from service.evidence.checkpoints.signing import Checkpoints, KeyMissing
 
 RETRY_SECONDS: Final = 30.0
 """After a fault; sooner where checkpoints are made more often."""
@@ -22,7 +22,7 @@ log = structlog.get_logger()
 class Schedule:
     """Makes a ledger's checkpoints. Several workers make no more of them than one does.
 
-    The log is held against its publication at the start already, so that a restore that lost
+    The log is held against its archive at the start already, so that a restore that lost
     events is told of at once. A ledger without any checkpoint gets its first one an interval later.
     """
 
@@ -56,10 +56,10 @@ class Schedule:
             log.error("checkpoint lacks a key", ledger=ledger)  # noqa: TRY400 - no fault of code
             return 0
         except ArchiveUnavailable as error:  # counted: an alarm tells of both
-            if isinstance(error, PublicationEmpty):
-                log.error("publication holds nothing", ledger=ledger)  # noqa: TRY400 - as above
+            if isinstance(error, ArchiveEmpty):
+                log.error("archive is empty", ledger=ledger)  # noqa: TRY400 - as above
             else:
-                log.warning("publication away", ledger=ledger)
+                log.warning("archive unavailable", ledger=ledger)
             return 0
         self._next_at = now + self._seconds
         return int(made.is_new)

@@ -41,17 +41,17 @@ class StoredCheckpoints:
 
     async def all(self) -> list[tuple[Checkpoint, str]]:
         """Return every checkpoint and its note, by size; nothing is verified."""
-        rows = await self._ledger.database.fetch(_SQL.checkpoint_notes)
+        rows = await self._ledger.database.fetch(_SQL.notes)
         return [(Checkpoint.of_note(row["note"]), row["note"]) for row in rows]
 
     async def newest(self, origin: str) -> tuple[Checkpoint, str] | None:
         """Return the largest checkpoint of an origin and its note; nothing is verified."""
-        row = await self._ledger.database.fetchrow(_SQL.checkpoint_last, origin)
+        row = await self._ledger.database.fetchrow(_SQL.last, origin)
         return None if row is None else (Checkpoint.of_note(row["note"]), row["note"])
 
     async def newest_of_all(self) -> tuple[str, int] | None:
         """Return origin and size of the checkpoint that was made last; nothing is verified."""
-        row = await self._ledger.database.fetchrow(_SQL.checkpoint_newest)
+        row = await self._ledger.database.fetchrow(_SQL.newest)
         return None if row is None else (row["origin"], row["size"])
 
     async def last(self, origin: str) -> StoredCheckpoint | None:
@@ -59,7 +59,7 @@ class StoredCheckpoints:
 
         Raises KeyMissing where no known key signed it, LedgerForked where it does not hold.
         """
-        row = await self._ledger.database.fetchrow(_SQL.checkpoint_last, origin)
+        row = await self._ledger.database.fetchrow(_SQL.last, origin)
         if row is None:
             return None
         try:
@@ -90,13 +90,13 @@ class StoredCheckpoints:
         synchronous replica.
         """
         async with self._ledger.transaction(STORE_SECONDS_MAX) as transaction:
-            await transaction.fetch(_SQL.checkpoint_durable)
+            await transaction.fetch(_SQL.durable)
             await transaction.lock(lineage_stream(self._ledger.name))
             known = await read_lineages(transaction, self._ledger)
             if not known or known[-1].origin != checkpoint.origin:
                 return False
             row = await transaction.fetchrow(
-                _SQL.checkpoint_store,
+                _SQL.store,
                 checkpoint.origin,
                 checkpoint.size,
                 start,

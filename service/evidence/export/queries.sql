@@ -1,4 +1,4 @@
--- name: export_chosen
+-- name: chosen
 -- The events at these positions, in order.
 select
     l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, l.leaf_hash
@@ -7,7 +7,7 @@ left join ledger.events as e using (append_id)
 where l.position = any($1::bigint[])
 order by l.position
 
--- name: export_entity
+-- name: entity
 -- The positions, from $4 up to $1, of all that concerns the entity $2 (docs/ledger-format.md), and of
 -- the stream $3, in which lineages begin. States are searched as bytes, so that none can stop it.
 with named as materialized (
@@ -36,7 +36,7 @@ where
     )
 order by l.position
 
--- name: export_events
+-- name: events
 -- A range of the log with its events, in order; an event that is gone leaves nulls.
 select
     l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, l.leaf_hash
@@ -45,7 +45,7 @@ left join ledger.events as e using (append_id)
 where l.position > $1 and l.position <= $2
 order by l.position
 
--- name: receipt_claim
+-- name: claim_streams
 -- The streams that begin as a claim's, by events alone. States are searched as bytes, so that none can
 -- stop it.
 select e.originator_id
@@ -55,7 +55,7 @@ where
     and substring(encode(e.state, 'escape') from '"claim_id":"([^"]*)"') = $1::text
 order by e.append_id
 
--- name: receipt_events
+-- name: claim_events
 -- A claim's stream so far, oldest first; the position is null where an event is not numbered yet.
 select
     l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, l.leaf_hash

@@ -7,10 +7,10 @@ believed where they lead from the tree that holds to the root that was signed.
 from typing import Final
 
 from service.evidence.checkpoint import Checkpoint
-from service.evidence.checkpoints.lineages import Lineages
+from service.evidence.lineages import Lineages
 from service.evidence.note import NoteInvalid
 from service.evidence.verdict import Fault
-from service.evidence.verify.published import Evidence, ReadNote
+from service.evidence.verify.expectations import Evidence, ReadNote
 from service.evidence.verify.rows import ROWS, LogRow
 from service.evidence.verify.walk import Found, Held, tree_of
 from service.ledger.database import Connection

@@ -1,8 +1,8 @@
--- name: verify_checkpoints
+-- name: checkpoints
 -- What was signed, as the database keeps it.
 select origin, size, note, tree from ledger.checkpoints order by size, origin
 
--- name: verify_head
+-- name: head
 -- What the sequencer goes on from; one row, unless somebody made it otherwise. And how many rows of
 -- the log have no position at all, which reading it in order does not meet.
 select
@@ -12,7 +12,7 @@ select
     (select count(*) from ledger.log as l where l.position is null) as unplaced
 from ledger.head as h
 
--- name: verify_plan
+-- name: plan
 -- Reading the log in its order: by its index, row by row. Sorting it whole would take its size again
 -- on disk before the first row came. For this transaction; 'on' lets the planner choose again.
 select
@@ -20,7 +20,7 @@ select
     set_config('enable_hashjoin', $1, true),
     set_config('enable_mergejoin', $1, true)
 
--- name: verify_rows
+-- name: rows
 -- The log in its order from a position on, each row beside the event that it numbers; nulls where
 -- that is gone.
 select
@@ -37,11 +37,11 @@ left join ledger.events as e on e.append_id = l.append_id
 where l.position >= $1
 order by l.position
 
--- name: verify_size
+-- name: size
 -- About how many events there are to read.
 select size from ledger.head
 
--- name: verify_strays
+-- name: strays
 -- The first event that neither has a number nor waits for one, and where it stands by the order of
 -- appending: before the first position with a greater append_id, or null: behind all of them.
 select
@@ -54,7 +54,7 @@ where
 order by e.append_id nulls first
 limit 1
 
--- name: verify_waiting
+-- name: waiting
 -- What waits for its number: the event, and the position of what has one already.
 select p.append_id, e.append_id as event, e.originator_id, e.originator_version, l.position
 from ledger.pending as p

@@ -7,7 +7,7 @@ from service.evidence.verdict import Fault
 from service.ledger.merkle import CompactRange, leaf_hash, leaf_record
 from service.ledger.sql import queries
 
-ROWS = queries("service.evidence.verify").verify_rows
+ROWS = queries("service.evidence.verify").rows
 """Selects LogRows from a position on."""
 FIRST: Final = -(1 << 63)
 """Below every position, forged ones included."""

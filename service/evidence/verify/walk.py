@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from service.evidence.verdict import Fault
-from service.evidence.verify.published import Expected
+from service.evidence.verify.expectations import Expected
 from service.evidence.verify.rows import LogRow, Rows
 from service.ledger.merkle import CompactRange
 

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 
 from service.core.clock import Clock
-from service.evidence.checkpoints.checkpoints import Checkpoints
+from service.evidence.checkpoints.signing import Checkpoints
 from service.ledger.codec import happened_at
 from service.ledger.sql import queries
 from service.operations.metrics import Metrics
@@ -25,7 +25,7 @@ def _watch(checkpoints: Checkpoints, clock: Clock) -> Callable[[Metrics], Awaita
         metrics.checkpoints(
             checkpoints.ledger.name,
             forked=state.forked,
-            publication_failures=state.publication_failures,
+            archive_failures=state.archive_failures,
         )
         since = state.made_at or await _log_began(checkpoints)
         age = (clock() - since).total_seconds() if since else 0.0

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from litestar import Response, Router, get
 
 from service.core.clock import Clock
-from service.evidence.checkpoints.checkpoints import Checkpoints, CheckpointState
+from service.evidence.checkpoints.signing import Checkpoints, CheckpointState
 from service.http.bodies import AnyRequest
 from service.ledger.following.status import Head, HeadWatch, Progress, progress
 from service.ledger.ledger import Ledger

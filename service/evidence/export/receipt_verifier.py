@@ -9,7 +9,7 @@ import msgspec
 
 from service.core.clock import timestamp
 from service.evidence.checkpoint import Checkpoint
-from service.evidence.export.evidence import (
+from service.evidence.export.format import (
     LINE_BYTES_MAX,
     EventLine,
     EvidenceFault,

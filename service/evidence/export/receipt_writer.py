@@ -7,17 +7,17 @@ from uuid import UUID
 
 import msgspec
 
-from service.evidence.checkpoints.checkpoints import SequencingTimeout
-from service.evidence.export.evidence import Receipt, event_line
-from service.evidence.export.export import (
+from service.evidence.checkpoints.signing import SequencingTimeout
+from service.evidence.export.export_writer import (
     READ_SECONDS_MAX,
     SEARCH_SECONDS_MAX,
     Signed,
     cut_proofs,
     with_proof,
 )
+from service.evidence.export.format import Receipt, event_line
 from service.evidence.export.proofs import ProofCutter
-from service.evidence.export.receipt_check import BEGINS, proved_by
+from service.evidence.export.receipt_verifier import BEGINS, proved_by
 from service.ledger.database import Row
 from service.ledger.ledger import Ledger
 from service.ledger.sequencer import Sequencer
@@ -40,7 +40,7 @@ class _State(msgspec.Struct):
 
 async def begins(ledger: Ledger, stream_id: UUID, claim_id: str) -> bool:
     """Return whether a stream's events begin a claim: a read model may say anything."""
-    rows = await ledger.database.fetch(_SQL.receipt_events, stream_id, deadline=READ_SECONDS_MAX)
+    rows = await ledger.database.fetch(_SQL.claim_events, stream_id, deadline=READ_SECONDS_MAX)
     if not rows or rows[0]["topic"] != BEGINS:
         return False
     try:
@@ -52,7 +52,7 @@ async def begins(ledger: Ledger, stream_id: UUID, claim_id: str) -> bool:
 
 async def find_claim(ledger: Ledger, claim_id: str) -> UUID | None:
     """Search the events for the stream of a claim, all of them; None: there is none."""
-    rows = await ledger.database.fetch(_SQL.receipt_claim, claim_id, deadline=SEARCH_SECONDS_MAX)
+    rows = await ledger.database.fetch(_SQL.claim_streams, claim_id, deadline=SEARCH_SECONDS_MAX)
     for row in rows:
         if await begins(ledger, row["originator_id"], claim_id):
             return row["originator_id"]
@@ -66,9 +66,7 @@ async def numbered_stream(ledger: Ledger, stream_id: UUID) -> list[Row]:
     """
     sequencer = Sequencer(ledger.database)
     for _ in range(int(NUMBERING_SECONDS_MAX / _REST_SECONDS)):
-        rows = await ledger.database.fetch(
-            _SQL.receipt_events, stream_id, deadline=READ_SECONDS_MAX
-        )
+        rows = await ledger.database.fetch(_SQL.claim_events, stream_id, deadline=READ_SECONDS_MAX)
         if all(row["position"] for row in rows):
             return rows
         if not await sequencer.step():

@@ -26,7 +26,7 @@ from service.evidence.checkpoints.log_tree import (
     read_part,
 )
 from service.evidence.checkpoints.past import PublishedHistory
-from service.evidence.checkpoints.published import PublicationEmpty, Published
+from service.evidence.checkpoints.published import ArchiveEmpty, Published
 from service.evidence.checkpoints.stored import KeyMissing, StoredCheckpoint, StoredCheckpoints
 from service.evidence.note import NoteKey
 from service.facts.lineages import LineageBegun
@@ -70,7 +70,7 @@ class CheckpointState(NamedTuple):
     """How a ledger's checkpoints fare. `size` and `made_at` are the newest one's, if any."""
 
     forked: bool
-    publication_failures: int
+    archive_failures: int
     size: int | None
     made_at: datetime | None
 
@@ -82,7 +82,7 @@ class Checkpoints:
         self,
         ledger: Ledger,
         keys: Sequence[NoteKey],
-        publication: Archive | None,
+        archive: Archive | None,
         *,
         new_id: NewId = new_id,
     ) -> None:
@@ -90,41 +90,41 @@ class Checkpoints:
         self.ledger = ledger
         self.keys = keys
         self.new_id = new_id
-        self.published = None if publication is None else Published(publication, keys)
+        self.published = None if archive is None else Published(archive, keys)
         self._database = ledger.database
         self._stored = StoredCheckpoints(ledger, keys)
         self._past = PublishedHistory(ledger, keys, self.published)
 
     async def make(
-        self, *, rest_seconds: float | None = None, begin_publication: bool = False
+        self, *, rest_seconds: float | None = None, begin_archive: bool = False
     ) -> MadeCheckpoint:
         """Make a checkpoint: number what waits, sign the log as it is then, store and publish it.
 
         Where nothing is new, the newest checkpoint is answered, and whatever a crash has left
         unpublished is published. A ledger's first checkpoint begins its first lineage, which is an
         event: there is none of size 0. `rest_seconds`: nothing is signed sooner after the last one.
-        `begin_publication`: a publication that holds nothing yet gets all that the present lineage
+        `begin_archive`: an archive that holds nothing yet gets all that the present lineage
         has stored.
 
         Raises:
             KeyMissing, LedgerForked, ArchiveUnavailable: nothing was signed; the last also
                 where a signed checkpoint could not be published, which the next call makes up for.
-            PublicationEmpty: one of the last, where the publication is not to be begun.
+            ArchiveEmpty: one of the last, where the archive is not to be begun.
             LedgerError: as ever.
 
         """
         try:
-            if not begin_publication:
+            if not begin_archive:
                 await self.check_place()
             made = await self._make(rest_seconds)
         except LedgerForked:
             log.error("ledger forked", ledger=self.ledger.name)  # noqa: TRY400 - no fault of code
-            await self._database.fetch(_SQL.checkpoint_forked, True)
+            await self._database.fetch(_SQL.forked, True)
             raise
         except ArchiveUnavailable:
-            await self._database.fetch(_SQL.checkpoint_failed)
+            await self._database.fetch(_SQL.failed)
             raise
-        await self._database.fetch(_SQL.checkpoint_forked, False)
+        await self._database.fetch(_SQL.forked, False)
         return made
 
     async def latest(self) -> tuple[Checkpoint, str] | None:
@@ -145,7 +145,7 @@ class Checkpoints:
 
     async def state(self) -> CheckpointState:
         """Return how the checkpoints fare, whichever process makes them."""
-        row = await self._database.fetchrow(_SQL.checkpoint_state)
+        row = await self._database.fetchrow(_SQL.state)
         return CheckpointState(*row) if row is not None else CheckpointState(False, 0, None, None)
 
     async def number(self) -> None:
@@ -162,7 +162,7 @@ class Checkpoints:
             size, waiting = await self._waiting()
 
     async def check_place(self) -> None:
-        """Raise PublicationEmpty where checkpoints are stored and nothing of them was published.
+        """Raise ArchiveEmpty where checkpoints are stored and nothing of them was published.
 
         Another place than before, or one that was lost, would be filled with a past that nobody has
         held against what was published.
@@ -174,8 +174,8 @@ class Checkpoints:
         if newest is None or await self.published.has(*newest):
             return
         if not await self._past.is_published():
-            raise PublicationEmpty(
-                f"the publication holds no checkpoint of {self.ledger.name}, and the database has "
+            raise ArchiveEmpty(
+                f"the archive holds no checkpoint of {self.ledger.name}, and the database has "
                 "some: it is the wrong place, or what was published is lost"
             )
 
@@ -202,7 +202,7 @@ class Checkpoints:
             start = size
 
     async def _waiting(self) -> tuple[int, int]:
-        row = await self._database.fetchrow(_SQL.checkpoint_waiting)
+        row = await self._database.fetchrow(_SQL.waiting)
         return (0, 0) if row is None else (row["size"], row["waiting"])
 
     async def _make(self, rest_seconds: float | None) -> MadeCheckpoint:

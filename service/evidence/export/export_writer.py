@@ -7,7 +7,7 @@ import msgspec
 
 from service.core.errors import Refusal
 from service.evidence.checkpoint import Checkpoint
-from service.evidence.export.evidence import (
+from service.evidence.export.format import (
     CheckpointLine,
     Consistency,
     EventLine,
@@ -117,9 +117,7 @@ async def _export_range(
     out.write(encode(header))
     for start in range(before, checkpoint.size, BATCH_EVENTS):
         end = min(start + BATCH_EVENTS, checkpoint.size)
-        rows = await ledger.database.fetch(
-            _SQL.export_events, start, end, deadline=READ_SECONDS_MAX
-        )
+        rows = await ledger.database.fetch(_SQL.events, start, end, deadline=READ_SECONDS_MAX)
         lines = event_lines(rows, range(start + 1, end + 1))
         out.write(b"".join(map(encode, lines)))
         tree.extend(row["leaf_hash"] for row in rows)
@@ -141,7 +139,7 @@ async def _export_entity(
     out.write(encode(_header(ledger, checkpoint, scope, None, consistency)))
     for start in range(0, len(positions), BATCH_EVENTS):
         chosen = positions[start : start + BATCH_EVENTS]
-        rows = await ledger.database.fetch(_SQL.export_chosen, chosen, deadline=READ_SECONDS_MAX)
+        rows = await ledger.database.fetch(_SQL.chosen, chosen, deadline=READ_SECONDS_MAX)
         lines = event_lines(rows, chosen)
         out.writelines(encode(with_proof(line, cutter)) for line in lines)
     out.write(encode(CheckpointLine(checkpoint=signed.note)))
@@ -153,7 +151,7 @@ async def _concerning(ledger: Ledger, size: int, scope: ExportScope) -> list[int
     lineages = lineage_stream(ledger.name)
     async with ledger.database.connection(SEARCH_SECONDS_MAX) as connection:
         rows = await connection.fetch(
-            _SQL.export_entity.on(ledger.name), size, scope.entity_id, lineages, scope.first
+            _SQL.entity.on(ledger.name), size, scope.entity_id, lineages, scope.first
         )
     if not any(row["concerns"] for row in rows):
         raise Refusal("entity_not_found")

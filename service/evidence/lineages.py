@@ -72,7 +72,7 @@ async def lineages_of(connection: Connection, schema: str, keys: Sequence[NoteKe
     stream = lineage_stream(schema)
     codec = Codec(schema, _CATALOGUE)
     begun: list[Lineage] = []
-    for row in await connection.fetch(_SQL.verify_lineages.on(schema), stream):
+    for row in await connection.fetch(_SQL.lineages.on(schema), stream):
         try:
             event = _event(codec, stream, row)
             lineage = lineage_of(event, keys, schema, begun, row["position"])

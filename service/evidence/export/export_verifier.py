@@ -8,7 +8,7 @@ import msgspec
 
 from service.evidence.authorisation import Lineage, Unsound, lineage_of
 from service.evidence.checkpoint import Checkpoint
-from service.evidence.export.evidence import (
+from service.evidence.export.format import (
     CHECKPOINT_BEGINS,
     LINE_BYTES_MAX,
     CheckpointLine,

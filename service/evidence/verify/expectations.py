@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from service.archive.port import Archive, ArchiveUnavailable
 from service.evidence.checkpoint import Checkpoint
-from service.evidence.checkpoints.lineages import Lineages
+from service.evidence.lineages import Lineages
 from service.evidence.note import NoteInvalid, NoteKey
 from service.ledger.database import Row
 
@@ -54,7 +54,7 @@ class Evidence:
 
     `published` are of one ledger, by size; None where nothing is ever published. `given` is a
     checkpoint that was opened already. `leaves` fetches the raw 32-byte hashes that were published
-    with a checkpoint, `is_there` asks the publication again for a name.
+    with a checkpoint, `is_there` asks the archive again for a name.
     """
 
     keys: Sequence[NoteKey]
@@ -65,15 +65,15 @@ class Evidence:
 
 
 async def published_evidence(
-    publication: Archive | None, ledger: str, keys: Sequence[NoteKey], given: Checkpoint | None
+    archive: Archive | None, ledger: str, keys: Sequence[NoteKey], given: Checkpoint | None
 ) -> Evidence:
     """Fetch what was published of a ledger; raises ArchiveUnavailable.
 
     Call it before the snapshot of the database is taken: what is published is committed before.
     """
-    if publication is None:
+    if archive is None:
         return Evidence(keys, given=given)
-    found = [_NAME.fullmatch(name) for name in await publication.names(PREFIX)]
+    found = [_NAME.fullmatch(name) for name in await archive.names(PREFIX)]
     named = [
         (one["origin"], int(one["size"]), one[0])
         for one in found
@@ -83,16 +83,16 @@ async def published_evidence(
 
     async def note(origin: str, size: int, name: str) -> ReadNote:
         async with gate:
-            return ReadNote(origin, size, _text(await publication.get(name)))
+            return ReadNote(origin, size, _text(await archive.get(name)))
 
     async def leaves(name: str) -> bytes | None:
         try:
-            return await publication.get(name)
+            return await archive.get(name)
         except ArchiveUnavailable:  # the fault is known: without them its range is told
             return None
 
     async def is_there(name: str) -> bool:
-        return await publication.get(name) is not None
+        return await archive.get(name) is not None
 
     notes = await asyncio.gather(*(note(*one) for one in named))
     return Evidence(keys, sorted(notes, key=lambda one: one.size), given, leaves, is_there)
@@ -219,7 +219,7 @@ async def unpublished(
     """Return the fault of the first stored checkpoint that has to be published and is not, if any.
 
     The newest one of the present lineage may be on its way. Those before it are published before
-    another is stored, so the publication is asked once more, after the database's snapshot. Raises
+    another is stored, so the archive is asked once more, after the database's snapshot. Raises
     ArchiveUnavailable.
     """
     if evidence.published is None:

@@ -13,7 +13,7 @@ async def tail_fault(
     connection: Connection, schema: str, rows: Rows, *, has_lineage: bool
 ) -> Fault | None:
     """Return the first thing that is wrong around a log whose rows are all sound."""
-    heads = await connection.fetch(_SQL.verify_head.on(schema))
+    heads = await connection.fetch(_SQL.head.on(schema))
     return (
         _head_fault(heads, rows, has_lineage=has_lineage)
         or await _waiting_fault(connection, schema, rows)
@@ -46,7 +46,7 @@ async def _waiting_fault(connection: Connection, schema: str, rows: Rows) -> Fau
     """Judge the queue: its events exist, have no number, and go on with their streams."""
     due = rows.size + 1
     async for append_id, event, stream, version, position in connection.cursor(
-        _SQL.verify_waiting.on(schema), prefetch=_PREFETCH
+        _SQL.waiting.on(schema), prefetch=_PREFETCH
     ):
         what = f"The event with append_id {append_id}, which waits for its number,"
         if event is None:
@@ -63,7 +63,7 @@ async def _waiting_fault(connection: Connection, schema: str, rows: Rows) -> Fau
 
 
 async def _stray_fault(connection: Connection, schema: str, rows: Rows) -> Fault | None:
-    stray = await connection.fetchrow(_SQL.verify_strays.on(schema))
+    stray = await connection.fetchrow(_SQL.strays.on(schema))
     if stray is None:
         return None
     append_id, position = stray

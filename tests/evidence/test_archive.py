@@ -1,4 +1,4 @@
-"""One contract for every place of publication: a directory, and a bucket."""
+"""One contract for every archive: a directory, and a bucket."""
 
 import asyncio
 import os
@@ -58,7 +58,7 @@ def emulator() -> Iterator[str]:
 
 
 def bucket_at(endpoint: str, bucket: str = BUCKET, prefix: str = "") -> BucketArchive:
-    """Return the publication to a bucket at an endpoint."""
+    """Return the archive to a bucket at an endpoint."""
     return BucketArchive(
         lambda: GoogleObjectStore(
             Credentials("token"), bucket, endpoint=endpoint, deadline_seconds=2.0

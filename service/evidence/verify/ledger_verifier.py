@@ -13,12 +13,12 @@ consulted. What nobody has signed yet can be rewritten unseen: so checkpoints ar
 from collections.abc import Callable
 from typing import Final
 
-from service.evidence.checkpoints.lineages import lineages_of
+from service.evidence.lineages import lineages_of
 from service.evidence.verdict import Verdict
+from service.evidence.verify.expectations import Evidence, Expectations, unpublished
+from service.evidence.verify.head_and_queue import tail_fault
 from service.evidence.verify.pinpoint import pinpoint
-from service.evidence.verify.published import Evidence, Expectations, unpublished
 from service.evidence.verify.rows import FIRST, ROWS, LogRow
-from service.evidence.verify.tail import tail_fault
 from service.evidence.verify.walk import Found, Walk
 from service.ledger.database import Connection, Database
 from service.ledger.sql import queries
@@ -59,7 +59,7 @@ async def verify_ledger(
 
 async def size_of(database: Database) -> int:
     """Return about how many events there are to read, for whoever watches."""
-    row = await database.fetchrow(_SQL.verify_size)
+    row = await database.fetchrow(_SQL.size)
     return 0 if row is None else max(0, row["size"] or 0)
 
 
@@ -71,7 +71,7 @@ async def verify(
 ) -> Verdict:
     """Verify a ledger in the caller's transaction, which has to see one snapshot."""
     lineages = await lineages_of(connection, schema, evidence.keys)
-    stored = await connection.fetch(_SQL.verify_checkpoints.on(schema))
+    stored = await connection.fetch(_SQL.checkpoints.on(schema))
     known = await unpublished(evidence, lineages, stored)
     expectations = Expectations(schema, evidence, lineages, stored, known)
     walk = Walk(expectations.by_size)
@@ -99,10 +99,10 @@ async def _walked(
 ) -> Found | None:
     """Walk through the rows; answer the first fault."""
     found = walk.begin()
-    await connection.fetchrow(_SQL.verify_plan.on(schema), "off")
+    await connection.fetchrow(_SQL.plan.on(schema), "off")
     cursor = await connection.cursor(ROWS.on(schema), FIRST)
     while found is None and (records := await cursor.fetch(PREFETCH)):
         found = walk.take(LogRow(*record) for record in records)
         advance(len(records))
-    await connection.fetchrow(_SQL.verify_plan.on(schema), "on")
+    await connection.fetchrow(_SQL.plan.on(schema), "on")
     return found or walk.end()
