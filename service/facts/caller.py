@@ -21,7 +21,7 @@ class Caller(NamedTuple):
 
     @property
     def cause(self) -> Cause:
-        """What the events of this request say about who and why (decision 8)."""
+        """What the events of this request say about who and why (decision 7)."""
         return Cause(f"partner:{self.partner_id}/{self.key_id}", self.request_id)
 
     @property

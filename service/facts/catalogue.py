@@ -32,7 +32,7 @@ def catalogue_document() -> str:
         ]
         meaning = (event.__doc__ or "").partition("\n")[0]
         fields = [
-            f"`{name}`" + (" (sealed)" if name in event.personal else "")
+            f"`{name}`" + (" (encrypted)" if name in event.personal else "")
             for name in event.__struct_fields__
         ]
         lines += [

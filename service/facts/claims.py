@@ -28,7 +28,7 @@ STAGES: Final = (
 class ClaimCreated(Event, frozen=True):
     """A partner created a claim for an entity.
 
-    `details` holds what is personal of the request (contract 2.5): defendant, invoices,
+    `details` holds the personal fields of the request (contract 2.5): defendant, invoices,
     contract_date, is_written. `fingerprint` is a keyed hash of the decoded body, of the fields that
     `fingerprint_version` of the request's shape has (service/facts/replays.py).
     """
@@ -46,7 +46,7 @@ class ClaimCreated(Event, frozen=True):
 
 
 class FirstMessagePosted(Event, frozen=True):
-    """The claim's first message, which starts automated processing (contract section 1)."""
+    """A claim's first message was posted; it starts automated processing (contract section 1)."""
 
     personal: ClassVar = ("text",)
     claim_id: str
@@ -68,9 +68,9 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class DocumentsAttached(Event, frozen=True):
-    """Uploads were linked to a new claim, with what tells whether they change afterwards.
+    """Uploads were linked to a new claim, with what is needed to detect a later change.
 
-    `filenames` are what the partner calls them, in the order of `documents`.
+    `filenames` are the partner's names for them, in the order of `documents`.
     """
 
     personal: ClassVar = ("filenames",)
@@ -87,7 +87,7 @@ class ClaimStageChanged(Event, frozen=True):
 
 
 class ClaimReplayMismatched(Event, frozen=True):
-    """A replay came with another body. It changed nothing; once for each such body."""
+    """A replay came with a different body. It changed nothing; recorded once for each body."""
 
     claim_id: str
     fingerprint: str
@@ -105,7 +105,7 @@ EVENTS = (
 class Claim(msgspec.Struct, frozen=True):
     """A claim's state, folded from its stream. `claim_id` empty: there is none.
 
-    An erased claim goes on through its stages: what is personal of it is gone, and nothing else.
+    An erased claim still moves through its stages: only its personal data is gone.
     """
 
     claim_id: str = ""

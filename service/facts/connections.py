@@ -9,10 +9,10 @@ from service.ledger.events import Event
 
 
 class EntityConnected(Event, frozen=True):
-    """An entity lets a partner act for it.
+    """An entity allowed a partner to act for it.
 
-    `via` is `onboarding`, `connect_link`, `fixture`, `sandbox` (its partner, in test mode alone) or
-    `staff`.
+    `via` is `onboarding`, `connect_link`, `fixture`, `sandbox` (by its partner, in test mode only)
+    or `staff`.
     """
 
     partner_id: str
@@ -21,14 +21,14 @@ class EntityConnected(Event, frozen=True):
 
 
 class EntityDisconnected(Event, frozen=True):
-    """An entity ended it. No claim follows in the ledger until it connects again."""
+    """An entity ended a connection. No claim follows in the ledger until it connects again."""
 
     partner_id: str
     entity_id: str
 
 
 class ConnectLinkIssued(Event, frozen=True):
-    """A partner asked for a link. Only the token's SHA-256 is kept (decision 15).
+    """A partner requested a connect link. Only the SHA-256 of its token is stored (decision 10).
 
     `expires_at` is None in test mode, where the link cannot be redeemed.
     """
@@ -43,7 +43,7 @@ class ConnectLinkIssued(Event, frozen=True):
 
 
 class ConnectLinkRedeemed(Event, frozen=True):
-    """A customer approved a link for one of their entities."""
+    """A customer approved a connect link for one of their entities."""
 
     link_id: str
     partner_id: str
@@ -51,7 +51,7 @@ class ConnectLinkRedeemed(Event, frozen=True):
 
 
 class ConnectLinkDeclined(Event, frozen=True):
-    """A customer declined a link."""
+    """A customer declined a connect link."""
 
     link_id: str
     partner_id: str
@@ -67,7 +67,7 @@ EVENTS = (
 
 
 def connection_stream(mode: str, partner_id: str, entity_id: str) -> UUID:
-    """Return the id of a connection's stream, which is also that of its lock (decision 2)."""
+    """Return the id of a connection's stream, which is also that of its lock (decision 3)."""
     return stream_id("connection", mode, partner_id, entity_id)
 
 

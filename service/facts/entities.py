@@ -8,10 +8,10 @@ from service.ledger.events import Event
 
 
 class EntityRegistered(Event, frozen=True):
-    """A business became known. `established`: it uses the service already (or finished with us).
+    """A business was registered. `established`: it already uses the service (or finished with us).
 
-    The hashes are keyed look-ups of the folded e-mail address and company number (decision 5).
-    They are sealed with what they were made from: an erasure takes them along.
+    The hashes are keyed lookups of the folded email address and company number (decision 8).
+    They are encrypted with what they were made from, so an erasure covers them too.
     """
 
     personal: ClassVar = ("name", "email", "company_number", "email_hash", "company_number_hash")
@@ -25,7 +25,7 @@ class EntityRegistered(Event, frozen=True):
 
 
 class EntityCorrected(Event, frozen=True):
-    """Its person corrected what a partner had said of a business, before the onboarding ended."""
+    """A person corrected a partner's details of their business, before the onboarding ended."""
 
     personal: ClassVar = ("name", "company_number", "company_number_hash")
     entity_id: str

@@ -7,12 +7,12 @@ from service.ledger.events import Event
 
 
 class LineageBegun(Event, frozen=True):
-    """Checkpoints of this ledger are signed under `origin` from here on (decision 6).
+    """From here on, checkpoints of this ledger are signed under `origin` (decision 24).
 
     A ledger's first lineage begins with its first checkpoint. A later one begins where a restore or
-    a failover has lost events: `previous` is then the last checkpoint that was published before, a
-    signed note in full, and `shared_size` how many events this log has in common with it.
-    `authorisation` is a note over all that but the reason, signed by the operator's key.
+    a failover has lost events: `previous` is then the last checkpoint published before (a complete
+    signed note), and `shared_size` the number of events that this log has in common with it.
+    `authorisation` is a note over all of that except the reason, signed by the operator's key.
     """
 
     origin: str

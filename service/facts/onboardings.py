@@ -9,7 +9,7 @@ from service.ledger.events import Event
 
 
 class OnboardingStarted(Event, frozen=True):
-    """A partner referred a business. Its entity is registered with it.
+    """A partner referred a business. Its entity was registered along with it.
 
     `details` is the request as it was sent (contract 2.1); `fingerprint` a keyed hash of the fields
     that `fingerprint_version` of the request's shape has (service/facts/replays.py).
@@ -30,9 +30,9 @@ class OnboardingStarted(Event, frozen=True):
 
 
 class OnboardingCompleted(Event, frozen=True):
-    """The person finished; the entity counts as using the service from now on.
+    """The person finished an onboarding. From now on the entity counts as using the service.
 
-    `details` are what the person confirmed, where that was by the page (contract 2.1).
+    `details` is what the person confirmed, if they finished on the page (contract 2.1).
     """
 
     personal: ClassVar = ("details",)
@@ -43,7 +43,7 @@ class OnboardingCompleted(Event, frozen=True):
 
 
 class OnboardingReplayMismatched(Event, frozen=True):
-    """A replay came with another body. It changed nothing; once for each such body."""
+    """A replay came with a different body. It changed nothing; recorded once for each body."""
 
     onboarding_id: str
     fingerprint: str

@@ -12,10 +12,10 @@ from service.ledger.events import Event
 
 
 class PartnerApplied(Event, frozen=True):
-    """A partner asked for an account.
+    """A partner applied for an account.
 
-    `contact_name` and `use` (what it is going to use the API for) are those of an application in
-    the developer console; an account that the team added has none.
+    `contact_name` and `use` (what the API will be used for) come from an application in the
+    developer console; an account that the team added has neither.
     """
 
     personal: ClassVar = ("name", "email", "contact_name", "use")
@@ -33,7 +33,7 @@ class PartnerApproved(Event, frozen=True):
 
 
 class PartnerDeclined(Event, frozen=True):
-    """The service's team declined a partner. The reason is what the partner is told."""
+    """The service's team declined a partner. The partner is shown the reason."""
 
     personal: ClassVar = ("reason",)
     partner_id: str
@@ -41,13 +41,13 @@ class PartnerDeclined(Event, frozen=True):
 
 
 class PartnerRevoked(Event, frozen=True):
-    """The service's team ended a partner's access, and that of all its keys."""
+    """The service's team ended a partner's access, including that of all its keys."""
 
     partner_id: str
 
 
 class PartnerSettingsChanged(Event, frozen=True):
-    """A partner's settings (contract 2.2) as they are from now on."""
+    """A partner's settings changed; the fields are the new values (contract 2.2)."""
 
     partner_id: str
     return_link: bool
@@ -55,7 +55,7 @@ class PartnerSettingsChanged(Event, frozen=True):
 
 
 class ApiKeyIssued(Event, frozen=True):
-    """A key was issued; only a keyed hash of its secret is kept."""
+    """A key was issued. Only a keyed hash of its secret is stored."""
 
     partner_id: str
     key_id: str
@@ -64,7 +64,7 @@ class ApiKeyIssued(Event, frozen=True):
 
 
 class ApiKeyRevoked(Event, frozen=True):
-    """A key was revoked: at once, or from `effective_at` on, when another takes its place."""
+    """A key was revoked: immediately, or as of `effective_at` when another key replaces it."""
 
     partner_id: str
     key_id: str
@@ -72,9 +72,9 @@ class ApiKeyRevoked(Event, frozen=True):
 
 
 class MemberAdded(Event, frozen=True):
-    """A person belongs to a partner's team from now on, and may use its developer console.
+    """A person joined a partner's team and may use its developer console.
 
-    Sealed under the partner's key. `email_hash` is the keyed look-up of the folded address.
+    Encrypted under the partner's key. `email_hash` is the keyed lookup of the folded address.
     """
 
     personal: ClassVar = ("email", "email_hash")
@@ -85,16 +85,16 @@ class MemberAdded(Event, frozen=True):
 
 
 class MemberRemoved(Event, frozen=True):
-    """A person does no longer belong to a partner's team."""
+    """A person was removed from a partner's team."""
 
     partner_id: str
     member_id: str
 
 
 class SandboxReset(Event, frozen=True):
-    """A partner's sandbox began anew: its references make new streams from now on.
+    """A partner's sandbox was reset: from now on its references make new streams.
 
-    Nothing is deleted; `epoch` is part of every stream's id in test mode.
+    Nothing is deleted; `epoch` is part of every stream id in test mode.
     """
 
     partner_id: str
@@ -123,7 +123,7 @@ class Key(msgspec.Struct, frozen=True):
     ends_at: datetime | None = None
 
     def has_ended(self, now: datetime) -> bool:
-        """Return whether it works no more."""
+        """Return whether it has stopped working."""
         return self.revoked or (self.ends_at is not None and self.ends_at <= now)
 
 
@@ -137,7 +137,7 @@ class TeamMember(msgspec.Struct, frozen=True):
 class Partner(msgspec.Struct, frozen=True):
     """A partner's state, folded from its stream. `status` empty: no such partner.
 
-    The texts are what the partner told of itself; None where it told nothing, or once erased.
+    The texts are what the partner said about itself, None if it said nothing or was erased.
     `reason` is why it was declined.
     """
 

@@ -8,9 +8,9 @@ from service.ledger.events import Event
 
 
 class StaffAdded(Event, frozen=True):
-    """An e-mail address belongs to the team from now on.
+    """An email address was added to the service's team.
 
-    `email_hash` is the keyed look-up of the folded address, sealed with it (decision 5).
+    `email_hash` is the keyed lookup of the folded address, encrypted with it (decision 8).
     """
 
     personal: ClassVar = ("email", "email_hash")
@@ -20,13 +20,13 @@ class StaffAdded(Event, frozen=True):
 
 
 class StaffRemoved(Event, frozen=True):
-    """It does no longer; sessions that it opened can do nothing of the team's from now on."""
+    """An email address was removed from the team. Its sessions lose the team's access."""
 
     staff_id: str
 
 
 class PersonalDataOpened(Event, frozen=True):
-    """One of the team opened what is personal of a claim. Recorded before it is shown."""
+    """A team member opened a claim's personal data. Recorded before the data is shown."""
 
     staff_id: str
     claim_id: str
@@ -36,10 +36,10 @@ EVENTS = (StaffAdded, StaffRemoved, PersonalDataOpened)
 
 
 def staff_stream(email_hash: str) -> UUID:
-    """Return the id of the stream of one address: adding it twice meets itself."""
+    """Return the id of an address's stream, so that adding it twice has no effect."""
     return stream_id("staff", email_hash)
 
 
 def opened_stream(request_id: str, claim_id: str) -> UUID:
-    """Return the id of the stream of one look: each is a fact of its own, and waits for none."""
+    """Return the id of the stream of one access: each is its own fact and waits for no other."""
     return stream_id("personal-data-opened", request_id, claim_id)

@@ -6,10 +6,10 @@ from service.ledger.events import Event
 
 
 class PersonalDataErased(Event, frozen=True):
-    """A subject's data key was destroyed: what it sealed can be read by nobody (decision 5).
+    """A subject's data key was destroyed. Nobody can read what it encrypted (decision 8).
 
     In the subject's own stream. `subject` is the id of the claim or entity, `data_key` that of the
-    destroyed key; `reason` is the team's own words, in the clear.
+    destroyed key. `reason` is in the team's own words, unencrypted.
     """
 
     subject: str
