@@ -3,8 +3,9 @@
 select * from ledger.claim_list where claim_id = $1
 
 -- name: page
--- A page of one partner's claims for one entity, newest first, with what else the answer needs.
--- No row: no such entity. `token_found` false: the token is not one of these claims.
+-- A page of one partner's claims for one entity, newest first, with what else the answer needs; with
+-- $5, only those of one of the partner's users. No row: no such entity. `token_found` false: the token
+-- is not one of these claims. Of the two branches one runs, each along an index of its own.
 with access as (
     select e.name, c.connected_at, c.disconnected_at
     from ledger.entities as e
@@ -13,22 +14,37 @@ with access as (
 ), token as (
     select append_id
     from ledger.claim_list
-    where claim_id = $3 and partner_id = $1 and entity_id = $2
+    where
+        claim_id = $3 and partner_id = $1 and entity_id = $2
+        and ($5::text is null or partner_user_id = $5)
 )
 select
     a.name, a.connected_at, a.disconnected_at,
-    $3::text is null or t.append_id is not null as token_found,
-    p.claim_id, p.partner_user_id, p.partner_claim_id, p.partner_invoice_ids, p.stage, p.created_at
+    $3::text is null or t.append_id is not null as token_found, p.*
 from access as a
 left join token as t on true
 left join lateral (
-    select *
-    from ledger.claim_list as l
-    where
-        l.partner_id = $1 and l.entity_id = $2
-        and l.append_id < coalesce(t.append_id, 9223372036854775807)
-    order by l.append_id desc
-    limit $4
+    (
+        select *
+        from ledger.claim_list as l
+        where
+            $5::text is null
+            and l.partner_id = $1 and l.entity_id = $2
+            and l.append_id < coalesce(t.append_id, 9223372036854775807)
+        order by l.append_id desc
+        limit $4
+    )
+    union all
+    (
+        select *
+        from ledger.claim_list as l
+        where
+            $5::text is not null
+            and l.partner_id = $1 and l.entity_id = $2 and l.partner_user_id = $5
+            and l.append_id < coalesce(t.append_id, 9223372036854775807)
+        order by l.append_id desc
+        limit $4
+    )
 ) as p on true
 order by p.append_id desc
 
@@ -39,36 +55,6 @@ from ledger.claim_list
 where partner_id = $1 and append_id < $2
 order by append_id desc
 limit $3
-
--- name: page_of_user
--- The same as page.sql, for one of the partner's users.
--- No row: no such entity. `token_found` false: the token is not one of these claims.
-with access as (
-    select e.name, c.connected_at, c.disconnected_at
-    from ledger.entities as e
-    left join ledger.connections as c on c.entity_id = e.entity_id and c.partner_id = $1
-    where e.entity_id = $2
-), token as (
-    select append_id
-    from ledger.claim_list
-    where claim_id = $3 and partner_id = $1 and entity_id = $2 and partner_user_id = $5
-)
-select
-    a.name, a.connected_at, a.disconnected_at,
-    $3::text is null or t.append_id is not null as token_found,
-    p.claim_id, p.partner_user_id, p.partner_claim_id, p.partner_invoice_ids, p.stage, p.created_at
-from access as a
-left join token as t on true
-left join lateral (
-    select *
-    from ledger.claim_list as l
-    where
-        l.partner_id = $1 and l.entity_id = $2 and l.partner_user_id = $5
-        and l.append_id < coalesce(t.append_id, 9223372036854775807)
-    order by l.append_id desc
-    limit $4
-) as p on true
-order by p.append_id desc
 
 -- name: set_stage
 -- Claims moved. Of several moves of one claim the last counts.

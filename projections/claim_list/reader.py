@@ -43,14 +43,9 @@ class ClaimListReader:
         is not the id of one of these claims (contract 4.5).
         """
         # One row more than asked for tells whether there is a next page.
-        if partner_user_id is None:
-            rows = await self._database.fetch(
-                _SQL.page, partner_id, entity_id, page_token, limit + 1
-            )
-        else:
-            rows = await self._database.fetch(
-                _SQL.page_of_user, partner_id, entity_id, page_token, limit + 1, partner_user_id
-            )
+        rows = await self._database.fetch(
+            _SQL.page, partner_id, entity_id, page_token, limit + 1, partner_user_id
+        )
         if not rows:
             raise Refusal("entity_not_found")
         first = rows[0]

@@ -1,7 +1,7 @@
 """What may happen to a claim. Pure: state in, events out, or a refusal."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -26,15 +26,9 @@ from service.facts.replays import Mismatch
 from service.ledger.encryption import DataKey
 from service.ledger.events import Event
 
-CLEAR = {
-    "entity_id",
-    "partner_claim_id",
-    "partner_user_id",
-    "partner_invoice_ids",
-    "message",
-    "document_refs",
-}
-"""Fields of the request that have a place of their own; the rest is `ClaimCreated.details`."""
+_ELSEWHERE = {"message", "document_refs"}
+"""Fields of the request that are facts of their own. Of the others `ClaimCreated` has some under the
+same name, in the clear; the rest is its `details`."""
 
 
 class Upload(NamedTuple):
@@ -94,18 +88,19 @@ def create(
     """Create a claim, and its first message if there is one (contract 2.5, 2.6)."""
     access.check_write()
     caller, request = command.caller, command.request
-    fields = msgspec.to_builtins(request)
+    fields: dict[str, Any] = {
+        name: value
+        for name, value in msgspec.to_builtins(request).items()
+        if name not in _ELSEWHERE
+    }
     version = replays.request_version(type(request))
     created = ClaimCreated(
         claim_id=claim_id,
         partner_id=caller.partner_id,
-        entity_id=request.entity_id,
-        partner_claim_id=request.partner_claim_id,
         fingerprint=replays.fingerprint(key, request, version),
         fingerprint_version=version,
-        partner_user_id=fields.get("partner_user_id"),
-        partner_invoice_ids=fields.get("partner_invoice_ids", []),
-        details={name: value for name, value in fields.items() if name not in CLEAR},
+        **{name: fields.pop(name) for name in ClaimCreated.__struct_fields__ if name in fields},
+        details=fields,
     )
     events: list[Event] = [created]
     documents = [upload.document for upload in command.uploads]
@@ -114,7 +109,7 @@ def create(
         events.append(
             DocumentsAttached(claim_id=claim_id, documents=documents, filenames=filenames)
         )
-    text = fields.get("message") or None
+    text = request.message or None
     has_message = bool(text or documents)
     if has_message:
         events.append(

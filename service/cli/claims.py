@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from service.facts.caller import Mode
     from service.facts.claims import Claim
 
+_NOT_SHOWN = {"fingerprint", "fingerprint_version", "details"}
+"""Fields of `ClaimCreated` that are not shown as they are."""
+
 
 @click.group()
 def claims() -> None:
@@ -49,15 +52,13 @@ def _answer(mode: "Mode", claim: "Claim") -> dict[str, Any]:
     created = claim.created
     if created is None:
         raise Refusal("claim_not_found")
+    fields = msgspec.structs.asdict(created)
+    references = {name: value for name, value in fields.items() if name not in _NOT_SHOWN}
     return {
         "claim_id": claim.claim_id,
         "mode": mode,
         "stage": claim.stage,
-        "entity_id": created.entity_id,
-        "partner_id": created.partner_id,
-        "partner_claim_id": created.partner_claim_id,
-        "partner_user_id": created.partner_user_id,
-        "partner_invoice_ids": created.partner_invoice_ids,
+        **references,
         "message_id": claim.message.message_id if claim.message else None,
         "message": claim.message.text if claim.message else None,
         **(created.details or {}),

@@ -1,6 +1,7 @@
 """`POST /claims` and `GET /claims` (contract 4.4, 4.5)."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 from litestar import Response, Router, get, post
@@ -20,6 +21,7 @@ from service.http.answers import json_answer, replay_headers
 from service.http.bodies import AnyRequest, caller_of, read_body
 from service.http.decoding import decode, decode_query
 from service.http.scalars import given
+from service.ledger.database import Row
 
 LIMIT_MAX = 200
 
@@ -57,31 +59,28 @@ def claims_router(
             page_token=given(query.page_token),
             partner_user_id=given(query.partner_user_id),
         )
-        return json_answer(_page(query.entity_id, page))
+        return json_answer(_page(page))
 
     return Router("/", route_handlers=[create_claim, list_claims])
 
 
-def _page(entity_id: str, page: ClaimPage) -> ClaimList:
+def _page(page: ClaimPage) -> ClaimList:
     disconnected_at = None if page.disconnected_at is None else timestamp(page.disconnected_at)
-    disconnected = disconnected_at is not None
+    state: dict[str, Any] = {
+        "entity_disconnected": disconnected_at is not None,
+        "entity_disconnected_at": disconnected_at,
+    }
     return ClaimList(
-        claims=[
-            ClaimListItem(
-                claim_id=row["claim_id"],
-                entity_id=entity_id,
-                partner_user_id=row["partner_user_id"],
-                partner_claim_id=row["partner_claim_id"],
-                partner_invoice_ids=msgspec.json.decode(row["partner_invoice_ids"]),
-                name=page.name,
-                stage=row["stage"],
-                created_at=timestamp(row["created_at"]),
-                entity_disconnected=disconnected,
-                entity_disconnected_at=disconnected_at,
-            )
-            for row in page.claims
-        ],
+        claims=[_item(row, state) for row in page.claims],
         next_page_token=page.next_page_token,
-        entity_disconnected=disconnected,
-        entity_disconnected_at=disconnected_at,
+        **state,
     )
+
+
+def _item(row: Row, state: Mapping[str, Any]) -> ClaimListItem:
+    """Return a claim of the list: each field is the column of its name."""
+    encoded = {
+        "partner_invoice_ids": msgspec.json.decode(row["partner_invoice_ids"]),
+        "created_at": timestamp(row["created_at"]),
+    }
+    return msgspec.convert({**row, **encoded, **state}, ClaimListItem)
