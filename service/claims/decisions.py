@@ -27,8 +27,8 @@ from service.ledger.encryption import DataKey
 from service.ledger.events import Event
 
 _ELSEWHERE = {"message", "document_refs"}
-"""Fields of the request that are facts of their own. Of the others `ClaimCreated` has some under the
-same name, in the clear; the rest is its `details`."""
+"""Fields of the request that are facts of their own. Of the others, those that `ClaimCreated` has
+under the same name are in the clear; the rest is its `details`."""
 
 
 class Upload(NamedTuple):
