@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from service.ledger.ledger import Ledger
     from service.ledger.read_model import ReadModel
     from service.ledger.rebuild.compare import Compared
+    from service.ledger.rebuild.progress import SkippedEvent
     from service.ledger.rebuild.session import Advance, RebuildSession
-    from service.ledger.rebuild.skipped import SkippedEvent
     from service.ledger.rebuild.swap import MadeBy, Swapped
 
     One = Callable[[RebuildSession, ReadModel, Advance], Awaitable["Completed"]]

@@ -16,7 +16,7 @@ from uuid import UUID
 
 import msgspec
 
-from service.ledger.encryption import DataKey, seal, unseal
+from service.ledger.encryption import DataKey, decrypt, encrypt
 from service.ledger.events import Catalogue, Event, Meta, Unreadable, upcast
 
 
@@ -79,7 +79,7 @@ class Codec:
             raise ValueError(f"{type(event).__name__} has personal fields and no key")
         clear = msgspec.structs.replace(event, **dict.fromkeys(personal))
         bound_to = self._bound_to(stream_id, version, key.key_id)
-        box = seal(key.key, _encoder.encode(personal), bound_to)
+        box = encrypt(key.key, _encoder.encode(personal), bound_to)
         return _encoder.encode(_Written(event.class_version, meta, clear, Sealed(key.key_id, box)))
 
     def decode(
@@ -125,7 +125,7 @@ class Codec:
         data: dict[str, Any] = msgspec.json.decode(stored.data)
         if stored.sealed is not None and key is not None:
             bound_to = self._bound_to(stream_id, version, stored.sealed.key)
-            data |= msgspec.json.decode(unseal(key.key, stored.sealed.box, bound_to))
+            data |= msgspec.json.decode(decrypt(key.key, stored.sealed.box, bound_to))
         data = upcast(cls, data, stored.class_version)
         return msgspec.convert(data, cls, str_keys=True)
 

@@ -165,7 +165,7 @@ async def transaction_on(connection: Connection) -> AsyncGenerator[None, None]:
     await transaction.commit()
 
 
-def is_of_installation(error: Exception) -> bool:
+def is_infrastructure_error(error: Exception) -> bool:
     """Tell faults that no row is to blame for: PostgreSQL is away, a table or right is missing."""
     return isinstance(error, (LedgerError, asyncpg.SyntaxOrAccessError, *_AWAY))
 

@@ -25,14 +25,14 @@ class DecryptionFailed(KeyUnknown):
     """The key is there and does not open the box: another key, an altered box, another place."""
 
 
-def seal(key: bytes, plain: bytes, bound_to: bytes) -> bytes:
+def encrypt(key: bytes, plain: bytes, bound_to: bytes) -> bytes:
     """Encrypt; `bound_to` is authenticated with it, so that a box cannot be moved elsewhere."""
     nonce = secrets.token_bytes(_NONCE_BYTES)
     return nonce + AESGCM(key).encrypt(nonce, plain, bound_to)
 
 
-def unseal(key: bytes, box: bytes, bound_to: bytes) -> bytes:
-    """Decrypt what `seal` made.
+def decrypt(key: bytes, box: bytes, bound_to: bytes) -> bytes:
+    """Decrypt what `encrypt` made.
 
     Raises:
         DecryptionFailed: another key, an altered box, or a box of another place.

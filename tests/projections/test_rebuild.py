@@ -12,6 +12,7 @@ from service.facts.catalogue import PARTNER_LEDGER
 from service.ledger.events import ERASED
 from service.ledger.following.runner import Subscription
 from service.ledger.read_model import RebuildRefused
+from service.ledger.rebuild.progress import BuildProgress
 from service.ledger.rebuild.session import rebuild_session
 from service.ledger.rebuild.swap import MadeBy, swap
 from tests.document_store import documents_on
@@ -195,8 +196,8 @@ async def test_a_rollback_that_is_cut_off_can_be_made_again(world, claims, owner
         (kept,) = owner.execute(
             "select previous_position from live.read_models where name = 'claim_list'"
         ).fetchone()
-        builder = shop.builder(claim_list, "live_previous", kept, quiet)
-        await builder._load(await builder.target())  # noqa: SLF001 - as far as a kill lets it
+        builder = shop.builder(claim_list, "live_previous", quiet)
+        await builder.load(BuildProgress(kept), await builder.target())  # as far as a kill lets it
     await rollback(database_url, claim_list)
     assert (await verify(database_url, claim_list)).total == 0
 
@@ -247,9 +248,9 @@ async def test_a_swap_gives_up_while_a_long_transaction_is_open(world, claims, o
     with psycopg.connect(database_url) as reader:
         reader.execute("select from live.claim_list")
         async with rebuild_session(database_url, "live") as shop:
-            builder = shop.builder(claim_list, "live_next", 0, quiet)
-            await builder.build()
-            swapping = asyncio.create_task(swap(builder, MadeBy(1, None), (0.01,) * 4))
+            builder = shop.builder(claim_list, "live_next", quiet)
+            built = await builder.build(may_skip=False)
+            swapping = asyncio.create_task(swap(builder, built, MadeBy(1, None), (0.01,) * 4))
             answers = [await partner.claim(entity_id, f"beside-{n}") for n in range(10)]
             assert [one.status_code for one in answers] == [201] * 10
             with pytest.raises(RebuildRefused, match="in use at each of 4 tries"):

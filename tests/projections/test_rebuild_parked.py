@@ -164,7 +164,7 @@ async def test_a_rebuild_that_would_lose_rows_changes_nothing(one):
     before = await one.parked()
     one.projector.fail_at = {1, 3}
     done = await one.rebuild()
-    assert (first.put_aside, done.swapped, len(done.put_aside)) == ([], None, 1)
+    assert (first.put_aside, done.swapped, len(done.put_aside)) == ((), None, 1)
     assert done.put_aside[0][:1] + done.put_aside[0][2:] == (3, "ZeroDivisionError")
     assert (one.rows(), await one.parked(), one.left_over()) == ([3], before, 0)
     assert (await one.rollback()).live == first.swapped.kept
@@ -179,8 +179,8 @@ async def test_an_event_that_comes_in_meanwhile_and_cannot_be_applied_refuses_th
     await one.follow()
     compare = building.Builder.compare
 
-    async def and_then_comes_one(builder):
-        answer = await compare(builder)
+    async def and_then_comes_one(builder, progress):
+        answer = await compare(builder, progress)
         await one.append(B)
         await one.follow()
         one.projector.fail_at = {2}
@@ -219,7 +219,7 @@ async def test_a_verification_tells_what_is_parked(one):
     one.projector.fail_at = {1}
     await one.follow()
     verified = await one.verify()
-    assert (verified.compared.total, verified.put_aside, verified.parked) == (0, [], (1, 2))
+    assert (verified.compared.total, verified.put_aside, verified.parked) == (0, (), (1, 2))
 
 
 async def test_a_verification_that_fails_leaves_no_tables(one):

@@ -11,7 +11,7 @@ from uuid import UUID
 import structlog
 
 from service.core.clock import Clock
-from service.ledger.database import is_of_installation, transaction_on
+from service.ledger.database import is_infrastructure_error, transaction_on
 from service.ledger.encryption import DecryptionFailed, KeyUnknown
 from service.ledger.events import Unreadable
 from service.ledger.following.parking import FOLLOWS, Parking
@@ -122,7 +122,7 @@ def _is_nobodys(error: Exception) -> bool:
     """Tell faults of the installation: no event is to blame, and each would fail alike."""
     if isinstance(error, KeyUnknown):
         return not isinstance(error, DecryptionFailed)
-    return is_of_installation(error)
+    return is_infrastructure_error(error)
 
 
 def _described(error: Exception) -> str:

@@ -2,24 +2,22 @@
 
 import asyncio
 import gc
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple, cast
 
 import asyncpg
 
 from service.ledger.database import Connection, Row
-from service.ledger.decoding import Unread
-from service.ledger.events import Recorded
-from service.ledger.projector import Write
+from service.ledger.decoding import StoredRow, Unread
+from service.ledger.ledger import Transaction
 from service.ledger.read_model import ReadModel, RebuildRefused
+from service.ledger.rebuild import shadow
 from service.ledger.rebuild.apply import apply
 from service.ledger.rebuild.compare import Compared, compare
-from service.ledger.rebuild.log import Log
 from service.ledger.rebuild.parked import ParkedSets
-from service.ledger.rebuild.shadow import Shadow
-from service.ledger.rebuild.skipped import SkippedEvent, SkippedEvents
+from service.ledger.rebuild.progress import BuildProgress, SkippedEvent
 from service.ledger.sql import Sql, queries
 
 PAGE_POSITIONS = 2_000
@@ -30,20 +28,21 @@ CLOSE_POSITIONS = 500
 ROUNDS_MAX = 50
 """Of catching up. Each is shorter than the one before, unless writers outrun the rebuild."""
 
+_APPEND_ID: Final = attrgetter("append_id")
 _SQL = queries("service.ledger.rebuild")
 
 
 class Waiting(NamedTuple):
-    """How many streams of a read model are parked, and how many events of them."""
+    """How many streams of a read model are parked, and how many of their events."""
 
     streams: int
     events: int
 
 
 class VerifiedModel(NamedTuple):
-    """What comparing came to. `put_aside` are bad events, which the replayed rows lack.
+    """The result of a comparison. `put_aside` are bad events, which the replayed rows lack.
 
-    `parked` are in neither of the two: nothing is said of their rows.
+    `parked` events are in neither of the two: nothing is known of their rows.
     """
 
     compared: Compared
@@ -52,13 +51,15 @@ class VerifiedModel(NamedTuple):
 
 
 class Builder:
-    """Tables of a read model in another schema, and the log's position that they are at."""
+    """Makes tables of a read model in another schema, and brings them up to date.
+
+    Each step takes the progress that the tables are at and returns the one after it.
+    """
 
     def __init__(
         self,
         model: ReadModel,
         schema: str,
-        position: int,
         connections: tuple[Connection, Connection],
         advance: Callable[[int], object],
     ) -> None:
@@ -68,151 +69,130 @@ class Builder:
         """
         self.model = model
         self.schema = schema
-        self.position = position
-        self.events = 0
-        self.put_aside = SkippedEvents(is_allowed=model.kind == "catch-up")
-        self._log = Log(model)
         self._reader, self.writer = connections
         self._advance = advance
-
-    @property
-    def state(self) -> tuple[int, int, SkippedEvents]:
-        """How far the tables are: to be set again where a transaction is rolled back."""
-        return self.position, self.events, self.put_aside.copy()
-
-    @state.setter
-    def state(self, was: tuple[int, int, SkippedEvents]) -> None:
-        self.position, self.events, self.put_aside = was
 
     async def target(self) -> int:
         """Return how far the live rows are: the log's head, or the read model's checkpoint."""
         if self.model.kind == "catch-up":
-            return await self.asked(_SQL.checkpoint, self.model.name) or 0
-        return await self.asked(_SQL.head) or 0
+            return await self.number(_SQL.checkpoint, self.model.name) or 0
+        return await self.number(_SQL.head) or 0
 
-    async def asked(self, sql: Sql, *args: object) -> int | None:
+    async def number(self, sql: Sql, *args: object) -> int | None:
         """Return one number of the ledger's."""
         return await self.writer.fetchval(sql.on(self.model.ledger.name), *args)
 
-    async def build(self) -> None:
+    async def build(self, *, may_skip: bool) -> BuildProgress:
         """Make the tables from nothing, up to a position near the live rows'."""
-        shadow = Shadow(self.model)
-        await shadow.create(self.writer)
-        await self._load(await self.target())
-        await shadow.index(self.writer)
-        await self.catch_up()
+        indexes = await shadow.create(self.writer, self.model)
+        progress = await self.load(BuildProgress(may_skip=may_skip), await self.target())
+        await shadow.finish(self.writer, self.model, indexes)
+        return await self.catch_up(progress)
 
-    async def catch_up(self) -> None:
+    async def catch_up(self, progress: BuildProgress) -> BuildProgress:
         """Come near to the live rows; raises RebuildRefused when writers are faster."""
         for _ in range(ROUNDS_MAX):
             target = await self.target()
-            if target - self.position <= CLOSE_POSITIONS:
-                return
-            await self._load(target)
+            if target - progress.position <= CLOSE_POSITIONS:
+                return progress
+            progress = await self.load(progress, target)
         raise RebuildRefused(
             f"{self.model.name} cannot be brought up to date: events come faster than they are "
             "applied. Try again when there is less traffic."
         )
 
-    async def compare(self) -> VerifiedModel:
+    async def compare(self, progress: BuildProgress) -> VerifiedModel:
         """Compare with the live rows within one snapshot, which ends without a trace.
 
         What the snapshot has of the log beyond our position is applied first and rolled back: for
         inline rows the events without a number too, whose rows are there since they committed.
         """
-        before = self.state
+        live = self.model.ledger.name
         transaction = self.writer.transaction(isolation="repeatable_read")
         await transaction.start()
         try:
-            await self.apply_up_to(await self.target())
+            progress = await self.apply_up_to(progress, await self.target())
             if self.model.kind == "inline":
-                await self._apply(await self._log.unnumbered(self.writer))
-            compared = await compare(self.writer, self.model, self.model.ledger.name, self.schema)
-            name, where = self.model.name, self.model.ledger.name
-            waiting = await self.writer.fetchrow(_SQL.parked_count.on(where), name)
+                rows = await self.writer.fetch(_SQL.unnumbered.on(live), self.model.topics)
+                progress = await self._apply(progress, rows)
+            compared = await compare(self.writer, self.model, live, self.schema)
+            waiting = await self.writer.fetchrow(_SQL.parked_count.on(live), self.model.name)
             assert waiting is not None  # noqa: S101 - aggregates have a row
-            return VerifiedModel(compared, self.put_aside.events, Waiting(*waiting))
+            return VerifiedModel(compared, progress.skipped, Waiting(*waiting))
         finally:
-            self.state = before
             await transaction.rollback()
 
-    async def apply_up_to(self, target: int) -> None:
+    async def apply_up_to(self, progress: BuildProgress, target: int) -> BuildProgress:
         """Apply the log in the caller's transaction, as that transaction sees it."""
-        while self.position < target:
-            end = min(self.position + PAGE_POSITIONS, target)
-            await self._apply(await self._log.between(self.writer, self.position, end))
-            self.position = end
+        while progress.position < target:
+            end = min(progress.position + PAGE_POSITIONS, target)
+            rows = await self._read(self.writer, progress.position, end)
+            progress = (await self._apply(progress, rows))._replace(position=end)
+        return progress
 
-    async def _load(self, target: int) -> None:
+    async def load(self, progress: BuildProgress, target: int) -> BuildProgress:
         """Apply the log a page a transaction; the next page is read meanwhile."""
-        if self.position >= target:
-            return
-        page = self._read(self.position, target)
+        if progress.position >= target:
+            return progress
+        page = self._read_ahead(progress.position, target)
         try:
-            with _collector_resting():
-                while self.position < target:
-                    rows, start = await page, self.position
+            with _collector_paused():
+                while progress.position < target:
+                    rows, start = await page, progress.position
                     end = min(start + PAGE_POSITIONS, target)
-                    page = self._read(end, target)
+                    page = self._read_ahead(end, target)
                     async with self.writer.transaction():
-                        await self._apply(rows)
-                        await self._mark(start, end)
-                    self.position = end
+                        progress = (await self._apply(progress, rows))._replace(position=end)
+                        await self._mark(start, progress)
                     self._advance(end - start)
             await page
         finally:
             page.cancel()
+        return progress
 
-    async def _mark(self, after: int, position: int) -> None:
+    async def _mark(self, after: int, progress: BuildProgress) -> None:
         """Note how far kept tables are: they outlive a rollback that is interrupted."""
         if self.schema != self.model.previous_schema:
             return
-        await self.writer.execute(
-            _SQL.kept_mark.on(self.model.ledger.name), self.model.name, position
-        )
+        mark = _SQL.kept_mark.on(self.model.ledger.name)
+        await self.writer.execute(mark, self.model.name, progress.position)
         if self.model.kind == "catch-up":
-            aside = self.put_aside.events
-            await ParkedSets(self.model).pass_over(self.writer, after, position, aside)
+            await ParkedSets(self.model).pass_over(self.writer, after, progress)
 
-    def _read(self, after: int, target: int) -> "asyncio.Task[list[Row]]":
+    def _read_ahead(self, after: int, target: int) -> "asyncio.Task[list[Row]]":
         end = min(after + PAGE_POSITIONS, target)
-        return asyncio.create_task(self._log.between(self._reader, after, end))
+        return asyncio.create_task(self._read(self._reader, after, end))
 
-    async def _apply(self, rows: list[Row]) -> None:
+    async def _read(self, connection: Connection, after: int, up_to: int) -> list[Row]:
+        """Return the events that concern the read model after one position and up to another."""
+        query = _SQL.log_range.on(self.model.ledger.name)
+        return await connection.fetch(query, after, up_to, self.model.topics)
+
+    async def _apply(self, progress: BuildProgress, rows: Sequence[Row]) -> BuildProgress:
+        """Apply stored events, less those that are parked: the live rows lack them, too.
+
+        Where a key has been destroyed, personal fields are None, as in every replay.
+        """
         parked = await self._parked()
-        kept = [row for row in rows if row[0] not in parked] if parked else rows
-        unread = list[Unread]() if self.put_aside.is_allowed else None
-        recorded = await self._log.decode(self.writer, kept, unread)
+        kept = [row for row in rows if row["position"] not in parked] if parked else rows
+        unread = list[Unread]() if progress.may_skip else None
+        recorded = await Transaction(self.model.ledger, self.writer).decode_numbered(
+            cast("Iterable[StoredRow]", kept),  # a row of asyncpg unpacks as one
+            personal=self.model.projector.reads_personal,
+            unread=unread,
+        )
+        events = sorted([*recorded, *unread], key=_APPEND_ID) if unread else recorded
+        writes, progress = progress.project(self.model.projector, events)
         try:
-            await apply(self.writer, self.schema, self._writes(recorded, unread or ()))
+            await apply(self.writer, self.schema, writes)
         except (asyncpg.IntegrityConstraintViolationError, asyncpg.DataError) as error:
             first, last = recorded[0].position, recorded[-1].position
             message = f"an event of positions {first} to {last} cannot be applied"
             raise RebuildRefused(f"{message}: {type(error).__name__}") from error
-        self.events += len(recorded)
-
-    def _writes(self, recorded: Sequence[Recorded], unread: Sequence[Unread]) -> Iterator[Write]:
-        project, aside = self.model.projector.project, self.put_aside
-        every = sorted([*recorded, *unread], key=attrgetter("append_id")) if unread else recorded
-        for event in every:
-            if aside.follows(event):
-                continue
-            if isinstance(event, Unread):
-                aside.take(event, event.fault)
-                continue
-            try:
-                writes = tuple(project(event))
-            except Exception as error:
-                fault = type(error).__name__
-                if not aside.is_allowed:
-                    message = f"the event at position {event.position} cannot be applied: {fault}"
-                    raise RebuildRefused(message) from error
-                aside.take(event, fault)
-            else:
-                yield from writes
+        return progress
 
     async def _parked(self) -> set[int]:
-        """Return the positions that the live rows lack; they stay put aside until retried."""
+        """Return the positions that the live rows lack; they stay parked until retried."""
         if self.model.kind == "inline":
             return set()
         rows = await self.writer.fetch(_SQL.parked.on(self.model.ledger.name), self.model.name)
@@ -220,8 +200,8 @@ class Builder:
 
 
 @contextmanager
-def _collector_resting() -> Generator[None]:
-    """Do without Python's collector of cycles, of which pages of rows make none.
+def _collector_paused() -> Generator[None]:
+    """Pause Python's collector of cycles, of which pages of rows make none.
 
     It would go through them again and again: measured, a third of the time of a rebuild.
     """

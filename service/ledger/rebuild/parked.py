@@ -1,17 +1,18 @@
-"""What the rows that a rebuild keeps have put aside, so that a rollback can park it again.
+"""The events that the rows kept by a rebuild lack, so that a rollback can park them again.
 
-`parked` tells what the live rows of a catch-up read model lack. What its kept rows lack is in a
-table beside them, `<ledger>_previous.<name>_parked`: retries, and rebuilds that park, change the
-one and not the other.
+The table `parked` holds the events that the live rows of a catch-up read model lack. Those that its
+kept rows lack are in a table beside them, `<ledger>_previous.<name>_parked`: retries, and rebuilds
+that park, change one of the two and not the other.
 """
 
 from collections.abc import Sequence
 from uuid import UUID
 
 from service.ledger.database import Connection
+from service.ledger.projector import arrays
 from service.ledger.read_model import ReadModel
-from service.ledger.rebuild.shadow import QualifiedName, give_rights
-from service.ledger.rebuild.skipped import SkippedEvent
+from service.ledger.rebuild.progress import BuildProgress, SkippedEvent
+from service.ledger.rebuild.shadow import give_rights
 
 _MAKE = "create table {} (like {} including all)"
 _STREAMS = "select distinct stream_id from {} where read_model = $1"
@@ -30,66 +31,54 @@ _FORGET = "delete from {} where read_model = $1 and position <= $2"
 
 
 class ParkedSets:
-    """What the live and the kept rows of a catch-up read model have put aside."""
+    """The parked events of the live and of the kept rows of a catch-up read model."""
 
     def __init__(self, model: ReadModel) -> None:
         """Nothing is read or made yet."""
-        self._name = model.name
-        beside = f"{model.name}_parked"
-        self._live = QualifiedName(model.ledger.name, "parked")
-        self._kept = QualifiedName(model.previous_schema, beside)
-        self._next = QualifiedName(model.next_schema, beside)
+        self._model = model
+        self._live = f"{model.ledger.name}.parked"
+        self._kept = f"{model.previous_schema}.{model.name}_parked"
+        self._next = f"{model.next_schema}.{model.name}_parked"
 
-    async def streams_kept(self, connection: Connection) -> set[UUID]:
+    async def streams_kept(self, connection: Connection) -> frozenset[UUID]:
         """Return the streams of which the kept rows lack events."""
-        rows = await connection.fetch(_STREAMS.format(self._kept), self._name)
-        return {row["stream_id"] for row in rows}
+        rows = await connection.fetch(_STREAMS.format(self._kept), self._model.name)
+        return frozenset(row["stream_id"] for row in rows)
 
-    async def pass_over(
-        self, connection: Connection, after: int, up_to: int, aside: Sequence[SkippedEvent]
-    ) -> None:
+    async def pass_over(self, connection: Connection, after: int, progress: BuildProgress) -> None:
         """Note what the kept rows lack of a range of the log that was applied to them."""
-        await self._copy(connection, self._live, self._kept, after, up_to)
-        await self._put(connection, self._kept, [one for one in aside if one.position > after])
+        await self._copy(connection, self._live, self._kept, after, progress.position)
+        passed = [one for one in progress.skipped if one.position > after]
+        await self._put(connection, self._kept, passed)
 
     async def exchange(
-        self,
-        connection: Connection,
-        position: int,
-        back_from: int | None,
-        aside: Sequence[SkippedEvent],
+        self, connection: Connection, progress: BuildProgress, back_from: int | None
     ) -> None:
-        """Make what the new live rows lack parked, and note what those lack that are kept now.
+        """Park what the new live rows lack, and note what those lack that are kept now.
 
-        All are at `position`. `back_from`: the kept rows become live and were at that one, else
-        the new rows are rebuilt ones, which lack what is parked. Both lack `aside`, too.
+        All are at the progress's position. `back_from`: the kept rows become live and were at that
+        one, else the new rows are rebuilt ones, which lack what is parked. Both lack what was
+        skipped, too.
         """
-        await self._make(connection, self._next)
-        await self._copy(connection, self._live, self._next, 0, position)
+        await connection.execute(_MAKE.format(self._next, self._live))
+        await give_rights(connection, self._live, self._next)
+        await self._copy(connection, self._live, self._next, 0, progress.position)
         if back_from is not None:  # what was parked after that is passed over, and stays parked
-            await connection.execute(_FORGET.format(self._live), self._name, back_from)
-            await self._copy(connection, self._kept, self._live, 0, position)
-        await self._put(connection, self._live, aside)
+            await connection.execute(_FORGET.format(self._live), self._model.name, back_from)
+            await self._copy(connection, self._kept, self._live, 0, progress.position)
+        await self._put(connection, self._live, progress.skipped)
         await connection.execute(f"drop table if exists {self._kept}")
-        await connection.execute(f"alter table {self._next} set schema {self._kept.schema}")
-
-    async def _make(self, connection: Connection, table: QualifiedName) -> None:
-        await connection.execute(_MAKE.format(table, self._live))
-        await give_rights(connection, self._live, table)
+        await connection.execute(
+            f"alter table {self._next} set schema {self._model.previous_schema}"
+        )
 
     async def _copy(
-        self,
-        connection: Connection,
-        source: QualifiedName,
-        target: QualifiedName,
-        after: int,
-        up_to: int,
+        self, connection: Connection, source: str, target: str, after: int, up_to: int
     ) -> None:
-        await connection.execute(_COPY.format(target, source), self._name, after, up_to)
+        await connection.execute(_COPY.format(target, source), self._model.name, after, up_to)
 
     async def _put(
-        self, connection: Connection, table: QualifiedName, aside: Sequence[SkippedEvent]
+        self, connection: Connection, table: str, skipped: Sequence[SkippedEvent]
     ) -> None:
-        if aside:
-            columns = [list(column) for column in zip(*aside, strict=True)]
-            await connection.execute(_PUT.format(table), self._name, *columns)
+        if skipped:
+            await connection.execute(_PUT.format(table), self._model.name, *arrays(skipped))

@@ -8,7 +8,6 @@ import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple
-from uuid import UUID
 
 import asyncpg
 
@@ -18,8 +17,8 @@ from service.ledger.read_model import ReadModel, RebuildRefused
 from service.ledger.rebuild.build import Builder, VerifiedModel
 from service.ledger.rebuild.compare import Compared
 from service.ledger.rebuild.parked import ParkedSets
+from service.ledger.rebuild.progress import BuildProgress, SkippedEvent
 from service.ledger.rebuild.shadow import clear, has_all
-from service.ledger.rebuild.skipped import SkippedEvent, SkippedEvents
 from service.ledger.rebuild.swap import MadeBy, Swapped, swap
 from service.ledger.sql import queries
 
@@ -46,7 +45,7 @@ Advance = Callable[[int], object]
 
 
 class Rebuilt(NamedTuple):
-    """What a rebuild came to. `swapped` None: nothing was.
+    """The result of a rebuild. `swapped` is None where nothing was.
 
     `put_aside` are events that could not be read or applied, and what follows them in their
     streams: if rows were swapped they are parked now, and the live rows had them before.
@@ -66,9 +65,9 @@ class RebuildSession:
         """Made by `rebuild_session`."""
         self._connections = connections
 
-    def builder(self, model: ReadModel, schema: str, position: int, advance: Advance) -> Builder:
+    def builder(self, model: ReadModel, schema: str, advance: Advance) -> Builder:
         """Return a builder on these connections."""
-        return Builder(model, schema, position, self._connections, advance)
+        return Builder(model, schema, self._connections, advance)
 
     async def rebuild(
         self, model: ReadModel, advance: Advance, *, if_equal: bool, park: bool = False
@@ -80,24 +79,24 @@ class RebuildSession:
         stays so, and is no reason against a swap. Raises RebuildRefused; nothing has changed then.
         """
         started = time.monotonic()
-        builder = self.builder(model, model.next_schema, 0, advance)
-        await builder.build()
-        compared, aside, _ = await builder.compare()
+        builder = self.builder(model, model.next_schema, advance)
+        progress = await builder.build(may_skip=model.kind == "catch-up")
+        compared, skipped, _ = await builder.compare(progress)
         swapped = None
-        if not (if_equal and compared.total) and (not aside or (park and not if_equal)):
-            builder.put_aside.is_allowed &= park  # nor what comes in from now on
-            await builder.catch_up()
+        if not (if_equal and compared.total) and (not skipped or (park and not if_equal)):
+            # Without `park`, an event that comes in from now on may not be skipped either.
+            progress = progress._replace(may_skip=progress.may_skip and park)
+            progress = await builder.catch_up(progress)
             made_at = await builder.writer.fetchval(_NOW.on(model.ledger.name))
-            swapped = await swap(builder, MadeBy(model.projector.version, made_at))
-            aside = builder.put_aside.events
-        return Rebuilt(time.monotonic() - started, builder.events, compared, swapped, aside)
+            made = MadeBy(model.projector.version, made_at)
+            swapped, progress = await swap(builder, progress, made)
+            skipped = progress.skipped
+        return Rebuilt(time.monotonic() - started, progress.events, compared, swapped, skipped)
 
     async def verify(self, model: ReadModel, advance: Advance) -> VerifiedModel:
         """Replay beside the live tables and compare; nothing is changed."""
-        builder = self.builder(model, model.next_schema, 0, advance)
-        builder.put_aside.is_allowed = True
-        await builder.build()
-        return await builder.compare()
+        builder = self.builder(model, model.next_schema, advance)
+        return await builder.compare(await builder.build(may_skip=True))
 
     async def rollback(self, model: ReadModel, advance: Advance) -> Swapped:
         """Put the kept tables back, brought up to date.
@@ -108,14 +107,14 @@ class RebuildSession:
         kept = await writer.fetchrow(_SQL.kept.on(where), model.name)
         if kept is None or not await has_all(writer, model, model.previous_schema):
             raise RebuildRefused(f"no previous {model.name} is kept in {where}")
-        schema, position = model.previous_schema, kept["previous_position"]
-        builder = self.builder(model, schema, position, advance)
-        lacking = set[UUID]()
+        progress = BuildProgress(kept["previous_position"])
         if model.kind == "catch-up":
             lacking = await ParkedSets(model).streams_kept(writer)
-        builder.put_aside = SkippedEvents(is_allowed=False, streams=lacking)
-        await builder.catch_up()
-        return await swap(builder, MadeBy(kept["previous_version"], kept["previous_rebuilt_at"]))
+            progress = progress._replace(skipped_streams=lacking)
+        builder = self.builder(model, model.previous_schema, advance)
+        progress = await builder.catch_up(progress)
+        made = MadeBy(kept["previous_version"], kept["previous_rebuilt_at"])
+        return (await swap(builder, progress, made))[0]
 
 
 @asynccontextmanager

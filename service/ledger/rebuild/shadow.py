@@ -3,83 +3,69 @@
 A table keeps the names of its indexes and constraints on the way, as each schema has its own.
 """
 
-from typing import NamedTuple
-
 from service.ledger.database import Connection, Row
 from service.ledger.read_model import ReadModel, RebuildRefused
 from service.ledger.sql import queries
 
 _SQL = queries("service.ledger.rebuild")
-
-_HAS = "select to_regclass($1) is not null"
-
-
-class QualifiedName(NamedTuple):
-    """A table of a read model, by the schema that it is in."""
-
-    schema: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.schema}.{self.name}"
+# These read PostgreSQL's catalogue alone, and name no table of a ledger.
+_FACTS, _INDEXES, _RIGHTS, _TABLES, _USERS = (
+    query.on("pg_catalog")
+    for query in (
+        *(_SQL.table_facts, _SQL.table_indexes, _SQL.table_rights),
+        *(_SQL.schema_tables, _SQL.schema_users),
+    )
+)
 
 
-class Shadow:
-    """The new tables of a read model in `<ledger>_next`."""
+async def create(connection: Connection, model: ReadModel) -> list[str]:
+    """Make empty tables like the live ones, with their primary keys and no other index.
 
-    def __init__(self, model: ReadModel) -> None:
-        """Nothing is made yet."""
-        self._model = model
-        self._indexes: list[str] = []
+    Return the statements that make the other indexes, which are cheaper once the rows are in;
+    updates find their rows by the primary keys. What an interrupted rebuild left is dropped first.
+    """
+    indexes: list[str] = []
+    async with connection.transaction():
+        for schema in (model.next_schema, model.previous_schema):
+            await _make_schema(connection, schema, model.ledger.name)
+        await clear(connection, model.next_schema)
+        for table in model.tables:
+            live, new = f"{model.ledger.name}.{table}", f"{model.next_schema}.{table}"
+            indexes += await _create_like(connection, live, new)
+    return indexes
 
-    async def create(self, connection: Connection) -> None:
-        """Make empty tables like the live ones, with their primary keys and no other index.
 
-        What an interrupted rebuild left is dropped first. Primary keys are there from the start
-        because updates find their rows by them; the other indexes are cheaper once the rows are in.
-        """
-        model, self._indexes = self._model, []
-        async with connection.transaction():
-            for schema in (model.next_schema, model.previous_schema):
-                await _make_schema(connection, schema, model.ledger.name)
-            await clear(connection, model.next_schema)
-            for table in model.tables:
-                await self._create(connection, table)
+async def finish(connection: Connection, model: ReadModel, indexes: list[str]) -> None:
+    """Make the other indexes, and the planner's statistics."""
+    for statement in indexes:
+        await connection.execute(statement)
+    for table in model.tables:
+        await connection.execute(f"analyze {model.next_schema}.{table}")
 
-    async def index(self, connection: Connection) -> None:
-        """Make the other indexes, and the planner's statistics."""
-        for statement in self._indexes:
+
+async def _create_like(connection: Connection, live: str, new: str) -> list[str]:
+    facts = await connection.fetchrow(_FACTS, live)
+    if facts is None:
+        raise RebuildRefused(f"there is no table {live}: run `claim-ledger migrate`")
+    await connection.execute(f"create table {new} (like {live} including all excluding indexes)")
+    if facts["options"]:
+        await connection.execute(f"alter table {new} set ({facts['options']})")
+    await give_rights(connection, live, new)
+    later: list[str] = []
+    for index in await connection.fetch(_INDEXES, live):
+        statement = _index_on(live, new, index)
+        if index["is_primary"]:
             await connection.execute(statement)
-        for table in self._model.tables:
-            await connection.execute(f"analyze {self._model.next_schema}.{table}")
-
-    async def _create(self, connection: Connection, name: str) -> None:
-        live, new = (
-            QualifiedName(self._model.ledger.name, name),
-            QualifiedName(self._model.next_schema, name),
-        )
-        facts = await connection.fetchrow(_SQL.table_facts.on(live.schema), str(live))
-        if facts is None:
-            raise RebuildRefused(f"there is no table {live}: run `claim-ledger migrate`")
-        await connection.execute(
-            f"create table {new} (like {live} including all excluding indexes)"
-        )
-        if facts["options"]:
-            await connection.execute(f"alter table {new} set ({facts['options']})")
-        await give_rights(connection, live, new)
-        for index in await connection.fetch(_SQL.table_indexes.on(live.schema), str(live)):
-            statement = _index_on(live, new, index)
-            if index["is_primary"]:
-                await connection.execute(statement)
-            else:
-                self._indexes.append(statement)
-        if facts["owner"] != await connection.fetchval("select current_user"):
-            await connection.execute(f'alter table {new} owner to "{facts["owner"]}"')
+        else:
+            later.append(statement)
+    if facts["owner"] != await connection.fetchval("select current_user"):
+        await connection.execute(f'alter table {new} owner to "{facts["owner"]}"')
+    return later
 
 
-async def give_rights(connection: Connection, live: QualifiedName, new: QualifiedName) -> None:
-    """Let those use a table who may use the live one."""
-    for right in await connection.fetch(_SQL.table_rights.on(live.schema), str(live)):
+async def give_rights(connection: Connection, live: str, new: str) -> None:
+    """Grant those who may use the live table the same rights on the new one."""
+    for right in await connection.fetch(_RIGHTS, live):
         option = " with grant option" if right["is_grantable"] else ""
         grant = f"grant {right['privilege_type']} on {new} to {right['grantee']}{option}"
         await connection.execute(grant)
@@ -87,41 +73,42 @@ async def give_rights(connection: Connection, live: QualifiedName, new: Qualifie
 
 async def clear(connection: Connection, schema: str) -> None:
     """Drop every table of a schema: an interrupted rebuild may have been another read model's."""
-    for row in await connection.fetch(_SQL.schema_tables.on(schema), schema):
+    for row in await connection.fetch(_TABLES, schema):
         await connection.execute(f"drop table {row['name']}")
 
 
 async def drop(connection: Connection, model: ReadModel, schema: str) -> None:
     """Drop what a schema has of a read model's tables."""
-    for name in model.tables:
-        await connection.execute(f"drop table if exists {QualifiedName(schema, name)}")
+    for table in model.tables:
+        await connection.execute(f"drop table if exists {schema}.{table}")
 
 
 async def has_all(connection: Connection, model: ReadModel, schema: str) -> bool:
     """Return whether a schema has each of a read model's tables."""
-    names = [str(QualifiedName(schema, name)) for name in model.tables]
-    return all([await connection.fetchval(_HAS, name) for name in names])
+    exists = "select bool_and(to_regclass(name) is not null) from unnest($1::text[]) as name"
+    names = [f"{schema}.{table}" for table in model.tables]
+    return bool(await connection.fetchval(exists, names))
 
 
 async def move(connection: Connection, model: ReadModel, source: str, target: str) -> None:
     """Move a read model's tables from one schema to another, in the caller's transaction."""
-    for name in model.tables:
-        await connection.execute(f"alter table {QualifiedName(source, name)} set schema {target}")
+    for table in model.tables:
+        await connection.execute(f"alter table {source}.{table} set schema {target}")
 
 
 async def _make_schema(connection: Connection, schema: str, live: str) -> None:
     """Make a schema, open to those to whom the live one is: its tables keep their own rights.
 
-    Asked first: `if not exists` wants the right to create schemas even where there is one.
+    Its existence is checked first: `if not exists` needs the right to create schemas even then.
     """
     if await connection.fetchval("select to_regnamespace($1) is not null", schema):
         return
     await connection.execute(f"create schema {schema}")
-    for row in await connection.fetch(_SQL.schema_users.on(live), live):
+    for row in await connection.fetch(_USERS, live):
         await connection.execute(f"grant usage on schema {schema} to {row['grantee']}")
 
 
-def _index_on(live: QualifiedName, new: QualifiedName, index: Row) -> str:
+def _index_on(live: str, new: str, index: Row) -> str:
     if index["constraint_def"]:
         return f"alter table {new} add constraint {index['name']} {index['constraint_def']}"
     return str(index["index_def"]).replace(f" ON {live} ", f" ON {new} ", 1)

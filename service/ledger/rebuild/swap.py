@@ -26,6 +26,7 @@ import asyncpg
 from service.ledger.read_model import RebuildRefused
 from service.ledger.rebuild.build import CLOSE_POSITIONS, Builder
 from service.ledger.rebuild.parked import ParkedSets
+from service.ledger.rebuild.progress import BuildProgress
 from service.ledger.rebuild.shadow import drop, move
 from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
@@ -56,7 +57,7 @@ class MadeBy(NamedTuple):
 
 
 class Swapped(NamedTuple):
-    """What a swap came to: the position of both, what is live now, what is kept."""
+    """The result of a swap: the position of both copies, which is live now, which is kept."""
 
     position: int
     live: MadeBy
@@ -64,9 +65,12 @@ class Swapped(NamedTuple):
 
 
 async def swap(
-    builder: Builder, made: MadeBy, waits_seconds: Sequence[float] = WAITS_SECONDS
-) -> Swapped:
-    """Put the builder's tables in place and keep the live ones.
+    builder: Builder,
+    progress: BuildProgress,
+    made: MadeBy,
+    waits_seconds: Sequence[float] = WAITS_SECONDS,
+) -> tuple[Swapped, BuildProgress]:
+    """Put the builder's tables in place and keep the live ones; return the last progress, too.
 
     `made` is how the builder's rows came to be. All or nothing, however it ends.
 
@@ -76,57 +80,51 @@ async def swap(
     """
     for wait in waits_seconds:
         try:
-            return await _try(builder, made)
+            return await _try(builder, progress, made)
         except (asyncpg.LockNotAvailableError, _NotNow):
             await asyncio.sleep(wait)
-            await builder.catch_up()
+            progress = await builder.catch_up(progress)
     raise RebuildRefused(
         f"the tables of {builder.model.name} were in use at each of {len(waits_seconds)} tries; "
         "is a long transaction open? Nothing was swapped."
     )
 
 
-async def _try(builder: Builder, made: MadeBy) -> Swapped:
-    connection, before = builder.writer, builder.state
-    try:
-        async with connection.transaction():
-            await connection.execute("set local synchronous_commit = on")
-            target = await _lock(builder)
-            await builder.apply_up_to(target)
-            await _exchange(builder)
-            return await _note(builder, made, target)
-    except BaseException:
-        builder.state = before
-        raise
-
-
-async def _lock(builder: Builder) -> int:
-    """Lock whatever changes the live rows, and answer the position that they are at."""
-    inline = builder.model.kind == "inline"
-    target = await (_lock_inline(builder) if inline else _lock_catch_up(builder))
-    if target - builder.position > 2 * CLOSE_POSITIONS:  # too much to apply while others wait
-        raise _NotNow
-    return target
+async def _try(
+    builder: Builder, progress: BuildProgress, made: MadeBy
+) -> tuple[Swapped, BuildProgress]:
+    async with builder.writer.transaction():
+        await builder.writer.execute("set local synchronous_commit = on")
+        inline = builder.model.kind == "inline"
+        target = await (_lock_inline(builder) if inline else _lock_catch_up(builder))
+        if target - progress.position > 2 * CLOSE_POSITIONS:  # too much to apply while others wait
+            raise _NotNow
+        progress = await builder.apply_up_to(progress, target)
+        await _exchange(builder)
+        progress = progress._replace(
+            position=target
+        )  # kept rows may be ahead of a log that was cut
+        return await _note(builder, made, progress), progress
 
 
 async def _lock_inline(builder: Builder) -> int:
-    """Keep writers out, number what has committed, answer the head."""
+    """Keep writers out, number what has committed, and return the head."""
     await _lock_tables(builder)
-    last = await builder.asked(_SQL.newest_unnumbered)
+    last = await builder.number(_SQL.newest_unnumbered)
     sequencer, clock = Sequencer(builder.model.ledger.database), asyncio.get_running_loop().time
     ends_at = clock() + NUMBERING_SECONDS
-    while last is not None and not await builder.asked(_SQL.is_numbered, last):
+    while last is not None and not await builder.number(_SQL.is_numbered, last):
         if clock() > ends_at:
             raise _NotNow
         if not await sequencer.number(builder.writer):  # another process holds the head
             await asyncio.sleep(0.002)
-    return await builder.asked(_SQL.head) or 0
+    return await builder.number(_SQL.head) or 0
 
 
 async def _lock_catch_up(builder: Builder) -> int:
-    """Keep workers and readers out, answer the checkpoint."""
+    """Keep workers and readers out, and return the checkpoint."""
     await builder.writer.execute(f"set local lock_timeout = {VACUUM_MILLISECONDS}")
-    position = await builder.asked(_SQL.checkpoint_hold, builder.model.name)
+    position = await builder.number(_SQL.checkpoint_hold, builder.model.name)
     await _lock_tables(builder)
     return position or 0
 
@@ -157,27 +155,28 @@ async def _exchange(builder: Builder) -> None:
     await move(connection, model, model.next_schema, kept)
 
 
-async def _note(builder: Builder, made: MadeBy, position: int) -> Swapped:
-    model, ledger = builder.model, builder.model.ledger.name
+async def _note(builder: Builder, made: MadeBy, progress: BuildProgress) -> Swapped:
+    model, ledger, position = builder.model, builder.model.ledger.name, progress.position
     row = await builder.writer.fetchrow(_SQL.kept.on(ledger), model.name)
     if model.kind == "catch-up":
         back_from = (
             row["previous_position"] if row and builder.schema != model.next_schema else None
         )
-        await _move_checkpoint(builder, position, back_from)
+        await _move_checkpoint(builder, progress, back_from)
     # Rows that nothing rebuilt yet are of the first version.
     was = MadeBy(row["version"], row["rebuilt_at"]) if row else MadeBy(1, None)
     await builder.writer.execute(_SQL.note.on(ledger), model.name, *made, *was, position)
     return Swapped(position, made, was)
 
 
-async def _move_checkpoint(builder: Builder, position: int, back_from: int | None) -> None:
-    """Let the follower go on from the rows' position, with what they lack put aside.
+async def _move_checkpoint(
+    builder: Builder, progress: BuildProgress, back_from: int | None
+) -> None:
+    """Let the follower go on from the rows' position, with what they lack parked.
 
     The checkpoint moves only where it was ahead of a log that was cut.
     """
-    ledger, name, aside = builder.model.ledger.name, builder.model.name, builder.put_aside.events
-    parked = ParkedSets(builder.model)
-    await builder.writer.execute(_MOVE.on(ledger), name, position)
-    await builder.writer.execute(_SQL.parked_beyond.on(ledger), name, position)
-    await parked.exchange(builder.writer, position, back_from, aside)
+    ledger, name = builder.model.ledger.name, builder.model.name
+    await builder.writer.execute(_MOVE.on(ledger), name, progress.position)
+    await builder.writer.execute(_SQL.parked_beyond.on(ledger), name, progress.position)
+    await ParkedSets(builder.model).exchange(builder.writer, progress, back_from)

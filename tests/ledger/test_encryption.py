@@ -2,7 +2,7 @@ from uuid import UUID
 
 import pytest
 
-from service.ledger.encryption import KeyUnknown, MasterKeys, seal, unseal
+from service.ledger.encryption import KeyUnknown, MasterKeys, decrypt, encrypt
 
 ONE, TWO = bytes([1]) * 32, bytes([2]) * 32
 KEY_ID = UUID(int=7)
@@ -10,8 +10,8 @@ KEY_ID = UUID(int=7)
 
 def test_a_box_opens_with_its_key_and_its_place():
     """What was sealed comes back; two boxes of one value have nothing in common."""
-    boxes = [seal(ONE, b"value", b"place") for _ in range(2)]
-    assert [unseal(ONE, box, b"place") for box in boxes] == [b"value", b"value"]
+    boxes = [encrypt(ONE, b"value", b"place") for _ in range(2)]
+    assert [decrypt(ONE, box, b"place") for box in boxes] == [b"value", b"value"]
     assert boxes[0] != boxes[1]
 
 
@@ -22,10 +22,10 @@ def test_a_box_opens_with_its_key_and_its_place():
 )
 def test_a_box_does_not_open_otherwise(key, place, flipped):
     """Another key, another place and an altered box are refused alike."""
-    box = seal(ONE, b"value", b"place")
+    box = encrypt(ONE, b"value", b"place")
     altered = box[:-1] + bytes([box[-1] ^ flipped])
     with pytest.raises(KeyUnknown):
-        unseal(key, altered, place)
+        decrypt(key, altered, place)
 
 
 def test_an_older_master_key_of_the_ring_still_opens_what_it_wrapped():

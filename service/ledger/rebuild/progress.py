@@ -1,0 +1,69 @@
+"""How far a rebuild is: a value, so that nothing has to be undone where a transaction is."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from service.ledger.decoding import Unread
+from service.ledger.events import Recorded
+from service.ledger.following.parking import FOLLOWS
+from service.ledger.projector import Projector, Write
+from service.ledger.read_model import RebuildRefused
+
+
+class SkippedEvent(NamedTuple):
+    """An event that is not among the rebuilt rows. `fault` quotes nothing of it.
+
+    `position` is 0 before it has one.
+    """
+
+    position: int
+    stream_id: UUID
+    fault: str
+
+
+class BuildProgress(NamedTuple):
+    """What tables hold: the log up to `position`, `events` of it decoded, less those skipped.
+
+    A bad event is skipped, and with it what follows in its stream, as a follower parks them; where
+    `may_skip` is False it ends the rebuild instead. `skipped` is in the order of the log.
+    """
+
+    position: int = 0
+    events: int = 0
+    skipped: tuple[SkippedEvent, ...] = ()
+    skipped_streams: frozenset[UUID] = frozenset()
+    may_skip: bool = False
+
+    def project(
+        self, projector: Projector, events: Sequence[Recorded | Unread]
+    ) -> tuple[list[Write], "BuildProgress"]:
+        """Return what the next events change, in the log's order, and the progress after them.
+
+        Raises:
+            RebuildRefused: the projector fails at an event, and none may be skipped.
+
+        """
+        writes, skipped, streams = list[Write](), list[SkippedEvent](), set(self.skipped_streams)
+        for event in events:
+            if event.stream_id in streams:
+                fault = FOLLOWS
+            elif isinstance(event, Unread):
+                fault = event.fault
+            else:
+                try:
+                    writes += tuple(projector.project(event))
+                except Exception as error:
+                    fault = type(error).__name__
+                    if not self.may_skip:
+                        message = f"the event at position {event.position} cannot be applied"
+                        raise RebuildRefused(f"{message}: {fault}") from error
+                else:
+                    continue
+            skipped.append(SkippedEvent(event.position, event.stream_id, fault))
+            streams.add(event.stream_id)
+        return writes, self._replace(
+            events=self.events + sum(isinstance(event, Recorded) for event in events),
+            skipped=self.skipped + tuple(skipped),
+            skipped_streams=frozenset(streams),
+        )
