@@ -8,7 +8,8 @@ import asyncio
 import inspect
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 PATIENCE_SECONDS = float(os.environ.get("TESTS_PATIENCE_SECONDS", "120"))
@@ -43,6 +44,31 @@ async def eventually(
             return found
         assert time.monotonic() < ends_at, _in_vain(condition, why)
         await asyncio.sleep(look or _LOOK_SECONDS)
+
+
+@contextmanager
+def waiting() -> Iterator[Callable[[], float]]:
+    """Count, in seconds, how long the running loop has asked to wait: yields what reads the count.
+
+    A deadline that is kept shows in it exactly, on a machine of any speed: waiting for a timer
+    counts as long as the loop asked for, and computing, or waiting for the processor, not at all.
+    """
+    selector: Any = asyncio.get_running_loop()._selector  # type: ignore[attr-defined]  # noqa: SLF001 - nothing else tells
+    select, total = selector.select, 0.0
+
+    def counted(timeout: float | None = None) -> Any:
+        nonlocal total
+        began = time.monotonic()
+        found = select(timeout)
+        took = time.monotonic() - began
+        total += took if timeout is None else min(took, max(timeout, 0.0))
+        return found
+
+    selector.select = counted
+    try:
+        yield lambda: total
+    finally:
+        selector.select = select
 
 
 def _in_vain(condition: Callable[[], Any], why: Callable[[], object] | None) -> str:

@@ -68,13 +68,12 @@ class StorageServer:
         self.connections = 0
         self.open = 0
         self.endpoint = ""
-        self._changed = asyncio.Condition()
         self._tasks: set[asyncio.Task[None] | None] = set()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve a connection."""
         self.connections += 1
-        await self._count(+1)
+        self.open += 1
         self._tasks.add(asyncio.current_task())
         try:
             with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
@@ -82,17 +81,7 @@ class StorageServer:
         finally:
             self._tasks.discard(asyncio.current_task())
             writer.close()
-            await self._count(-1)
-
-    async def until(self, condition: Callable[[], object]) -> None:
-        """Wait for a condition on the count of open connections."""
-        async with self._changed:
-            await self._changed.wait_for(condition)
-
-    async def _count(self, change: int) -> None:
-        async with self._changed:
-            self.open += change
-            self._changed.notify_all()
+            self.open -= 1
 
     def stop(self) -> None:
         """End what is still being served."""

@@ -1,7 +1,7 @@
 """A service of a test's own, and the people around it: partners, their keys, their customers."""
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import httpx
+import pytest
 
 from service.app.background import background
 from service.app.bootstrap import Service
@@ -98,6 +99,18 @@ class Partner:
         """End the connection, as the customer would."""
         live = self.world.service.modes["live"].connections
         await live.disconnect(entity_id, self.partner_id, STAFF)
+
+
+@contextmanager
+def deadline_of(world: "World", seconds: float) -> Iterator[None]:
+    """Give up each piece of work with the database after so long, for what begins in between."""
+    with pytest.MonkeyPatch.context() as patch:
+        for ledger in world.service.ledgers:
+            patch.setattr(ledger.database, "deadline_seconds", seconds)
+        for mode in world.service.modes.values():
+            batcher = mode.claims._batcher  # noqa: SLF001 - has its own deadline, of the same length
+            patch.setattr(batcher, "_deadline", seconds)
+        yield
 
 
 @dataclass

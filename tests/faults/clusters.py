@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
@@ -33,9 +32,9 @@ from service.evidence.verify.ledger_verifier import verify_ledger
 from service.ledger.merkle import CompactRange, leaf_hash, leaf_record
 from tests.dev_process import environment, run
 from tests.mail.mail_server import MailServer
+from tests.patience import eventually, until
 from tests.world import (
     MASTER_KEY,
-    PATIENCE_SECONDS,
     PUBLIC_URL,
     Partner,
     World,
@@ -110,10 +109,7 @@ class Cluster:
 
     def until(self, condition: str) -> None:
         """Wait until a condition holds."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not self.value(f"select {condition}"):
-            assert time.monotonic() < deadline, condition
-            time.sleep(0.02)
+        until(lambda: self.value(f"select {condition}"), lambda: condition)
 
     def admit_superuser(self) -> None:
         """Let the superuser in without a password, as a test on its own cluster may."""
@@ -282,12 +278,9 @@ async def gone_on(
 
 async def settled(url: str) -> None:
     """Wait until every event is numbered and every subscriber has seen it."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        with psycopg.connect(url, autocommit=True) as owner:
-            for ledger in LEDGERS:
-                left = _SETTLED.format(ledger)
-                while owner.execute(left).fetchone() != (0,):  # noqa: ASYNC110 - done elsewhere
-                    await asyncio.sleep(0.02)
+    with psycopg.connect(url, autocommit=True) as owner:
+        for left in map(_SETTLED.format, LEDGERS):
+            await eventually(lambda left=left: owner.execute(left).fetchone() == (0,))
 
 
 @asynccontextmanager
@@ -312,17 +305,13 @@ async def onboard(partner: Partner, reference: str) -> None:
 
 async def received(server: MailServer, count: int) -> None:
     """Wait until the mail server has so many mails."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while len(server.received) < count:  # noqa: ASYNC110 - it tells nobody
-            await asyncio.sleep(0.02)
+    await eventually(lambda: len(server.received) >= count)
 
 
 async def outbox_empty(cluster: Cluster) -> None:
     """Wait until no mail is left to send."""
     waiting = "select count(*) from live.mail_outbox where state = 'waiting'"
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while cluster.value(waiting):  # noqa: ASYNC110 - done elsewhere
-            await asyncio.sleep(0.02)
+    await eventually(lambda: not cluster.value(waiting))
 
 
 async def metric(world: World, name: str, **labels: str) -> float:

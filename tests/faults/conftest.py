@@ -9,7 +9,6 @@ import pytest
 from migrations import migrate
 from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
 from service.cli.dev.postgres.processes import send, servers_tagged
-from service.ledger.database import DEADLINE_SECONDS
 from tests.faults.clusters import Clusters, clusters_in
 from tests.mail.mail_server import MailServer
 from tests.world import Partner, World, settings_for, world_on
@@ -57,10 +56,8 @@ def faulty(request, tmp_path_factory) -> Iterator[Faulty]:
 
 @pytest.fixture
 async def faulty_world(faulty, tmp_path) -> AsyncGenerator[World, None]:
-    """Return a service on the server that will fail."""
-    async with world_on(
-        settings_for(faulty.server.url, tmp_path), tmp_path, deadline_seconds=DEADLINE_SECONDS
-    ) as one:
+    """Return a service on the server that will fail; it is patient until it does."""
+    async with world_on(settings_for(faulty.server.url, tmp_path), tmp_path) as one:
         yield one
 
 

@@ -2,8 +2,9 @@
 
 The parent never touches the database: it forks a sequencer into each slot, kills it with SIGKILL
 at a random time, and forks the next, so that hundreds of deaths take seconds. It prints
-`{"kills": […], "mid_batch": …}`: the deaths of each slot, and how many met a batch half done.
-Run as `python -m tests.faults.killed_sequencers DATABASE_URL LEDGER KILLS_EACH`.
+`{"kills": […], "mid_batch": …}`: the deaths of each slot, and how many met a batch half done; it
+ends when both are as many as was asked for.
+Run as `python -m tests.faults.killed_sequencers DATABASE_URL LEDGER KILLS_EACH MID_BATCH`.
 """
 
 import asyncio
@@ -18,6 +19,8 @@ from dataclasses import dataclass
 
 from service.ledger.database import Connection, Database, LedgerError, Row
 from service.ledger.sequencer import Sequencer
+from tests.patience import PATIENCE_SECONDS
+from tests.processes import die_with_parent
 
 SLOTS = 3
 LIFE_SECONDS_MAX = 0.1
@@ -53,7 +56,9 @@ class Marking(Sequencer):
 
 async def number_for_ever(url: str, schema: str, shared: mmap.mmap, slot: int) -> None:
     """Number whatever comes, as a worker does."""
-    database = Database(url, schema, role=f"claim_ledger_{schema}", pool_size=1, deadline=10.0)
+    database = Database(
+        url, schema, role=f"claim_ledger_{schema}", pool_size=1, deadline=PATIENCE_SECONDS
+    )
     await database.open()
     sequencer = Marking(database, shared, slot)
     while True:
@@ -88,6 +93,7 @@ class Slot:
         self.aimed = bool(self.kills % 2)
         self.pid = os.fork()
         if self.pid == 0:
+            die_with_parent()
             try:
                 asyncio.run(number_for_ever(self.url, self.schema, self.shared, self.number))
             finally:
@@ -117,13 +123,16 @@ class Slot:
         self.mid_batch += self.shared[self.number] == IN_BATCH
 
 
-def main(url: str, schema: str, kills_each: int) -> dict[str, object]:
-    """Kill every slot's sequencer so many times; answer what happened."""
+def main(url: str, schema: str, kills_each: int, mid_batch: int) -> dict[str, object]:
+    """Kill every slot's sequencer at least so many times; return what happened."""
     shared = mmap.mmap(-1, SLOTS)
     slots = [Slot(number, url, schema, shared) for number in range(SLOTS)]
     for slot in slots:
         slot.fork()
-    while min(slot.kills for slot in slots) < kills_each:
+    while (
+        min(slot.kills for slot in slots) < kills_each
+        or sum(slot.mid_batch for slot in slots) < mid_batch
+    ):
         for slot in slots:
             slot.look(time.monotonic())
         time.sleep(0.0005)
@@ -136,4 +145,4 @@ def main(url: str, schema: str, kills_each: int) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(main(sys.argv[1], sys.argv[2], int(sys.argv[3]))))
+    sys.stdout.write(json.dumps(main(*sys.argv[1:3], *map(int, sys.argv[3:]))))

@@ -1,6 +1,5 @@
 """A full disk, for real: a cluster on a small file system that a filler file fills up."""
 
-import asyncio
 import os
 import shutil
 import subprocess
@@ -14,8 +13,8 @@ import pytest
 
 from migrations import migrate
 from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
-from service.ledger.database import DEADLINE_SECONDS
 from tests.faults.clusters import check_log, settled, unnumbered
+from tests.patience import eventually
 from tests.world import settings_for, world_on
 
 CHUNK_BYTES = 1 << 20
@@ -95,7 +94,7 @@ def _mount(folder, size):
 async def test_a_full_disk_is_503_until_there_is_room(full_data, tmp_path):
     """Writes are refused whole with advice, reading goes on; room again, and all is as before."""
     settings = settings_for(full_data.server.url, tmp_path / "mail")
-    async with world_on(settings, tmp_path / "mail", deadline_seconds=DEADLINE_SECONDS) as world:
+    async with world_on(settings, tmp_path / "mail") as world:
         partner = await world.partner()
         entity_id = await partner.connected_entity()
         async with unnumbered(full_data.server.url):
@@ -118,7 +117,7 @@ async def test_a_full_disk_is_503_until_there_is_room(full_data, tmp_path):
 async def test_a_full_disk_of_the_write_ahead_log(full_wal, tmp_path):
     """PostgreSQL crashes then and recovers once there is room; we go on without a restart."""
     settings = settings_for(full_wal.server.url, tmp_path / "mail")
-    async with world_on(settings, tmp_path / "mail", deadline_seconds=DEADLINE_SECONDS) as world:
+    async with world_on(settings, tmp_path / "mail") as world:
         partner = await world.partner()
         entity_id = await partner.connected_entity()
         before = [await partner.claim(entity_id, f"before-{n}") for n in range(CLAIMS)]
@@ -154,9 +153,9 @@ def _write_until_it_gives_up(disk):
 
 async def _back(partner, entity_id):
     """Return the first claim that works again."""
-    for _ in range(400):
+
+    async def working():
         answer = await partner.claim(entity_id, "during-0")
-        if answer.status_code != 503:
-            break
-        await asyncio.sleep(0.05)
-    return answer
+        return answer if answer.status_code != 503 else None
+
+    return await eventually(working, look=0.05)

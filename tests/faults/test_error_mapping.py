@@ -6,6 +6,7 @@ import pytest
 from psycopg import sql
 
 from service.ledger.database import AlreadyExists, Database, LedgerUnavailable
+from tests.patience import PATIENCE_SECONDS
 
 AWAY = [
     asyncpg.DiskFullError,
@@ -35,7 +36,11 @@ FAULTS_OF_OURS = [asyncpg.UndefinedTableError, asyncpg.CheckViolationError, Zero
 async def database(module_database_url):
     """Return the live ledger's adapter, on a database that nobody else uses."""
     one = Database(
-        module_database_url, "live", role="claim_ledger_live", pool_size=POOL_SIZE, deadline=1.8
+        module_database_url,
+        "live",
+        role="claim_ledger_live",
+        pool_size=POOL_SIZE,
+        deadline=PATIENCE_SECONDS,
     )
     await one.open()
     yield one

@@ -3,7 +3,7 @@
 import asyncio
 
 from tests.faults.clusters import Installation, check_log, gone_on, settled
-from tests.world import PATIENCE_SECONDS
+from tests.patience import eventually
 
 NOT_RECEIVING = "not exists (select from pg_stat_wal_receiver)"
 
@@ -16,10 +16,12 @@ async def followed(source, replica):
 
 async def until_created(partner, entity_id, reference):
     """Send a claim again and again, as a partner does, until it is answered with success."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while (answer := await partner.claim(entity_id, reference)).status_code == 503:  # noqa: ASYNC110 - it tells nobody
-            await asyncio.sleep(0.1)
-    return answer
+
+    async def created():
+        answer = await partner.claim(entity_id, reference)
+        return answer if answer.status_code != 503 else None
+
+    return await eventually(created, look=0.1)
 
 
 async def test_over_to_a_replica_that_lagged(clusters, smtp, tmp_path):

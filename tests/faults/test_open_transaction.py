@@ -12,7 +12,7 @@ from service.ledger.ledger import Append
 from service.ledger.sequencer import Sequencer
 from tests.faults.clusters import check_log, metric, unnumbered
 from tests.ledger.samples import CAUSE, sample
-from tests.world import PATIENCE_SECONDS
+from tests.patience import eventually
 
 FACT = sample(PARTNER_LEDGER["LineageBegun"])
 CLAIMS = 60
@@ -113,6 +113,8 @@ async def test_our_own_forgotten_transaction_is_ended(world, database_url):
 async def _numbered(world):
     """Wait until the live ledger has nothing to number."""
     sequencer = Sequencer(world.service.modes["live"].ledger.database)
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while (await sequencer.lag()).waiting:  # noqa: ASYNC110 - it is numbered elsewhere
-            await asyncio.sleep(0.01)
+
+    async def numbered():
+        return not (await sequencer.lag()).waiting
+
+    await eventually(numbered)

@@ -16,7 +16,8 @@ from tests.faults.clusters import (
     received,
     settled,
 )
-from tests.world import PATIENCE_SECONDS, Partner
+from tests.patience import eventually
+from tests.world import Partner
 
 CLAIMS = 20
 NOW = "select clock_timestamp()::text"
@@ -44,9 +45,7 @@ async def archived(source, archive):
     """Wait until the archive has all that was written so far."""
     segment = source.value("select pg_walfile_name(pg_current_wal_lsn())")
     source.execute("select pg_switch_wal()", superuser=True)
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while not (archive / str(segment)).exists():  # noqa: ASYNC110 - it tells nobody
-            await asyncio.sleep(0.02)
+    await eventually((archive / str(segment)).exists)
 
 
 def back_to(moment, clusters, source, archive, base):

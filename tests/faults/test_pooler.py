@@ -14,21 +14,21 @@ import os
 import secrets
 import shutil
 import socket
-import subprocess
 import tempfile
-import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 
+from tests.patience import PATIENCE_SECONDS, eventually, until
+from tests.processes import started
 from tests.world import settings_for, world_on
 
 LEDGERS = ("accounts", "live", "test")
 PGBOUNCER = shutil.which("pgbouncer", path=os.environ.get("PATH", "") + ":/usr/sbin")
-START_SECONDS_MAX = 5.0
 
 
 @pytest.fixture
@@ -73,21 +73,18 @@ def pooled(database_url, login_roles, folder):
         f"auth_type = scram-sha-256\nauth_file = {users}\npool_mode = transaction\n"
         "default_pool_size = 2\n"
     )
-    with (folder / "pgbouncer.log").open("wb") as log:
-        command = [PGBOUNCER, str(config)]
-        process = subprocess.Popen(
-            command, stdout=log, stderr=log, user=65534 if os.geteuid() == 0 else None
-        )
-    try:
+    user = 65534 if os.geteuid() == 0 else None
+    command = [PGBOUNCER, str(config)]
+    with (
+        (folder / "pgbouncer.log").open("wb") as log,
+        started(command, stdout=log, stderr=log, user=user) as process,
+    ):
         _wait_until_it_listens(port, process, folder / "pgbouncer.log")
         address = f"127.0.0.1:{port}{parts.path}"
         yield {
             f"{ledger.upper()}_DATABASE_URL": f"postgresql://{role}:{password}@{address}"
             for ledger, role in roles.items()
         }
-    finally:
-        process.terminate()
-        process.wait(5)
 
 
 async def test_the_service_works_behind_a_transaction_pooler(pooled, database_url, tmp_path):
@@ -113,23 +110,21 @@ async def test_the_service_works_behind_a_transaction_pooler(pooled, database_ur
 
 
 def _wait_until_it_listens(port, process, log):
-    deadline = time.monotonic() + START_SECONDS_MAX
-    while True:
+    def listens():
         assert process.poll() is None, log.read_text()
-        assert time.monotonic() < deadline, log.read_text()
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except OSError:
-            time.sleep(0.02)
-        else:
-            return
+        with suppress(OSError):
+            socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_SECONDS).close()
+            return True
+        return False
+
+    until(listens, log.read_text)
 
 
 async def _all_numbered(world):
     database = world.service.modes["live"].ledger.database
-    for _ in range(100):
+
+    async def numbered():
         async with database.connection() as connection:
-            if not await connection.fetchval("select count(*) from live.pending"):
-                return
-        await asyncio.sleep(0.05)
-    pytest.fail("events wait for their number")
+            return not await connection.fetchval("select count(*) from live.pending")
+
+    await eventually(numbered)
