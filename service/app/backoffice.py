@@ -7,47 +7,56 @@ from service.ledger.following.status import HeadWatch
 from service.pages.backoffice.claims import claims_router
 from service.pages.backoffice.connecting import disconnecting_router, handing_router
 from service.pages.backoffice.entities import entities_router
-from service.pages.backoffice.frame import BackofficeContext, ModeContext
+from service.pages.backoffice.frame import (
+    BACKOFFICE,
+    BackofficeContext,
+    IdUnknown,
+    ModeContext,
+    on_id_unknown,
+)
 from service.pages.backoffice.health import Watched, health_router
-from service.pages.backoffice.partners import partners_router
+from service.pages.backoffice.partners import partners_router, review_router
 from service.pages.backoffice.reader import AccountsLookUp, LedgerLookUp
-from service.pages.backoffice.review import review_router
 from service.pages.backoffice.search import search_router
 from service.pages.backoffice.timeline import timeline_router
 
 
-def backoffice(service: Service) -> list[Router]:
-    """Return the routers of the team's pages."""
-    desk = BackofficeContext(
+def backoffice(service: Service) -> Router:
+    """Return the router of the team's pages."""
+    context = BackofficeContext(
         service.staff,
         AccountsLookUp(service.accounts.database),
         service.partners,
         service.partner_list,
         service.secrets,
-        {mode: _side(ledger) for mode, ledger in service.modes.items()},
+        {mode: _mode_context(parts) for mode, parts in service.modes.items()},
     )
     watched = [
         Watched(ledger, HeadWatch(ledger, service.clock), service.checkpoints(ledger.name))
         for ledger in service.ledgers
     ]
-    return [
-        search_router(desk, service.ledgers),
-        partners_router(desk),
-        review_router(desk),
-        entities_router(desk),
-        handing_router(desk),
-        disconnecting_router(desk),
-        claims_router(desk),
-        timeline_router(desk, service.ledgers),
-        health_router(desk, watched, service.read_models, service.clock),
-    ]
+    return Router(
+        BACKOFFICE,
+        route_handlers=[  # in the order of the navigation
+            search_router(context, service.ledgers),
+            partners_router(context),
+            review_router(context),
+            entities_router(context),
+            handing_router(context),
+            disconnecting_router(context),
+            claims_router(context),
+            timeline_router(service.ledgers),
+            health_router(watched, service.read_models, service.clock),
+        ],
+        exception_handlers={IdUnknown: on_id_unknown},
+    )
 
 
-def _side(ledger: PartnerLedger) -> ModeContext:
+def _mode_context(parts: PartnerLedger) -> ModeContext:
     return ModeContext(
-        LedgerLookUp(ledger.ledger.database),
-        ledger.connections,
-        ledger.connection_list,
-        ledger.claims,
-        ledger.claim_list,
+        LedgerLookUp(parts.ledger.database),
+        parts.connections,
+        parts.connection_list,
+        parts.claims,
+        parts.claim_list,
     )

@@ -7,14 +7,10 @@ from service.app.bootstrap import Service
 from service.app.console import console
 from service.http.rate_limit.limiter import RateLimiter
 from service.ledger.events import ERASED
-from service.pages.console.apply import apply_router
-from service.pages.console.frame import member_gate
-from service.pages.console.keys import KeyPages, keys_router
-from service.pages.console.members import members_router
-from service.pages.console.settings import settings_router
 from service.pages.customer.account import account_router
 from service.pages.customer.connect import connect_router, connected_router
 from service.pages.customer.onboarding import onboarding_router
+from service.pages.gate import page_guard
 from service.pages.home import home_router
 from service.pages.landing import LandingReader
 from service.pages.router import pages_routers
@@ -25,21 +21,18 @@ from service.pages.visit import Visits
 def pages(service: Service, limiter: RateLimiter) -> list[Router]:
     """Return the routers of all pages."""
     live = service.modes["live"]
+    landings = LandingReader(service.accounts.database)
 
     async def partner_name(partner_id: str) -> str:
         rows = await service.partner_list.partners(partner_id)
         return rows[0]["name"] if rows else ERASED
 
-    partners, partner_list = service.partners, service.partner_list
-    member_of = member_gate(partner_list)
-    places = LandingReader(service.accounts.database)
-    key_pages = KeyPages(partners, partner_list, service.secrets, service.sandbox, service.clock)
-
     return pages_routers(
         Visits(service.sessions, service.secrets, service.settings.public_url),
+        page_guard(service.partner_list, service.staff),
         [
-            home_router(places),
-            sign_in_router(service.sign_in, service.sessions, limiter, places),
+            home_router(landings),
+            sign_in_router(service.sign_in, service.sessions, limiter, landings),
             connect_router(live.connections, live.connection_list),
             connected_router(live.connection_list, partner_name),
             onboarding_router(live.onboardings, live.connection_list),
@@ -50,11 +43,7 @@ def pages(service: Service, limiter: RateLimiter) -> list[Router]:
                 partner_name,
                 service.sessions,
             ),
-            apply_router(partners, partner_list, member_of),
-            keys_router(key_pages, member_of),
-            settings_router(partners, member_of),
-            members_router(partners, partner_list, member_of),
-            *console(service, member_of, key_pages),
-            *backoffice(service),
+            *console(service),
+            backoffice(service),
         ],
     )

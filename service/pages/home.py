@@ -5,16 +5,18 @@ from litestar import Response, Router, get
 from service.http.bodies import AnyRequest
 from service.pages.landing import LandingReader
 from service.pages.shell import page
+from service.pages.site_map import Page
 from service.pages.visit import person_of
 
 
-def home_router(places: LandingReader) -> Router:
+def home_router(landings: LandingReader) -> Router:
     """Return the router of the first page."""
 
-    @get("/", opt={"page": "public"})
-    async def front(request: AnyRequest) -> Response[bytes]:
+    @get("/", opt={"page": Page("public")})
+    async def home(request: AnyRequest) -> Response[bytes]:
+        """Say what this is, and where to go on."""
         person = person_of(request)
-        known = await places.of(person.address_hash) if person else None
-        return page(request, "front.html", places=known)
+        landing = await landings.of(person.address_hash) if person else None
+        return page(request, "home.html", landing=landing)
 
-    return Router("/", route_handlers=[front])
+    return Router("/", route_handlers=[home])

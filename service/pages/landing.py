@@ -1,4 +1,4 @@
-"""Where a signed-in person belongs: what the front page offers, and where signing in leads."""
+"""Where a signed-in person belongs: what the home page offers, and where signing in leads."""
 
 from typing import NamedTuple
 
@@ -8,15 +8,15 @@ from service.ledger.sql import queries
 _SQL = queries("service.pages")
 
 
-class Places(NamedTuple):
-    """What a person is beside a customer; a customer's account is everybody's."""
+class Landing(NamedTuple):
+    """What a person is besides a customer; everybody has a customer's account."""
 
     is_staff: bool
     is_member: bool
 
     @property
     def home(self) -> str:
-        """Where they go when they were on the way to nothing else."""
+        """The path that signing in leads to where no other was asked for."""
         if self.is_staff:
             return "/backoffice"
         return "/console" if self.is_member else "/account"
@@ -29,7 +29,7 @@ class LandingReader:
         """`database` is that of the ledger of accounts."""
         self._database = database
 
-    async def of(self, address_hash: str) -> Places:
-        """Return the places of a person, by the keyed hash of the e-mail address."""
-        row = await self._database.fetchrow(_SQL.places, bytes.fromhex(address_hash))
-        return Places(**dict(row)) if row else Places(is_staff=False, is_member=False)
+    async def of(self, address_hash: str) -> Landing:
+        """Return where a person belongs, by the keyed hash of the e-mail address."""
+        row = await self._database.fetchrow(_SQL.landing, bytes.fromhex(address_hash))
+        return Landing(**dict(row)) if row else Landing(is_staff=False, is_member=False)

@@ -1,4 +1,4 @@
--- name: places
+-- name: landing
 -- Does a person belong to the service's team, and to any partner's?
 select
     exists(

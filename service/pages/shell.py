@@ -18,18 +18,12 @@ from service.http.bodies import AnyRequest
 from service.ledger.database import LedgerError
 from service.ledger.encryption import KeyUnknown
 from service.pages.assets import ASSETS
-from service.pages.table import PAGES
+from service.pages.site_map import site_map_of
 from service.pages.visit import CSRF_FIELD, HEADERS, SignInNeeded, person_of
 from service.pages.words import TEXTS, text
 
 _OUR_PATH: Final = re.compile(r"(?!.*//)/[!-\[\]-~]{0,511}")
 """ASCII without white space, controls or backslash, nowhere two slashes in a row."""
-
-_SEGMENT: Final = re.compile(r"\\{[^}]*\\}")
-_PAGES: Final = tuple(
-    re.compile(_SEGMENT.sub("[^/]+", re.escape(one.path))) for one in PAGES if one.method == "GET"
-)
-"""The paths that answer GET."""
 
 log = structlog.get_logger()
 
@@ -125,15 +119,8 @@ def on_sign_in_needed(request: AnyRequest, _error: SignInNeeded) -> Response[byt
         query = request.url.query
         path = f"{request.url.path}?{query}" if query else request.url.path
     else:
-        path = page_of_form(request.url.path)
+        path = site_map_of(request).page_of_form(request.url.path)
     return lead_to(f"/sign-in?next={quote(path, safe='/')}")
-
-
-def page_of_form(path: str) -> str:
-    """Return the nearest path that answers GET: the one itself, or what it is below."""
-    while path and not any(one.fullmatch(path) for one in _PAGES):
-        path = path.rpartition("/")[0]
-    return path or "/"
 
 
 def on_ledger_error(request: AnyRequest, error: Exception) -> Response[bytes]:

@@ -11,6 +11,7 @@ from service.http.rate_limit.limiter import RateLimiter
 from service.http.scalars import email_fault
 from service.pages.landing import LandingReader
 from service.pages.shell import lead_to, page, safe_path
+from service.pages.site_map import Page
 from service.pages.visit import network_of, no_cookie, read_form, session_cookie
 from service.people.sessions import Sessions
 from service.people.sign_in import SignIn, SignInLink
@@ -20,18 +21,20 @@ NOWHERE: Final = ""
 
 
 def sign_in_router(
-    sign_in: SignIn, sessions: Sessions, limiter: RateLimiter, places: LandingReader
+    sign_in: SignIn, sessions: Sessions, limiter: RateLimiter, landings: LandingReader
 ) -> Router:
     """Return the router of signing in and out."""
     attempts = _Attempts(sign_in, limiter)
 
-    @get("/sign-in", opt={"page": "public"})
+    @get("/sign-in", opt={"page": Page("public")})
     async def ask(request: AnyRequest) -> Response[bytes]:
+        """Ask for an e-mail address."""
         next_path = safe_path(request.query_params.get("next", ""), NOWHERE)
         return page(request, "sign_in.html", next_path=next_path, email="", faults=())
 
-    @post("/sign-in", opt={"page": "public"})
+    @post("/sign-in", opt={"page": Page("public")})
     async def send(request: AnyRequest) -> Response[bytes]:
+        """Send a link to an address, known or not."""
         form = await read_form(request)
         email, next_path = form.get("email", ""), safe_path(form.get("next", ""), NOWHERE)
         fault = email_fault(email)
@@ -43,25 +46,29 @@ def sign_in_router(
         await sign_in.ask(email, next_path)
         return lead_to("/sign-in/sent")
 
-    @get("/sign-in/sent", opt={"page": "public"})
+    @get("/sign-in/sent", opt={"page": Page("public")})
     async def sent(request: AnyRequest) -> Response[bytes]:
+        """Say that the link is on its way."""
         return page(request, "sign_in_sent.html")
 
-    @get("/sign-in/{token:str}", opt={"page": "token"})
+    @get("/sign-in/{token:str}", opt={"page": Page("token")})
     async def confirm(request: AnyRequest, token: FromPath[str]) -> Response[bytes]:
+        """Name the address that the link signs in."""
         link = await attempts.look(request, token)
         return page(request, "sign_in_confirm.html", email=link.email)
 
-    @post("/sign-in/{token:str}", opt={"page": "token"})
+    @post("/sign-in/{token:str}", opt={"page": Page("token")})
     async def redeem(request: AnyRequest, token: FromPath[str]) -> Response[bytes]:
+        """Use the link up, and begin a session."""
         await read_form(request)
         await attempts.look(request, token)
         session, next_path = await sign_in.redeem(token, request.scope["state"]["session"])
-        home = next_path or (await places.of(session.person.address_hash)).home
+        home = next_path or (await landings.of(session.person.address_hash)).home
         return lead_to(home, [session_cookie(session.token)])
 
-    @post("/sign-out", opt={"page": "public"})
+    @post("/sign-out", opt={"page": Page("public")})
     async def sign_out(request: AnyRequest) -> Response[bytes]:
+        """End the session of this browser."""
         await read_form(request)
         token = request.scope["state"]["session"]
         if token is not None:

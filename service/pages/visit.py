@@ -4,10 +4,12 @@ A middleware of the pages' router, so that no page can be reached around it.
 """
 
 import hmac
+from datetime import timedelta
 from ipaddress import IPv6Address, ip_address
-from typing import Final
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
+from litestar.connection import ASGIConnection
 from litestar.datastructures import Cookie, Headers
 from litestar.enums import ScopeType
 from litestar.middleware import ASGIMiddleware
@@ -18,6 +20,8 @@ from service.http.bodies import AnyRequest, read_body
 from service.ledger.service_keys import ServiceKeyStore
 from service.people.person import Person
 from service.people.sessions import LIFETIME, Sessions
+
+AnyConnection = ASGIConnection[Any, Any, Any, Any]
 
 COOKIE: Final = "__Host-session"
 CSRF_FIELD: Final = "csrf"
@@ -85,14 +89,14 @@ class Visits(ASGIMiddleware):
             raise Refusal("cross_site_request")
 
 
-def person_of(request: AnyRequest) -> Person | None:
+def person_of(connection: AnyConnection) -> Person | None:
     """Return who is signed in, if anyone is."""
-    return request.scope["state"].get("person")  # what is refused on the way here has none
+    return connection.scope["state"].get("person")  # what is refused on the way here has none
 
 
-def signed_in(request: AnyRequest) -> Person:
-    """Return who is signed in; raises SignInNeeded."""
-    person = person_of(request)
+def signed_in(connection: AnyConnection) -> Person:
+    """Return who is signed in; raise SignInNeeded where nobody is."""
+    person = person_of(connection)
     if person is None:
         raise SignInNeeded
     return person
@@ -140,7 +144,7 @@ async def read_form(request: AnyRequest) -> dict[str, str]:
     return form
 
 
-def session_cookie(token: str) -> Cookie:
+def session_cookie(token: str, lifetime: timedelta = LIFETIME) -> Cookie:
     """Return the cookie of a session; `__Host-` binds it to this host alone, over TLS."""
     return Cookie(
         key=COOKIE,
@@ -149,15 +153,13 @@ def session_cookie(token: str) -> Cookie:
         httponly=True,
         secure=True,
         samesite="lax",
-        max_age=int(LIFETIME.total_seconds()),
+        max_age=int(lifetime.total_seconds()),
     )
 
 
 def no_cookie() -> Cookie:
     """Return the cookie that removes the session's."""
-    return Cookie(
-        key=COOKIE, value="", path="/", httponly=True, secure=True, samesite="lax", max_age=0
-    )
+    return session_cookie("", timedelta())
 
 
 def _cookie(headers: Headers, name: str) -> str | None:

@@ -34,15 +34,15 @@ class Team:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         settings = settings_for(database_url, mail_dir, PUBLIC_URL=url)
-        self._service = Service(settings, deadline_seconds=20)
-        self._opened = self._service.opened()
+        self.service = Service(settings, deadline_seconds=20)
+        self._opened = self.service.opened()
         self._run(self._opened.__aenter__())
 
     def do(self, act: Callable[[Service], Awaitable[T]]) -> T:
         """Run commands as the team does, in this process."""
 
         async def acted() -> T:
-            return await act(self._service)
+            return await act(self.service)
 
         return self._run(acted())
 

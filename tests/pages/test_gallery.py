@@ -8,9 +8,9 @@ import axe_playwright_python
 import pytest
 from playwright.sync_api import Page
 
-from service.pages.table import PAGES
 from tests.pages.filled import Filled
 from tests.pages.gallery import SHOTS, Shot, visit
+from tests.pages.visitor import site_map_of
 
 PAGE_BYTES_MAX = 100_000
 AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js").read_text()
@@ -56,7 +56,8 @@ def test_titles_are_distinct_and_no_page_is_left_out(filled: Filled):
             titles.setdefault(filled.visited[shot.name].title, []).append(shot.name)
     assert [names for names in titles.values() if len(names) > 1] == []
     seen = {urlsplit(one.url).path for one in filled.visited.values()}
-    paths = {one.path for one in PAGES if one.method == "GET"} - LEADS_ON
+    pages = site_map_of(filled.site.team.service).pages
+    paths = {page.path for page in pages if page.method == "GET"} - LEADS_ON
     assert {path for path in paths if not any(_fits(path, one) for one in seen)} == set()
 
 

@@ -1,4 +1,4 @@
-"""Every page, held to the table: who may see it, its headers, its HTML, what its forms refuse."""
+"""Every page, held to what it declares: who may see it, its headers, its HTML, its forms."""
 
 import re
 from typing import Any
@@ -7,16 +7,13 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from litestar.routes import HTTPRoute
 
-from service.pages.shell import page_of_form
-from service.pages.table import PAGES, Page
+from service.pages.site_map import RoutedPage
 from service.pages.visit import CSRF_FIELD, HEADERS
 from tests.pages.markup import faults_of
-from tests.pages.visitor import FROM_OUR_PAGE, Visitor, local
+from tests.pages.visitor import FROM_OUR_PAGE, Visitor, local, site_map_of
 from tests.world import STAFF, World
 
-GETS = [one for one in PAGES if one.method == "GET"]
-POSTS = [one for one in PAGES if one.method == "POST"]
-GUARDED = {"member": "not_member", "staff": "not_staff"}
+GUARDED = {"member": "not_member", "approved": "not_member", "staff": "not_staff"}
 FIXED = {
     *(f"/assets/{name}" for name in ("pages.css", "pages.js", "htmx.min.js", "icon.svg")),
     *("/favicon.svg", "/favicon.ico", "/docs", "/docs/assets/reference.css", "/v1/openapi.json"),
@@ -30,6 +27,9 @@ class People:
 
     def __init__(self, world: World) -> None:
         self.world = world
+        self.site_map = site_map_of(world.service)
+        self.pages = self.site_map.pages
+        self.posts = [page for page in self.pages if page.method == "POST"]
         self.values: dict[str, str] = {"request_id": "req_none"}
         self.tokens: dict[str, str] = {}
 
@@ -56,14 +56,14 @@ class People:
         asked = await partner.call("POST", "/connect-requests", json=body)
         self.tokens["connect"] = local(asked.json()["connect_url"]).rpartition("/")[2]
 
-    async def rightful(self, page: Page) -> Visitor:
+    async def rightful(self, page: RoutedPage) -> Visitor:
         """Return a visitor who may see a page."""
         if page.who in {"public", "token"}:
             return Visitor(self.world)
-        who = {"signed-in": "customer"}.get(page.who, page.who)
+        who = {"signed-in": "customer", "approved": "member"}.get(page.who, page.who)
         return await Visitor(self.world).sign_in(f"{who}@example.com")
 
-    def url(self, page: Page) -> str:
+    def url(self, page: RoutedPage) -> str:
         """Return a page's path with values in it."""
         token = self.tokens.get(page.path.split("/")[1], "unknown")
         values = self.values | {"token": token}
@@ -83,34 +83,23 @@ async def people(world) -> People:
     return everybody
 
 
-def routed_pages(world: World) -> tuple[dict[tuple[str, str], str], set[str]]:
-    """Return who may see each page as the handlers say, and the paths that are no pages."""
+async def test_every_page_says_what_it_is_for(world):
+    """The site map has each page that the application routes, once; what is no page is known."""
+    pages = site_map_of(world.service).pages
     app: Any = world.app._app  # noqa: SLF001 - nothing but the tests needs what is inside
-    pages: dict[tuple[str, str], str] = {}
+    expected: dict[tuple[str, str], str] = {}
     others: set[str] = set()
     for route in app.routes:
         for handler in route.route_handlers if isinstance(route, HTTPRoute) else ():
-            who = handler.opt.get("page")
             for method in handler.http_methods - {"OPTIONS", "HEAD"}:
-                if who:
-                    pages[method, route.path] = who
+                if "page" in handler.opt:
+                    expected[method, route.path] = handler.opt["page"].who
                 elif "endpoint" not in handler.opt:
                     others.add(route.path)
-    return pages, others
-
-
-async def test_every_page_has_its_row(world):
-    """service/pages/table.py names each page that the application routes, and nothing else."""
-    found, others = routed_pages(world)
-    expected = {(one.method, one.path): one.who for one in PAGES}
-    missing = [f'Page("{m}", "{p}", "{found[m, p]}", …)' for m, p in found.keys() - expected.keys()]
-    gone = [f"{method} {path}" for method, path in expected.keys() - found.keys()]
-    assert not missing, "service/pages/table.py lacks:\n" + "\n".join(sorted(missing))
-    assert not gone, f"service/pages/table.py has rows of no page: {gone}"
-    assert found == expected
-    assert len(expected) == len(PAGES), "a page has two rows"
+    assert {(page.method, page.path): page.who for page in pages} == expected
+    assert len(pages) == len(expected) > 60
     assert others == FIXED
-    assert all(one.purpose.endswith(".") for one in PAGES)
+    assert [page for page in pages if not page.purpose.endswith(".")] == []
 
 
 async def test_strangers_are_led_to_sign_in_and_back(people):
@@ -118,7 +107,7 @@ async def test_strangers_are_led_to_sign_in_and_back(people):
 
     From a form that is the page on which it stands.
     """
-    for one in PAGES:
+    for one in people.pages:
         if one.who in {"public", "token"}:
             continue
         url = people.url(one)
@@ -126,7 +115,7 @@ async def test_strangers_are_led_to_sign_in_and_back(people):
         answer = await (stranger.get(url) if one.method == "GET" else stranger.post(url))
         where = urlsplit(answer.headers.get("location", ""))
         assert (answer.status_code, where.path) == (303, "/sign-in"), one
-        following = url if one.method == "GET" else page_of_form(url)
+        following = url if one.method == "GET" else people.site_map.page_of_form(url)
         assert parse_qs(where.query) == {"next": [following]}, one
 
 
@@ -139,7 +128,7 @@ async def test_a_query_survives_signing_in(people):
 async def test_outsiders_are_refused(people):
     """Somebody who is signed in, and neither a member nor staff, gets a page with 403."""
     outsider = await Visitor(people.world).sign_in("outsider@example.com")
-    for one in PAGES:
+    for one in people.pages:
         if one.who not in GUARDED:
             continue
         url = people.url(one)
@@ -151,7 +140,9 @@ async def test_outsiders_are_refused(people):
 
 async def test_each_page_for_whom_it_is(people):
     """Whoever may see it sees well-formed HTML, under the headers of all pages; HEAD agrees."""
-    for one in GETS:
+    for one in people.pages:
+        if one.method != "GET":
+            continue
         visitor, url = await people.rightful(one), people.url(one)
         answer = await visitor.get(url)
         assert answer.status_code in {200, 303, 400, 404}, (one, answer.text)
@@ -177,7 +168,7 @@ async def test_posts_of_other_sites_are_refused(people):
         {"Origin": "null"},
         {"Origin": "https://evil.example"},
     ]
-    for one in POSTS:
+    for one in people.posts:
         visitor = await people.rightful(one)
         for headers in foreign:
             form = {CSRF_FIELD: visitor.csrf}
@@ -189,7 +180,7 @@ async def test_posts_of_other_sites_are_refused(people):
 @pytest.mark.parametrize("token", [None, "", "guess"])
 async def test_posts_without_the_session_s_token_are_refused(people, token):
     """A signed-in person's form without its token does nothing, wherever it seems to come from."""
-    for one in POSTS:
+    for one in people.posts:
         visitor = await people.rightful(one)
         if visitor.session is None:
             visitor = await Visitor(people.world).sign_in("customer@example.com")
@@ -202,7 +193,7 @@ async def test_posts_without_the_session_s_token_are_refused(people, token):
 async def test_other_methods_are_refused(people):
     """PUT, PATCH and DELETE are nothing that a page takes."""
     visitor = Visitor(people.world)
-    for path in {people.url(one) for one in PAGES}:
+    for path in {people.url(one) for one in people.pages}:
         for method in ("PUT", "PATCH", "DELETE", "OPTIONS"):
             answer = await visitor.client.request(method, path, headers=FROM_OUR_PAGE)
             assert answer.status_code == 405, (method, path)

@@ -7,11 +7,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from service.pages.shell import page_of_form, safe_path
-from service.pages.table import PAGES
+from service.pages.shell import safe_path
 from service.pages.visit import COOKIE, CSRF_FIELD
 from service.people.sign_in import PURPOSE
-from tests.pages.visitor import FROM_OUR_PAGE, Visitor
+from tests.pages.visitor import FROM_OUR_PAGE, Visitor, site_map_of
 from tests.world import STAFF
 
 EMAIL = "person@example.com"
@@ -97,20 +96,18 @@ async def test_next_leads_nowhere_else(world):
         assert answer.headers["location"] == "/account", path
 
 
-@pytest.mark.parametrize(
-    ("form", "page"),
-    [
+async def test_the_page_of_a_form(world):
+    """The nearest that answers GET."""
+    site_map = site_map_of(world.service)
+    for form, page in (
         ("/account/ent_a/ptn_b/disconnect", "/account/ent_a/ptn_b/disconnect"),
         ("/account/sign-out", "/account"),
         ("/backoffice/claims/clm_a/stage", "/backoffice/claims/clm_a"),
         ("/backoffice/partners/ptn_a/approve", "/backoffice/partners/ptn_a"),
         ("/console/ptn_a/sandbox/entities/ent_b", "/console/ptn_a/sandbox"),
         ("/no/such/page", "/"),
-    ],
-)
-def test_the_page_of_a_form(form, page):
-    """The nearest that answers GET."""
-    assert page_of_form(form) == page
+    ):
+        assert site_map.page_of_form(form) == page
 
 
 @pytest.mark.parametrize(
@@ -166,21 +163,20 @@ async def test_the_first_page_lists_the_places_that_a_person_has(world):
     assert 'class="button" href="/"' in nobody
 
 
-@pytest.mark.parametrize(
-    "row",
-    [one for one in PAGES if one.method == "POST" and one.who not in {"public", "token"}],
-    ids=lambda one: one.path,
-)
-async def test_a_form_of_a_session_that_ended_leads_back_to_its_page(world, row):
+async def test_a_form_of_a_session_that_ended_leads_back_to_its_page(world):
     """After signing in again a person is where the form stands, not at a path without a page."""
-    path = re.sub(r"\{[^}]*\}", "some_id", row.path)
-    answer = await Visitor(world).post(path)
-    assert answer.status_code == 303
-    place = urlsplit(answer.headers["location"])
-    (following,) = parse_qs(place.query)["next"]
-    assert (place.path, path.startswith(following), following != "/") == ("/sign-in", True, True)
-    visitor = await Visitor(world).sign_in(EMAIL)
-    assert (await visitor.get(following)).status_code != 405
+    stranger, visitor = Visitor(world), await Visitor(world).sign_in(EMAIL)
+    for page in site_map_of(world.service).pages:
+        if page.method != "POST" or page.who in {"public", "token"}:
+            continue
+        path = re.sub(r"\{[^}]*\}", "some_id", page.path)
+        answer = await stranger.post(path)
+        assert answer.status_code == 303, path
+        place = urlsplit(answer.headers["location"])
+        (following,) = parse_qs(place.query)["next"]
+        led = (place.path, path.startswith(following), following != "/")
+        assert led == ("/sign-in", True, True), path
+        assert (await visitor.get(following)).status_code != 405, path
 
 
 async def test_the_answer_tells_nothing(world):

@@ -5,6 +5,9 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from service.app.bootstrap import Service
+from service.app.pages import pages
+from service.pages.site_map import SiteMap
 from service.pages.visit import COOKIE, CSRF_FIELD
 from tests.world import PUBLIC_URL, World
 
@@ -51,3 +54,9 @@ class Visitor:
 def local(url: str) -> str:
     """Return a link's path."""
     return url.removeprefix(PUBLIC_URL)
+
+
+def site_map_of(service: Service) -> SiteMap:
+    """Return the map of all pages."""
+    no_limiter: Any = None  # signing in needs one, a look at the map does not
+    return pages(service, no_limiter)[0].opt["site_map"]

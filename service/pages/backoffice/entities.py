@@ -6,43 +6,39 @@ from litestar import Response, Router, get
 from litestar.params import FromPath
 
 from service.http.bodies import AnyRequest
-from service.pages.backoffice.frame import BackofficeContext, staff_of
+from service.pages.backoffice.frame import STAFF, BackofficeContext, backoffice_page
 
-PATH: Final = "/backoffice/entities/{entity_id:str}"
+PATH: Final = "/entities/{entity_id:str}"
 APPEND_ID_MAX: Final = 2**63 - 1
 
 
-def entities_router(desk: BackofficeContext) -> Router:
+def entities_router(context: BackofficeContext) -> Router:
     """Return the router of looking at businesses."""
 
-    @get(PATH, opt={"page": "staff"})
-    async def one(request: AnyRequest, entity_id: FromPath[str]) -> Response[bytes]:
-        await staff_of(request, desk.staff)
-        return await entity_page(desk, request, entity_id)
+    @get(PATH, opt=STAFF)
+    async def entity(request: AnyRequest, entity_id: FromPath[str]) -> Response[bytes]:
+        """Show a business, its connections, onboardings and claims."""
+        return await entity_page(context, request, entity_id)
 
-    return Router("/", route_handlers=[one])
+    return Router("/", route_handlers=[entity])
 
 
 async def entity_page(
-    desk: BackofficeContext,
+    context: BackofficeContext,
     request: AnyRequest,
     entity_id: str,
     refused_partner: str | None = None,
     status: int = 200,
 ) -> Response[bytes]:
     """Return one business's page; `refused_partner` is an id that it cannot be handed to."""
-    found = await desk.entity(entity_id)
-    if found is None:
-        return desk.unknown(request, entity_id)
-    mode, entity = found
-    side = desk.sides[mode]
-    connections = await side.connection_list.connections(entity_id)
-    onboardings = await side.look_up.onboardings(entity_id)
-    claims, next_page = await side.look_up.claims(entity_id, _before(request))
+    mode, entity = await context.entity(entity_id)
+    of_mode = context.modes[mode]
+    connections = await of_mode.connection_list.connections(entity_id)
+    onboardings = await of_mode.look_up.onboardings(entity_id)
+    claims, next_page = await of_mode.look_up.claims(entity_id, _before(request))
     partner_ids = {row["partner_id"] for row in (*connections, *onboardings, *claims)}
-    return desk.page(
+    return backoffice_page(
         request,
-        "",
         "entity.html",
         status,
         entity=entity,
@@ -51,7 +47,7 @@ async def entity_page(
         onboardings=onboardings,
         claims=claims,
         next_page=next_page,
-        names=await desk.accounts.names(partner_ids),
+        names=await context.accounts.names(partner_ids),
         refused_partner=refused_partner,
     )
 

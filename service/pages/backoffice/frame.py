@@ -1,8 +1,8 @@
-"""What every page of the back office stands in: who may see it, as whom they act, where to go."""
+"""What every page of the back office stands in: what it works with, and where to go."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from litestar import Response
 
@@ -11,24 +11,23 @@ from projections.connections.reader import ConnectionsReader
 from projections.partners.reader import PartnersReader
 from service.claims.commands import ClaimCommands
 from service.connections.commands import ConnectionCommands
-from service.core.errors import Refusal
 from service.facts.caller import Mode
 from service.http.bodies import AnyRequest
 from service.ledger.database import Row
-from service.ledger.events import Cause
 from service.ledger.service_keys import ServiceKeyStore
 from service.pages.backoffice.reader import AccountsLookUp, LedgerLookUp
 from service.pages.shell import page
-from service.pages.visit import signed_in
+from service.pages.site_map import Page, place_of, site_map_of
 from service.partners.commands import PartnerCommands
 from service.people.staff import StaffCommands
 
-NAVIGATION: Final = (
-    ("/backoffice", "backoffice.nav.search"),
-    ("/backoffice/partners", "backoffice.nav.partners"),
-    ("/backoffice/health", "backoffice.nav.health"),
-)
-"""The back office's places, in this order: path and text."""
+BACKOFFICE: Final = "/backoffice"
+STAFF: Final = {"page": Page("staff")}
+"""Of a page that belongs to no place in the navigation."""
+
+
+class IdUnknown(Exception):
+    """Nothing has the id that is asked for, the exception's one argument."""
 
 
 class ModeContext(NamedTuple):
@@ -50,55 +49,50 @@ class BackofficeContext:
     partners: PartnerCommands
     partner_list: PartnersReader
     secrets: ServiceKeyStore
-    sides: Mapping[Mode, ModeContext]
+    modes: Mapping[Mode, ModeContext]
 
-    def page(
-        self, request: AnyRequest, here: str, template: str, status: int = 200, **context: object
-    ) -> Response[bytes]:
-        """Return a page that extends `backoffice/layout.html`; `here` is its place."""
-        return page(
-            request,
-            f"backoffice/{template}",
-            status,
-            (),
-            here=here,
-            navigation=NAVIGATION,
-            **context,
-        )
-
-    def unknown(self, request: AnyRequest, an_id: str) -> Response[bytes]:
-        """Return that nothing has this id."""
-        return self.page(request, "", "unknown.html", 404, an_id=an_id)
-
-    async def entity(self, entity_id: str) -> tuple[Mode, Row] | None:
-        """Return a business and the mode it is in; an id is in one of them at the most."""
-        for mode, side in self.sides.items():
-            row = await side.look_up.entity(entity_id)
+    async def entity(self, entity_id: str) -> tuple[Mode, Row]:
+        """Return a business and the mode it is in, one at the most; raise IdUnknown."""
+        for mode, of_mode in self.modes.items():
+            row = await of_mode.look_up.entity(entity_id)
             if row is not None:
                 return mode, row
-        return None
+        raise IdUnknown(entity_id)
 
-    async def claim(self, claim_id: str) -> tuple[Mode, Row] | None:
-        """Return a claim's row and the mode it is in."""
-        for mode, side in self.sides.items():
-            row = await side.claim_list.by_id(claim_id)
+    async def claim(self, claim_id: str) -> tuple[Mode, Row]:
+        """Return a claim's row and the mode it is in; raise IdUnknown."""
+        for mode, of_mode in self.modes.items():
+            row = await of_mode.claim_list.by_id(claim_id)
             if row is not None:
                 return mode, row
-        return None
+        raise IdUnknown(claim_id)
+
+    async def partner_named(self, partner_id: str) -> Row:
+        """Return a partner's row (partner_id, name, status); raise IdUnknown."""
+        names = await self.accounts.names([partner_id])
+        if partner_id not in names:
+            raise IdUnknown(partner_id)
+        return names[partner_id]
 
 
-async def staff_of(request: AnyRequest, staff: StaffCommands) -> str:
-    """Return the staff id of who asks; raises SignInNeeded, refuses others with `not_staff`.
+def backoffice_page(
+    request: AnyRequest,
+    template: str,
+    status: int = 200,
+    **context: Any,  # noqa: ANN401 - a page's values are anything
+) -> Response[bytes]:
+    """Return a page of `templates/backoffice/`."""
+    return page(
+        request,
+        f"backoffice/{template}",
+        status,
+        area="backoffice.nav.label",
+        navigation=[(one.path, one.place) for one in site_map_of(request).navigation(BACKOFFICE)],
+        here=place_of(request),
+        **context,
+    )
 
-    Asked anew with every request: whoever was removed from the team can do nothing any more.
-    """
-    row = await staff.by_address(signed_in(request).address_hash)
-    if row is None:
-        raise Refusal("not_staff")
-    return row["staff_id"]
 
-
-async def staff_cause(request: AnyRequest, staff: StaffCommands) -> Cause:
-    """Return the cause that the team's events name (decision 8); refuses as `staff_of` does."""
-    staff_id = await staff_of(request, staff)
-    return Cause(f"staff:{staff_id}", request.scope["state"]["request_id"])
+def on_id_unknown(request: AnyRequest, error: IdUnknown) -> Response[bytes]:
+    """Return the page for an id that nothing has."""
+    return backoffice_page(request, "unknown.html", 404, an_id=error.args[0])

@@ -1,4 +1,4 @@
-"""`/backoffice/health`: does the log grow, do read models follow, when was it signed."""
+"""`/backoffice/health`: whether logs grow and read models follow, and when each was signed."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,7 +11,8 @@ from service.http.bodies import AnyRequest
 from service.ledger.following.status import Head, HeadWatch, Progress, progress
 from service.ledger.ledger import Ledger
 from service.ledger.read_model import ReadModel
-from service.pages.backoffice.frame import BackofficeContext, staff_of
+from service.pages.backoffice.frame import backoffice_page
+from service.pages.site_map import Page
 
 
 class Watched(NamedTuple):
@@ -31,22 +32,20 @@ class Health(NamedTuple):
     signed: CheckpointState
 
 
-def health_router(
-    desk: BackofficeContext, watched: Sequence[Watched], models: Sequence[ReadModel], clock: Clock
-) -> Router:
+def health_router(watched: Sequence[Watched], models: Sequence[ReadModel], clock: Clock) -> Router:
     """Return the router of the service's health."""
 
-    @get("/backoffice/health", opt={"page": "staff"})
+    @get("/health", opt={"page": Page("staff", "backoffice.nav.health")})
     async def health(request: AnyRequest) -> Response[bytes]:
-        await staff_of(request, desk.staff)
+        """Show the logs, what follows them, and the checkpoints."""
         ledgers = [await _health(one, models, clock) for one in watched]
-        return desk.page(request, "/backoffice/health", "health.html", at=clock(), ledgers=ledgers)
+        return backoffice_page(request, "health.html", at=clock(), ledgers=ledgers)
 
     return Router("/", route_handlers=[health])
 
 
-async def _health(one: Watched, models: Sequence[ReadModel], clock: Clock) -> Health:
-    # Looks twice, a second apart, where events wait for long: only then can it tell.
-    head = await one.head.watch()
-    rows = await progress(one.ledger, models, head, clock)
-    return Health(one.ledger.name, head, rows, await one.checkpoints.state())
+async def _health(watched: Watched, models: Sequence[ReadModel], clock: Clock) -> Health:
+    # Looks twice, a second apart, where events have waited for long: only then can it tell.
+    head = await watched.head.watch()
+    rows = await progress(watched.ledger, models, head, clock)
+    return Health(watched.ledger.name, head, rows, await watched.checkpoints.state())

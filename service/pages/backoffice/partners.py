@@ -1,71 +1,112 @@
-"""`/backoffice/partners`: the partners, by state, and what each of them has."""
+"""`/backoffice/partners`: the partners by state, what each of them has, and its review."""
 
 from typing import Final
 
-from litestar import Response, Router, get
+from litestar import Response, Router, get, post
 from litestar.params import FromPath
 
 from service.facts.partners import TeamMember
 from service.http.bodies import AnyRequest
 from service.http.scalars import LIMITS
-from service.pages.backoffice.frame import BackofficeContext, staff_of
+from service.pages.backoffice.frame import BackofficeContext, IdUnknown, backoffice_page
+from service.pages.gate import staff_cause
+from service.pages.shell import lead_to
+from service.pages.site_map import Page
+from service.pages.visit import read_form
 from service.people.person import Person
 
 STATES: Final = ("pending", "approved", "declined", "revoked")
-HERE: Final = "/backoffice/partners"
+PARTNERS: Final = {"page": Page("staff", "backoffice.nav.partners")}
 REASON_CHARACTERS_MAX: Final = LIMITS["summary"]
 
 
-def partners_router(desk: BackofficeContext) -> Router:
+def partners_router(context: BackofficeContext) -> Router:
     """Return the router of looking at partners."""
 
-    @get("/backoffice/partners", opt={"page": "staff"})
-    async def listed(request: AnyRequest) -> Response[bytes]:
-        await staff_of(request, desk.staff)
+    @get(opt=PARTNERS)
+    async def partners(request: AnyRequest) -> Response[bytes]:
+        """List the partners by state, pending ones first."""
         asked = request.query_params.get("state", "")
         state = asked if asked in STATES else STATES[0]
         after = request.query_params.get("after", "")
-        partners, next_page = await desk.accounts.partners(state, after or None)
-        return desk.page(
+        rows, next_page = await context.accounts.partners(state, after or None)
+        return backoffice_page(
             request,
-            HERE,
             "partners.html",
             state=state,
             states=STATES,
-            counts=await desk.accounts.counts(),
-            partners=partners,
+            counts=await context.accounts.counts(),
+            partners=rows,
             next_page=next_page,
         )
 
-    @get("/backoffice/partners/{partner_id:str}", opt={"page": "staff"})
-    async def one(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
-        await staff_of(request, desk.staff)
-        return await partner_page(desk, request, partner_id)
+    @get("/{partner_id:str}", opt=PARTNERS)
+    async def partner(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+        """Show what a partner said, its keys, settings and people."""
+        return await _partner_page(context, request, partner_id)
 
-    return Router("/", route_handlers=[listed, one])
+    return Router("/partners", route_handlers=[partners, partner])
 
 
-async def partner_page(
-    desk: BackofficeContext,
+def review_router(context: BackofficeContext) -> Router:
+    """Return the router of approving, declining and revoking partners."""
+
+    @post("/approve", opt=PARTNERS)
+    async def approve(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+        """Approve a partner."""
+        await read_form(request)
+        await context.partners.approve(partner_id, staff_cause(request))
+        return lead_to(f"/backoffice/partners/{partner_id}")
+
+    @post("/decline", opt=PARTNERS)
+    async def decline(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+        """Decline a partner, with a reason."""
+        reason = (await read_form(request)).get("reason", "")
+        if not 0 < len(reason) <= REASON_CHARACTERS_MAX:
+            return await _partner_page(context, request, partner_id, reason, 400)
+        await context.partners.decline(partner_id, staff_cause(request), reason)
+        return lead_to(f"/backoffice/partners/{partner_id}")
+
+    @get("/revoke", opt=PARTNERS)
+    async def confirm(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+        """Say what revoking a partner's access means, and ask for confirmation."""
+        partner = await context.partners.look(partner_id)
+        if not partner.status:
+            raise IdUnknown(partner_id)
+        if partner.status != "approved":
+            return lead_to(f"/backoffice/partners/{partner_id}")
+        return backoffice_page(request, "revoke.html", partner=partner)
+
+    @post("/revoke", opt=PARTNERS)
+    async def revoke(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+        """Revoke a partner's access."""
+        await read_form(request)
+        await context.partners.revoke(partner_id, staff_cause(request))
+        return lead_to(f"/backoffice/partners/{partner_id}")
+
+    return Router("/partners/{partner_id:str}", route_handlers=[approve, decline, confirm, revoke])
+
+
+async def _partner_page(
+    context: BackofficeContext,
     request: AnyRequest,
     partner_id: str,
     reason: str | None = None,
     status: int = 200,
 ) -> Response[bytes]:
     """Return one partner's page; `reason` is one that cannot be taken."""
-    rows = await desk.partner_list.partners(partner_id)
+    rows = await context.partner_list.partners(partner_id)
     if not rows:
-        return desk.unknown(request, partner_id)
-    partner = await desk.partners.look(partner_id)
-    return desk.page(
+        raise IdUnknown(partner_id)
+    partner = await context.partners.look(partner_id)
+    return backoffice_page(
         request,
-        HERE,
         "partner.html",
         status,
         partner=partner,
         members=[(one, member, _person_id(member)) for one, member in partner.members.items()],
         applied_at=rows[0]["applied_at"],
-        keys=await desk.partner_list.keys(partner_id),
+        keys=await context.partner_list.keys(partner_id),
         reason=reason,
         reason_max=REASON_CHARACTERS_MAX,
     )

@@ -10,18 +10,16 @@ from service.evidence.replay.history import history
 from service.http.bodies import AnyRequest
 from service.ledger.database import Row
 from service.ledger.ledger import Ledger
-from service.pages.backoffice.frame import BackofficeContext, staff_of
+from service.pages.backoffice.frame import BackofficeContext, backoffice_page
 from service.pages.backoffice.reader import person_bits
 from service.pages.shell import lead_to
+from service.pages.site_map import Page
 from service.pages.visit import read_form
 from service.people.person import Person
 
 QUERY_CHARACTERS_MAX: Final = 254
-OWN_PAGE: Final = {
-    "claim": "claims",
-    "entity": "entities",
-    "partner": "partners",
-}
+SEARCH: Final = {"page": Page("staff", "backoffice.nav.search")}
+OWN_PAGE: Final = {"claim": "claims", "entity": "entities", "partner": "partners"}
 """Kinds of things that have a page of their own, and where."""
 
 
@@ -44,48 +42,47 @@ class Hit(NamedTuple):
         return f"/backoffice/{place}/{self.id}" if place else None
 
 
-def search_router(desk: BackofficeContext, ledgers: Sequence[Ledger]) -> Router:
+def search_router(context: BackofficeContext, ledgers: Sequence[Ledger]) -> Router:
     """Return the router of the search.
 
     What is sought is posted: e-mail addresses stay out of those of pages, which browsers and
     proxies keep.
     """
 
-    @get("/backoffice", opt={"page": "staff"})
+    @get(opt=SEARCH)
     async def ask(request: AnyRequest) -> Response[bytes]:
-        await staff_of(request, desk.staff)
-        return await _page(request, "", None)
+        """Search by any id or e-mail address."""
+        return await shown(request, "", None)
 
-    @post("/backoffice", opt={"page": "staff"})
+    @post(opt=SEARCH)
     async def find(request: AnyRequest) -> Response[bytes]:
-        await staff_of(request, desk.staff)
+        """Show what was found, or lead to it."""
         sought = (await read_form(request)).get("sought", "")
         if not sought or len(sought) > QUERY_CHARACTERS_MAX:
-            return await _page(request, sought[:QUERY_CHARACTERS_MAX], None, 400)
+            return await shown(request, sought[:QUERY_CHARACTERS_MAX], None, 400)
         if "@" in sought:
-            address_hash = (await desk.secrets.get()).lookup_email(sought)
+            address_hash = (await context.secrets.get()).lookup_email(sought)
             person_id = Person(sought, address_hash, "").person_id
-            hits = await _of_address(desk, sought, address_hash)
-            return await _page(request, sought, hits, person_id=person_id)
+            hits = await _of_address(context, sought, address_hash)
+            return await shown(request, sought, hits, person_id=person_id)
         an_id = sought.lower()  # as all of our ids are, whatever a mail or a phone made of them
-        hits = await _of_id(desk, an_id)
+        hits = await _of_id(context, an_id)
         if len(hits) == 1 and hits[0].path:
             return lead_to(hits[0].path)
         if not hits and (await history(ledgers, an_id, 1)).entries:
             return lead_to(f"/backoffice/timeline/{quote(an_id, safe='')}")
-        return await _page(request, sought, hits)
+        return await shown(request, sought, hits)
 
-    async def _page(
+    async def shown(
         request: AnyRequest,
         sought: str,
         hits: list[Hit] | None,
         status: int = 200,
         person_id: str | None = None,
     ) -> Response[bytes]:
-        counts = await desk.accounts.counts()
-        return desk.page(
+        counts = await context.accounts.counts()
+        return backoffice_page(
             request,
-            "/backoffice",
             "search.html",
             status,
             sought=sought,
@@ -101,25 +98,25 @@ def _hits(ledger: str, rows: Iterable[Row]) -> list[Hit]:
     return [Hit(ledger=ledger, **dict(row)) for row in rows]
 
 
-async def _of_id(desk: BackofficeContext, an_id: str) -> list[Hit]:
+async def _of_id(context: BackofficeContext, an_id: str) -> list[Hit]:
     bits = person_bits(an_id)
     if bits is not None:
-        return await _of_person(desk, bits)
-    hits = _hits("accounts", await desk.accounts.by_id(an_id))
-    for mode, side in desk.sides.items():
-        hits += _hits(mode, await side.look_up.by_id(an_id))
+        return await _of_person(context, bits)
+    hits = _hits("accounts", await context.accounts.by_id(an_id))
+    for mode, of_mode in context.modes.items():
+        hits += _hits(mode, await of_mode.look_up.by_id(an_id))
     return hits
 
 
-async def _of_person(desk: BackofficeContext, bits: bytes) -> list[Hit]:
-    hits = _hits("accounts", await desk.accounts.by_person(bits))
+async def _of_person(context: BackofficeContext, bits: bytes) -> list[Hit]:
+    hits = _hits("accounts", await context.accounts.by_person(bits))
     if not hits:  # customers act under their business's id, and seldom under this one
-        hits = _hits("live", await desk.sides["live"].look_up.by_person(bits))
+        hits = _hits("live", await context.modes["live"].look_up.by_person(bits))
     return hits
 
 
-async def _of_address(desk: BackofficeContext, email: str, address_hash: str) -> list[Hit]:
-    hits = _hits("accounts", await desk.accounts.by_address(email, address_hash))
-    for mode, side in desk.sides.items():
-        hits += _hits(mode, await side.look_up.by_address(address_hash))
+async def _of_address(context: BackofficeContext, email: str, address_hash: str) -> list[Hit]:
+    hits = _hits("accounts", await context.accounts.by_address(email, address_hash))
+    for mode, of_mode in context.modes.items():
+        hits += _hits(mode, await of_mode.look_up.by_address(address_hash))
     return hits

@@ -13,13 +13,13 @@ from service.core.clock import timestamp
 from service.evidence.replay.history import NUMBERED, SECRET, history, older_than
 from service.http.bodies import AnyRequest
 from service.ledger.ledger import Ledger
-from service.pages.backoffice.frame import BackofficeContext, staff_of
+from service.pages.backoffice.frame import STAFF, IdUnknown, backoffice_page
 
 ENTRIES_MAX: Final = 40
 """Events of a page, so that one full of the longest values stays under 100 kB."""
 
 VALUE_BYTES_MAX: Final = 200
-"""What is shown of a value, as HTML; `claim-ledger audit history` tells the whole."""
+"""What is shown of a value, as HTML; `claim-ledger audit history` shows the whole."""
 
 
 class Fact(NamedTuple):
@@ -30,21 +30,20 @@ class Fact(NamedTuple):
     is_cut: bool
 
 
-def timeline_router(desk: BackofficeContext, ledgers: Sequence[Ledger]) -> Router:
+def timeline_router(ledgers: Sequence[Ledger]) -> Router:
     """Return the router of timelines."""
-    names = [one.name for one in ledgers]
+    names = [ledger.name for ledger in ledgers]
 
-    @get("/backoffice/timeline/{subject:str}", opt={"page": "staff"})
+    @get("/timeline/{subject:str}", opt=STAFF)
     async def timeline(request: AnyRequest, subject: FromPath[str]) -> Response[bytes]:
-        await staff_of(request, desk.staff)
+        """Show what happened to a thing, or by a request."""
         before = _before(request, names)
         found = await history(ledgers, subject, ENTRIES_MAX, before)
         if not found.entries and not before:
-            return desk.unknown(request, subject)
+            raise IdUnknown(subject)
         older = older_than(found.entries, before) if found.is_cut else {}
-        return desk.page(
+        return backoffice_page(
             request,
-            "",
             "timeline.html",
             subject=subject,
             is_first=not before,
@@ -74,7 +73,7 @@ def _is_place(text: str) -> bool:
 
 
 def _at(entry: TimelineEntry) -> str:
-    """Return when it happened, to the millisecond: seconds tell what came of what."""
+    """Return when it happened, to the millisecond: that shows what came of what."""
     return timestamp(entry.meta.at) if entry.meta else "-"
 
 

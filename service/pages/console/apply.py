@@ -1,5 +1,7 @@
 """`/console`: which partner, applying for one, and the state of its review."""
 
+from collections.abc import Mapping, Sequence
+
 from litestar import Response, Router, get, post
 from litestar.params import FromPath
 
@@ -7,8 +9,10 @@ from projections.partners.reader import PartnersReader
 from service.core.errors import Refusal
 from service.http.bodies import AnyRequest
 from service.http.decoding import check
-from service.pages.console.frame import MemberOf, console_page, member_cause
+from service.pages.console.frame import CONSOLE, console_page
+from service.pages.gate import member_cause
 from service.pages.shell import lead_to, page
+from service.pages.site_map import Page
 from service.pages.visit import read_form, signed_in
 from service.partners.commands import PartnerCommands
 from service.partners.wire import ConsoleApplication
@@ -16,53 +20,60 @@ from service.partners.wire import ConsoleApplication
 _NOTHING = dict.fromkeys(ConsoleApplication.__struct_fields__, "")
 
 
-def apply_router(
-    commands: PartnerCommands, partners: PartnersReader, member_of: MemberOf
-) -> Router:
+def apply_router(commands: PartnerCommands, partners: PartnersReader) -> Router:
     """Return the router of the console's first pages."""
 
-    @get("/console", opt={"page": "signed-in"})
+    @get("/console", opt={"page": Page("signed-in")})
     async def start(request: AnyRequest) -> Response[bytes]:
+        """Lead to the person's partner, or to applying for one."""
         mine = await partners.partners_of(signed_in(request).address_hash)
         if not mine:
-            return page(request, "console/apply.html", values=_NOTHING, faults={})
+            return _form(request)
         if len(mine) == 1:
             return lead_to(f"/console/{mine[0]['partner_id']}")
         return page(request, "console/partners.html", partners=mine)
 
-    @get("/console/partners", opt={"page": "signed-in"})
+    @get("/console/partners", opt={"page": Page("signed-in")})
     async def choose(request: AnyRequest) -> Response[bytes]:
+        """List the person's partners."""
         mine = await partners.partners_of(signed_in(request).address_hash)
         return page(request, "console/partners.html", partners=mine)
 
-    @get("/console/apply", opt={"page": "signed-in"})
+    @get("/console/apply", opt={"page": Page("signed-in")})
     async def ask(request: AnyRequest) -> Response[bytes]:
-        signed_in(request)
-        return page(request, "console/apply.html", values=_NOTHING, faults={})
+        """Ask who the partner is, and what they will use the API for."""
+        return _form(request)
 
-    @post("/console/apply", opt={"page": "signed-in"})
+    @post("/console/apply", opt={"page": Page("signed-in")})
     async def apply(request: AnyRequest) -> Response[bytes]:
-        person = signed_in(request)
+        """Apply for a partner account."""
         form = await read_form(request)
         given = {name: form.get(name, "") for name in _NOTHING}
         try:
-            asked = check(ConsoleApplication, **given)
+            application = check(ConsoleApplication, **given)
         except Refusal as refusal:
-            faults = dict(refusal.field_errors or {})
-            return page(request, "console/apply.html", 400, values=given, faults=faults)
+            return _form(request, 400, given, refusal.field_errors)
         partner_id = await commands.apply(
-            company=asked.company,
-            contact_name=asked.contact_name,
-            use=asked.use,
-            email=person.email,
-            cause=member_cause(request, person),
+            company=application.company,
+            contact_name=application.contact_name,
+            use=application.use,
+            email=signed_in(request).email,
+            cause=member_cause(request),
         )
         return lead_to(f"/console/{partner_id}")
 
-    @get("/console/{partner_id:str}", opt={"page": "member"})
+    @get(CONSOLE, opt={"page": Page("member", "console.nav.overview")})
     async def overview(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
-        member = await member_of(request, partner_id)
-        partner = await commands.look(partner_id)
-        return console_page(request, member, "", "console/overview.html", partner=partner)
+        """Show the state of the review, and what comes next."""
+        return console_page(request, "overview.html", partner=await commands.look(partner_id))
 
     return Router("/", route_handlers=[start, choose, ask, apply, overview])
+
+
+def _form(
+    request: AnyRequest,
+    status: int = 200,
+    values: Mapping[str, str] = _NOTHING,
+    faults: Mapping[str, Sequence[str]] | None = None,
+) -> Response[bytes]:
+    return page(request, "console/apply.html", status, values=values, faults=faults or {})

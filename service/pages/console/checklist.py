@@ -16,7 +16,8 @@ from service.facts.partners import PartnerSettingsChanged, partner_stream
 from service.http.bodies import AnyRequest
 from service.ledger.database import Row
 from service.ledger.ledger import Ledger
-from service.pages.console.frame import MemberOf, console_page
+from service.pages.console.frame import CONSOLE, console_page
+from service.pages.site_map import Page
 from service.request_log.reader import RequestsReader
 
 CLAIMS: Final = "/v1/claims"
@@ -83,30 +84,27 @@ def checklist(facts: Facts) -> list[Item]:
 
 
 def checklist_router(
-    member_of: MemberOf, test_calls: RequestsReader, partners: PartnersReader, accounts: Ledger
+    test_calls: RequestsReader, partners: PartnersReader, accounts: Ledger
 ) -> Router:
     """Return the router of the checklist."""
 
-    @get("/console/{partner_id:str}/checklist", opt={"page": "member"})
+    @get("/checklist", opt={"page": Page("member", "checklist.nav")})
     async def shown(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
-        member = await member_of(request, partner_id)
-        keys = await partners.keys(partner_id)
+        """Show what to have tried before going live."""
         async with accounts.transaction() as transaction:
             past = await transaction.read(partner_stream(partner_id))
         items = checklist(
             Facts(
                 await test_calls.seen(partner_id),
-                key_modes(keys),
-                any(isinstance(one.event, PartnerSettingsChanged) for one in past),
+                key_modes(await partners.keys(partner_id)),
+                any(isinstance(recorded.event, PartnerSettingsChanged) for recorded in past),
                 await test_calls.has_documents(partner_id),
             )
         )
         done = sum(item.done for item in items)
-        return console_page(
-            request, member, "checklist", "console/checklist.html", items=items, done=done
-        )
+        return console_page(request, "checklist.html", items=items, done=done)
 
-    return Router("/", route_handlers=[shown])
+    return Router(CONSOLE, route_handlers=[shown])
 
 
 def key_modes(keys: Iterable[Row]) -> frozenset[str]:

@@ -19,8 +19,10 @@ from service.core.errors import Refusal, invalid
 from service.http.bodies import AnyRequest
 from service.ledger.database import Row
 from service.ledger.service_keys import ServiceKeyStore
-from service.pages.console.frame import Member, MemberOf, console_page, member_cause
+from service.pages.console.frame import CONSOLE, console_page
+from service.pages.gate import Member, member_cause, member_of
 from service.pages.shell import lead_to
+from service.pages.site_map import Page
 from service.pages.visit import read_form
 from service.partners.commands import OVERLAPS, IssuedKey, PartnerCommands
 from service.partners.keys import has_ended
@@ -28,6 +30,8 @@ from service.sandbox.fixtures import SandboxFixtures
 
 ENDED_MAX: Final = 25
 """Keys that have ended and are listed still, the newest."""
+
+KEYS: Final = {"page": Page("member", "console.nav.keys")}
 
 _PURPOSE: Final = "issue-key"
 
@@ -50,8 +54,9 @@ class KeyPages:
         self._sandbox = sandbox
         self._clock = clock
 
-    async def listed(self, request: AnyRequest, member: Member) -> Response[bytes]:
+    async def listed(self, request: AnyRequest) -> Response[bytes]:
         """Return the list, and the form whose key is drawn already."""
+        member = member_of(request)
         key_id, proof = await self.drawn(member)
         rows = reversed(await self._partners.keys(member.partner_id))
         keys = [self._shown(row) for row in rows]
@@ -59,9 +64,7 @@ class KeyPages:
         unlisted = set(ended[ENDED_MAX:])
         return console_page(
             request,
-            member,
-            "keys",
-            "console/keys.html",
+            "keys.html",
             keys=[key for key in keys if key["key_id"] not in unlisted],
             unlisted=unlisted,
             ended_max=ENDED_MAX,
@@ -70,10 +73,9 @@ class KeyPages:
             again="again" in request.query_params,
         )
 
-    async def issue(
-        self, request: AnyRequest, member: Member, form: Mapping[str, str]
-    ) -> IssuedKey:
+    async def issue(self, request: AnyRequest, form: Mapping[str, str]) -> IssuedKey:
         """Issue the key that the form names."""
+        member = member_of(request)
         key_id, mode = form.get("key_id", ""), form.get("mode")
         proof = await self._proof(member, key_id)
         if not hmac.compare_digest(form.get("proof", "").encode(), proof.encode()):
@@ -83,7 +85,7 @@ class KeyPages:
         issued = await self.commands.issue_key(
             member.partner_id,
             "live" if mode == "live" else "test",
-            member_cause(request, member.person),
+            member_cause(request),
             key_id,
         )
         if mode == "test":
@@ -95,9 +97,9 @@ class KeyPages:
         key_id = self.commands.new_key_id()
         return key_id, await self._proof(member, key_id)
 
-    async def key(self, member: Member, key_id: str) -> dict[str, object]:
+    async def key(self, partner_id: str, key_id: str) -> dict[str, object]:
         """Return one key of the partner's; refuses with `key_not_found`."""
-        for row in await self._partners.keys(member.partner_id):
+        for row in await self._partners.keys(partner_id):
             if row["key_id"] == key_id:
                 return self._shown(row)
         raise Refusal("key_not_found")
@@ -121,77 +123,74 @@ def exact(at: datetime | None) -> str:
     return f"{at.day} {at:%B %Y, %H:%M:%S} UTC"
 
 
-def keys_router(pages: KeyPages, member_of: MemberOf) -> Router:
+def keys_router(pages: KeyPages) -> Router:
     """Return the router of keys."""
     commands = pages.commands
 
-    @get("/console/{partner_id:str}/keys", opt={"page": "member"})
-    async def keys(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
-        return await pages.listed(request, await member_of(request, partner_id))
+    @get(opt=KEYS)
+    async def keys(request: AnyRequest) -> Response[bytes]:
+        """List the keys, when each was created and last used."""
+        return await pages.listed(request)
 
-    @post("/console/{partner_id:str}/keys", opt={"page": "member"})
-    async def issue(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
-        member = await member_of(request, partner_id)
+    @post(opt=KEYS)
+    async def issue(request: AnyRequest) -> Response[bytes]:
+        """Issue a key, and show its token once."""
         form = await read_form(request)
         try:
-            issued = await pages.issue(request, member, form)
+            issued = await pages.issue(request, form)
         except Refusal as refusal:
-            return _again(member, refusal)
-        return _token(request, member, issued)
+            return _again(request, refusal)
+        return _token(request, issued)
 
-    @get("/console/{partner_id:str}/keys/{key_id:str}/roll", opt={"page": "member"})
+    @get("/{key_id:str}/roll", opt=KEYS)
     async def choose(
         request: AnyRequest, partner_id: FromPath[str], key_id: FromPath[str]
     ) -> Response[bytes]:
-        member = await member_of(request, partner_id)
-        key = await pages.key(member, key_id)
-        return console_page(
-            request, member, "keys", "console/key_roll.html", key=key, overlaps=OVERLAPS
-        )
+        """Say what rolling a key means, and ask how long the old one shall hold."""
+        key = await pages.key(partner_id, key_id)
+        return console_page(request, "key_roll.html", key=key, overlaps=OVERLAPS)
 
-    @post("/console/{partner_id:str}/keys/{key_id:str}/roll", opt={"page": "member"})
+    @post("/{key_id:str}/roll", opt=KEYS)
     async def roll(
         request: AnyRequest, partner_id: FromPath[str], key_id: FromPath[str]
     ) -> Response[bytes]:
-        member = await member_of(request, partner_id)
+        """Roll a key, and show the token of the new one once."""
         overlap = OVERLAPS.get((await read_form(request)).get("overlap", ""))
         if overlap is None:
             raise invalid("overlap", f"expected one of {', '.join(OVERLAPS)}")
-        cause = member_cause(request, member.person)
         try:
-            issued = await commands.roll_key(partner_id, key_id, overlap, cause)
+            issued = await commands.roll_key(partner_id, key_id, overlap, member_cause(request))
         except Refusal as refusal:
-            return _again(member, refusal)
-        return _token(request, member, issued, await pages.key(member, key_id))
+            return _again(request, refusal)
+        return _token(request, issued, await pages.key(partner_id, key_id))
 
-    @get("/console/{partner_id:str}/keys/{key_id:str}/revoke", opt={"page": "member"})
+    @get("/{key_id:str}/revoke", opt=KEYS)
     async def confirm(
         request: AnyRequest, partner_id: FromPath[str], key_id: FromPath[str]
     ) -> Response[bytes]:
-        member = await member_of(request, partner_id)
-        key = await pages.key(member, key_id)
-        return console_page(request, member, "keys", "console/key_revoke.html", key=key)
+        """Say what revoking a key means, and ask for confirmation."""
+        return console_page(request, "key_revoke.html", key=await pages.key(partner_id, key_id))
 
-    @post("/console/{partner_id:str}/keys/{key_id:str}/revoke", opt={"page": "member"})
+    @post("/{key_id:str}/revoke", opt=KEYS)
     async def revoke(
         request: AnyRequest, partner_id: FromPath[str], key_id: FromPath[str]
     ) -> Response[bytes]:
-        member = await member_of(request, partner_id)
+        """Revoke a key."""
         await read_form(request)
-        await commands.revoke_key(partner_id, key_id, member_cause(request, member.person))
-        return lead_to(f"{member.path}/keys")
+        await commands.revoke_key(partner_id, key_id, member_cause(request))
+        return lead_to(f"{member_of(request).path}/keys")
 
-    return Router("/", route_handlers=[keys, issue, choose, roll, confirm, revoke])
+    return Router(f"{CONSOLE}/keys", route_handlers=[keys, issue, choose, roll, confirm, revoke])
 
 
 def _token(
-    request: AnyRequest, member: Member, issued: IssuedKey, old: dict[str, object] | None = None
+    request: AnyRequest, issued: IssuedKey, old: dict[str, object] | None = None
 ) -> Response[bytes]:
-    return console_page(request, member, "keys", "console/key_issued.html", issued=issued, old=old)
+    return console_page(request, "key_issued.html", issued=issued, old=old)
 
 
-def _again(member: Member, refusal: Refusal) -> Response[bytes]:
+def _again(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
     """Lead a form that was sent twice to the list; refuse what is refused for another reason."""
     if refusal.code != "key_state":
         raise refusal
-    return lead_to(f"{member.path}/keys?again")
+    return lead_to(f"{member_of(request).path}/keys?again")

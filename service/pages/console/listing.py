@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from service.core.errors import invalid
 from service.facts.caller import Mode
@@ -37,12 +37,20 @@ def place(last: Place | None) -> str | None:
     return f"{(last[0] - _EPOCH) // timedelta(microseconds=1)}.{last[1]}"
 
 
-def next_place(rows: Sequence[Row], shown: int, at: str, row_id: str) -> str | None:
-    """Return where the next page begins: None where no more rows were read than are shown."""
-    if len(rows) <= shown:
-        return None
-    last = rows[shown - 1]
-    return place((last[at], last[row_id]))
+def shown_page(
+    request: AnyRequest, name: str, rows: Sequence[Row], most: int, at: str, row_id: str
+) -> dict[str, Any]:
+    """Return what a template shows of rows, of which one more than `most` was read.
+
+    The rows under their `name`; `before`, the place where the next page begins, None at the end;
+    and `is_first`. `at` and `row_id` are the columns of a place.
+    """
+    last = rows[most - 1] if len(rows) > most else None
+    return {
+        name: rows[:most],
+        "before": place((last[at], last[row_id]) if last else None),
+        "is_first": "before" not in request.query_params,
+    }
 
 
 def asked_moment(request: AnyRequest, name: str) -> datetime | None:

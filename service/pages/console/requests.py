@@ -15,34 +15,37 @@ from service.facts.caller import Mode
 from service.http.bodies import AnyRequest
 from service.ledger.database import Row
 from service.pages.console.caused import Timeline, caused
-from service.pages.console.frame import Member, MemberOf, console_page
+from service.pages.console.frame import CONSOLE, console_page
 from service.pages.console.listing import asked, asked_moment, asked_place, mode_of, place
+from service.pages.gate import member_of
 from service.pages.shell import lead_to
+from service.pages.site_map import Page
 from service.request_log.reader import Filter, RequestsReader
 
 CLASSES = {"2": 2, "4": 4, "5": 5}
+REQUESTS = {"page": Page("member", "calls.nav")}
 
 
 def requests_router(
-    member_of: MemberOf,
     calls: Mapping[Mode, RequestsReader],
     timelines: Mapping[Mode, Timeline],
     partners: PartnersReader,
 ) -> Router:
     """Return the router of a partner's calls. Never a body, a secret or personal data."""
 
-    async def opened(member: Member, request_id: str) -> Response[bytes]:
+    async def opened(request: AnyRequest, partner_id: str, request_id: str) -> Response[bytes]:
         for mode, reader in calls.items():
-            if await reader.one(member.partner_id, request_id) is not None:
-                return lead_to(f"{member.path}/requests/{request_id}?mode={mode}")
+            if await reader.one(partner_id, request_id) is not None:
+                path = member_of(request).path
+                return lead_to(f"{path}/requests/{request_id}?mode={mode}")
         raise Refusal("request_not_found")
 
-    @get("/console/{partner_id:str}/requests", opt={"page": "member"})
+    @get("/requests", opt=REQUESTS)
     async def listed(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
-        member = await member_of(request, partner_id)
+        """List the calls of thirty days, with filters."""
         mode, wanted = mode_of(request), _wanted(request)
         if (request_id := asked(request, "request_id")) is not None:
-            return await opened(member, request_id.strip())
+            return await opened(request, partner_id, request_id.strip())
         until, before = asked_moment(request, "until"), asked_place(request)
         # No request id comes before the empty one: calls of the moment itself are left out.
         found = await calls[mode].page(partner_id, wanted, before or (until and (until, "")))
@@ -50,9 +53,7 @@ def requests_router(
         keys = await partners.keys(partner_id)
         return console_page(
             request,
-            member,
-            "requests",
-            "console/requests.html",
+            "requests.html",
             mode=mode,
             wanted=wanted,
             calls=[shown(row) for row in found.calls],
@@ -66,36 +67,32 @@ def requests_router(
             is_first="before" not in request.query_params,
         )
 
-    @get("/console/{partner_id:str}/errors", opt={"page": "member"})
+    @get("/errors", opt=REQUESTS)
     async def errors(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
-        member = await member_of(request, partner_id)
+        """List the refused calls by code, and what to do about each."""
         mode = mode_of(request)
         groups = by_code(await calls[mode].seen(partner_id))
-        return console_page(
-            request, member, "requests", "console/errors.html", mode=mode, groups=groups
-        )
+        return console_page(request, "errors.html", mode=mode, groups=groups)
 
-    @get("/console/{partner_id:str}/requests/{request_id:str}", opt={"page": "member"})
+    @get("/requests/{request_id:str}", opt=REQUESTS)
     async def one(
         request: AnyRequest, partner_id: FromPath[str], request_id: FromPath[str]
     ) -> Response[bytes]:
-        member = await member_of(request, partner_id)
+        """Show one call, and the events that it caused."""
         mode = mode_of(request)
         row = None if "\0" in request_id else await calls[mode].one(partner_id, request_id)
         if row is None:
             raise Refusal("request_not_found")
         return console_page(
             request,
-            member,
-            "requests",
-            "console/request.html",
+            "request.html",
             mode=mode,
             call=shown(row),
             error=ERRORS.get(row["code"]),
             events=await caused(timelines[mode], partner_id, request_id),
         )
 
-    return Router("/", route_handlers=[listed, errors, one])
+    return Router(CONSOLE, route_handlers=[listed, errors, one])
 
 
 def shown(row: Row) -> dict[str, Any]:

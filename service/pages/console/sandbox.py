@@ -8,14 +8,17 @@ from projections.onboardings.reader import OnboardingsReader
 from projections.partners.reader import PartnersReader
 from service.core.errors import Refusal, invalid
 from service.http.bodies import AnyRequest
-from service.pages.console.frame import Member, MemberOf, console_page, member_cause
-from service.pages.console.listing import asked_place, next_place
+from service.pages.console.frame import CONSOLE, console_page
+from service.pages.console.listing import asked_place, shown_page
+from service.pages.gate import member_cause, member_of
 from service.pages.shell import lead_to
+from service.pages.site_map import Page
 from service.pages.visit import read_form
 from service.sandbox.commands import SandboxCommands
 from service.sandbox.fixtures import fixture_ids
 
 PAGE = 25
+SANDBOX = {"page": Page("approved", "sandbox.nav")}
 
 
 class SandboxPages:
@@ -34,24 +37,19 @@ class SandboxPages:
         self._connections = connections
         self._onboardings = onboardings
 
-    async def shown(self, request: AnyRequest, member: Member) -> Response[bytes]:
-        """Return the page. It makes nothing: fixtures are the subscriber's, moments after."""
-        partner_id = member.partner_id
-        fixtures = await self._made(partner_id, member.sandbox_epoch)
-        row = await self._partners.sandbox(partner_id)
+    async def shown(self, request: AnyRequest) -> Response[bytes]:
+        """Return the page. It creates nothing: the subscriber makes the fixtures moments later."""
+        member = member_of(request)
+        row = await self._partners.sandbox(member.partner_id)
         since = row["sandbox_reset_at"] if row else None
         before = asked_place(request)
-        rows = await self._onboardings.page(partner_id, PAGE + 1, before, since)
+        rows = await self._onboardings.page(member.partner_id, PAGE + 1, before, since)
         return console_page(
             request,
-            member,
-            "sandbox",
-            "console/sandbox.html",
-            fixtures=fixtures,
+            "sandbox.html",
+            fixtures=await self._made(member.partner_id, member.sandbox_epoch),
             since=since,
-            onboardings=rows[:PAGE],
-            before=next_place(rows, PAGE, "started_at", "onboarding_id"),
-            is_first=before is None,
+            **shown_page(request, "onboardings", rows, PAGE, "started_at", "onboarding_id"),
         )
 
     async def _made(self, partner_id: str, epoch: int) -> list[dict[str, object]]:
@@ -69,50 +67,43 @@ class SandboxPages:
             return []
 
 
-def sandbox_router(pages: SandboxPages, member_of: MemberOf) -> Router:
+def sandbox_router(pages: SandboxPages) -> Router:
     """Return the router of the sandbox; only an approved partner has one."""
     commands = pages.commands
 
-    async def approved(request: AnyRequest, partner_id: str) -> Member:
-        member = await member_of(request, partner_id)
-        if member.status != "approved":
-            raise Refusal("auth_partner_not_approved")
-        return member
+    @get(opt=SANDBOX)
+    async def sandbox(request: AnyRequest) -> Response[bytes]:
+        """Show the entities to test with."""
+        return await pages.shown(request)
 
-    @get("/console/{partner_id:str}/sandbox", opt={"page": "member"})
-    async def sandbox(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
-        return await pages.shown(request, await approved(request, partner_id))
-
-    @post("/console/{partner_id:str}/sandbox/entities/{entity_id:str}", opt={"page": "member"})
+    @post("/entities/{entity_id:str}", opt=SANDBOX)
     async def drive(
         request: AnyRequest, partner_id: FromPath[str], entity_id: FromPath[str]
     ) -> Response[bytes]:
-        member = await approved(request, partner_id)
-        form = await read_form(request)
-        change = {"connect": commands.connect, "disconnect": commands.disconnect}.get(
-            form.get("to", "")
-        )
+        """Connect or disconnect one of them."""
+        member = member_of(request)
+        wanted = (await read_form(request)).get("to", "")
+        change = {"connect": commands.connect, "disconnect": commands.disconnect}.get(wanted)
         if change is None:
             raise invalid("to", "expected connect or disconnect")
         if "\0" in entity_id:
             raise Refusal("sandbox_entity_not_found")
-        cause = member_cause(request, member.person)
-        await change(partner_id, member.sandbox_epoch, entity_id, cause)
+        await change(partner_id, member.sandbox_epoch, entity_id, member_cause(request))
         return lead_to(f"{member.path}/sandbox")
 
-    @get("/console/{partner_id:str}/sandbox/reset", opt={"page": "member"})
-    async def confirm(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
-        member = await approved(request, partner_id)
-        return console_page(request, member, "sandbox", "console/sandbox_reset.html")
+    @get("/reset", opt=SANDBOX)
+    async def confirm(request: AnyRequest) -> Response[bytes]:
+        """Say what resetting the sandbox means, and ask for confirmation."""
+        return console_page(request, "sandbox_reset.html")
 
-    @post("/console/{partner_id:str}/sandbox/reset", opt={"page": "member"})
+    @post("/reset", opt=SANDBOX)
     async def reset(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
-        member = await approved(request, partner_id)
-        form = await read_form(request)
-        # The epoch that the page was about: sent twice, the form begins one anew, not two.
-        if form.get("epoch") == str(member.sandbox_epoch + 1):
-            cause = member_cause(request, member.person)
-            await commands.reset(partner_id, member.sandbox_epoch + 1, cause)
+        """Reset the sandbox."""
+        member = member_of(request)
+        next_epoch = member.sandbox_epoch + 1
+        # The form names the epoch that it begins: sent twice, it resets the sandbox once.
+        if (await read_form(request)).get("epoch") == str(next_epoch):
+            await commands.reset(partner_id, next_epoch, member_cause(request))
         return lead_to(f"{member.path}/sandbox")
 
-    return Router("/", route_handlers=[sandbox, drive, confirm, reset])
+    return Router(f"{CONSOLE}/sandbox", route_handlers=[sandbox, drive, confirm, reset])

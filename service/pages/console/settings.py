@@ -4,44 +4,48 @@ from litestar import Response, Router, get, post
 from litestar.params import FromPath
 
 from service.http.bodies import AnyRequest
-from service.pages.console.frame import Member, MemberOf, console_page, member_cause
+from service.pages.console.frame import CONSOLE, console_page
+from service.pages.gate import Member, member_cause, member_of
 from service.pages.shell import lead_to
+from service.pages.site_map import Page
 from service.pages.visit import read_form
 from service.partners.commands import PartnerCommands
 
+SETTINGS = {"page": Page("member", "console.nav.settings")}
 
-def nobody_gets(member: Member) -> bool:
+
+def reach_nobody(member: Member) -> bool:
     """Return whether links reach nobody: such an onboarding can never be finished."""
     return member.suppress_email and not member.return_link
 
 
-def settings_router(commands: PartnerCommands, member_of: MemberOf) -> Router:
+def settings_router(commands: PartnerCommands) -> Router:
     """Return the router of settings; the API obeys from its next request on."""
 
-    @get("/console/{partner_id:str}/settings", opt={"page": "member"})
-    async def settings(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
-        member = await member_of(request, partner_id)
-        saved = "saved" in request.query_params
-        return _shown(request, member, saved=saved)
+    @get(opt=SETTINGS)
+    async def settings(request: AnyRequest) -> Response[bytes]:
+        """Show the settings and their risks."""
+        return _shown(request, member_of(request), saved="saved" in request.query_params)
 
-    @post("/console/{partner_id:str}/settings", opt={"page": "member"})
+    @post(opt=SETTINGS)
     async def save(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
-        member = await member_of(request, partner_id)
+        """Change the settings."""
+        member = member_of(request)
         form = await read_form(request)
         chosen = member._replace(
             return_link="return_link" in form, suppress_email="suppress_email" in form
         )
-        if nobody_gets(chosen) and not nobody_gets(member) and "nobody" not in form:
+        if reach_nobody(chosen) and not reach_nobody(member) and "nobody" not in form:
             return _shown(request, chosen, 400, asked=True)
         await commands.change_settings(
             partner_id,
-            member_cause(request, member.person),
+            member_cause(request),
             return_link=chosen.return_link,
             suppress_email=chosen.suppress_email,
         )
         return lead_to(f"{member.path}/settings?saved")
 
-    return Router("/", route_handlers=[settings, save])
+    return Router(f"{CONSOLE}/settings", route_handlers=[settings, save])
 
 
 def _shown(
@@ -55,11 +59,10 @@ def _shown(
     """Return the form; `asked` about the pair of settings by which nobody gets a link."""
     return console_page(
         request,
-        member,
-        "settings",
-        "console/settings.html",
+        "settings.html",
         status,
+        member=member,
         saved=saved,
         asked=asked,
-        nobody=nobody_gets(member),
+        nobody=reach_nobody(member),
     )

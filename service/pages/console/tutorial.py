@@ -9,17 +9,19 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 from litestar import Response, Router, get, post
-from litestar.params import FromPath
 
 from service.core.errors import Refusal
 from service.http.bodies import AnyRequest
-from service.pages.console.frame import Member, MemberOf, console_page
+from service.pages.console.frame import CONSOLE, console_page
 from service.pages.console.keys import KeyPages
+from service.pages.gate import member_of
 from service.pages.shell import lead_to
+from service.pages.site_map import Page
 from service.pages.visit import read_form
 from service.sandbox.fixtures import fixture_ids
 
 REFERENCE: Final = "tutorial-1"
+TUTORIAL: Final = {"page": Page("member", "tutorial.nav")}
 
 
 class TutorialStep(NamedTuple):
@@ -73,18 +75,15 @@ def _call(url: str) -> str:
     return f'curl -i {shlex.quote(url)} \\\n  -H "Authorization: Bearer $API_KEY"'
 
 
-def tutorial_router(member_of: MemberOf, keys: KeyPages, base_url: str) -> Router:
+def tutorial_router(keys: KeyPages, base_url: str) -> Router:
     """Return the router of the tutorial."""
 
-    async def shown(
-        request: AnyRequest, member: Member, token: str | None = None
-    ) -> Response[bytes]:
+    async def shown(request: AnyRequest, token: str | None = None) -> Response[bytes]:
+        member = member_of(request)
         key_id, proof = await keys.drawn(member)
         return console_page(
             request,
-            member,
-            "tutorial",
-            "console/tutorial.html",
+            "tutorial.html",
             steps=steps(base_url, member.partner_id, member.sandbox_epoch),
             token=token,
             key_id=key_id,
@@ -92,20 +91,21 @@ def tutorial_router(member_of: MemberOf, keys: KeyPages, base_url: str) -> Route
             again="again" in request.query_params,
         )
 
-    @get("/console/{partner_id:str}/tutorial", opt={"page": "member"})
-    async def tutorial(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
-        return await shown(request, await member_of(request, partner_id))
+    @get(opt=TUTORIAL)
+    async def tutorial(request: AnyRequest) -> Response[bytes]:
+        """Show a first claim, step by step."""
+        return await shown(request)
 
-    @post("/console/{partner_id:str}/tutorial", opt={"page": "member"})
-    async def with_key(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
-        member = await member_of(request, partner_id)
+    @post(opt=TUTORIAL)
+    async def with_key(request: AnyRequest) -> Response[bytes]:
+        """Show the same with a new test key, once."""
         form = await read_form(request)
         try:
-            issued = await keys.issue(request, member, form | {"mode": "test"})
+            issued = await keys.issue(request, form | {"mode": "test"})
         except Refusal as refusal:
             if refusal.code != "key_state":  # a form that was sent twice
                 raise
-            return lead_to(f"{member.path}/tutorial?again")
-        return await shown(request, member, issued.token)
+            return lead_to(f"{member_of(request).path}/tutorial?again")
+        return await shown(request, issued.token)
 
-    return Router("/", route_handlers=[tutorial, with_key])
+    return Router(f"{CONSOLE}/tutorial", route_handlers=[tutorial, with_key])

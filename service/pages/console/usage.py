@@ -13,7 +13,8 @@ from litestar.params import FromPath
 from service.core.clock import Clock
 from service.facts.caller import Mode
 from service.http.bodies import AnyRequest
-from service.pages.console.frame import MemberOf, console_page
+from service.pages.console.frame import CONSOLE, console_page
+from service.pages.site_map import Page
 from service.request_log.reader import RequestsReader
 
 MINUTES: Final = 60
@@ -66,14 +67,12 @@ class Picture(NamedTuple):
     peak: tuple[float, int] | None
 
 
-def usage_router(
-    member_of: MemberOf, calls: Mapping[Mode, RequestsReader], limit: int, clock: Clock
-) -> Router:
+def usage_router(calls: Mapping[Mode, RequestsReader], limit: int, clock: Clock) -> Router:
     """Return the router of usage; `limit` is that of requests a minute."""
 
-    @get("/console/{partner_id:str}/usage", opt={"page": "member"})
+    @get("/usage", opt={"page": Page("member", "usage.nav")})
     async def usage(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
-        member = await member_of(request, partner_id)
+        """Show calls by the minute against the limit."""
         now = clock().replace(second=0, microsecond=0)
         day = await _minutes(calls, partner_id, now - DAY + timedelta(minutes=1))
         first = now - timedelta(minutes=MINUTES - 1)
@@ -81,9 +80,7 @@ def usage_router(
         hour = [day.get(at, Minute(at)) for at in moments]
         return console_page(
             request,
-            member,
-            "usage",
-            "console/usage.html",
+            "usage.html",
             limit=limit,
             picture=picture(hour, limit),
             bar=round(BAR, 2),
@@ -91,7 +88,7 @@ def usage_router(
             sums=[("hour", summed(hour)), ("day", summed(list(day.values())))],
         )
 
-    return Router("/", route_handlers=[usage])
+    return Router(CONSOLE, route_handlers=[usage])
 
 
 async def _minutes(
@@ -114,14 +111,9 @@ async def _minutes(
 
 def summed(minutes: list[Minute]) -> dict[str, int]:
     """Return the figures of some minutes; `peak` is the busiest one's."""
-    return {
-        "total": sum(minute.total for minute in minutes),
-        "live": sum(minute.live for minute in minutes),
-        "test": sum(minute.test for minute in minutes),
-        "refused": sum(minute.refused for minute in minutes),
-        "limited": sum(minute.limited for minute in minutes),
-        "peak": max((minute.total for minute in minutes), default=0),
-    }
+    names = ("total", "live", "test", "refused", "limited")
+    sums = {name: sum(getattr(minute, name) for minute in minutes) for name in names}
+    return sums | {"peak": max((minute.total for minute in minutes), default=0)}
 
 
 def picture(hour: list[Minute], limit: int) -> Picture:

@@ -11,11 +11,14 @@ from service.facts.access import Access
 from service.http.bodies import AnyRequest
 from service.ledger.database import Row
 from service.pages.customer.connect import PartnerName
-from service.pages.customer.mine import customer_cause, entities_of, own_entity
+from service.pages.customer.mine import entities_of, own_entity
+from service.pages.gate import customer_cause
 from service.pages.shell import lead_to, page
+from service.pages.site_map import Page
 from service.pages.visit import no_cookie, read_form, signed_in
 from service.people.sessions import Sessions
 
+ACCOUNT = {"page": Page("signed-in")}
 CLAIMS_SHOWN = 50
 
 
@@ -28,8 +31,9 @@ def account_router(
 ) -> Router:
     """Return the router of a customer's account (live mode: there is no other for customers)."""
 
-    @get("/account", opt={"page": "signed-in"})
+    @get("/account", opt=ACCOUNT)
     async def account(request: AnyRequest) -> Response[bytes]:
+        """List the person's businesses, and who is connected."""
         entities = [
             {
                 "entity": entity,
@@ -42,10 +46,11 @@ def account_router(
         ]
         return page(request, "customer/account.html", entities=entities)
 
-    @get("/account/{entity_id:str}/{partner_id:str}", opt={"page": "signed-in"})
+    @get("/account/{entity_id:str}/{partner_id:str}", opt=ACCOUNT)
     async def partner(
         request: AnyRequest, entity_id: FromPath[str], partner_id: FromPath[str]
     ) -> Response[bytes]:
+        """Show one partner's connection to one business, and the claims it created."""
         entity, access = await connection_of(request, entity_id, partner_id)
         listed = await claims.page(
             partner_id,
@@ -66,10 +71,11 @@ def account_router(
             is_first="from" not in request.query_params,
         )
 
-    @get("/account/{entity_id:str}/{partner_id:str}/disconnect", opt={"page": "signed-in"})
+    @get("/account/{entity_id:str}/{partner_id:str}/disconnect", opt=ACCOUNT)
     async def confirm(
         request: AnyRequest, entity_id: FromPath[str], partner_id: FromPath[str]
     ) -> Response[bytes]:
+        """Say what disconnecting means, and ask for confirmation."""
         entity, access = await connection_of(request, entity_id, partner_id)
         if not access.connected:
             return lead_to(f"/account/{entity_id}/{partner_id}")
@@ -82,21 +88,21 @@ def account_router(
             partner_name=name,
         )
 
-    @post("/account/{entity_id:str}/{partner_id:str}/disconnect", opt={"page": "signed-in"})
+    @post("/account/{entity_id:str}/{partner_id:str}/disconnect", opt=ACCOUNT)
     async def disconnect(
         request: AnyRequest, entity_id: FromPath[str], partner_id: FromPath[str]
     ) -> Response[bytes]:
-        signed_in(request)
+        """Disconnect a partner."""
         await read_form(request)
         await own_entity(request, connections, entity_id)
         await commands.disconnect(entity_id, partner_id, customer_cause(request, entity_id))
         return lead_to(f"/account/{entity_id}/{partner_id}")
 
-    @post("/account/sign-out", opt={"page": "signed-in"})
+    @post("/account/sign-out", opt=ACCOUNT)
     async def sign_out(request: AnyRequest) -> Response[bytes]:
-        person = signed_in(request)
+        """End every session of the person."""
         await read_form(request)
-        await sessions.end_all(person.address_hash)
+        await sessions.end_all(signed_in(request).address_hash)
         return lead_to("/sign-in", [no_cookie()])
 
     async def connection_of(

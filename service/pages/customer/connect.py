@@ -11,24 +11,26 @@ from service.connections.commands import ConnectionCommands, LinkView
 from service.core.errors import Refusal, invalid
 from service.http.bodies import AnyRequest
 from service.ledger.database import Row
-from service.ledger.events import Cause
-from service.pages.customer.mine import customer_cause, entities_of, own_entity
+from service.pages.customer.mine import entities_of, own_entity
+from service.pages.gate import customer_cause
 from service.pages.shell import lead_to, page, refused
+from service.pages.site_map import Page
 from service.pages.visit import person_of, read_form, signed_in
 from service.pages.words import text
 
 PartnerName = Callable[[str], Awaitable[str]]
-"""Answers a partner's name by its id."""
+"""Returns a partner's name by its id."""
 
 TEST_PREFIX: Final = "test_"
-"""With it begin the tokens of test mode, which are inert; those of live mode have no `_`."""
+"""What tokens of test mode, which are inert, begin with; those of live mode have no `_`."""
 
 
 def connect_router(commands: ConnectionCommands, connections: ConnectionsReader) -> Router:
     """Return the router of connect links. Only links of live mode are ever found."""
 
-    @get("/connect/{token:str}", opt={"page": "token"})
+    @get("/connect/{token:str}", opt={"page": Page("token")})
     async def ask(request: AnyRequest, token: FromPath[str]) -> Response[bytes]:
+        """Say who asks, for what, and until when."""
         if token.startswith(TEST_PREFIX):
             return _of_test_mode(request)
         link = await commands.look(token)
@@ -36,9 +38,9 @@ def connect_router(commands: ConnectionCommands, connections: ConnectionsReader)
         entities = await entities_of(request, connections) if known else []
         return _asked(request, link, token, entities)
 
-    @post("/connect/{token:str}", opt={"page": "signed-in"})
+    @post("/connect/{token:str}", opt={"page": Page("signed-in")})
     async def answer(request: AnyRequest, token: FromPath[str]) -> Response[bytes]:
-        person = signed_in(request)
+        """Approve or decline."""
         form = await read_form(request)
         if token.startswith(TEST_PREFIX):
             return _of_test_mode(request)
@@ -47,9 +49,8 @@ def connect_router(commands: ConnectionCommands, connections: ConnectionsReader)
             if not await entities_of(request, connections):
                 # Whoever is asked has a business. Anybody else cannot use the link up for them.
                 raise Refusal("entity_not_found")
-            await commands.decline(
-                token, Cause(f"customer:{person.person_id}", request.scope["state"]["request_id"])
-            )
+            person_id = signed_in(request).person_id
+            await commands.decline(token, customer_cause(request, person_id))
             return lead_to("/connect/declined")
         if form.get("answer") != "approve":
             raise invalid("answer", "expected approve or decline")
@@ -62,8 +63,9 @@ def connect_router(commands: ConnectionCommands, connections: ConnectionsReader)
         )
         return lead_to(f"/connected/{entity['entity_id']}/{link.partner_id}")
 
-    @get("/connect/declined", opt={"page": "public"})
+    @get("/connect/declined", opt={"page": Page("public")})
     async def declined(request: AnyRequest) -> Response[bytes]:
+        """Say what declining means."""
         return page(request, "customer/declined.html")
 
     return Router("/", route_handlers=[ask, answer, declined])
@@ -98,10 +100,11 @@ def _asked(
 def connected_router(connections: ConnectionsReader, partner_name: PartnerName) -> Router:
     """Return the router of what follows an approval: the entity id, to pass on."""
 
-    @get("/connected/{entity_id:str}/{partner_id:str}", opt={"page": "signed-in"})
+    @get("/connected/{entity_id:str}/{partner_id:str}", opt={"page": Page("signed-in")})
     async def connected(
         request: AnyRequest, entity_id: FromPath[str], partner_id: FromPath[str]
     ) -> Response[bytes]:
+        """Show the entity id, to pass on after an approval."""
         entity = await own_entity(request, connections, entity_id)
         if not (await connections.access(partner_id, entity_id)).connected:
             raise Refusal("entity_not_owned")

@@ -4,7 +4,6 @@ from projections.connections.reader import ConnectionsReader
 from service.core.errors import Refusal
 from service.http.bodies import AnyRequest
 from service.ledger.database import Row
-from service.ledger.events import Cause
 from service.pages.visit import signed_in
 
 
@@ -19,8 +18,3 @@ async def own_entity(request: AnyRequest, connections: ConnectionsReader, entity
         if row["entity_id"] == entity_id:
             return row
     raise Refusal("entity_not_found")
-
-
-def customer_cause(request: AnyRequest, entity_id: str) -> Cause:
-    """Return the cause that a customer's events name (decision 8)."""
-    return Cause(f"customer:{entity_id}", request.scope["state"]["request_id"])

@@ -12,19 +12,22 @@ from service.http.decoding import check
 from service.onboardings.commands import Invited, OnboardingCommands
 from service.onboardings.wire import Confirmed
 from service.pages.shell import lead_to, page
+from service.pages.site_map import Page
 from service.pages.visit import read_form
 
 
 def onboarding_router(commands: OnboardingCommands, connections: ConnectionsReader) -> Router:
     """Return the router of magic links: the token is the credential, no signing in is needed."""
 
-    @get("/onboarding/{token:str}", opt={"page": "token"})
+    @get("/onboarding/{token:str}", opt={"page": Page("token")})
     async def ask(request: AnyRequest, token: FromPath[str]) -> Response[bytes]:
+        """Show the details as the partner sent them."""
         invited = await commands.look(token)
         return _form(request, invited, _filled(invited.details), {})
 
-    @post("/onboarding/{token:str}", opt={"page": "token"})
+    @post("/onboarding/{token:str}", opt={"page": Page("token")})
     async def finish(request: AnyRequest, token: FromPath[str]) -> Response[bytes]:
+        """Correct, complete and finish."""
         form = await read_form(request)
         invited = await commands.look(token)
         given = {name: form.get(name, "") for name in Confirmed.__struct_fields__}
@@ -36,8 +39,9 @@ def onboarding_router(commands: OnboardingCommands, connections: ConnectionsRead
         await commands.complete(token, request_id, confirmed)
         return lead_to(f"/onboarding/{token}/done")
 
-    @get("/onboarding/{token:str}/done", opt={"page": "token"})
+    @get("/onboarding/{token:str}/done", opt={"page": Page("token")})
     async def done(request: AnyRequest, token: FromPath[str]) -> Response[bytes]:
+        """Show the entity id, for an hour after."""
         finished = await commands.finished(token)
         access = await connections.access(finished.partner_id, finished.entity_id)
         return page(

@@ -1,0 +1,109 @@
+"""Who is let in: one guard holds every page to what its `Page` declares."""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import NamedTuple
+
+from litestar.handlers import BaseRouteHandler
+
+from projections.partners.reader import PartnersReader
+from service.core.errors import Refusal
+from service.http.bodies import AnyRequest
+from service.ledger.events import Cause
+from service.pages.site_map import Page
+from service.pages.visit import AnyConnection, signed_in
+from service.people.person import Person
+from service.people.staff import StaffCommands
+
+PageGuard = Callable[[AnyConnection, BaseRouteHandler], Awaitable[None]]
+
+
+class Member(NamedTuple):
+    """A signed-in person of a partner's team, and their partner as it is now."""
+
+    partner_id: str
+    partner_name: str
+    status: str
+    member_id: str
+    person: Person
+    return_link: bool
+    suppress_email: bool
+    sandbox_epoch: int
+    applied_at: datetime
+
+    @property
+    def path(self) -> str:
+        """Where this partner's console begins."""
+        return f"/console/{self.partner_id}"
+
+
+def page_guard(partners: PartnersReader, staff: StaffCommands) -> PageGuard:
+    """Return the guard of all pages. It asks anew with every request.
+
+    Raises SignInNeeded; refuses with `not_member`, for a partner of other people as for one that
+    does not exist, `auth_partner_not_approved` and `not_staff`.
+    """
+
+    async def guard(connection: AnyConnection, handler: BaseRouteHandler) -> None:
+        page: Page = handler.opt["page"]
+        if page.who in {"public", "token"}:
+            return
+        person, state = signed_in(connection), connection.scope["state"]
+        if page.who in {"member", "approved"}:
+            member = await _member(partners, connection.path_params["partner_id"], person)
+            if page.who == "approved" and member.status != "approved":
+                raise Refusal("auth_partner_not_approved")
+            state["member"] = member
+        elif page.who == "staff":
+            row = await staff.by_address(person.address_hash)
+            if row is None:
+                raise Refusal("not_staff")
+            state["staff_id"] = row["staff_id"]
+
+    return guard
+
+
+def member_of(request: AnyRequest) -> Member:
+    """Return who asks for a page of a partner's console."""
+    return request.scope["state"]["member"]
+
+
+def staff_of(request: AnyRequest) -> str:
+    """Return the staff id of who asks for a page of the back office."""
+    return request.scope["state"]["staff_id"]
+
+
+def member_cause(request: AnyRequest) -> Cause:
+    """Return the cause that events of a partner's people name."""
+    return _cause(request, f"member:{signed_in(request).person_id}")
+
+
+def staff_cause(request: AnyRequest) -> Cause:
+    """Return the cause that the team's events name."""
+    return _cause(request, f"staff:{staff_of(request)}")
+
+
+def customer_cause(request: AnyRequest, customer_id: str) -> Cause:
+    """Return the cause that a customer's events name: the id of their entity or person."""
+    return _cause(request, f"customer:{customer_id}")
+
+
+def _cause(request: AnyRequest, actor: str) -> Cause:
+    return Cause(actor, request.scope["state"]["request_id"])
+
+
+async def _member(partners: PartnersReader, partner_id: str, person: Person) -> Member:
+    row = await partners.member(partner_id, person.address_hash)
+    if row is None:
+        raise Refusal("not_member")
+    return Member(
+        row["partner_id"],
+        row["name"],
+        row["status"],
+        row["member_id"],
+        person,
+        row["return_link"],
+        row["suppress_email"],
+        row["sandbox_epoch"],
+        row["applied_at"],
+    )

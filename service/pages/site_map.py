@@ -1,0 +1,94 @@
+"""Every page: who may see it, what it is for, and its place in the navigation.
+
+A handler carries the first and the last as `opt={"page": Page(…)}`; its docstring says what the
+page is for. The site map is collected from the handlers.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
+
+from litestar import Router
+from litestar.handlers import HTTPRouteHandler
+from litestar.routes import HTTPRoute
+
+from service.http.bodies import AnyRequest
+
+Who = Literal["public", "token", "signed-in", "member", "approved", "staff"]
+"""Anyone; whoever holds the link; whoever is signed in; a member of the partner that the path
+names, or of it once it is approved; the service's team."""
+
+_PARAMETER: Final = re.compile(r"\{[^}]*\}")
+
+
+@dataclass(frozen=True)
+class Page:
+    """`place` is the text that names a place in the navigation: the first page there leads it."""
+
+    who: Who
+    place: str = ""
+
+
+class RoutedPage(NamedTuple):
+    """One method of one path, as the application routes it. GET answers HEAD too."""
+
+    method: str
+    path: str
+    who: Who
+    place: str
+    purpose: str
+
+
+class SiteMap:
+    """The pages of all routers, in their order."""
+
+    def __init__(self, routers: Sequence[Router]) -> None:
+        """Raise KeyError for a handler without a `Page`."""
+        self.pages = tuple(_pages(routers))
+        readable = [page.path for page in self.pages if page.method == "GET"]
+        self._readable = [
+            re.compile("[^/]+".join(map(re.escape, _PARAMETER.split(path)))) for path in readable
+        ]
+
+    def __deepcopy__(self, _memo: object) -> "SiteMap":
+        """Stay the same: the framework copies routers, with all they hold, when they nest."""
+        return self
+
+    def navigation(self, area: str) -> list[RoutedPage]:
+        """Return the first page of each place, of the pages whose paths begin with `area`."""
+        places: dict[str, RoutedPage] = {}
+        for page in self.pages:
+            if page.place and page.method == "GET" and page.path.startswith(area):
+                places.setdefault(page.place, page)
+        return list(places.values())
+
+    def page_of_form(self, path: str) -> str:
+        """Return the nearest path that answers GET: the one itself, or what it is below."""
+        while path and not any(one.fullmatch(path) for one in self._readable):
+            path = path.rpartition("/")[0]
+        return path or "/"
+
+
+def site_map_of(request: AnyRequest) -> SiteMap:
+    """Return the map of all pages, which their router carries."""
+    return request.route_handler.opt["site_map"]
+
+
+def place_of(request: AnyRequest) -> str:
+    """Return the place in the navigation of the page that is asked for."""
+    page: Page = request.route_handler.opt["page"]
+    return page.place
+
+
+def _pages(routers: Sequence[Router]) -> Iterator[RoutedPage]:
+    for router in routers:
+        for route in router.routes:
+            for handler in route.route_handlers if isinstance(route, HTTPRoute) else ():
+                for method in handler.http_methods & {"GET", "POST"}:
+                    yield _routed(method, route.path, handler)
+
+
+def _routed(method: str, path: str, handler: HTTPRouteHandler) -> RoutedPage:
+    page: Page = handler.opt["page"]
+    return RoutedPage(method, path, page.who, page.place, handler.fn.__doc__ or "")
