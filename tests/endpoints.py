@@ -5,8 +5,10 @@ from typing import Any, NamedTuple
 
 from litestar.routes import HTTPRoute
 
+from service.partner_api.endpoints import Endpoint as Described
 from service.partner_api.gate import API_PATH
-from tests.world import World, claim_body
+from tests.conformance import DESCRIBED, described
+from tests.world import World
 
 
 class Endpoint(NamedTuple):
@@ -27,27 +29,18 @@ class Endpoint(NamedTuple):
         return {"json": self.body} if self.body is not None else {"params": self.query}
 
 
-ENDPOINTS = {
-    "create_claim": Endpoint("POST", "/claims", claim_body("ent_none")),
-    "list_claims": Endpoint("GET", "/claims", query={"entity_id": "ent_none"}),
-    "start_onboarding": Endpoint(
-        "POST",
-        "/onboardings",
-        {"partner_user_id": "u", "company_name": "New", "user_email": "owner@example.com"},
-    ),
-    "mint_upload_url": Endpoint(
-        "POST",
-        "/documents/upload-url",
-        {
-            "entity_id": "ent_none",
-            "partner_claim_id": "case-1",
-            "filename": "invoice.pdf",
-            "mime_type": "application/pdf",
-        },
-    ),
-    "request_connection": Endpoint("POST", "/connect-requests", {"partner_user_id": "u"}),
-}
-"""Each endpoint by its name in the application."""
+def _called(one: Described) -> Endpoint:
+    operation = described()["paths"][one.path][one.method]
+    if one.body is None:
+        required = [each for each in operation["parameters"] if each["required"]]
+        query = {each["name"]: each["example"] for each in required}
+        return Endpoint(one.method.upper(), one.path, query=query)
+    examples = operation["requestBody"]["content"]["application/json"]["examples"]
+    return Endpoint(one.method.upper(), one.path, examples["least"]["value"])
+
+
+ENDPOINTS = {one.id: _called(one) for one in DESCRIBED}
+"""Each endpoint by its id, with the document's own example, whose entity does not exist."""
 
 WRITES = {name: one for name, one in ENDPOINTS.items() if one.method == "POST"}
 
@@ -58,5 +51,6 @@ def routed(world: World) -> Iterator[tuple[str | None, str, str]]:
     for route in app.routes:
         if isinstance(route, HTTPRoute):
             for handler in route.route_handlers:
+                endpoint = handler.opt.get("endpoint")
                 for method in handler.http_methods - {"OPTIONS"}:
-                    yield handler.opt.get("endpoint"), str(method), route.path
+                    yield endpoint and endpoint.id, str(method), route.path

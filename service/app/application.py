@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from litestar import Litestar, Response, Router
 from litestar.datastructures import State
 from litestar.exceptions import HTTPException
+from litestar.handlers import HTTPRouteHandler
 
 from service.core.clock import Clock
 from service.core.ids import NewId
@@ -23,7 +24,7 @@ Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
 
 def make_app(
     *,
-    partner_routers: Sequence[Router],
+    partner_handlers: Sequence[HTTPRouteHandler],
     open_routers: Sequence[Router],
     gate: PartnerGate,
     metrics: Metrics,
@@ -34,13 +35,13 @@ def make_app(
     notes: RequestLog,
     unrouted: OnHttpException,
 ) -> RequestMiddleware:
-    """Put the application together. `partner_routers` are reached through the gate alone.
+    """Put the application together. `partner_handlers` are reached through the gate alone.
 
     `unrouted` answers what the framework refuses: unknown paths, wrong methods.
     """
     app = Litestar(
         route_handlers=[
-            Router(API_PATH, route_handlers=list(partner_routers), middleware=[gate]),
+            Router(API_PATH, route_handlers=list(partner_handlers), middleware=[gate]),
             *open_routers,
         ],
         middleware=[OptionsRefused()],

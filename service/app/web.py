@@ -18,12 +18,10 @@ from service.operations.metrics import Metrics
 from service.operations.request_middleware import RequestMiddleware
 from service.pages.unrouted import on_unrouted
 from service.partner_api.authentication import Authenticator
-from service.partner_api.claims import claims_router
-from service.partner_api.connections import connections_router
 from service.partner_api.docs.reference import reference_router
-from service.partner_api.documents import documents_router
+from service.partner_api.endpoints import endpoints_of
 from service.partner_api.gate import API_PATH, PartnerGate
-from service.partner_api.onboardings import onboardings_router
+from service.partner_api.routes import partner_handlers
 from service.request_log.log import RequestLog
 from service.request_log.retention import Retention
 
@@ -64,16 +62,15 @@ def web_app(service: Service, metrics: Metrics, background: Background | None) -
 
     service.storage_failures.on_failure = metrics.storage_unavailable
     modes = service.modes
+    api = partner_handlers(
+        onboardings={mode: ledger.onboardings for mode, ledger in modes.items()},
+        connections={mode: ledger.connections for mode, ledger in modes.items()},
+        documents={mode: ledger.documents for mode, ledger in modes.items()},
+        claims={mode: ledger.claims for mode, ledger in modes.items()},
+        claim_list={mode: ledger.claim_list for mode, ledger in modes.items()},
+    )
     return make_app(
-        partner_routers=[
-            onboardings_router({mode: ledger.onboardings for mode, ledger in modes.items()}),
-            connections_router({mode: ledger.connections for mode, ledger in modes.items()}),
-            documents_router({mode: ledger.documents for mode, ledger in modes.items()}),
-            claims_router(
-                {mode: ledger.claims for mode, ledger in modes.items()},
-                {mode: ledger.claim_list for mode, ledger in modes.items()},
-            ),
-        ],
+        partner_handlers=api,
         open_routers=[
             operations_router(
                 service.ledgers,
@@ -90,7 +87,10 @@ def web_app(service: Service, metrics: Metrics, background: Background | None) -
                 ],
             ),
             reference_router(
-                service.settings.public_url, API_PATH, service.settings.rate_limit_per_minute
+                endpoints_of(api),
+                service.settings.public_url,
+                API_PATH,
+                service.settings.rate_limit_per_minute,
             ),
             *pages(service, limiter),
         ],

@@ -1,10 +1,11 @@
 """`POST /claims` and `GET /claims` (contract 4.4, 4.5)."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
-from litestar import Response, Router, get, post
+from litestar import Response
+from litestar.handlers import HTTPRouteHandler
 
 from projections.claim_list.reader import ClaimListReader, ClaimPage
 from service.claims.commands import ClaimCommands
@@ -18,24 +19,87 @@ from service.claims.wire import (
 from service.core.clock import timestamp
 from service.facts.caller import Mode
 from service.http.answers import json_answer, replay_headers
-from service.http.bodies import AnyRequest, caller_of, read_body
-from service.http.decoding import decode, decode_query
+from service.http.bodies import AnyRequest, caller_of
+from service.http.decoding import decode_query, read_as
 from service.http.scalars import given
 from service.ledger.database import Row
+from service.partner_api.endpoints import REPLAY_HEADERS, Endpoint, Success
 
 LIMIT_MAX = 200
 
 
-def claims_router(
-    commands: Mapping[Mode, ClaimCommands], readers: Mapping[Mode, ClaimListReader]
-) -> Router:
-    """Return the router of `/claims`; each mode has commands and a reader of its own ledger."""
+CREATE_CLAIM: Final = Endpoint(
+    id="create_claim",
+    method="post",
+    path="/claims",
+    tag="Claims",
+    summary="Create a claim",
+    description=(
+        "Creates a debt-recovery claim for an entity that is connected to you. `message` and "
+        "`document_refs` become its first message, which starts automated processing.\n\n"
+        "Idempotent on `partner_claim_id` within the entity, for ever: a repeat answers 200 "
+        "with the original `claim_id`, a null `message_id` and no `document_ids`. Messages and "
+        "documents are taken from the first call alone, so send everything in it. A repeat "
+        "with another body changes nothing and says so: `Idempotent-Payload-Match: false`.\n\n"
+        "Upload the files that `document_refs` name before this call, each with a URL of "
+        "`POST /documents/upload-url` that was minted for the same `entity_id` and "
+        "`partner_claim_id`. 400 `document_path_invalid`: a path was not minted so. 400 "
+        "`document_not_uploaded`: nothing is there yet. A `mime_type` that is not the "
+        "upload's, or a path given twice, is `validation_failed`. 503 "
+        "`document_verification_failed`: storage did not answer in time; nothing was recorded, "
+        "so send the identical request again."
+    ),
+    body=ClaimRequest,
+    successes=(
+        Success(201, ClaimResponse, "A new claim."),
+        Success(
+            200,
+            ClaimResponse,
+            "A replay: the claim that the first call made.",
+            REPLAY_HEADERS,
+            {"already_existed": True, "message_id": None, "document_ids": []},
+        ),
+    ),
+    own_errors=(
+        "document_path_invalid",
+        "document_not_uploaded",
+        "entity_not_owned",
+        "partner_disconnected",
+        "entity_not_found",
+        "claim_conflict",
+        "document_verification_failed",
+    ),
+)
 
-    @post("/claims", opt={"endpoint": "create_claim"})
+LIST_CLAIMS: Final = Endpoint(
+    id="list_claims",
+    method="get",
+    path="/claims",
+    tag="Claims",
+    summary="List an entity's claims",
+    description=(
+        "Lists the claims that you created for an entity, newest first. It goes on working "
+        "after the entity has disconnected you, and then says so.\n\n"
+        "Pass `next_page_token` as the next request's `page_token`, with the same `entity_id` "
+        "and `partner_user_id`; null means that there are no more pages. Claims created while "
+        "you page make no page skip or repeat a row. A token that this list did not give is "
+        "400 `validation_failed`."
+    ),
+    query=ClaimListQuery,
+    successes=(Success(200, ClaimList, "A page of claims."),),
+    own_errors=("validation_failed", "entity_not_owned", "entity_not_found"),
+)
+
+
+def claim_handlers(
+    commands: Mapping[Mode, ClaimCommands], readers: Mapping[Mode, ClaimListReader]
+) -> list[HTTPRouteHandler]:
+    """Return the handlers of `/claims`; each mode has commands and a reader of its own ledger."""
+
+    @CREATE_CLAIM.handler
     async def create_claim(request: AnyRequest) -> Response[bytes]:
         caller = caller_of(request)
-        body = await read_body(request)
-        claim = decode(body, request.headers.get("content-type"), ClaimRequest)
+        claim = await read_as(request, ClaimRequest)
         outcome = await commands[caller.mode].create(caller, claim)
         return json_answer(
             ClaimResponse(
@@ -48,7 +112,7 @@ def claims_router(
             replay_headers(outcome.already_existed, outcome.matches),
         )
 
-    @get("/claims", opt={"endpoint": "list_claims"})
+    @LIST_CLAIMS.handler
     async def list_claims(request: AnyRequest) -> Response[bytes]:
         caller = caller_of(request)
         query = decode_query(request.scope["query_string"], ClaimListQuery)
@@ -61,7 +125,7 @@ def claims_router(
         )
         return json_answer(_page(page))
 
-    return Router("/", route_handlers=[create_claim, list_claims])
+    return [create_claim, list_claims]
 
 
 def _page(page: ClaimPage) -> ClaimList:

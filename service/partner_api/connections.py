@@ -1,30 +1,51 @@
 """`POST /connect-requests` (contract 4.2)."""
 
 from collections.abc import Mapping
+from typing import Final
 
-from litestar import Response, Router, post
+from litestar import Response
+from litestar.handlers import HTTPRouteHandler
 
 from service.connections.commands import ConnectionCommands
 from service.connections.wire import ConnectRequest, ConnectResponse
 from service.facts.caller import Mode
 from service.http.answers import json_answer
-from service.http.bodies import AnyRequest, caller_of, read_body
-from service.http.decoding import decode
+from service.http.bodies import AnyRequest, caller_of
+from service.http.decoding import read_as
 from service.http.scalars import given
+from service.partner_api.endpoints import NO_STORE, Endpoint, Success
+
+REQUEST_CONNECTION: Final = Endpoint(
+    id="request_connection",
+    method="post",
+    path="/connect-requests",
+    tag="Businesses",
+    summary="Ask a business that uses the service to connect",
+    description=(
+        "Mints a single-use link. Deliver it to your customer yourself; whoever is signed in "
+        "for the business opens it and approves, and the entity is connected to you. The link "
+        "is a credential: it works for one hour, and is kept nowhere in the clear.\n\n"
+        "Not idempotent: each call mints a fresh link, and earlier ones go on working until "
+        "they are used or expire.\n\n"
+        "In test mode the link is the same each time for one `partner_user_id`, cannot be "
+        "redeemed, and `expires_at` is null."
+    ),
+    body=ConnectRequest,
+    successes=(Success(201, ConnectResponse, "A fresh link.", NO_STORE),),
+)
 
 
-def connections_router(commands: Mapping[Mode, ConnectionCommands]) -> Router:
-    """Return the router of `/connect-requests`."""
+def connection_handlers(commands: Mapping[Mode, ConnectionCommands]) -> list[HTTPRouteHandler]:
+    """Return the handlers of `/connect-requests`."""
 
-    @post("/connect-requests", opt={"endpoint": "request_connection"})
+    @REQUEST_CONNECTION.handler
     async def request_connection(request: AnyRequest) -> Response[bytes]:
         caller = caller_of(request)
-        body = await read_body(request)
-        asked = decode(body, request.headers.get("content-type"), ConnectRequest)
+        asked = await read_as(request, ConnectRequest)
         link = await commands[caller.mode].issue_link(
             caller, asked.partner_user_id, given(asked.label) or None
         )
         answer = ConnectResponse(connect_url=link.connect_url, expires_at=link.expires_at)
         return json_answer(answer, 201, {"Cache-Control": "no-store"})
 
-    return Router("/", route_handlers=[request_connection])
+    return [request_connection]

@@ -1,26 +1,51 @@
 """`POST /documents/upload-url` (contract 4.3)."""
 
 from collections.abc import Mapping
+from typing import Final
 
-from litestar import Response, Router, post
+from litestar import Response
+from litestar.handlers import HTTPRouteHandler
 
 from service.core.clock import timestamp
 from service.documents.commands import DocumentCommands
 from service.documents.wire import UploadRequest, UploadResponse
 from service.facts.caller import Mode
 from service.http.answers import json_answer
-from service.http.bodies import AnyRequest, caller_of, read_body
-from service.http.decoding import decode
+from service.http.bodies import AnyRequest, caller_of
+from service.http.decoding import read_as
+from service.partner_api.endpoints import NO_STORE, Endpoint, Success
+
+MINT_UPLOAD_URL: Final = Endpoint(
+    id="mint_upload_url",
+    method="post",
+    path="/documents/upload-url",
+    tag="Documents",
+    summary="Get a URL to upload a document to",
+    description=(
+        "Answers a URL that takes one `PUT` of a file's bytes, straight to object storage, "
+        "within 15 minutes. Send exactly the headers of `required_headers`, and no API key: "
+        "the URL is a credential. Then name `storage_path` in the `document_refs` of "
+        "`POST /claims`, with the same `entity_id` and `partner_claim_id`.\n\n"
+        "Storage answers in XML; read its `<Code>` alone. Opened in a browser the URL answers "
+        "`MalformedSecurityHeader`, as it should. A URL stores a file once: when the answer to "
+        "a `PUT` was lost and the repeat is refused, mint again and upload anew; uploads that "
+        "no claim names are removed in time.\n\n"
+        "Not idempotent: each call mints a fresh path. In test mode documents lie apart from "
+        "those of live mode."
+    ),
+    body=UploadRequest,
+    successes=(Success(201, UploadResponse, "A fresh URL.", NO_STORE),),
+    own_errors=("entity_not_owned", "partner_disconnected", "entity_not_found"),
+)
 
 
-def documents_router(commands: Mapping[Mode, DocumentCommands]) -> Router:
-    """Return the router of `/documents`."""
+def document_handlers(commands: Mapping[Mode, DocumentCommands]) -> list[HTTPRouteHandler]:
+    """Return the handlers of `/documents`."""
 
-    @post("/documents/upload-url", opt={"endpoint": "mint_upload_url"})
+    @MINT_UPLOAD_URL.handler
     async def mint_upload_url(request: AnyRequest) -> Response[bytes]:
         caller = caller_of(request)
-        body = await read_body(request)
-        asked = decode(body, request.headers.get("content-type"), UploadRequest)
+        asked = await read_as(request, UploadRequest)
         path, upload = await commands[caller.mode].mint(caller, asked)
         answer = UploadResponse(
             upload_url=upload.url,
@@ -31,4 +56,4 @@ def documents_router(commands: Mapping[Mode, DocumentCommands]) -> Router:
         )
         return json_answer(answer, 201, {"Cache-Control": "no-store"})
 
-    return Router("/", route_handlers=[mint_upload_url])
+    return [mint_upload_url]

@@ -1,26 +1,62 @@
 """`POST /onboardings` (contract 4.1)."""
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
-from litestar import Response, Router, post
+from litestar import Response
+from litestar.handlers import HTTPRouteHandler
 
 from service.facts.caller import Mode
 from service.http.answers import json_answer, replay_headers
-from service.http.bodies import AnyRequest, caller_of, read_body
-from service.http.decoding import decode
+from service.http.bodies import AnyRequest, caller_of
+from service.http.decoding import read_as
 from service.onboardings.commands import OnboardingCommands
 from service.onboardings.wire import OnboardingRequest, OnboardingResponse
+from service.partner_api.endpoints import NO_STORE, REPLAY_HEADERS, Endpoint, Success
+
+START_ONBOARDING: Final = Endpoint(
+    id="start_onboarding",
+    method="post",
+    path="/onboardings",
+    tag="Businesses",
+    summary="Onboard a business that is new to the service",
+    description=(
+        "Registers the business and mails its user a magic link with which to finish. When the "
+        "user has finished, the entity is connected to you; its `entity_id` reaches you through"
+        " the customer, never through this API.\n\n"
+        "Idempotent on `partner_user_id`, for ever: a repeat answers 200 with the original "
+        "`onboarding_id`, mails nothing, and has no link. For a fresh link, onboard under a new"
+        " `partner_user_id`.\n\n"
+        "422 `onboarding_unavailable`: the e-mail address (whatever its case) or the company "
+        "number (whatever its spaces and case) belongs to a business that already uses the "
+        "service. Send it a connect link instead: `POST /connect-requests`. An onboarding that "
+        "was never finished blocks nobody.\n\n"
+        "In test mode nothing is mailed, the entity is connected at once, and the link, if you "
+        "have asked for links in answers, is a placeholder."
+    ),
+    body=OnboardingRequest,
+    successes=(
+        Success(201, OnboardingResponse, "A new onboarding.", NO_STORE),
+        Success(
+            200,
+            OnboardingResponse,
+            "A replay: the onboarding that the first call made.",
+            NO_STORE | REPLAY_HEADERS,
+            {"already_existed": True, "magic_link_url": None},
+        ),
+    ),
+    own_errors=("partner_disconnected", "onboarding_unavailable"),
+)
 
 
-def onboardings_router(commands: Mapping[Mode, OnboardingCommands]) -> Router:
-    """Return the router of `/onboardings`."""
+def onboarding_handlers(commands: Mapping[Mode, OnboardingCommands]) -> list[HTTPRouteHandler]:
+    """Return the handlers of `/onboardings`."""
 
-    @post("/onboardings", opt={"endpoint": "start_onboarding"})
+    @START_ONBOARDING.handler
     async def start_onboarding(request: AnyRequest) -> Response[bytes]:
         caller = caller_of(request)
-        body = await read_body(request)
-        onboarding = decode(body, request.headers.get("content-type"), OnboardingRequest)
+        onboarding = await read_as(request, OnboardingRequest)
         outcome = await commands[caller.mode].start(caller, onboarding)
         link = outcome.magic_link_url if caller.return_link else msgspec.UNSET
         return json_answer(
@@ -34,4 +70,4 @@ def onboardings_router(commands: Mapping[Mode, OnboardingCommands]) -> Router:
             | {"Cache-Control": "no-store"},  # the answer may hold a credential
         )
 
-    return Router("/", route_handlers=[start_onboarding])
+    return [start_onboarding]

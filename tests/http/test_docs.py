@@ -13,9 +13,9 @@ from service.http.scalars import LIMITS
 from service.partner_api.docs.guide import guide
 from service.partner_api.docs.openapi import document
 from service.partner_api.docs.page import render_page
-from service.partner_api.endpoints import ENDPOINTS
 from service.partner_api.gate import API_PATH
 from service.sandbox.fixtures import TRIGGERS
+from tests.conformance import DESCRIBED
 from tests.world import PUBLIC_URL, World
 
 POLICY = (
@@ -54,9 +54,11 @@ class Seen(HTMLParser):
 @pytest.fixture(scope="module")
 def page() -> Seen:
     """Return the page, taken apart."""
-    text = guide(120)
-    described = document(f"{PUBLIC_URL}{API_PATH}", text)
-    return Seen(render_page(described, text, style="/style.css", openapi="/openapi.json"))
+    text = guide(DESCRIBED, 120)
+    described = document(DESCRIBED, f"{PUBLIC_URL}{API_PATH}", text)
+    return Seen(
+        render_page(DESCRIBED, described, text, style="/style.css", openapi="/openapi.json")
+    )
 
 
 @pytest.mark.parametrize("code", ERRORS)
@@ -66,7 +68,7 @@ def test_every_error_has_its_anchor(page: Seen, code: str):
     assert ERRORS[code].message.split("`")[0] in page.text
 
 
-@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda one: one.id)
+@pytest.mark.parametrize("endpoint", DESCRIBED, ids=lambda one: one.id)
 def test_every_endpoint(page: Seen, endpoint):
     """Each has a section, and a command to paste."""
     assert page.ids.count(endpoint.id) == 1

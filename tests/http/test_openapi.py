@@ -7,14 +7,14 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from service.core.errors import ERRORS
-from service.partner_api.docs.openapi import API_CODES
-from service.partner_api.endpoints import ANY_PATH, BY_ID, ENDPOINTS, Endpoint
+from service.partner_api.docs.openapi import error_codes
+from service.partner_api.endpoints import ANY_PATH, Endpoint
 from service.partner_api.gate import API_PATH
-from tests.conformance import described
+from tests.conformance import DESCRIBED, described
 from tests.endpoints import routed
 from tests.world import PUBLIC_URL, World
 
-EVERY = pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda one: one.id)
+EVERY = pytest.mark.parametrize("endpoint", DESCRIBED, ids=lambda one: one.id)
 JSON = "application/json"
 
 
@@ -48,7 +48,7 @@ async def test_not_sent_again_when_unchanged(world: World):
 async def test_the_same_endpoints_as_the_routes(world: World):
     """Each handler is in the document under its name, and nothing else is."""
     found = {(name, method.lower(), path) for name, method, path in routed(world) if name}
-    expected = {(one.id, one.method, API_PATH + one.path) for one in ENDPOINTS}
+    expected = {(one.id, one.method, API_PATH + one.path) for one in DESCRIBED}
     assert found == expected
 
 
@@ -102,6 +102,6 @@ def test_no_chapters_of_the_contract():
 
 def test_codes_of_the_api():
     """What only the customers' pages or the team's commands answer is not in the envelope."""
-    given = {code for one in BY_ID.values() for code in one.errors} | set(ANY_PATH)
-    assert set(API_CODES) == given
+    given = {code for one in DESCRIBED for code in one.errors} | set(ANY_PATH)
+    assert set(error_codes(DESCRIBED)) == given
     assert "magic_link_expired" not in given

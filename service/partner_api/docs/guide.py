@@ -3,6 +3,7 @@
 It is the description in the OpenAPI document, and the first half of the reference page.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
@@ -13,7 +14,7 @@ from service.facts.claims import STAGES
 from service.http.bodies import BODY_BYTES_MAX, BODY_SECONDS_MAX
 from service.http.scalars import LIMITS
 from service.partner_api.claims import LIMIT_MAX
-from service.partner_api.endpoints import BY_ID
+from service.partner_api.endpoints import Endpoint
 from service.sandbox.fixtures import PREFIX, TRIGGERS
 
 TEMPLATES: Final = Environment(
@@ -40,8 +41,9 @@ _REFERENCES: Final = {
 }
 
 
-def guide(rate_limit_per_minute: int) -> str:
+def guide(endpoints: Sequence[Endpoint], rate_limit_per_minute: int) -> str:
     """Return the guide as Markdown, sections under `##`."""
+    by_id = {endpoint.id: endpoint for endpoint in endpoints}
     return TEMPLATES.get_template("guide.md.j2").render(
         stages=", ".join(f"`{stage}`" for stage in STAGES),
         first_stage=STAGES[0],
@@ -49,13 +51,13 @@ def guide(rate_limit_per_minute: int) -> str:
         limits=_limits(rate_limit_per_minute),
         triggers=[
             (
-                f"{BY_ID[endpoint].method.upper()} {BY_ID[endpoint].path}",
-                _REFERENCES[endpoint],
+                f"{by_id[name].method.upper()} {by_id[name].path}",
+                _REFERENCES[name],
                 PREFIX + code,
                 ERRORS[code].status,
                 code,
             )
-            for endpoint, codes in TRIGGERS.items()
+            for name, codes in TRIGGERS.items()
             for code in codes
         ],
     )

@@ -11,7 +11,7 @@ from service.core.errors import ERRORS, Refusal
 from service.http.bodies import BODY_BYTES_MAX
 from service.http.headers import HEADERS, error_headers, success_headers
 from service.partner_api.docs.examples import example_of
-from service.partner_api.endpoints import ANY_PATH, ENDPOINTS, Endpoint, Success, WireType
+from service.partner_api.endpoints import ANY_PATH, Endpoint, Success, WireType
 
 VERSION: Final = "1.0.0"
 """Of the interface, whose major version is the `v1` of its address."""
@@ -22,24 +22,15 @@ _SCHEMAS: Final = "#/components/schemas/{name}"
 _CHAPTER: Final = re.compile(r" \(contract [^)]*\)")
 """Our docstrings name chapters of a document that partners need not have."""
 
-_TAGS: Final = {"/claims": "Claims", "/documents/upload-url": "Documents"}
-
-API_CODES: Final = tuple(
-    code
-    for code in ERRORS
-    if code in ANY_PATH or any(code in endpoint.errors for endpoint in ENDPOINTS)
-)
-"""The codes that a partner's server can meet, in the order of the table."""
-
 PK_WARNING: Final = (
     "An API key of yours. **The `pk_` here does not mean publishable: the whole key is a secret.** "
     "Keep it on your servers, never in a browser, an app or a repository."
 )
 
 
-def document(base_url: str, guide: str) -> Json:
+def document(endpoints: Sequence[Endpoint], base_url: str, guide: str) -> Json:
     """Return the document. `base_url` ends in `/v1`; `guide` is Markdown for people."""
-    schemas = component_schemas()
+    schemas = _component_schemas(endpoints)
     return {
         "openapi": "3.1.1",
         "info": {
@@ -55,7 +46,7 @@ def document(base_url: str, guide: str) -> Json:
             {"name": "Documents", "description": "Upload them before the claim that names them."},
             {"name": "Claims", "description": "Create them, list them."},
         ],
-        "paths": _paths(schemas),
+        "paths": _paths(endpoints, schemas),
         "components": {
             "schemas": schemas,
             "headers": {name: _header(name) for name in HEADERS},
@@ -71,18 +62,24 @@ def document(base_url: str, guide: str) -> Json:
     }
 
 
-def component_schemas() -> Json:
+def error_codes(endpoints: Sequence[Endpoint]) -> list[str]:
+    """Return the codes that a partner's server can receive, in the order of the error table."""
+    possible = {code for endpoint in endpoints for code in endpoint.errors}.union(ANY_PATH)
+    return [code for code in ERRORS if code in possible]
+
+
+def _component_schemas(endpoints: Sequence[Endpoint]) -> Json:
     """Return the schemas of all wire types and of the error envelope, by name."""
-    types = {kind for one in ENDPOINTS for kind in (one.body, *(s.type for s in one.successes))}
+    types = {kind for one in endpoints for kind in (one.body, *(s.type for s in one.successes))}
     ordered = sorted((kind for kind in types if kind), key=lambda kind: kind.__name__)
     _, found = msgspec.json.schema_components(ordered, ref_template=_SCHEMAS)
     schemas: Json = _without_chapters(found)
-    return schemas | {"Error": _error_schema()}
+    return schemas | {"Error": _error_schema(error_codes(endpoints))}
 
 
-def _paths(schemas: Json) -> Json:
+def _paths(endpoints: Sequence[Endpoint], schemas: Json) -> Json:
     paths: defaultdict[str, Json] = defaultdict(dict)
-    for endpoint in ENDPOINTS:
+    for endpoint in endpoints:
         paths[endpoint.path][endpoint.method] = _operation(endpoint, schemas)
     return dict(paths)
 
@@ -90,24 +87,24 @@ def _paths(schemas: Json) -> Json:
 def _operation(endpoint: Endpoint, schemas: Json) -> Json:
     operation: Json = {
         "operationId": endpoint.id,
-        "tags": [_TAGS.get(endpoint.path, "Businesses")],
+        "tags": [endpoint.tag],
         "summary": endpoint.summary,
         "description": endpoint.description,
     }
     if endpoint.query:
-        operation["parameters"] = parameters(endpoint.query)
+        operation["parameters"] = _parameters(endpoint.query)
     if endpoint.body:
         operation["requestBody"] = {
             "required": True,
             "description": f"JSON in UTF-8, at most {BODY_BYTES_MAX} bytes.",
-            "content": _json(_ref(endpoint.body), request_examples(endpoint.body, schemas)),
+            "content": _json(_ref(endpoint.body), _request_examples(endpoint.body, schemas)),
         }
     responses = {str(one.status): _success(one, schemas) for one in endpoint.successes}
     operation["responses"] = responses | _failures(endpoint.errors)
     return operation
 
 
-def parameters(query: WireType) -> list[Json]:
+def _parameters(query: WireType) -> list[Json]:
     """Return the parameters that the fields of a query's type stand for."""
     schema = msgspec.json.schema(query, ref_template=_SCHEMAS)["$defs"][query.__name__]
     found: list[Json] = []
@@ -126,7 +123,7 @@ def parameters(query: WireType) -> list[Json]:
     return found
 
 
-def request_examples(body: WireType, schemas: Json) -> Json:
+def _request_examples(body: WireType, schemas: Json) -> Json:
     """Return the example bodies: the required fields, and every field."""
     schema = schemas[body.__name__]
     return {
@@ -177,7 +174,7 @@ def error_example(code: str) -> Json:
     return Refusal(code, field_errors=faults).envelope()
 
 
-def _error_schema() -> Json:
+def _error_schema(codes: Sequence[str]) -> Json:
     messages = {"type": "array", "items": {"type": "string"}}
     return {
         "title": "Error",
@@ -186,7 +183,7 @@ def _error_schema() -> Json:
         "required": ["error", "code", "message"],
         "properties": {
             "error": {"type": "string", "description": "The HTTP reason phrase, for people."},
-            "code": {"type": "string", "enum": list(API_CODES), "description": "Stable."},
+            "code": {"type": "string", "enum": list(codes), "description": "Stable."},
             "message": {"type": "string", "description": "For people; may change."},
             "details": {
                 "description": "With `validation_failed` alone: every fault, not the first.",

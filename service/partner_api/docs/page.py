@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from markdown_it import MarkdownIt
@@ -12,7 +13,7 @@ from service.core.errors import ERRORS, ErrorCode
 from service.partner_api.docs.examples import resolved
 from service.partner_api.docs.guide import TEMPLATES
 from service.partner_api.docs.openapi import error_example
-from service.partner_api.endpoints import ANY_PATH, ENDPOINTS, Endpoint, endpoints_of
+from service.partner_api.endpoints import ANY_PATH, Endpoint
 
 Json = dict[str, Any]
 
@@ -45,7 +46,9 @@ class ErrorRow(NamedTuple):
     example: str
 
 
-def render_page(document: Json, guide: str, *, style: str, openapi: str) -> str:
+def render_page(
+    endpoints: Sequence[Endpoint], document: Json, guide: str, *, style: str, openapi: str
+) -> str:
     """Return the page as HTML. `style` and `openapi` are paths on this host."""
     return TEMPLATES.get_template("reference.html").render(
         info=document["info"],
@@ -53,8 +56,8 @@ def render_page(document: Json, guide: str, *, style: str, openapi: str) -> str:
         style=style,
         openapi=openapi,
         sections=_sections(guide),
-        operations=[_operation(endpoint, document) for endpoint in ENDPOINTS],
-        errors=[_error_row(row) for row in ERRORS.values()],
+        operations=[_operation(endpoint, document) for endpoint in endpoints],
+        errors=[_error_row(row, endpoints) for row in ERRORS.values()],
     )
 
 
@@ -152,14 +155,14 @@ def _type(schema: Json, schemas: Json) -> str:
     return f"{name}, {least} to {most:,}" if least else f"{name}, at most {most:,}"
 
 
-def _error_row(row: ErrorCode) -> ErrorRow:
-    endpoints = endpoints_of(row.code)
+def _error_row(row: ErrorCode, endpoints: Sequence[Endpoint]) -> ErrorRow:
+    found = [endpoint for endpoint in endpoints if row.code in endpoint.errors]
     if row.code in ANY_PATH:
         where = "any path"
-    elif len(endpoints) == len(ENDPOINTS):
+    elif len(found) == len(endpoints):
         where = "every endpoint"
-    elif endpoints:
-        where = ", ".join(f"{one.method.upper()} {one.path}" for one in endpoints)
+    elif found:
+        where = ", ".join(f"{one.method.upper()} {one.path}" for one in found)
     else:
         where = "outside the API: on your customer's pages, or in the team's commands"
     return ErrorRow(row, where, _pretty(error_example(row.code)))

@@ -4,6 +4,7 @@ The page is HTML and one style sheet of ours: no script, nothing from another ho
 """
 
 import hashlib
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Final
 
@@ -14,19 +15,26 @@ from service.http.fixed import fixed
 from service.partner_api.docs.guide import guide
 from service.partner_api.docs.openapi import document
 from service.partner_api.docs.page import render_page
+from service.partner_api.endpoints import Endpoint
 
 STYLE_PATH: Final = "/docs/assets/reference.css"
 
 
-def reference_router(public_url: str, api_path: str, rate_limit_per_minute: int) -> Router:
+def reference_router(
+    endpoints: Sequence[Endpoint], public_url: str, api_path: str, rate_limit_per_minute: int
+) -> Router:
     """Return the router of the document, the page and its style sheet."""
-    text = guide(rate_limit_per_minute)
-    described = document(f"{public_url}{api_path}", text)
+    text = guide(endpoints, rate_limit_per_minute)
+    described = document(endpoints, f"{public_url}{api_path}", text)
     style = files("service.partner_api.docs").joinpath("reference.css").read_bytes()
     # The address changes with the content, so that a browser may keep it for good.
     version = hashlib.sha256(style).hexdigest()[:12]
     page = render_page(
-        described, text, style=f"{STYLE_PATH}?v={version}", openapi=f"{api_path}/openapi.json"
+        endpoints,
+        described,
+        text,
+        style=f"{STYLE_PATH}?v={version}",
+        openapi=f"{api_path}/openapi.json",
     )
     return Router(
         "/",
