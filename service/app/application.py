@@ -10,9 +10,9 @@ from litestar.handlers import HTTPRouteHandler
 
 from service.core.clock import Clock
 from service.core.ids import NewId
-from service.http.answers import EXCEPTION_HANDLERS
 from service.http.bodies import AnyRequest
 from service.http.methods import OptionsRefused
+from service.http.responses import EXCEPTION_HANDLERS
 from service.operations.metrics import Metrics
 from service.operations.request_middleware import RequestMiddleware
 from service.partner_api.gate import API_PATH, PartnerGate
@@ -32,7 +32,7 @@ def make_app(
     clock: Clock,
     new_id: NewId,
     lifespan: Lifespan,
-    notes: RequestLog,
+    request_log: RequestLog,
     unrouted: OnHttpException,
 ) -> RequestMiddleware:
     """Put the application together. `partner_handlers` are reached through the gate alone.
@@ -52,4 +52,4 @@ def make_app(
         state=State({"docs_url": f"{public_url}/docs"}),
         logging_config=None,
     )
-    return RequestMiddleware(app, metrics, clock, new_id, notes)
+    return RequestMiddleware(app, metrics, clock, new_id, request_log)

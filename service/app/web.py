@@ -10,9 +10,9 @@ from service.app.bootstrap import Service
 from service.app.pages import pages
 from service.http.rate_limit.limiter import RateLimiter
 from service.ledger.following.runner import Background
-from service.operations.collectors.checkpoints import checkpoint_watches
-from service.operations.collectors.database import watches
-from service.operations.collectors.progress import progress_watches
+from service.operations.collectors.checkpoints import checkpoint_collectors
+from service.operations.collectors.database import database_collectors
+from service.operations.collectors.ledgers import ledger_collectors
 from service.operations.health import operations_router
 from service.operations.metrics import Metrics
 from service.operations.request_middleware import RequestMiddleware
@@ -35,20 +35,20 @@ def web_app(service: Service, metrics: Metrics, background: Background | None) -
         clock=service.clock,
     )
 
-    notes = RequestLog(
+    request_log = RequestLog(
         service.accounts.database,
         {mode: parts.ledger.database for mode, parts in service.modes.items()},
-        metrics.request_notes_dropped,
+        metrics.request_log_dropped,
     )
-    forgetting = Retention(
+    retention = Retention(
         (parts.ledger.database for parts in service.modes.values()), service.clock
     )
 
     @asynccontextmanager
     async def lifespan(_app: Litestar) -> AsyncGenerator[None, None]:
         async with service.opened():
-            notes.start()
-            forgetting.loop.start()
+            request_log.start()
+            retention.loop.start()
             if background is not None:
                 background.start()
             try:
@@ -56,8 +56,8 @@ def web_app(service: Service, metrics: Metrics, background: Background | None) -
             finally:
                 if background is not None:
                     await background.stop()
-                await forgetting.loop.stop()
-                await notes.stop()
+                await retention.loop.stop()
+                await request_log.stop()
                 await limiter.close()
 
     service.storage_failures.on_failure = metrics.storage_unavailable
@@ -75,15 +75,14 @@ def web_app(service: Service, metrics: Metrics, background: Background | None) -
             operations_router(
                 service.ledgers,
                 metrics,
-                service.clock,
                 [
-                    *watches(
+                    *ledger_collectors(service.ledgers, service.read_models, service.clock),
+                    *database_collectors(
                         service.accounts.database, modes["live"].ledger.database, service.clock
                     ),
-                    *checkpoint_watches(
+                    *checkpoint_collectors(
                         [service.checkpoints(one.name) for one in service.ledgers], service.clock
                     ),
-                    *progress_watches(service.ledgers, service.read_models, service.clock),
                 ],
             ),
             reference_router(
@@ -102,6 +101,6 @@ def web_app(service: Service, metrics: Metrics, background: Background | None) -
         clock=service.clock,
         new_id=service.new_id,
         lifespan=lifespan,
-        notes=notes,
+        request_log=request_log,
         unrouted=on_unrouted,
     )

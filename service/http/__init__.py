@@ -1,1 +1,1 @@
-"""HTTP without the product: bodies, decoding, answers, headers, rate limits."""
+"""HTTP without the product: bodies, decoding, responses, headers, rate limits."""

@@ -13,19 +13,22 @@ AnyRequest = Request[Any, Any, Any]
 BODY_BYTES_MAX: Final = 1024 * 1024
 """1 MiB; a larger body is refused with `payload_too_large`."""
 DRAIN_BYTES_MAX: Final = 16 * 1024 * 1024
-"""Of a body that is too large, this much is read and dropped: a client that is still sending would
-see its connection reset instead of the answer."""
+"""A body that is too large is read and dropped up to this size, because a client that is still
+sending would see its connection reset instead of the response."""
 BODY_SECONDS_MAX: Final = 10.0
 """A body that takes longer is refused with `request_timeout`."""
 
 
 def caller_of(request: AnyRequest) -> Caller:
-    """Return who is calling, as the gate found out."""
+    """Return the caller that the gate authenticated."""
     return request.scope["state"]["caller"]
 
 
 async def read_body(request: AnyRequest) -> bytes:
-    """Return the whole body; refuses with `payload_too_large` or `request_timeout`."""
+    """Return the whole body.
+
+    Raises Refusal: `payload_too_large`, or `request_timeout`, also for a connection that closed.
+    """
     try:
         async with asyncio.timeout(BODY_SECONDS_MAX):
             return await _read(request)
@@ -36,18 +39,15 @@ async def read_body(request: AnyRequest) -> bytes:
 async def _read(request: AnyRequest) -> bytes:
     chunks: list[bytes] = []
     size = 0
-    while True:
+    more = True
+    while more and size <= DRAIN_BYTES_MAX:
         event = await request.receive()
         if event["type"] != "http.request":
             raise Refusal("request_timeout", "The connection closed before the body was complete.")
-        chunk = event["body"]
-        size += len(chunk)
-        if size > DRAIN_BYTES_MAX:
-            raise Refusal("payload_too_large")
+        size += len(event["body"])
+        more = event.get("more_body", False)
         if size <= BODY_BYTES_MAX:
-            chunks.append(chunk)
-        if not event.get("more_body", False):
-            break
+            chunks.append(event["body"])
     if size > BODY_BYTES_MAX:
         raise Refusal("payload_too_large")
     return b"".join(chunks)

@@ -1,7 +1,7 @@
-"""From bytes of a request to typed, valid values, or to a refusal that names every fault.
+"""Decode the bytes of a request into typed, valid values, or refuse it and name every fault.
 
-A good body costs one pass of msgspec. One that it refuses is decoded again without types and
-walked (service/http/faults.py), so that the partner learns of all faults at once.
+A valid body costs one pass of msgspec. One that msgspec refuses is decoded again without types
+and walked (service/http/validation.py), so that the partner learns of all faults at once.
 """
 
 import re
@@ -15,31 +15,31 @@ import msgspec.inspect as mi
 
 from service.core.errors import Refusal
 from service.http.bodies import AnyRequest, read_body
-from service.http.faults import FAULTS_MAX, field_errors
+from service.http.validation import FAULTS_MAX, field_errors
 
 T = TypeVar("T", bound=msgspec.Struct)
 
 _ESCAPED_NUL: Final = rb"\u0000"
-"""A raw NUL is never valid in JSON, so this is the only spelling that a NUL can come in."""
+"""A raw NUL is never valid in JSON, so this is the only way to send one."""
 
 _WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 QUERY_NUMBER_MAX: Final = 10**18
-"""A whole number in a query is cut to ± this: it fits a bigint, and no digits are parsed for it."""
+"""A whole number in a query is clamped to ± this, which fits a bigint."""
 
 # Without the hook a number beyond a double's range (1e999) fails in the slow pass alone.
 _untyped: Final = msgspec.json.Decoder(float_hook=float)
 
 
 async def read_as(request: AnyRequest, type_: type[T]) -> T:
-    """Read a request's body and return it as a `type_`; refuses as `read_body` and `decode` do."""
+    """Return a request's body as a `type_`. Raises Refusal as `read_body` and `decode` do."""
     return decode(await read_body(request), request.headers.get("content-type"), type_)
 
 
 def decode(body: bytes, content_type: str | None, type_: type[T]) -> T:
     """Return the body as a `type_`: UTF-8 JSON, strictly typed, no NUL in any known string.
 
-    Unknown fields are ignored; of duplicate keys the last wins. Raises Refusal: `body_required`
-    (nothing, or not sent as JSON in UTF-8), `invalid_json`, or `validation_failed` with the
+    Unknown fields are ignored; the last of duplicate keys wins. Raises Refusal: `body_required`
+    (no body, or not sent as JSON in UTF-8), `invalid_json`, or `validation_failed` with the
     faults of each top-level field, at most `FAULTS_MAX` of them.
     """
     if not _is_json(content_type):
@@ -50,15 +50,16 @@ def decode(body: bytes, content_type: str | None, type_: type[T]) -> T:
         if _ESCAPED_NUL not in body:
             return _decoder(type_).decode(body)
     except (ValueError, RecursionError):
-        pass  # msgspec's errors and UnicodeDecodeError are ValueErrors; told apart below
+        pass  # msgspec's errors and UnicodeDecodeError are ValueErrors, distinguished below
     return _decode_slowly(body, type_)
 
 
 def decode_query(query_string: bytes, type_: type[T]) -> T:
     """Return a raw query string as a `type_`, whose fields are strings and whole numbers.
 
-    Unknown parameters are ignored; a known one may be given once. Whole numbers take a sign and
-    any count of digits, cut to ± `QUERY_NUMBER_MAX`. Raises Refusal: `validation_failed`.
+    Unknown parameters are ignored; a known one may be given once. Whole numbers may have a sign
+    and any count of digits; they are clamped to ± `QUERY_NUMBER_MAX`.
+    Raises Refusal: `validation_failed`.
     """
     kinds = {field.encode_name: field.type for field in _info(type_).fields}
     values: dict[str, object] = {}
@@ -72,7 +73,7 @@ def decode_query(query_string: bytes, type_: type[T]) -> T:
 
 
 def check(type_: type[T], **values: object) -> T:
-    """Return values from elsewhere (a command line) as a `type_`, by the same rules.
+    """Return values from elsewhere, such as a command line, as a `type_` by the same rules.
 
     Raises Refusal: `validation_failed`.
     """
@@ -93,7 +94,7 @@ def _decode_untyped(body: bytes) -> Any:  # noqa: ANN401 - JSON is any
         body.decode()
         return _untyped.decode(body)
     except msgspec.ValidationError as error:
-        # Only this is left: an integer of more digits than Python will parse.
+        # All that remains is an integer of more digits than Python will parse.
         message = "a number has too many digits"
         raise Refusal("validation_failed", form_errors=[message]) from error
     except (ValueError, RecursionError) as error:
@@ -108,12 +109,12 @@ def _checked(values: Mapping[str, object], type_: type[T], errors: dict[str, lis
         raise Refusal("validation_failed", field_errors=errors, form_errors=notes)
     try:
         return msgspec.convert(values, type_)
-    except msgspec.ValidationError as error:  # the walk knows less than msgspec: still no 500
+    except msgspec.ValidationError as error:  # what only msgspec finds is no 500 either
         raise Refusal("validation_failed", form_errors=[str(error)]) from error
 
 
 def _pairs(query_string: bytes) -> list[tuple[str, str]]:
-    """Bytes that are not UTF-8 become lone surrogates, which the walk refuses."""
+    """Return the parameters; bytes that are not UTF-8 become lone surrogates, refused later."""
     text = query_string.decode(errors="surrogateescape")
     return parse_qsl(text, keep_blank_values=True, errors="surrogateescape")
 
@@ -128,7 +129,7 @@ def _is_json(content_type: str | None) -> bool:
 
 
 def _whole_number(text: str) -> int | str:
-    """Return the number, cut; text that is none is left for the walk to refuse."""
+    """Return the number, clamped, or text that is no number, which the walk refuses."""
     if not _WHOLE_NUMBER.fullmatch(text):
         return text
     digits = text.lstrip("+-").lstrip("0")

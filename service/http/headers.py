@@ -1,4 +1,4 @@
-"""Headers of the answers, described once, and which of them an error has."""
+"""Response headers, described once, and which of them an error has."""
 
 from typing import Final
 
@@ -42,16 +42,16 @@ HEADERS: Final[dict[str, tuple[str, dict[str, object], object]]] = {
 RATE_LIMIT: Final = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
 
 _BEFORE_THE_LIMIT: Final = frozenset({403, 429, 500, 503})
-"""Statuses that may be answered before the partner is charged: the headers are there or not."""
+"""Statuses that may be returned before the partner is charged, so the headers are optional."""
 
 
 def success_headers(own: dict[str, bool]) -> dict[str, bool]:
-    """Return the headers of an answer that is no error; True: always there."""
+    """Return the headers of a success; True: always present."""
     return {"X-Request-Id": True} | dict.fromkeys(RATE_LIMIT, True) | own
 
 
 def error_headers(status: int) -> dict[str, bool]:
-    """Return the headers of an error; True: always there."""
+    """Return the headers of an error; True: always present."""
     headers = {"X-Request-Id": True, "Link": True}
     if status == 401:  # noqa: PLR2004 - RFC 9110, 15.5.2
         return headers | {"WWW-Authenticate": True}

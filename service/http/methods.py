@@ -1,7 +1,7 @@
-"""OPTIONS is refused like every method that a path does not take.
+"""Refuse OPTIONS like every other method that a path does not support.
 
-The framework would answer it by itself: behind the gate, charged to the partner, and with the
-methods of one of a path's handlers alone. No browser calls this API, so nothing needs it.
+The framework's own handling would run behind the gate, charge the partner, and list the methods
+of only one of a path's handlers. No browser calls this API, so nothing needs OPTIONS.
 """
 
 from litestar.enums import ScopeType
@@ -12,12 +12,12 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 
 
 class OptionsRefused(ASGIMiddleware):
-    """Goes around every route."""
+    """Refuses OPTIONS on every route."""
 
     scopes = (ScopeType.HTTP,)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
-        """Let everything else through."""
+        """Refuse OPTIONS; pass everything else on."""
         if scope["type"] == "http" and scope["method"] == "OPTIONS":
             methods = {
                 str(method)

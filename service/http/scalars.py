@@ -4,7 +4,7 @@ A wire type is a `msgspec.Struct` whose fields are of these types. Values stay w
 sent, byte for byte: nothing is trimmed, folded or normalised. Each type carries its rules twice:
 as constraints that msgspec enforces while decoding, and as JSON Schema for the OpenAPI document.
 What msgspec cannot say (an amount, an e-mail address, a moment) is a function in `Meta.extra`,
-which `Checked` runs on the decoded object and service/http/faults.py on the raw value.
+which `Checked` runs on the decoded object and service/http/validation.py on the raw value.
 
 An optional field is `Text | UnsetType = UNSET`: absent is fine, null is refused. Where the
 contract says "or null" it is `Text | UnsetType | None = UNSET`. UNSET is false, is left out when
@@ -34,17 +34,17 @@ LIMITS: Final[Mapping[str, int]] = {
     "partner_invoice_ids": 1_000,
     "document_refs": 100,
 }
-"""The most that is taken: characters (Unicode code points) of strings, entries of arrays.
+"""The most that is accepted: characters (Unicode code points) of strings, entries of arrays.
 
 The contract is silent (section 8). Sources: `email` RFC 5321, `storage_path` the limit of object
 names in cloud storage, `amount` 15 digits before the point, `moment` nine digits of a second.
 """
 
 Check = Callable[[str], str | None]
-"""Answers what is wrong with a string, or None."""
+"""Returns what is wrong with a string, or None."""
 
 _NO_NUL: Final[dict[str, Any]] = {"pattern": r"^[^\u0000]*$"}
-"""PostgreSQL cannot store NUL. service/http/decoding.py refuses it; this tells clients."""
+"""PostgreSQL cannot store NUL. service/http/decoding.py refuses it; this documents it."""
 
 Text = Annotated[str, Meta(max_length=LIMITS["text"], extra_json_schema=_NO_NUL)]
 """A reference, name, label or line of an address; may be empty."""
@@ -64,10 +64,10 @@ _AMOUNT: Final = r"[0-9]{1,15}\.[0-9]{2}"
 
 
 def amount_fault(text: str) -> str | None:
-    """Return what keeps a string from being an amount, or None.
+    """Return what is wrong with an amount, or None.
 
-    Not by `Meta.pattern`: it goes into the schema as it is, and what ends a string in JSON Schema
-    lets a last newline pass in Python.
+    `Meta.pattern` would not do: it goes into the schema as it is, and the `$` that ends a string in
+    JSON Schema accepts a trailing newline in Python.
     """
     if re.fullmatch(_AMOUNT, text):
         return None
@@ -95,9 +95,9 @@ _MOMENT: Final = (
 
 
 def moment_fault(text: str) -> str | None:
-    """Return what keeps a string from being an RFC 3339 moment with an offset, or None.
+    """Return what is wrong with an RFC 3339 moment with an offset, or None.
 
-    A leap second (`:60`) is refused: neither Python nor PostgreSQL would give it back.
+    A leap second (`:60`) is refused: neither Python nor PostgreSQL would return it unchanged.
     """
     try:
         date.fromisoformat(text[:10])
@@ -122,8 +122,8 @@ Rfc3339 = Annotated[
 
 EMAIL_SHAPE: Final = r"^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9.-]+$"
 
-# Accepts only what the library accepts too (a property of the tests), 20 times faster. Two hyphens
-# in a row, which punycode has, and domains that the library knows as special are left to it.
+# A fast path, 20 times faster: accepts only what the library accepts too (a property test shows
+# it). Two hyphens in a row, as in punycode, and special-use domains are left to the library.
 PLAIN_EMAIL: Final = re.compile(
     r"[A-Za-z0-9_+-]+(?:\.[A-Za-z0-9_+-]+)*"
     r"@(?:[A-Za-z0-9](?:-?[A-Za-z0-9]){0,30}\.)+"
@@ -134,7 +134,7 @@ PLAIN_EMAIL: Final = re.compile(
 
 
 def email_fault(text: str) -> str | None:
-    """Return what keeps a string from being an e-mail address, or None.
+    """Return what is wrong with an e-mail address, or None.
 
     ASCII only, so that one mailbox has one spelling and every mail server takes it: an
     international domain is written in its `xn--` form. Names under .test are taken; whether
@@ -172,7 +172,7 @@ Timestamp = Annotated[
         }
     ),
 ]
-"""A moment in our answers: UTC, three digits, `Z` (contract section 2); see core/clock.py."""
+"""A moment in our responses: UTC, three digits, `Z` (contract section 2); see core/clock.py."""
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
@@ -207,5 +207,5 @@ def check_of(kind: mi.Type) -> Check | None:
 
 
 def given(value: str | UnsetType) -> str | None:
-    """Return an optional value, None where it was not sent."""
+    """Return an optional value, or None where it was not sent."""
     return None if value is UNSET else value

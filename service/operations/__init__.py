@@ -1,1 +1,1 @@
-"""Operations: health, metrics, and the middleware that observes every request."""
+"""Operations: health, metrics, and the middleware around every request."""

@@ -1,53 +1,42 @@
-"""What operators ask: is it alive, is it ready, how is it doing."""
+"""The endpoints for operators: liveness, readiness, metrics."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from litestar import MediaType, Response, Router, get
 
-from service.core.clock import Clock
-from service.http.answers import json_answer
+from service.http.responses import json_response
 from service.ledger.ledger import Ledger
 from service.ledger.sequencer import Sequencer
+from service.operations.gauges import Collector
 from service.operations.metrics import Metrics
 
 
 def operations_router(
-    ledgers: list[Ledger],
-    metrics: Metrics,
-    clock: Clock,
-    watches: Sequence[Callable[[Metrics], Awaitable[None]]] = (),
+    ledgers: Sequence[Ledger], metrics: Metrics, collectors: Sequence[Collector]
 ) -> Router:
     """Return the router of `/health/live`, `/health/ready` and `/metrics`.
 
-    Each of `watches` notes more in the metrics, at every scrape; what it cannot find out is NaN.
+    The collectors run at every scrape; figures that one cannot read are NaN.
     """
     sequencers = [Sequencer(ledger.database) for ledger in ledgers]
 
-    @get("/health/live", opt={"summary": "The process runs."})
+    @get("/health/live")
     async def live() -> Response[bytes]:
-        return json_answer({"status": "ok"})
+        return json_response({"status": "ok"})
 
-    @get("/health/ready", opt={"summary": "Every ledger can be reached."})
+    @get("/health/ready")
     async def ready() -> Response[bytes]:
         await asyncio.gather(*(sequencer.reachable() for sequencer in sequencers))
-        return json_answer({"status": "ok"})
+        return json_response({"status": "ok"})
 
-    @get("/metrics", opt={"summary": "Prometheus metrics."})
+    @get("/metrics")
     async def scrape() -> Response[bytes]:
-        for ledger in ledgers:
-            metrics.pool(ledger.name, *ledger.database.connections)
-        begun = metrics.begin_scrape()
-        lags, _ = await asyncio.gather(  # together: PostgreSQL may be away, and time is short
-            asyncio.gather(*(one.lag() for one in sequencers), return_exceptions=True),
-            asyncio.gather(*(watch(metrics) for watch in watches), return_exceptions=True),
-        )
-        for ledger, lag in zip(ledgers, lags, strict=True):
-            metrics.database_up(ledger.name, up=not isinstance(lag, BaseException))
-            if not isinstance(lag, BaseException):
-                age = (clock() - lag.oldest_at).total_seconds() if lag.oldest_at else 0.0
-                metrics.lag(ledger.name, lag.waiting, max(0.0, age), lag.size)
-        metrics.end_scrape(begun)
+        gauges = metrics.gauges
+        begun = gauges.begin()
+        # Concurrently: PostgreSQL may be unavailable, and a scrape's time is short.
+        await asyncio.gather(*(collect(gauges) for collect in collectors), return_exceptions=True)
+        gauges.end(begun)
         return Response(metrics.exposition(), media_type=MediaType.TEXT)
 
     return Router("/", route_handlers=[live, ready, scrape])

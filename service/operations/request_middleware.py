@@ -1,4 +1,4 @@
-"""Around everything: a request id, a log line, metrics, and the headers of every answer."""
+"""The middleware around every request: its id, log line, metrics, and the headers of responses."""
 
 import time
 from datetime import datetime
@@ -16,17 +16,17 @@ log = structlog.get_logger()
 
 
 class RequestMiddleware:
-    """The outermost ASGI application: what it wraps need not succeed for it to answer."""
+    """The outermost ASGI application; it reports on requests whether they succeed or not."""
 
     def __init__(
-        self, app: ASGIApp, metrics: Metrics, clock: Clock, new_id: NewId, notes: RequestLog
+        self, app: ASGIApp, metrics: Metrics, clock: Clock, new_id: NewId, request_log: RequestLog
     ) -> None:
-        """`app` is the application proper; `notes` hears of the calls of partners."""
+        """Wrap `app`; `request_log` records the calls of partners."""
         self._app = app
         self._metrics = metrics
         self._clock = clock
         self._new_id = new_id
-        self._notes = notes
+        self._request_log = request_log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -45,42 +45,37 @@ class RequestMiddleware:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 present = {name.lower() for name, _ in message["headers"]}
+                added = ((name.lower().encode(), value.encode()) for name, value in headers.items())
                 message["headers"] = [
                     *message["headers"],
-                    *(
-                        (name.lower().encode(), value.encode())
-                        for name, value in headers.items()
-                        if name.lower().encode() not in present
-                    ),
+                    *((name, value) for name, value in added if name not in present),
                 ]
             await send(message)
 
         try:
             await self._app(scope, receive, send_with_headers)
         finally:
-            self._note(scope, status, at, time.perf_counter() - started)
+            self._report(scope, status, at, time.perf_counter() - started)
 
-    def _note(self, scope: HTTPScope, status: int, at: datetime, seconds: float) -> None:
+    def _report(self, scope: HTTPScope, status: int, at: datetime, seconds: float) -> None:
         state = scope["state"]
         route = scope.get("path_template") or "unknown"
         code = state.get("code", "")
         self._metrics.request(route, scope["method"], status, code, seconds)
         caller: Caller | None = state.get("caller")
         if caller is not None:
-            self._notes.note(
-                caller.mode,
-                RequestLogEntry(
-                    state["request_id"],
-                    caller.partner_id,
-                    caller.key_id,
-                    at,
-                    scope["method"],
-                    route,
-                    status,
-                    code,
-                    seconds * 1000,
-                ),
+            entry = RequestLogEntry(
+                state["request_id"],
+                caller.partner_id,
+                caller.key_id,
+                at,
+                scope["method"],
+                route,
+                status,
+                code,
+                duration_ms=seconds * 1000,
             )
+            self._request_log.add(caller.mode, entry)
         log.info(
             "request",
             request_id=state["request_id"],

@@ -6,7 +6,7 @@ from typing import Final
 
 from litestar.handlers import HTTPRouteHandler
 
-from service.http.fixed import fixed
+from service.http.static import static_route
 
 _TYPES: Final = {
     "pages.css": "text/css",
@@ -33,12 +33,12 @@ class _Assets:
         icon = self._contents["icon.svg"]
         return [
             *(
-                fixed(f"/assets/{name}", content, _TYPES[name], _FOR_GOOD)
+                static_route(f"/assets/{name}", content, _TYPES[name], _FOR_GOOD)
                 for name, content in self._contents.items()
             ),
             # Browsers ask for the second by themselves where a document names no icon.
             *(
-                fixed(path, icon, _TYPES["icon.svg"], _A_DAY)
+                static_route(path, icon, _TYPES["icon.svg"], _A_DAY)
                 for path in ("/favicon.svg", "/favicon.ico")
             ),
         ]

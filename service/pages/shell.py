@@ -13,8 +13,8 @@ from litestar.datastructures import Cookie
 from litestar.exceptions import HTTPException
 
 from service.core.errors import Refusal
-from service.http.answers import BY_STATUS, RETRY_AFTER_SECONDS, with_headers
 from service.http.bodies import AnyRequest
+from service.http.responses import BY_STATUS, RETRY_AFTER_SECONDS, with_headers
 from service.ledger.database import LedgerError
 from service.ledger.encryption import KeyUnknown
 from service.pages.assets import ASSETS

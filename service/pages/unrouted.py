@@ -3,7 +3,7 @@
 from litestar import Response
 from litestar.exceptions import HTTPException
 
-from service.http import answers
+from service.http import responses
 from service.http.bodies import AnyRequest
 from service.pages import shell
 from service.partner_api.gate import API_PATH
@@ -17,4 +17,4 @@ def on_unrouted(request: AnyRequest, error: HTTPException) -> Response[bytes]:
     of_api = f"{request.url.path}/".startswith(f"{API_PATH}/")
     if not of_api and "text/html" in request.headers.get("accept", ""):
         return shell.on_http_exception(request, error)
-    return answers.on_http_exception(request, error)
+    return responses.on_http_exception(request, error)

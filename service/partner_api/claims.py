@@ -18,9 +18,9 @@ from service.claims.wire import (
 )
 from service.core.clock import timestamp
 from service.facts.caller import Mode
-from service.http.answers import json_answer, replay_headers
 from service.http.bodies import AnyRequest, caller_of
 from service.http.decoding import decode_query, read_as
+from service.http.responses import json_response, replay_headers
 from service.http.scalars import given
 from service.ledger.database import Row
 from service.partner_api.endpoints import REPLAY_HEADERS, Endpoint, Success
@@ -101,7 +101,7 @@ def claim_handlers(
         caller = caller_of(request)
         claim = await read_as(request, ClaimRequest)
         outcome = await commands[caller.mode].create(caller, claim)
-        return json_answer(
+        return json_response(
             ClaimResponse(
                 claim_id=outcome.claim_id,
                 message_id=outcome.message_id,
@@ -123,7 +123,7 @@ def claim_handlers(
             page_token=given(query.page_token),
             partner_user_id=given(query.partner_user_id),
         )
-        return json_answer(_page(page))
+        return json_response(_page(page))
 
     return [create_claim, list_claims]
 

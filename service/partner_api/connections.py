@@ -9,9 +9,9 @@ from litestar.handlers import HTTPRouteHandler
 from service.connections.commands import ConnectionCommands
 from service.connections.wire import ConnectRequest, ConnectResponse
 from service.facts.caller import Mode
-from service.http.answers import json_answer
 from service.http.bodies import AnyRequest, caller_of
 from service.http.decoding import read_as
+from service.http.responses import json_response
 from service.http.scalars import given
 from service.partner_api.endpoints import NO_STORE, Endpoint, Success
 
@@ -46,6 +46,6 @@ def connection_handlers(commands: Mapping[Mode, ConnectionCommands]) -> list[HTT
             caller, asked.partner_user_id, given(asked.label) or None
         )
         answer = ConnectResponse(connect_url=link.connect_url, expires_at=link.expires_at)
-        return json_answer(answer, 201, {"Cache-Control": "no-store"})
+        return json_response(answer, 201, {"Cache-Control": "no-store"})
 
     return [request_connection]

@@ -10,9 +10,9 @@ from service.core.clock import timestamp
 from service.documents.commands import DocumentCommands
 from service.documents.wire import UploadRequest, UploadResponse
 from service.facts.caller import Mode
-from service.http.answers import json_answer
 from service.http.bodies import AnyRequest, caller_of
 from service.http.decoding import read_as
+from service.http.responses import json_response
 from service.partner_api.endpoints import NO_STORE, Endpoint, Success
 
 MINT_UPLOAD_URL: Final = Endpoint(
@@ -54,6 +54,6 @@ def document_handlers(commands: Mapping[Mode, DocumentCommands]) -> list[HTTPRou
             expires_at=timestamp(upload.expires_at),
             required_headers=dict(upload.required_headers),
         )
-        return json_answer(answer, 201, {"Cache-Control": "no-store"})
+        return json_response(answer, 201, {"Cache-Control": "no-store"})
 
     return [mint_upload_url]

@@ -8,9 +8,9 @@ from litestar import Response
 from litestar.handlers import HTTPRouteHandler
 
 from service.facts.caller import Mode
-from service.http.answers import json_answer, replay_headers
 from service.http.bodies import AnyRequest, caller_of
 from service.http.decoding import read_as
+from service.http.responses import json_response, replay_headers
 from service.onboardings.commands import OnboardingCommands
 from service.onboardings.wire import OnboardingRequest, OnboardingResponse
 from service.partner_api.endpoints import NO_STORE, REPLAY_HEADERS, Endpoint, Success
@@ -59,7 +59,7 @@ def onboarding_handlers(commands: Mapping[Mode, OnboardingCommands]) -> list[HTT
         onboarding = await read_as(request, OnboardingRequest)
         outcome = await commands[caller.mode].start(caller, onboarding)
         link = outcome.magic_link_url if caller.return_link else msgspec.UNSET
-        return json_answer(
+        return json_response(
             OnboardingResponse(
                 onboarding_id=outcome.onboarding_id,
                 already_existed=outcome.already_existed,

@@ -1,1 +1,1 @@
-"""The calls that partners made: noted beside the answers, read in the developer console."""
+"""The log of partners' calls: recorded beside the responses, read in the developer console."""

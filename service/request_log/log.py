@@ -1,8 +1,8 @@
-"""Noting each authenticated call, without its waiting for that.
+"""Record every authenticated call, without making it wait.
 
-A request puts a note into memory; a loop writes the notes of a second at once. Where PostgreSQL is
-away for long, or calls come faster than they can be written, the oldest notes are dropped and
-counted: the console's list is a convenience, the ledger is the record.
+A request puts its entry into memory; a loop writes each second's entries in one batch. While
+PostgreSQL is away for long, or calls come faster than they can be written, the oldest entries are
+dropped and counted: the console's list is a convenience, the ledger is the record.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from service.ledger.database import Database, LedgerError
 from service.ledger.sql import queries
 
 WAITING_MAX: Final = 20_000
-"""Notes of one mode that wait; some 10 MB."""
+"""Entries of one mode that wait to be written; some 10 MB."""
 BATCH_MAX: Final = 2_000
 FLUSH_SECONDS: Final = 1.0
 
@@ -29,7 +29,7 @@ log = structlog.get_logger()
 
 
 class RequestLogEntry(NamedTuple):
-    """One call. `route` is the path's template, `duration_ms` milliseconds."""
+    """One call. `route` is the path's template."""
 
     request_id: str
     partner_id: str
@@ -43,7 +43,7 @@ class RequestLogEntry(NamedTuple):
 
 
 class RequestLog:
-    """Collects notes, and writes them to the schema of their mode."""
+    """Collects entries and writes them to the schema of their mode."""
 
     def __init__(
         self,
@@ -51,24 +51,24 @@ class RequestLog:
         modes: Mapping[Mode, Database],
         on_dropped: Callable[[int], None],
     ) -> None:
-        """`on_dropped` hears how many notes were lost."""
+        """`on_dropped` is called with the number of entries lost."""
         self._accounts = accounts
         self._modes = modes
         self._on_dropped = on_dropped
         self._waiting: dict[Mode, deque[RequestLogEntry]] = {mode: deque() for mode in modes}
-        self._loop = Loop("request notes", self._run)
+        self._loop = Loop("request log", self._run)
 
-    def note(self, mode: Mode, note: RequestLogEntry) -> None:
-        """Take a note; never waits."""
-        self._waiting[mode].append(note)
+    def add(self, mode: Mode, entry: RequestLogEntry) -> None:
+        """Take an entry to be written soon."""
+        self._waiting[mode].append(entry)
         self._bound(self._waiting[mode])
 
     def start(self) -> None:
-        """Begin to write."""
+        """Begin to write in the background."""
         self._loop.start()
 
     async def stop(self) -> None:
-        """Write what waits, if it can be written, and end."""
+        """Stop the loop and write what waits, if it can be written."""
         await self._loop.stop()
         try:
             await self.flush()
@@ -76,24 +76,26 @@ class RequestLog:
             self._on_dropped(sum(len(waiting) for waiting in self._waiting.values()))
 
     async def flush(self) -> None:
-        """Write what waits, oldest first; raises LedgerError, and keeps what was not written."""
+        """Write what waits, oldest first. Raises LedgerError and keeps what was not written."""
         for mode, waiting in self._waiting.items():
             while waiting:
                 await self._flush_some(self._modes[mode], waiting)
 
     async def _flush_some(self, database: Database, waiting: deque[RequestLogEntry]) -> None:
-        # Out of the queue while it is written: what comes in meanwhile may push old notes out.
+        # Taken out first: what comes in meanwhile may push old entries out of the queue.
         batch = [waiting.popleft() for _ in range(min(len(waiting), BATCH_MAX))]
         try:
             await self._write(database, batch)
         except (LedgerError, asyncio.CancelledError):
-            waiting.extendleft(reversed(batch))  # written or not: twice counts once
+            waiting.extendleft(
+                reversed(batch)
+            )  # even if it was written: a second write counts nothing twice
             self._bound(waiting)
             raise
         except Exception:
-            # A note that PostgreSQL will never take must not hold up all that follow.
+            # An entry that PostgreSQL will never accept must not hold up all that follow.
             self._on_dropped(len(batch))
-            log.exception("request notes refused")
+            log.exception("request log entries refused")
 
     def _bound(self, waiting: deque[RequestLogEntry]) -> None:
         while len(waiting) > WAITING_MAX:
@@ -101,11 +103,11 @@ class RequestLog:
             self._on_dropped(1)
 
     async def _write(self, database: Database, batch: Sequence[RequestLogEntry]) -> None:
-        await database.fetch(_SQL.note, *map(list, zip(*batch, strict=True)))
+        await database.fetch(_SQL.add_entries, *map(list, zip(*batch, strict=True)))
         used: dict[str, datetime] = {}
-        for note in batch:
-            used[note.key_id] = max(note.at, used.get(note.key_id, note.at))
-        await self._accounts.fetch(_SQL.used, list(used), list(used.values()))
+        for entry in batch:
+            used[entry.key_id] = max(entry.at, used.get(entry.key_id, entry.at))
+        await self._accounts.fetch(_SQL.set_key_uses, list(used), list(used.values()))
 
     async def _run(self) -> None:
         while True:
@@ -113,4 +115,4 @@ class RequestLog:
             try:
                 await self.flush()
             except LedgerError as error:
-                log.warning("request notes wait", error_type=type(error).__name__)
+                log.warning("request log waits", error_type=type(error).__name__)

@@ -1,69 +1,6 @@
--- name: forget_days
--- Forgets counts of days before a moment's, all of them: they are few; answers how many.
-with gone as (
-    delete from ledger.request_days
-    where day < ($1::timestamptz at time zone 'UTC')::date
-    returning 1
-)
-select count(*) as forgotten from gone
-
--- name: forget_minutes
--- Forgets counts of minutes before a moment, a bounded number at a time; answers how many.
-with gone as (
-    delete from ledger.request_counts as c using (
-        select old.*
-        from (
-            select distinct partner_id from ledger.request_days
-            where day <= ($1::timestamptz at time zone 'UTC')::date
-        ) as whose
-        cross join lateral (
-            select m.partner_id, m.minute, m.status, m.code, m.method, m.route, m.key_id
-            from ledger.request_counts as m
-            where m.partner_id = whose.partner_id and m.minute < $1
-            limit $2
-        ) as old
-        limit $2
-    ) as due
-    where
-        c.partner_id = due.partner_id and c.minute = due.minute and c.status = due.status
-        and c.code = due.code and c.method = due.method and c.route = due.route
-        and c.key_id = due.key_id
-    returning 1
-)
-select count(*) as forgotten from gone
-
--- name: forget_requests
--- Forgets calls from before a moment, a bounded number at a time; answers how many.
-with gone as (
-    delete from ledger.requests where request_id in (
-        select old.request_id
-        from (
-            select distinct partner_id from ledger.request_days
-            where day <= ($1::timestamptz at time zone 'UTC')::date
-        ) as whose
-        cross join lateral (
-            select r.request_id from ledger.requests as r
-            where r.partner_id = whose.partner_id and r.at < $1
-            limit $2
-        ) as old
-        limit $2
-    )
-    returning 1
-)
-select count(*) as forgotten from gone
-
--- name: has_documents
--- Has a claim of this partner's a document? Linked ones stay, so the log need not be read.
-select
-    exists (
-        select from ledger.claim_list as c
-        join ledger.claim_documents as d using (claim_id)
-        where c.partner_id = $1
-    ) as found
-
--- name: note
--- Notes calls, and counts them by the minute and by the day: one round trip. A batch that is written
--- twice, because its answer was lost, counts once.
+-- name: add_entries
+-- Inserts calls and counts them by the minute and by the day, in one round trip. A batch that is
+-- written twice, because its response was lost, counts once.
 with noted as (
     insert into ledger.requests (
         request_id, partner_id, key_id, at, method, route, status, code, duration_ms
@@ -99,13 +36,76 @@ on conflict (partner_id, day, status, code, method, route, key_id) do update set
     first_at = least(d.first_at, excluded.first_at),
     last_at = greatest(d.last_at, excluded.last_at)
 
+-- name: delete_days
+-- Deletes the counts of days before a moment's, all of them: they are few. Returns how many.
+with gone as (
+    delete from ledger.request_days
+    where day < ($1::timestamptz at time zone 'UTC')::date
+    returning 1
+)
+select count(*) as deleted from gone
+
+-- name: delete_minutes
+-- Deletes counts of minutes before a moment, a bounded number at a time. Returns how many.
+with gone as (
+    delete from ledger.request_counts as c using (
+        select old.*
+        from (
+            select distinct partner_id from ledger.request_days
+            where day <= ($1::timestamptz at time zone 'UTC')::date
+        ) as whose
+        cross join lateral (
+            select m.partner_id, m.minute, m.status, m.code, m.method, m.route, m.key_id
+            from ledger.request_counts as m
+            where m.partner_id = whose.partner_id and m.minute < $1
+            limit $2
+        ) as old
+        limit $2
+    ) as due
+    where
+        c.partner_id = due.partner_id and c.minute = due.minute and c.status = due.status
+        and c.code = due.code and c.method = due.method and c.route = due.route
+        and c.key_id = due.key_id
+    returning 1
+)
+select count(*) as deleted from gone
+
+-- name: delete_requests
+-- Deletes calls from before a moment, a bounded number at a time. Returns how many.
+with gone as (
+    delete from ledger.requests where request_id in (
+        select old.request_id
+        from (
+            select distinct partner_id from ledger.request_days
+            where day <= ($1::timestamptz at time zone 'UTC')::date
+        ) as whose
+        cross join lateral (
+            select r.request_id from ledger.requests as r
+            where r.partner_id = whose.partner_id and r.at < $1
+            limit $2
+        ) as old
+        limit $2
+    )
+    returning 1
+)
+select count(*) as deleted from gone
+
+-- name: has_documents
+-- Whether any claim of a partner has a document. Linked documents stay, so the log need not be read.
+select
+    exists (
+        select from ledger.claim_list as c
+        join ledger.claim_documents as d using (claim_id)
+        where c.partner_id = $1
+    ) as found
+
 -- name: one
 -- One call of a partner's.
 select request_id, key_id, at, method, route, status, code, duration_ms
 from ledger.requests where request_id = $1 and partner_id = $2
 
 -- name: page
--- A page of a partner's calls, newest first, from before a call on (null: from the newest on).
+-- A page of a partner's calls, newest first, that precede a given call (null: from the newest on).
 select request_id, key_id, at, method, route, status, code, duration_ms
 from ledger.requests
 where
@@ -115,10 +115,10 @@ order by at desc, request_id desc
 limit $4
 
 -- name: page_filtered
--- The same as page.sql, of calls that a filter lets through; each part of it may be null. Counts tell
--- on which days there are any, from when to when, and in which minutes: so rare ones are found among
--- millions. A minute has one at least, but for the one in which the page before ended: one minute
--- more than there are rows on a page is enough.
+-- The same as `page`, of calls that match a filter; each part of it may be null. The counts say on
+-- which days there are any, from when to when, and in which minutes, so that rare calls are found
+-- among millions. Every minute has at least one, except the one in which the previous page ended:
+-- one minute more than there are rows on a page is enough.
 select r.request_id, r.key_id, r.at, r.method, r.route, r.status, r.code, r.duration_ms
 from (
     select m.minute
@@ -179,8 +179,14 @@ where partner_id = $1 and day >= $2
 group by method, route, status, code
 order by requests desc, method, route, status, code
 
+-- name: set_key_uses
+-- Sets when keys were last used; a late entry does not move it back.
+insert into ledger.key_uses as k (key_id, used_at)
+select * from unnest($1::text[], $2::timestamptz[]) as one (key_id, used_at) order by key_id
+on conflict (key_id) do update set used_at = greatest(k.used_at, excluded.used_at)
+
 -- name: usage
--- A partner's calls by the minute, from a minute on; minutes without one are left out.
+-- A partner's calls by the minute, from a minute on; minutes without calls are left out.
 select
     minute, sum(requests)::bigint as requests,
     coalesce(sum(requests) filter (where status = 429), 0)::bigint as limited,
@@ -188,9 +194,3 @@ select
 from ledger.request_counts
 where partner_id = $1 and minute >= $2
 group by minute order by minute
-
--- name: used
--- Keys were used; a note that comes late turns no clock back.
-insert into ledger.key_uses as k (key_id, used_at)
-select * from unnest($1::text[], $2::timestamptz[]) as one (key_id, used_at) order by key_id
-on conflict (key_id) do update set used_at = greatest(k.used_at, excluded.used_at)

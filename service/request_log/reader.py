@@ -1,4 +1,4 @@
-"""A partner's calls, as the developer console shows them."""
+"""Read a partner's calls for the developer console."""
 
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -14,7 +14,7 @@ PAGE: Final = 50
 
 
 class Filter(NamedTuple):
-    """What is asked for; None leaves a column open.
+    """Which calls to return; None is any.
 
     `endpoint` is method and route, `status_class` 2, 4 or 5.
     """
@@ -26,14 +26,14 @@ class Filter(NamedTuple):
 
 
 class CallPage(NamedTuple):
-    """Calls, newest first; `before` is where the next page begins, None on the last one."""
+    """Calls, newest first; `before` is where the next page begins, None on the last page."""
 
     calls: list[Row]
     before: tuple[datetime, str] | None
 
 
 class RequestsReader:
-    """Reads the calls of one mode. Every question names the partner: none sees another's."""
+    """Reads the calls of one mode; every query is limited to one partner's."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         """`database` is that of the ledger live or test."""
@@ -44,26 +44,26 @@ class RequestsReader:
         self, partner_id: str, wanted: Filter, before: tuple[datetime, str] | None
     ) -> CallPage:
         """Return up to PAGE calls from before (at, request_id) on."""
-        # One row more than shown tells whether there is a next page.
-        asked = (partner_id, *(before or (None, None)), PAGE + 1)
+        # One row more than a page has shows whether there is a next one.
+        given = (partner_id, *(before or (None, None)), PAGE + 1)
         if wanted == Filter():
-            rows = await self._database.fetch(_SQL.page, *asked)
+            rows = await self._database.fetch(_SQL.page, *given)
         else:
-            rows = await self._database.fetch(_SQL.page_filtered, *asked, *wanted)
+            rows = await self._database.fetch(_SQL.page_filtered, *given, *wanted)
         calls = rows[:PAGE]
         last = (calls[-1]["at"], calls[-1]["request_id"]) if len(rows) > PAGE else None
         return CallPage(calls, last)
 
     async def one(self, partner_id: str, request_id: str) -> Row | None:
-        """Return one call of the partner's."""
+        """Return one of the partner's calls, or None."""
         return await self._database.fetchrow(_SQL.one, request_id, partner_id)
 
     async def seen(self, partner_id: str) -> list[Row]:
-        """Return what was called in the last thirty days and how it ended, most often first."""
+        """Return counts of the last thirty days' calls by endpoint and outcome, highest first."""
         return await self._database.fetch(_SQL.seen, partner_id, (self._clock() - KEPT).date())
 
     async def has_documents(self, partner_id: str) -> bool:
-        """Return whether a claim of the partner's was ever created with a document."""
+        """Return whether any claim of the partner was created with a document."""
         row = await self._database.fetchrow(_SQL.has_documents, partner_id)
         return row is not None and row["found"]
 

@@ -15,7 +15,7 @@ from service.claims.wire import ClaimListQuery, ClaimRequest
 from service.connections.wire import ConnectRequest
 from service.core.errors import Refusal
 from service.http.decoding import QUERY_NUMBER_MAX, check, decode, decode_query
-from service.http.faults import FAULTS_MAX
+from service.http.validation import FAULTS_MAX
 
 JSON = "application/json"
 steady = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -8,8 +8,8 @@ import pytest
 from service.core.errors import ERRORS
 from service.facts.claims import STAGES
 from service.http.bodies import BODY_BYTES_MAX
-from service.http.fixed import PAGE_HEADERS
 from service.http.scalars import LIMITS
+from service.http.static import PAGE_HEADERS
 from service.partner_api.docs.guide import guide
 from service.partner_api.docs.openapi import document
 from service.partner_api.docs.page import render_page

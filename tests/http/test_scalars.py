@@ -16,8 +16,8 @@ from service.claims.wire import ClaimListQuery, ClaimRequest
 from service.connections.wire import ConnectRequest
 from service.documents.wire import UploadRequest
 from service.http import scalars
-from service.http.faults import faults
 from service.http.scalars import EMAIL_SHAPE, LIMITS, PLAIN_EMAIL, Checked, check_of, email_fault
+from service.http.validation import faults
 from service.onboardings.wire import OnboardingRequest
 
 steady = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

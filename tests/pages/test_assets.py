@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.http.fixed import takes_gzip
+from service.http.static import accepts_gzip
 from service.pages.assets import ASSETS
 
 CSS_BYTES_MAX = 20_000
@@ -38,7 +38,7 @@ def test_pages_are_not_packed_and_assets_are(site):
 )
 def test_who_says_to_unpack(given, unpacks):
     """Names and weights of Accept-Encoding count, as RFC 9110 has them."""
-    assert takes_gzip(given) is unpacks
+    assert accepts_gzip(given) is unpacks
 
 
 def test_the_style_sheet_stays_small(site):

@@ -1,1 +1,1 @@
-"""Collectors: figures that a scrape reads from the database, the log and the archive."""
+"""Collectors: each reads figures for a scrape and sets their gauges."""

@@ -1,40 +1,38 @@
-"""What a scrape asks about checkpoints: the database knows, whichever process makes them."""
+"""Collectors of checkpoints, whichever process makes them: the database knows their state."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from service.core.clock import Clock
 from service.evidence.checkpoints.signing import Checkpoints
 from service.ledger.codec import happened_at
 from service.ledger.sql import queries
-from service.operations.metrics import Metrics
+from service.operations.gauges import Collector, ScrapedGauges
 
 _SQL = queries("service.operations.collectors")
 
 
-def checkpoint_watches(
-    checkpoints: Sequence[Checkpoints], clock: Clock
-) -> list[Callable[[Metrics], Awaitable[None]]]:
-    """Return one watch a ledger; each raises LedgerUnavailable."""
-    return [_watch(one, clock) for one in checkpoints]
+def checkpoint_collectors(checkpoints: Sequence[Checkpoints], clock: Clock) -> list[Collector]:
+    """Return a collector for each ledger's checkpoints."""
+    return [_collector(one, clock) for one in checkpoints]
 
 
-def _watch(checkpoints: Checkpoints, clock: Clock) -> Callable[[Metrics], Awaitable[None]]:
-    async def watch(metrics: Metrics) -> None:
+def _collector(checkpoints: Checkpoints, clock: Clock) -> Collector:
+    name = checkpoints.ledger.name
+
+    async def collect(gauges: ScrapedGauges) -> None:
         state = await checkpoints.state()
-        metrics.checkpoints(
-            checkpoints.ledger.name,
-            forked=state.forked,
-            archive_failures=state.archive_failures,
-        )
+        gauges.set(gauges.forked, state.forked, name)
+        gauges.set(gauges.archive_failures, state.archive_failures, name)
         since = state.made_at or await _log_began(checkpoints)
         age = (clock() - since).total_seconds() if since else 0.0
-        metrics.last_checkpoint(checkpoints.ledger.name, state.size or 0, max(0.0, age))
+        gauges.set(gauges.checkpoint_size, state.size or 0, name)
+        gauges.set(gauges.checkpoint_age, max(0.0, age), name)
 
-    return watch
+    return collect
 
 
 async def _log_began(checkpoints: Checkpoints) -> datetime | None:
-    """Return when the first event happened: without a checkpoint, nothing covers it since then."""
+    """Return when the first event happened; without a checkpoint nothing covers the log since."""
     row = await checkpoints.ledger.database.fetchrow(_SQL.first_event)
     return None if row is None else happened_at(row["state"])

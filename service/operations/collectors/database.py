@@ -1,33 +1,37 @@
-"""What a scrape asks the database beside the lag of numbering: what holds it up, and the mail."""
-
-from collections.abc import Awaitable, Callable, Sequence
+"""Collectors of what else the database knows: the oldest transaction, and mail that waits."""
 
 from service.core.clock import Clock
 from service.ledger.database import Database
 from service.ledger.sql import queries
-from service.operations.metrics import Metrics
+from service.operations.gauges import Collector, ScrapedGauges
 
 _SQL = queries("service.operations.collectors")
 
 
-def watches(
-    accounts: Database, live: Database, clock: Clock
-) -> Sequence[Callable[[Metrics], Awaitable[None]]]:
-    """Return what is asked at each scrape; each raises LedgerUnavailable."""
+def database_collectors(accounts: Database, live: Database, clock: Clock) -> list[Collector]:
+    """Return the collectors; mail to customers is of `live`, sign-in mail of `accounts`."""
 
-    async def transactions(metrics: Metrics) -> None:
+    async def transactions(gauges: ScrapedGauges) -> None:
         row = await accounts.fetchrow(_SQL.oldest_transaction)
-        metrics.oldest_transaction(row["seconds"] if row else 0.0)
+        gauges.set(gauges.oldest_transaction, row["seconds"] if row else 0.0)
 
-    async def mail(metrics: Metrics) -> None:
+    async def onboarding_mail(gauges: ScrapedGauges) -> None:
         row = await live.fetchrow(_SQL.outbox_backlog)
         if row is not None:
-            oldest = (clock() - row["oldest_at"]).total_seconds() if row["oldest_at"] else 0.0
-            metrics.mails("onboarding", row["waiting"], max(0.0, oldest), row["failed"])
+            age = (clock() - row["oldest_at"]).total_seconds() if row["oldest_at"] else 0.0
+            _set_mails(gauges, "onboarding", row["waiting"], row["failed"], max(0.0, age))
 
-    async def sign_in_mail(metrics: Metrics) -> None:
+    async def sign_in_mail(gauges: ScrapedGauges) -> None:
         row = await accounts.fetchrow(_SQL.mail_backlog)
         if row is not None:
-            metrics.mails("sign_in", row["waiting"], row["oldest_seconds"], row["failed"])
+            _set_mails(gauges, "sign_in", row["waiting"], row["failed"], row["oldest_seconds"])
 
-    return [transactions, mail, sign_in_mail]
+    return [transactions, onboarding_mail, sign_in_mail]
+
+
+def _set_mails(
+    gauges: ScrapedGauges, kind: str, waiting: int, failed: int, oldest_seconds: float
+) -> None:
+    gauges.set(gauges.mails, waiting, kind, "waiting")
+    gauges.set(gauges.mails, failed, kind, "failed")
+    gauges.set(gauges.oldest_mail, oldest_seconds, kind)

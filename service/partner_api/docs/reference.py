@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from litestar import Router
 
-from service.http.fixed import fixed
+from service.http.static import static_route
 from service.partner_api.docs.guide import guide
 from service.partner_api.docs.openapi import document
 from service.partner_api.docs.page import render_page
@@ -39,8 +39,10 @@ def reference_router(
     return Router(
         "/",
         route_handlers=[
-            fixed(f"{api_path}/openapi.json", msgspec.json.encode(described), "application/json"),
-            fixed("/docs", page.encode(), "text/html"),
-            fixed(STYLE_PATH, style, "text/css", "public, max-age=31536000"),
+            static_route(
+                f"{api_path}/openapi.json", msgspec.json.encode(described), "application/json"
+            ),
+            static_route("/docs", page.encode(), "text/html"),
+            static_route(STYLE_PATH, style, "text/css", "public, max-age=31536000"),
         ],
     )

@@ -1,4 +1,4 @@
-"""Answers: JSON bodies, and every refusal in the one error envelope (contract 2.8)."""
+"""Responses: JSON bodies, and every refusal in the one error envelope (contract 2.8)."""
 
 from collections.abc import Mapping
 
@@ -19,10 +19,10 @@ RETRY_AFTER_SECONDS = 1
 """What a 503 advises where nothing better is known."""
 
 BY_STATUS = {404: "not_found", 405: "method_not_allowed", 413: "payload_too_large"}
-"""Codes of what the framework refuses."""
+"""Error codes for what the framework itself refuses."""
 
 
-def json_answer(
+def json_response(
     body: object, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response[bytes]:
     """Return a body as JSON."""
@@ -34,8 +34,8 @@ def json_answer(
     )
 
 
-def refusal_answer(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
-    """Return a refusal: envelope, and the headers that go with its code."""
+def refusal_response(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
+    """Return the envelope of a refusal, with the headers that its code requires."""
     request.scope["state"]["code"] = refusal.code
     docs = request.app.state.get("docs_url", "/docs")
     headers = {"Link": f'<{docs}#error-{refusal.code}>; rel="help"'}
@@ -46,49 +46,49 @@ def refusal_answer(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
         retry_after = RETRY_AFTER_SECONDS
     if retry_after is not None:
         headers["Retry-After"] = str(retry_after)
-    return json_answer(refusal.envelope(), refusal.row.status, headers)
+    return json_response(refusal.envelope(), refusal.row.status, headers)
 
 
 def on_http_exception(request: AnyRequest, error: HTTPException) -> Response[bytes]:
-    """Return what the framework refused: unknown paths, wrong methods, malformed requests."""
-    code = BY_STATUS.get(error.status_code, "validation_failed")
+    """Handle what the framework refuses: unknown paths, wrong methods, malformed requests."""
     if error.status_code >= 500:  # noqa: PLR2004 - the framework's own failures
         return on_unexpected(request, error)
+    code = BY_STATUS.get(error.status_code, "validation_failed")
     form_errors = [error.detail] if code == "validation_failed" else []
-    return with_headers(refusal_answer(request, Refusal(code, form_errors=form_errors)), error)
+    return with_headers(refusal_response(request, Refusal(code, form_errors=form_errors)), error)
 
 
-def with_headers(answer: Response[bytes], error: HTTPException) -> Response[bytes]:
-    """Return it with what the framework's refusal says in headers: a 405, which methods exist."""
+def with_headers(response: Response[bytes], error: HTTPException) -> Response[bytes]:
+    """Return the response with the headers of the framework's refusal, such as a 405's `Allow`."""
     for name, value in (error.headers or {}).items():
         shown = allowed(set(value.split(", "))) if name.lower() == "allow" else value
-        answer.set_header(name.title(), shown)
-    return answer
+        response.set_header(name.title(), shown)
+    return response
 
 
 def on_ledger_error(request: AnyRequest, error: LedgerError) -> Response[bytes]:
-    """Return that PostgreSQL is away, or that others always came first.
+    """Handle an unreachable PostgreSQL, or an append that lost every race.
 
-    Whether it was written is unknown; the same request again will tell.
+    Whether anything was written is unknown; the same request sent again finds out.
     """
     log.warning("ledger unavailable", error_type=type(error.__cause__ or error).__name__)
-    return refusal_answer(request, Refusal("service_unavailable"))
+    return refusal_response(request, Refusal("service_unavailable"))
 
 
 def on_key_unknown(request: AnyRequest, error: KeyUnknown) -> Response[bytes]:
-    """Return that data cannot be opened: the ring lacks a master key, which operators can mend."""
+    """Handle a master key that is missing from the ring, which operators can add."""
     log.error("master key missing", request_id=request.scope["state"]["request_id"], exc_info=error)
-    return refusal_answer(request, Refusal("service_unavailable"))
+    return refusal_response(request, Refusal("service_unavailable"))
 
 
 def on_unexpected(request: AnyRequest, error: Exception) -> Response[bytes]:
-    """Return a fault of ours, and say nothing about it but in the log."""
+    """Handle an error of ours; only the log describes it."""
     log.error("unexpected error", request_id=request.scope["state"]["request_id"], exc_info=error)
-    return refusal_answer(request, Refusal("internal_error"))
+    return refusal_response(request, Refusal("internal_error"))
 
 
 EXCEPTION_HANDLERS = {
-    Refusal: refusal_answer,
+    Refusal: refusal_response,
     HTTPException: on_http_exception,
     LedgerError: on_ledger_error,
     KeyUnknown: on_key_unknown,
@@ -99,7 +99,7 @@ EXCEPTION_HANDLERS = {
 def replay_headers(replayed: bool, matches: bool | None) -> dict[str, str]:
     """Return the headers of an idempotent replay.
 
-    `matches` is None where nothing was compared: the data was erased since.
+    `matches` is None where nothing was compared because the data has been erased.
     """
     if not replayed:
         return {}

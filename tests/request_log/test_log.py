@@ -1,4 +1,4 @@
-"""Noting calls: once each, without waiting, within bounds, forgotten after thirty days."""
+"""The request log: each call once, without waiting, within bounds, deleted after thirty days."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -7,8 +7,8 @@ import pytest
 from migrations import migrate
 from service.cli.dev.postgres import EmbeddedPostgres
 from service.ledger.database import Database, LedgerUnavailable
-from service.request_log import log as noting
-from service.request_log import retention as forgetting_calls
+from service.request_log import log as request_log
+from service.request_log import retention
 from service.request_log.log import RequestLog, RequestLogEntry
 from service.request_log.reader import PAGE, Filter, RequestsReader
 from service.request_log.retention import Retention
@@ -18,7 +18,7 @@ NOW = datetime(2026, 3, 31, 12, 0, tzinfo=UTC)
 
 
 def call(number, **more):
-    """Return a note of one partner's."""
+    """Return an entry of one partner."""
     given = {
         "request_id": f"req_{number:05}",
         "partner_id": "ptn_1",
@@ -33,11 +33,11 @@ def call(number, **more):
     return RequestLogEntry(**given)
 
 
-def noting_to(world, dropped=None):
-    """Return notes that go to the world's database."""
+def log_on(world, dropped=None):
+    """Return a request log on the world's database."""
     modes = {mode: one.ledger.database for mode, one in world.service.modes.items()}
-    hear = (lambda _count: None) if dropped is None else dropped.append
-    return RequestLog(world.service.accounts.database, modes, hear)
+    dropped = [] if dropped is None else dropped
+    return RequestLog(world.service.accounts.database, modes, dropped.append)
 
 
 def reader(world, mode="live"):
@@ -53,10 +53,10 @@ async def ids(world, wanted=None, partner_id="ptn_1", before=None):
 
 async def test_a_call_is_written_once(world):
     """A batch whose answer was lost is written again, and counts once."""
-    notes = noting_to(world)
+    log = log_on(world)
     for _ in range(2):
-        notes.note("live", call(1))
-        await notes.flush()
+        log.add("live", call(1))
+        await log.flush()
     assert await ids(world) == ["req_00001"]
     (seen,) = await reader(world).seen("ptn_1")
     assert (seen["requests"], seen["first_at"]) == (1, call(1).at)
@@ -65,11 +65,11 @@ async def test_a_call_is_written_once(world):
 
 
 async def test_the_key_remembers_its_last_use(world):
-    """A note that comes late turns no clock back."""
-    notes = noting_to(world)
-    notes.note("live", call(1))
-    notes.note("test", call(90))
-    await notes.flush()
+    """A late entry does not move it back."""
+    log = log_on(world)
+    log.add("live", call(1))
+    log.add("test", call(90))
+    await log.flush()
     database = world.service.accounts.database
     async with database.connection() as connection:
         used = await connection.fetchval("select used_at from accounts.key_uses")
@@ -78,18 +78,18 @@ async def test_the_key_remembers_its_last_use(world):
 
 async def test_modes_are_apart(world):
     """A call of test mode is not in live mode's list."""
-    notes = noting_to(world)
-    notes.note("test", call(1))
-    await notes.flush()
+    log = log_on(world)
+    log.add("test", call(1))
+    await log.flush()
     assert await ids(world) == []
     assert await reader(world, "test").one("ptn_1", "req_00001")
 
 
 async def test_anothers_call_is_not_found(world):
     """Another partner's request id looks like one that does not exist, in every question."""
-    notes = noting_to(world)
-    notes.note("live", call(1))
-    await notes.flush()
+    log = log_on(world)
+    log.add("live", call(1))
+    await log.flush()
     assert await reader(world).one("ptn_2", "req_00001") is None
     assert await reader(world).one("ptn_1", "req_none") is None
     assert await ids(world, partner_id="ptn_2") == []
@@ -99,10 +99,10 @@ async def test_anothers_call_is_not_found(world):
 
 async def test_pages_follow_each_other(world):
     """Page by page every call comes once, newest first, though many share a moment."""
-    notes = noting_to(world)
+    log = log_on(world)
     for number in range(2 * PAGE + 7):
-        notes.note("live", call(number, at=NOW - timedelta(seconds=number // 20)))
-    await notes.flush()
+        log.add("live", call(number, at=NOW - timedelta(seconds=number // 20)))
+    await log.flush()
     for wanted in (Filter(), Filter(status_class=2)):
         found, before = [], None
         while True:
@@ -129,63 +129,63 @@ async def test_pages_follow_each_other(world):
 )
 async def test_filters(world, wanted, expected):
     """Each filter lets through what it says, and all of them together."""
-    notes = noting_to(world)
-    for note in (
+    log = log_on(world)
+    for entry in (
         call(1),
         call(2, status=429, code="rate_limited"),
         call(3, key_id="key_2"),
         call(4, method="GET", status=200),
         call(5, status=404, code="entity_not_found"),
     ):
-        notes.note("live", note)
-    await notes.flush()
+        log.add("live", entry)
+    await log.flush()
     assert await ids(world, wanted) == expected
 
 
 async def test_too_many_are_dropped_and_counted(world, monkeypatch):
     """The oldest go; what is kept is written."""
-    monkeypatch.setattr(noting, "WAITING_MAX", 3)
+    monkeypatch.setattr(request_log, "WAITING_MAX", 3)
     dropped = []
-    notes = noting_to(world, dropped)
+    log = log_on(world, dropped)
     for number in range(5):
-        notes.note("live", call(number))
-    await notes.flush()
+        log.add("live", call(number))
+    await log.flush()
     assert sum(dropped) == 2
     assert await ids(world) == ["req_00002", "req_00003", "req_00004"]
 
 
-async def test_a_note_that_cannot_be_written_holds_up_nobody(world):
+async def test_an_entry_that_cannot_be_written_holds_up_no_other(world):
     """PostgreSQL refuses it for good: it is dropped and counted, and the next ones are written."""
     dropped = []
-    notes = noting_to(world, dropped)
-    notes.note("live", call(1, route="\0"))
-    await notes.flush()
-    notes.note("live", call(2))
-    await notes.flush()
+    log = log_on(world, dropped)
+    log.add("live", call(1, route="\0"))
+    await log.flush()
+    log.add("live", call(2))
+    await log.flush()
     assert dropped == [1]
     assert await ids(world) == ["req_00002"]
 
 
-async def test_notes_outlast_an_absence_of_postgresql(tmp_path):
-    """While it is away notes wait; when it is back they are written, by the stop at the latest."""
+async def test_entries_outlast_an_outage_of_postgresql(tmp_path):
+    """Entries wait while it is away, and are written when it is back, on stopping at the latest."""
     with EmbeddedPostgres(tmp_path / "postgres") as server:
         migrate(server.url)
         settings = settings_for(server.url, tmp_path / "mail")
         async with world_on(settings, tmp_path, follow=False, deadline_seconds=2) as world:
-            notes = noting_to(world)
-            notes.start()
-            notes.note("live", call(1))
+            log = log_on(world)
+            log.start()
+            log.add("live", call(1))
             server.shutdown_abruptly()
             with pytest.raises(LedgerUnavailable):
-                await notes.flush()
-            notes.note("live", call(2))
+                await log.flush()
+            log.add("live", call(2))
             server.start()
-            await notes.stop()
+            await log.stop()
             assert await ids(world) == ["req_00001", "req_00002"]
 
 
 async def test_what_a_stop_cannot_write_is_counted():
-    """With PostgreSQL away to the end the notes are lost, and it is said how many."""
+    """With PostgreSQL away to the end the entries are lost, and counted."""
     databases = {
         name: Database(
             "postgresql://nobody@127.0.0.1:1/none", name, role=None, pool_size=1, deadline=1
@@ -194,48 +194,48 @@ async def test_what_a_stop_cannot_write_is_counted():
     }
     dropped = []
     modes = {"live": databases["live"], "test": databases["test"]}
-    notes = RequestLog(databases["accounts"], modes, dropped.append)
-    notes.start()
+    log = RequestLog(databases["accounts"], modes, dropped.append)
+    log.start()
     for number in range(3):
-        notes.note("test", call(number))
-    await notes.stop()
+        log.add("test", call(number))
+    await log.stop()
     assert dropped == [3]
 
 
-async def test_a_backlog_is_forgotten_in_bites(world, monkeypatch):
-    """More than one statement may take is forgotten by several, at one time."""
-    monkeypatch.setattr(forgetting_calls, "ROWS_MAX", 2)
-    notes = noting_to(world)
+async def test_a_backlog_is_deleted_in_batches(world, monkeypatch):
+    """What is too much for one statement is deleted by several, in one go."""
+    monkeypatch.setattr(retention, "ROWS_MAX", 2)
+    log = log_on(world)
     for number in range(5):
-        notes.note("live", call(number, at=NOW - timedelta(days=40, minutes=number)))
-    await notes.flush()
+        log.add("live", call(number, at=NOW - timedelta(days=40, minutes=number)))
+    await log.flush()
     databases = [one.ledger.database for one in world.service.modes.values()]
-    assert await Retention(databases, lambda: NOW).forget() == 5 + 5 + 1
+    assert await Retention(databases, lambda: NOW).delete_expired() == 5 + 5 + 1
     assert await ids(world) == []
 
 
-async def test_calls_are_forgotten_after_thirty_days(world):
+async def test_calls_are_deleted_after_thirty_days(world):
     """Call, counts of its minute and of its day go; younger ones stay."""
-    notes = noting_to(world)
-    notes.note("live", call(1, at=NOW - timedelta(days=31)))
-    notes.note("live", call(2, at=NOW - timedelta(days=29)))
-    await notes.flush()
+    log = log_on(world)
+    log.add("live", call(1, at=NOW - timedelta(days=31)))
+    log.add("live", call(2, at=NOW - timedelta(days=29)))
+    await log.flush()
     databases = [one.ledger.database for one in world.service.modes.values()]
-    forgetting = Retention(databases, lambda: NOW)
-    assert await forgetting.forget() == 3
-    assert await forgetting.forget() == 0
+    calls = Retention(databases, lambda: NOW)
+    assert await calls.delete_expired() == 3
+    assert await calls.delete_expired() == 0
     assert await ids(world) == ["req_00002"]
     (seen,) = await reader(world).seen("ptn_1")
     assert seen["requests"] == 1
     assert len(await reader(world).usage("ptn_1", NOW - timedelta(days=40))) == 1
 
 
-async def test_a_partners_call_is_noted_as_it_was_answered(world):
+async def test_a_partners_call_is_recorded_as_it_was_answered(world):
     """Time, method, route, status, code and key of a call; nothing of what was sent."""
     partner = await world.partner()
     answer = await partner.claim("ent_none", "canary-reference")
     request_id = answer.headers["x-request-id"]
-    await world.app._notes.flush()  # noqa: SLF001 - what a loop does within a second
+    await world.app._request_log.flush()  # noqa: SLF001 - what a loop does within a second
     row = await reader(world).one(partner.partner_id, request_id)
     assert row is not None
     key_id = partner.keys["live"].split(".")[1]

@@ -1,7 +1,7 @@
-"""Every fault of a decoded value, in the order of the fields, in words a partner can act on.
+"""Find every fault of a decoded value, in the order of the fields, in words to act on.
 
-Only requests that were refused come here: msgspec stops at the first fault, this walk does not.
-It follows the same type information, so both judge alike (a property of the tests).
+Only requests that msgspec has refused are walked: it stops at the first fault, this walk does
+not. Both follow the same type information and agree (a property test holds them to it).
 """
 
 import re
@@ -17,13 +17,13 @@ import msgspec.inspect as mi
 from service.http.scalars import Check
 
 FAULTS_MAX: Final = 100
-"""Faults named in one answer; that there are more is said in `formErrors`."""
+"""Faults named in one response; `formErrors` says when there are more."""
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class FieldFault(NamedTuple):
-    """What is wrong, and where: `path` is relative to the value walked, empty for itself."""
+    """What is wrong and where; `path` is relative to the value walked, and may be empty."""
 
     path: str
     message: str
@@ -54,9 +54,9 @@ def _member_faults(value: Mapping[str, object], field: mi.Field, path: str) -> I
 
 
 def faults(kind: mi.Type, value: object, path: str = "") -> Iterator[FieldFault]:
-    """Yield each fault of `value` as a `kind`; `path` is where the value stands.
+    """Yield each fault of `value` as a `kind`; `path` is the path of the value.
 
-    A kind that no wire type uses yields none: msgspec's own refusal is answered then.
+    A kind that no wire type uses yields none; the caller then reports msgspec's own error.
     """
     if value is None and not isinstance(kind, mi.Metadata | mi.UnionType | mi.NoneType):
         yield FieldFault(path, "must not be null")
@@ -71,7 +71,7 @@ def _walk(_kind: mi.Type, _value: object, _path: str) -> Iterator[FieldFault]:
 
 @_walk.register
 def _(kind: mi.Metadata, value: object, path: str) -> Iterator[FieldFault]:
-    """Run the check after the constraints, so that it only gets strings of a bounded length."""
+    """Run the check after the constraints, so that it only receives strings of bounded length."""
     fault = None
     for fault in faults(kind.type, value, path):
         yield fault
@@ -82,7 +82,7 @@ def _(kind: mi.Metadata, value: object, path: str) -> Iterator[FieldFault]:
 
 @_walk.register
 def _(kind: mi.UnionType, value: object, path: str) -> Iterator[FieldFault]:
-    """Unions of ours are `T | None`: the fault of the one kind that is not None."""
+    """Report the faults of the one member that is not None; our unions are all `T | None`."""
     if value is None and any(isinstance(member, mi.NoneType) for member in kind.types):
         return
     for member in kind.types:
@@ -106,14 +106,14 @@ def _(kind: mi.ListType, value: object, path: str) -> Iterator[FieldFault]:
         yield FieldFault(path, "expected an array")
         return
     yield from _size_faults(kind, len(value), path, "entries")
-    # What stands beyond the limit is not judged: a body of 1 MiB may hold 300,000 entries.
+    # Entries beyond the limit are not checked: a body of 1 MiB may hold 300,000 of them.
     for index, item in enumerate(islice(value, kind.max_length)):
         yield from faults(kind.item_type, item, f"{path}[{index}]")
 
 
 @_walk.register
 def _(kind: mi.StrType, value: object, path: str) -> Iterator[FieldFault]:
-    """One fault a string: the first of these that it has."""
+    """Report at most one fault a string, the first that applies."""
     if fault := _text_fault(value):
         yield FieldFault(path, fault)
     elif isinstance(value, str):
@@ -139,7 +139,7 @@ def _(_kind: mi.BoolType, value: object, path: str) -> Iterator[FieldFault]:
 
 @_walk.register
 def _(kind: mi.LiteralType, value: object, path: str) -> Iterator[FieldFault]:
-    """Literals of ours are strings."""
+    """Check a string against the choices; our literals are all strings."""
     if fault := _text_fault(value):
         yield FieldFault(path, fault)
     elif value not in kind.values:
