@@ -9,11 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
+from google.oauth2.credentials import Credentials
 
 from service.cli.dev.gcs.serving import LocalStore, local_store
 from service.core.clock import system_clock
 from service.facts.caller import Mode
+from service.storage import google
+from service.storage.google import GoogleObjectStore
 from service.storage.port import ObjectStore, Storage, StoredObject
+from tests.patience import PATIENCE_SECONDS
 from tests.world import Partner, World, settings_for, world_on
 
 BUCKETS: dict[Mode, str] = {"live": "live-documents", "test": "test-documents"}
@@ -136,17 +141,31 @@ async def documents_on(
     database_url: str, directory: Path, credentials: Path, **given: str
 ) -> AsyncGenerator[Documents, None]:
     """Run a service with a local store; `credentials` is a directory that has them already."""
-    async with store_on(directory, credentials) as store, httpx.AsyncClient() as http:
+    async with (
+        store_on(directory, credentials) as store,
+        httpx.AsyncClient(timeout=PATIENCE_SECONDS) as http,
+    ):
         mail_dir = directory / "mail"
         settings = settings_for(database_url, mail_dir, **(storage_settings(store) | given))
-        async with world_on(settings, mail_dir) as world:
-            counted = {mode: _count(world, mode) for mode in BUCKETS}
-            yield Documents(world, store, http, counted)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(google._ONE_TRY, "timeout", None)  # noqa: SLF001 - as `patient_store`
+            async with world_on(settings, mail_dir) as world:
+                counted = {mode: _count(world, store, mode) for mode in BUCKETS}
+                yield Documents(world, store, http, counted)
+                for one in counted.values():
+                    one.close()
 
 
-def _count(world: World, mode: Mode) -> Counted:
+def patient_store(token: str, bucket: str, endpoint: str) -> GoogleObjectStore:
+    """Return a reader of a bucket that waits for a store however busy the machine is."""
+    return GoogleObjectStore(
+        Credentials(token), bucket, endpoint=endpoint, deadline_seconds=PATIENCE_SECONDS
+    )
+
+
+def _count(world: World, store: LocalStore, mode: Mode) -> Counted:
     commands = world.service.modes[mode].documents
-    storage = world.service.modes[mode].storage
-    counted = Counted(storage.store)
-    commands._storage = Storage(storage.signer, counted)  # noqa: SLF001 - counts, changes nothing
+    counted = Counted(patient_store(store.credentials.token, BUCKETS[mode], store.endpoint))
+    signer = world.service.modes[mode].storage.signer
+    commands._storage = Storage(signer, counted)  # noqa: SLF001 - counts, changes nothing
     return counted
