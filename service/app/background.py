@@ -22,9 +22,9 @@ def background(
     subscribers = [MailSubscriber(), ProcessingSubscriber(processing or LogProcessing())]
     return Background(
         [
-            (service.accounts, [service.sandbox, *service.catch_up["accounts"]]),
-            (live, [*subscribers, *service.catch_up["live"]]),
-            (service.modes["test"].ledger, service.catch_up["test"]),
+            (service.accounts, service.parking["accounts"]),
+            (live, [*subscribers, *service.parking["live"]]),
+            (service.modes["test"].ledger, service.parking["test"]),
         ],
         [*_mail(service, transport), *_checkpoints(service)],
     )

@@ -24,7 +24,7 @@ from service.facts import catalogue
 from service.facts.caller import Mode
 from service.ledger.database import DEADLINE_SECONDS
 from service.ledger.encryption import MasterKeys
-from service.ledger.following.catch_up import CatchUpProjection
+from service.ledger.following.catch_up import CatchUpProjection, ParkingSubscriber
 from service.ledger.ledger import Ledger
 from service.ledger.read_model import ReadModel
 from service.ledger.service_keys import ServiceKeyStore
@@ -104,6 +104,12 @@ class Service:
     def ledger(self, name: str) -> Ledger:
         """Return a ledger by its name: accounts, live or test."""
         return next(ledger for ledger in self.ledgers if ledger.name == name)
+
+    @property
+    def parking(self) -> Mapping[str, Sequence[ParkingSubscriber]]:
+        """The subscribers of each ledger that park what they cannot handle."""
+        sandbox = ParkingSubscriber(self.sandbox, self.clock)
+        return {**self.catch_up, "accounts": [sandbox, *self.catch_up["accounts"]]}
 
     @property
     def read_models(self) -> list[ReadModel]:

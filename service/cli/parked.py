@@ -10,7 +10,7 @@ from service.core.errors import Refusal
 
 if TYPE_CHECKING:
     from service.app.bootstrap import Service
-    from service.ledger.following.catch_up import CatchUpProjection
+    from service.ledger.following.catch_up import ParkingSubscriber
     from service.ledger.following.parking import Parked
     from service.ledger.ledger import Ledger
 
@@ -27,7 +27,7 @@ LEDGERS: Final = ("accounts", "live", "test")
 async def retry(
     target: Target, name: str, ledger: str | None, position: int | None
 ) -> dict[str, Any]:
-    """Take parked streams of a catch-up read model up again; ends with 1 if any remains parked."""
+    """Retry the parked streams of a read model or subscriber; ends with 1 if any remains parked."""
     from service.ledger.following.parking import RetryRefused, parked
 
     chosen = _chosen(target.service, name, ledger)
@@ -54,17 +54,17 @@ async def retry(
 
 def _chosen(
     service: "Service", name: str, ledger: str | None
-) -> "list[tuple[Ledger, CatchUpProjection]]":
+) -> "list[tuple[Ledger, ParkingSubscriber]]":
     chosen = [
         (one, projection)
         for one in service.ledgers
-        for projection in service.catch_up[one.name]
+        for projection in service.parking[one.name]
         if projection.name == name and ledger in {None, one.name}
     ]
     if not chosen:
-        known = {projection.name for every in service.catch_up.values() for projection in every}
+        known = {projection.name for every in service.parking.values() for projection in every}
         found = ", ".join(sorted(known))
-        raise click.UsageError(f"No catch-up read model {name!r}; there is {found}.")
+        raise click.UsageError(f"Nothing named {name!r} parks events; there are {found}.")
     return chosen
 
 

@@ -58,11 +58,16 @@ def fixture_ids(partner_id: str, epoch: int = 0) -> Fixtures:
 
 
 class SandboxFixtures:
-    """Subscriber of the ledger of accounts: a partner gets its fixtures, anew after a reset."""
+    """Subscriber of the ledger of accounts: a partner gets its fixtures, anew after a reset.
+
+    A partner whose fixtures cannot be made is parked, so that no other partner waits for it.
+    """
 
     name = "sandbox"
     events_max = 20
     topics = (PartnerApproved, SandboxReset)
+    reads_personal = False
+    takes_unknown = False
 
     def __init__(self, test: Ledger, secrets: ServiceKeyStore) -> None:
         """`test` is the ledger of test mode."""

@@ -1,11 +1,12 @@
-"""Read models that follow the numbered log: one bad event puts its stream aside, not the rest.
+"""Subscribers that park: one bad event holds up its stream, not the rest of the log.
 
-An event that cannot be decoded or applied is parked, and with it what follows in its stream, in
-order; all other streams go on. Faults that are nobody's event (PostgreSQL is away, a key or a table
-is missing) park nothing: the follower waits and tries again.
+An event that cannot be decoded or handled is parked, and with it what follows in its stream, in
+order; all other streams go on. Infrastructure errors, for which no event is to blame, park nothing
+(PostgreSQL is away, a key or a table is missing): the follower waits and tries again.
 """
 
 from collections.abc import Sequence
+from typing import Protocol
 from uuid import UUID
 
 import structlog
@@ -13,36 +14,58 @@ import structlog
 from service.core.clock import Clock
 from service.ledger.database import is_infrastructure_error, transaction_on
 from service.ledger.encryption import DecryptionFailed, KeyUnknown
-from service.ledger.events import Unreadable
+from service.ledger.events import Event, Recorded, Unreadable
 from service.ledger.following.parking import FOLLOWS, Parking
-from service.ledger.following.runner import EVENTS_MAX, HANDLE_SECONDS_MAX, StoredEvent
+from service.ledger.following.runner import (
+    EVENTS_MAX,
+    HANDLE_SECONDS_MAX,
+    StoredEvent,
+    Subscriber,
+)
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.projector import Projector
 
 log = structlog.get_logger()
 
 
-class CatchUpProjection:
-    """Subscriber that applies a projector's writes. Its checkpoint has the projector's name."""
+class Handler(Subscriber, Protocol):
+    """A subscriber that can do without an event until it is retried.
 
-    events_max = EVENTS_MAX
+    What it does outside the transaction is done again after a rollback: it has to be idempotent.
+    """
 
-    def __init__(self, projector: Projector, clock: Clock) -> None:
-        """`clock` tells when a stream was parked."""
-        self.projector = projector
-        self.name = projector.name
-        self.topics = projector.topics
-        self._parking = Parking(projector.name, clock)
+    @property
+    def reads_personal(self) -> bool:
+        """Whether it needs sealed fields: only then are keys asked for."""
+        ...
+
+    @property
+    def takes_unknown(self) -> bool:
+        """Whether events of topics that this release does not know concern it, and are parked."""
+        ...
+
+
+class ParkingSubscriber:
+    """Subscriber that hands events to a handler and parks those that fail."""
+
+    def __init__(self, handler: Handler, clock: Clock) -> None:
+        """`clock` tells when an event was parked."""
+        self._handler = handler
+        self._parking = Parking(handler.name, clock)
+        self.name = handler.name
+        self.topics: Sequence[type[Event]] = tuple(handler.topics)
+        self.events_max = handler.events_max
+        self.takes_unknown = handler.takes_unknown
 
     async def handle_stored(self, transaction: Transaction, events: Sequence[StoredEvent]) -> None:
-        """Apply events; park those that cannot be, and what follows them in their streams."""
-        waiting = await self._parking.streams(transaction, {one.stream_id for one in events})
-        faults = await self._apply(transaction, events, waiting)
+        """Handle events; park those that fail, and what follows them in their streams."""
+        waiting = await self._parking.streams(transaction, {event.stream_id for event in events})
+        faults = await self._handle(transaction, events, waiting)
         await self._parking.park(transaction, faults)
-        self._tell(transaction, faults)
+        self._log(transaction, faults)
 
     async def retry(self, ledger: Ledger, position: int | None = None) -> int:
-        """Take parked streams up again, all or that of one position; answer the events applied.
+        """Retry parked streams, all or that of one position; return the number of events handled.
 
         A stream goes on until it is done or an event of it fails again. Until then, the follower
         keeps parking what is new in it.
@@ -56,78 +79,95 @@ class CatchUpProjection:
         return sum([await self._retry_stream(ledger, stream) for stream in streams])
 
     async def _retry_stream(self, ledger: Ledger, stream_id: UUID) -> int:
-        applied = 0
+        handled = 0
         while True:
             # The checkpoint's lock keeps the follower out: it could park another event meanwhile.
             async with ledger.transaction(HANDLE_SECONDS_MAX) as transaction:
                 await self._parking.hold(transaction)
                 events = await self._parking.events(transaction, stream_id, EVENTS_MAX)
                 if not events:
-                    return applied
-                faults = await self._apply(transaction, events, set())
+                    return handled
+                faults = await self._handle(transaction, events, set())
                 await self._parking.unpark(transaction, events)
-                failed = {one.position for one, _ in faults}
-                applied_now = [one for one in events if one.position not in failed]
                 await self._parking.park(transaction, faults)
-            self._tell(transaction, faults)
-            applied += len(applied_now)
+            self._log(transaction, faults)
+            handled += len(events) - len(faults)
             if faults:
-                return applied
+                return handled
 
-    async def _apply(
+    async def _handle(
         self, transaction: Transaction, events: Sequence[StoredEvent], waiting: set[UUID]
     ) -> list[tuple[StoredEvent, str]]:
-        """Apply what does not follow a parked event; answer the others, each with its fault."""
-        free = [one for one in events if one.stream_id not in waiting]
+        """Handle what does not follow a parked event; return the others, each with its fault."""
+        free = [event for event in events if event.stream_id not in waiting]
         at_once = not free or await self._fault(transaction, free) is None
         faults: list[tuple[StoredEvent, str]] = []
-        for one in events:
+        for event in events:
             fault = FOLLOWS
-            if one.stream_id not in waiting:
-                fault = None if at_once else await self._fault(transaction, [one])
+            if event.stream_id not in waiting:
+                fault = None if at_once else await self._fault(transaction, [event])
             if fault is not None:
-                waiting.add(one.stream_id)
-                faults.append((one, fault))
+                waiting.add(event.stream_id)
+                faults.append((event, fault))
         return faults
 
     async def _fault(self, transaction: Transaction, events: Sequence[StoredEvent]) -> str | None:
-        """Apply events, all or none; answer what is wrong with them, None where nothing is."""
+        """Handle events, all or none; return what is wrong with them, None where nothing is."""
         try:
             async with transaction_on(transaction.connection):  # a savepoint
                 recorded = await transaction.decode_numbered(
-                    events, personal=self.projector.reads_personal
+                    events, personal=self._handler.reads_personal
                 )
-                await transaction.write(
-                    write for one in recorded for write in self.projector.project(one)
-                )
+                await self._handler.handle(transaction, recorded)
+        except DecryptionFailed as error:
+            return _described(error, str(error))
+        except Unreadable as error:
+            return _described(error, error.fault)
         except Exception as error:
-            if _is_nobodys(error):
+            if isinstance(error, KeyUnknown) or is_infrastructure_error(error):
                 raise
-            return _described(error)
+            return type(error).__name__  # its message may quote values, which may be personal
         return None
 
-    def _tell(self, transaction: Transaction, faults: Sequence[tuple[StoredEvent, str]]) -> None:
-        for one, fault in faults:
+    def _log(self, transaction: Transaction, faults: Sequence[tuple[StoredEvent, str]]) -> None:
+        for event, fault in faults:
             if fault != FOLLOWS:
                 log.error(
                     "event parked",
                     projection=self.name,
                     ledger=transaction.ledger_name,
-                    position=one.position,
+                    position=event.position,
                     error_type=fault.partition(":")[0],
                 )
 
 
-def _is_nobodys(error: Exception) -> bool:
-    """Tell faults of the installation: no event is to blame, and each would fail alike."""
-    if isinstance(error, KeyUnknown):
-        return not isinstance(error, DecryptionFailed)
-    return is_infrastructure_error(error)
+class CatchUpProjection(ParkingSubscriber):
+    """Subscriber that writes a projector's rows. Its checkpoint has the projector's name."""
+
+    def __init__(self, projector: Projector, clock: Clock) -> None:
+        """`clock` tells when an event was parked."""
+        super().__init__(_Rows(projector), clock)
+        self.projector = projector
 
 
-def _described(error: Exception) -> str:
-    """Return a fault for operators: others' messages quote values, which may be personal."""
-    name = type(error).__name__
-    if isinstance(error, Unreadable):
-        return f"{name}: {error.fault}"
-    return f"{name}: {error}" if isinstance(error, DecryptionFailed) else name
+class _Rows:
+    events_max = EVENTS_MAX
+    takes_unknown = True
+
+    def __init__(self, projector: Projector) -> None:
+        self._projector = projector
+        self.name = projector.name
+        self.topics = projector.topics
+
+    @property
+    def reads_personal(self) -> bool:
+        return self._projector.reads_personal
+
+    async def handle(self, transaction: Transaction, events: Sequence[Recorded]) -> None:
+        await transaction.write(
+            write for recorded in events for write in self._projector.project(recorded)
+        )
+
+
+def _described(error: Exception, fault: str) -> str:
+    return f"{type(error).__name__}: {fault}"

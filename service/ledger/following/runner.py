@@ -44,9 +44,7 @@ class NotInLog(Exception):
     """
 
 
-class Subscriber(Protocol):
-    """Handles events in the order of the log."""
-
+class _Named(Protocol):
     name: str
 
     @property
@@ -59,8 +57,12 @@ class Subscriber(Protocol):
         """How many events it is given at once: 1 where each has an effect that may be slow."""
         ...
 
+
+class Subscriber(_Named, Protocol):
+    """Handles events in the order of the log, in the transaction that moves the checkpoint."""
+
     async def handle(self, transaction: Transaction, events: Sequence[Recorded], /) -> None:
-        """Write what follows from the events, in the transaction that moves the checkpoint."""
+        """Write what follows from the events."""
         ...
 
 
@@ -76,28 +78,18 @@ class StoredEvent(NamedTuple):
 
 
 @runtime_checkable
-class StoredSubscriber(Protocol):
-    """One that decodes for itself, so that an event that cannot be decoded does not stop it.
-
-    It is given events of topics that nobody knows, too: they may be of its concern.
-    """
-
-    name: str
+class StoredSubscriber(_Named, Protocol):
+    """One that decodes for itself, so that an event that cannot be decoded does not stop it."""
 
     @property
-    def topics(self) -> Collection[type[Event]]:
-        """The events that it is given."""
-        ...
-
-    @property
-    def events_max(self) -> int:
-        """How many events it is given at once."""
+    def takes_unknown(self) -> bool:
+        """Whether it is given events of topics that nobody knows, too: they may concern it."""
         ...
 
     async def handle_stored(
         self, transaction: Transaction, events: Sequence[StoredEvent], /
     ) -> None:
-        """Write what follows from the events, in the transaction that moves the checkpoint."""
+        """Write what follows from the events."""
         ...
 
 
@@ -112,8 +104,8 @@ class Subscription:
         self._ledger = ledger
         self._subscriber = subscriber
         self._topics = [topic.__name__ for topic in subscriber.topics]
-        decodes = isinstance(subscriber, StoredSubscriber)
-        self._known = ledger.codec.topics if decodes else None
+        takes_unknown = isinstance(subscriber, StoredSubscriber) and subscriber.takes_unknown
+        self._known = ledger.codec.topics if takes_unknown else None
         self.budget_seconds = HANDLE_SECONDS_BUDGET
 
     async def step(self) -> int:
