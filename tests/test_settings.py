@@ -243,7 +243,7 @@ def test_refused(name: str, text: str, said: str) -> None:
 
 
 def test_workers_need_a_redis() -> None:
-    """Several processes cannot keep one limit in their memories (decision 11)."""
+    """Several processes cannot keep one limit in their memories (decision 13)."""
     (fault,) = faults(WORKERS="2", REDIS_URL=None)
     assert fault.startswith("WORKERS: more than 1 without CLAIM_LEDGER_REDIS_URL")
     assert settings(WORKERS="2").workers == 2

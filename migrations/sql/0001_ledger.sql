@@ -1,5 +1,5 @@
 -- One ledger's own tables. Applied once for each of the schemas accounts, live and test:
--- `ledger.` stands for the schema's name (design decision 4).
+-- `ledger.` stands for the schema's name (decision 5).
 
 create schema ledger;
 
@@ -30,7 +30,7 @@ insert into ledger.head values (1, 0);
 -- Ids that partners see, unique whatever read models exist (decision 1).
 create table ledger.public_ids (public_id text collate "C" primary key);
 
--- A data key per subject, wrapped by a master key, apart from the log (decision 5).
+-- A data key per subject, wrapped by a master key, apart from the log (decision 8).
 create table ledger.data_keys (
     key_id uuid primary key,
     wrapped bytea not null,
@@ -40,7 +40,7 @@ create table ledger.data_keys (
 -- How far each subscriber has come; moves in the transaction of the subscriber's writes.
 create table ledger.subscriptions (name text collate "C" primary key, position bigint not null);
 
--- What the stock recorder of the `eventsourcing` library reads (decision 7).
+-- What the stock recorder of the `eventsourcing` library reads.
 create view ledger.stored_events as
 select e.originator_id, e.originator_version, e.topic, e.state, l.position as notification_id
 from ledger.events as e

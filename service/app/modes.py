@@ -31,7 +31,7 @@ MODES: Final[tuple[Mode, ...]] = ("live", "test")
 
 @dataclass(frozen=True)
 class PartnerLedger:
-    """Everything of one mode. Nothing of the other can be reached from it (decision 4)."""
+    """Everything of one mode. Nothing of the other can be reached from it (decision 5)."""
 
     ledger: Ledger
     entities: EntityCommands

@@ -111,7 +111,7 @@ class ClaimCommands:
         """Run commands in one transaction: lock, look, decide, append.
 
         The lock is shared among claims and kept out by a disconnection: it is taken before an
-        append_id is drawn, so no claim follows its EntityDisconnected in the log (decision 2).
+        append_id is drawn, so no claim follows its EntityDisconnected in the log (decision 3).
         """
         async with self._ledger.transaction() as transaction:
             # A claim with documents also keeps out a sweep of its uploads.

@@ -1,4 +1,4 @@
-"""Handing a claim's first message over to automated processing. Live only (decision 13)."""
+"""Handing a claim's first message over to automated processing. Live only."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol

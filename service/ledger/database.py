@@ -38,7 +38,7 @@ class AlreadyExists(LedgerError):
 
 
 class Database:
-    """One schema, reached through its own pool and its own role (design decision 4)."""
+    """One schema, reached through its own pool and its own role (decision 5)."""
 
     def __init__(
         self, url: str, schema: str, *, role: str | None, pool_size: int, deadline: float

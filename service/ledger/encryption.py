@@ -1,4 +1,4 @@
-"""Personal data under a key per subject, wrapped by a ring of master keys (decision 5).
+"""Personal data under a key per subject, wrapped by a ring of master keys (decision 8).
 
 AES-256-GCM with a random 96-bit nonce, kept before the ciphertext (NIST SP 800-38D).
 """

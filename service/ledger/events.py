@@ -11,12 +11,12 @@ import msgspec
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A fact, in the past tense. Subclasses are the catalogue's topics.
 
-    `personal` names the fields that are sealed under the subject's data key (decision 5); they are
+    `personal` names the fields that are sealed under the subject's data key (decision 8); they are
     optional, and None once that key has been destroyed.
 
     A change of shape raises `class_version` and adds a static `upcast_v1_v2(data) -> data` that
     turns the decoded fields of the older version into those of the next one: the convention of the
-    `eventsourcing` library (decision 7). Old events are never rewritten.
+    `eventsourcing` library. Old events are never rewritten.
     """
 
     class_version: ClassVar[int] = 1
@@ -24,7 +24,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Cause(msgspec.Struct, frozen=True):
-    """Who and why (decision 8).
+    """Who and why (decision 7).
 
     `actor` is `partner:<partner id>/<key id>`, `staff:<who>`, `customer:<entity id>` or
     `system:<part>`; `request_id` is that of the answer's X-Request-Id.

@@ -101,7 +101,7 @@ class Ledger:
 
 
 class Transaction:
-    """What a command can do inside its transaction. Lock, then draw (decision 2)."""
+    """What a command can do inside its transaction. Lock, then draw (decision 3)."""
 
     def __init__(self, ledger: Ledger, connection: Connection) -> None:
         """Made by `Ledger.transaction`."""

@@ -1,9 +1,9 @@
-"""Numbering events after they have committed (design decision 2).
+"""Numbering events after they have committed (decision 2).
 
 Positions have no gap, and a reader that remembers the last position never misses an event: they go
 only to committed rows, by one holder of a row lock. Within a stream, version n+1 draws its
 append_id after n has committed, so the order within streams holds. As it numbers events it extends
-the Merkle tree over them (decision 6).
+the Merkle tree over them (decision 21).
 """
 
 from datetime import datetime

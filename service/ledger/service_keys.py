@@ -25,7 +25,7 @@ class Secrets(NamedTuple):
     lookup: bytes
 
     def link_token(self, purpose: str, subject: str) -> str:
-        """Return the token of a link: the same again whenever asked (decision 15)."""
+        """Return the token of a link: the same again whenever asked (decision 10)."""
         mac = hmac.digest(self.link, f"{purpose}\0{subject}".encode(), hashlib.sha256)
         return base62(int.from_bytes(mac, "big"), 43)
 

@@ -1,7 +1,7 @@
 """From the log to the mail server: a subscriber that notes what to send, a loop that sends it.
 
-At least once, under a Message-ID that stays the same (decision 13). The outbox refers to
-events; the address and the link are read and made again when the mail is sent (decision 15).
+At least once, under a Message-ID that stays the same (decision 14). The outbox refers to
+events; the address and the link are read and made again when the mail is sent (decision 10).
 
 An attempt is counted, with its wait, in a transaction of its own before anything leaves, so that a
 sender that is cut off, wherever, cannot send again at once or for ever:

@@ -1,4 +1,4 @@
-"""The gate in front of every partner endpoint: authentication, then the rate limit (decision 10).
+"""The gate in front of every partner endpoint: authentication, then the rate limit.
 
 A middleware of the partner router, so that no endpoint behind it can be reached around it.
 """

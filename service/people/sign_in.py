@@ -1,7 +1,7 @@
 """Signing in by a link that is sent to an e-mail address.
 
 Any address gets one: whether it is known changes nothing in the answer. The link's token is an HMAC
-of its id, so that the mail can be made again; only its SHA-256 is stored (decision 15).
+of its id, so that the mail can be made again; only its SHA-256 is stored (decision 10).
 """
 
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Erasing a subject from one ledger: its data key, and what read models and mail hold (decision 5).
+"""Erasing a subject from one ledger: its data key, and what read models and mail hold (decision 8).
 
 In this order, so that a command that was cut off is finished by running it again:
 1. the erasure is noted outside the database, so that no restore brings the subject back unnoticed;

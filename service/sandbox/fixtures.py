@@ -1,4 +1,4 @@
-"""The sandbox: fixture entities in every state, and triggers for errors (decision 14)."""
+"""The sandbox: fixture entities in every state, and triggers for errors (decision 16)."""
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus

@@ -1,4 +1,4 @@
-"""The service behind PgBouncer in transaction mode (design decision 4).
+"""The service behind PgBouncer in transaction mode (decision 5).
 
 Such a pooler cannot pass `role` on, so each ledger has a login role of its own that is a member of
 the ledger's role, and migrations run on a direct connection. PgBouncer refuses start parameters

@@ -1,4 +1,4 @@
-"""Lineages: under which origin a ledger's checkpoints are signed, and since when (decision 6)."""
+"""Lineages: under which origin a ledger's checkpoints are signed, and since when (decision 24)."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""Signing checkpoints of a ledger, storing and publishing them (decision 6).
+"""Signing checkpoints of a ledger, storing and publishing them (decision 23).
 
 What a checkpoint adds to the one before it is read again from the events, and its tree goes on from
 that one's, whose note has to be the published one. Older events are not read again each time: that

@@ -1,4 +1,4 @@
-"""Rebuilding a read model from the log under traffic, going back, and verifying (decision 3).
+"""Rebuilding a read model from the log under traffic, going back, and verifying (decision 25).
 
 An operator's action, as the owner of the tables. It needs a direct connection: a session's advisory
 lock keeps two rebuilds apart, which a transaction pooler would lend to others.

@@ -1,4 +1,4 @@
-"""Connecting and disconnecting a business on its customer's behalf (decision 16)."""
+"""Connecting and disconnecting a business on its customer's behalf."""
 
 from litestar import Response, Router, get, post
 from litestar.params import FromPath

@@ -21,7 +21,7 @@ def links_router(
 ) -> Router:
     """Return the router of connect links and onboardings.
 
-    Entity ids of live mode are not shown: their customers pass them on (decision 16).
+    Entity ids of live mode are not shown: their customers pass them on.
     """
 
     @get("/links", opt={"page": Page("member", "links.nav")})
