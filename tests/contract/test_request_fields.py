@@ -1,277 +1,120 @@
-"""The contract's tables of request fields (2.1, 2.3 to 2.5), one row each."""
+"""The contract's tables of request fields (2.1, 2.3 to 2.5), row by row."""
 
 import json
 from copy import deepcopy
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import pytest
 
 from service.claims.wire import ClaimRequest
-from service.connections.wire import ConnectRequest
 from service.core.errors import Refusal
-from service.documents.paths import BYTES_MAX, EXTENSIONS
-from service.documents.wire import UploadRequest
+from service.documents.paths import BYTES_MAX
 from service.http.decoding import decode
 from service.onboardings.wire import OnboardingRequest
-
-WRONG = {
-    "string": (1, "expected a string"),
-    "string or null": (False, "expected a string"),
-    "e-mail": ("nobody", "not an e-mail address"),
-    "amount": ("1.5", "not an amount with two decimal places, such as 125.00"),
-    "date": ("2026-02-30", "not a calendar date"),
-    "timestamp": (
-        "2026-01-31",
-        "not an RFC 3339 timestamp with an offset, such as 2026-01-31T09:30:00Z",
-    ),
-    "boolean": ("true", "expected true or false"),
-    "MIME type": ("text/html", f"expected one of {', '.join(sorted(EXTENSIONS))}"),
-    "whole number": (1.5, "expected a whole number"),
-    "object": ([], "expected an object"),
-    "array": ({}, "expected an array"),
-}
-"""For each type of the tables: a value that is not of it, and what is said."""
-
-STRINGS = {"string", "string or null", "MIME type", "e-mail", "amount", "date", "timestamp"}
-"""The types that are strings on the wire."""
-
-BODIES: dict[type[msgspec.Struct], dict[str, Any]] = {
-    OnboardingRequest: {
-        "partner_user_id": "user-17",
-        "company_name": "Example Trading Ltd",
-        "user_email": "owner@example.com",
-        "company_number": "00000000",
-        "user_name": "The owner",
-        "address": {
-            "first_line": "1 Example Street",
-            "second_line": "Unit 2",
-            "locality": "London",
-            "region": "Greater London",
-            "postcode": "AB1 2CD",
-            "country": "GB",
-        },
-    },
-    ConnectRequest: {"partner_user_id": "user-17", "label": "Spring campaign"},
-    UploadRequest: {
-        "entity_id": "ent_1",
-        "partner_claim_id": "case-1",
-        "filename": "invoice.pdf",
-        "mime_type": "application/pdf",
-        "max_bytes": 1000,
-    },
-    ClaimRequest: {
-        "entity_id": "ent_1",
-        "partner_claim_id": "case-1001",
-        "defendant": {
-            "name": "Example Ltd",
-            "email": "accounts@example.com",
-            "address": {
-                "first_line": "1 Example Street",
-                "second_line": "Unit 2",
-                "town_city": "London",
-                "county": "Greater London",
-                "postcode": "AB1 2CD",
-                "country": "GB",
-            },
-            "is_consumer": False,
-            "is_individual": False,
-            "company_registration_number": "00000000",
-        },
-        "invoices": [
-            {
-                "number": "INV-1001",
-                "total_amount_for_invoice": "1250.00",
-                "created_date": "2026-01-05",
-                "due_date": "2026-02-04",
-                "summary": "Web design",
-            }
-        ],
-        "partner_user_id": "user-17",
-        "partner_invoice_ids": ["inv-1"],
-        "message": "Please begin.",
-        "contract_date": "2025-11-03T09:00:00.000Z",
-        "is_written": True,
-        "document_refs": [
-            {"storage_path": "entities/a", "mime_type": "image/png", "filename": "a.png"}
-        ],
-    },
-}
-"""A complete body of each request."""
+from tests.contract.request_fields import (
+    BODIES,
+    ROWS,
+    STRINGS,
+    WRONG,
+    Row,
+    body_with,
+    parent_of,
+)
+from tests.tables import every_row
 
 
-class Row(NamedTuple):
-    """One row of a table: the field's path in the body, its type, whether it is required."""
-
-    request: type[msgspec.Struct]
-    path: tuple[str | int, ...]
-    type: str
-    required: bool = False
-
-    @property
-    def where(self) -> str:
-        """The path as a message names it, within the top-level field."""
-        inner = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path)
-        return inner[1 + len(str(self.path[0])) :].removeprefix(".")
-
-    def errors(self, message: str) -> dict[str, list[str]]:
-        """The `fieldErrors` of one fault of this field."""
-        return {str(self.path[0]): [f"{self.where}: {message}" if self.where else message]}
-
-
-def rows() -> list[Row]:
-    """Return the tables."""
-    onboarding, connect, claim = OnboardingRequest, ConnectRequest, ClaimRequest
-    invoice, document = ("invoices", 0), ("document_refs", 0)
-    lines = ("first_line", "postcode", "country")
-    return [
-        Row(onboarding, ("partner_user_id",), "string", True),
-        Row(onboarding, ("company_name",), "string", True),
-        Row(onboarding, ("user_email",), "e-mail", True),
-        Row(onboarding, ("company_number",), "string"),
-        Row(onboarding, ("user_name",), "string"),
-        Row(onboarding, ("address",), "object"),
-        *(Row(onboarding, ("address", n), "string") for n in (*lines, "locality", "region")),
-        Row(onboarding, ("address", "second_line"), "string or null"),
-        Row(connect, ("partner_user_id",), "string", True),
-        Row(connect, ("label",), "string"),
-        *(Row(UploadRequest, (n,), "string", True) for n in ("entity_id", "partner_claim_id")),
-        Row(UploadRequest, ("filename",), "string", True),
-        Row(UploadRequest, ("mime_type",), "MIME type", True),
-        Row(UploadRequest, ("max_bytes",), "whole number"),
-        Row(claim, ("entity_id",), "string", True),
-        Row(claim, ("partner_claim_id",), "string", True),
-        Row(claim, ("defendant",), "object", True),
-        Row(claim, ("invoices",), "array", True),
-        Row(claim, ("partner_user_id",), "string"),
-        Row(claim, ("partner_invoice_ids",), "array"),
-        Row(claim, ("message",), "string"),
-        Row(claim, ("contract_date",), "timestamp"),
-        Row(claim, ("is_written",), "boolean"),
-        Row(claim, ("document_refs",), "array"),
-        *(Row(claim, (*document, n), "string", True) for n in ("storage_path", "mime_type")),
-        Row(claim, (*document, "filename"), "string", True),
-        Row(claim, ("defendant", "name"), "string", True),
-        Row(claim, ("defendant", "email"), "e-mail"),
-        Row(claim, ("defendant", "address"), "object"),
-        Row(claim, ("defendant", "is_consumer"), "boolean"),
-        Row(claim, ("defendant", "is_individual"), "boolean"),
-        Row(claim, ("defendant", "company_registration_number"), "string"),
-        *(
-            Row(claim, ("defendant", "address", n), "string")
-            for n in (*lines, "town_city", "county")
-        ),
-        Row(claim, ("defendant", "address", "second_line"), "string or null"),
-        Row(claim, (*invoice, "number"), "string"),
-        Row(claim, (*invoice, "total_amount_for_invoice"), "amount"),
-        Row(claim, (*invoice, "created_date"), "date"),
-        Row(claim, (*invoice, "due_date"), "date"),
-        Row(claim, (*invoice, "summary"), "string"),
-    ]
-
-
-def identify(row: Row) -> str:
-    """Return the request and the path."""
-    return f"{row.request.__name__}-{'.'.join(map(str, row.path))}"
-
-
-each_row = pytest.mark.parametrize("row", rows(), ids=identify)
-
-
-def parent_of(body: Any, row: Row) -> Any:
-    """Return the object of the body that has the row's field."""
-    for step in row.path[:-1]:
-        body = body[step]
-    return body
+def decoded(row: Row, body: dict[str, Any]) -> Any:
+    """Return a body as it is decoded, as built-in types."""
+    return msgspec.to_builtins(decode(json.dumps(body).encode(), "application/json", row.request))
 
 
 def errors_of(row: Row, body: dict[str, Any]) -> object:
     """Return the `fieldErrors` that a body is refused with."""
     with pytest.raises(Refusal) as refused:
-        decode(json.dumps(body).encode(), "application/json", row.request)
+        decoded(row, body)
     assert refused.value.code == "validation_failed"
     assert tuple(refused.value.form_errors) == ()
     return refused.value.field_errors
 
 
-@pytest.mark.parametrize("request_type", BODIES)
-def test_a_complete_body_is_taken_as_it_is(request_type: type[msgspec.Struct]) -> None:
+def test_a_complete_body_is_taken_as_it_is() -> None:
     """Every field of the tables is known, and kept as it was sent."""
-    body = BODIES[request_type]
-    decoded = decode(json.dumps(body).encode(), "application/json", request_type)
+    with every_row() as row:
+        for request, body in BODIES.items():
+            with row(request.__name__):
+                assert body == decoded(Row(request, (), "object"), body)
 
-    assert body == msgspec.to_builtins(decoded)
 
-
-@each_row
-def test_an_absent_field_is_refused_if_it_is_required(row: Row) -> None:
+def test_an_absent_field_is_refused_if_it_is_required() -> None:
     """Column "Required"."""
-    body = deepcopy(BODIES[row.request])
-    del parent_of(body, row)[row.path[-1]]
+    with every_row() as row:
+        for one in ROWS:
+            with row(one):
+                body = deepcopy(BODIES[one.request])
+                del parent_of(body, one)[one.path[-1]]
+                if one.required:
+                    assert one.errors("required") == errors_of(one, body)
+                else:
+                    defaults = {"max_bytes": BYTES_MAX} if one.path == ("max_bytes",) else {}
+                    assert body | defaults == decoded(one, body)
 
-    if row.required:
-        assert row.errors("required") == errors_of(row, body)
-    else:
-        decoded = decode(json.dumps(body).encode(), "application/json", row.request)
-        defaults = {"max_bytes": BYTES_MAX} if row.path == ("max_bytes",) else {}
-        assert body | defaults == msgspec.to_builtins(decoded)
 
-
-@each_row
-def test_a_value_of_another_type_is_refused(row: Row) -> None:
+def test_a_value_of_another_type_is_refused() -> None:
     """Column "Type"."""
-    body = deepcopy(BODIES[row.request])
-    parent_of(body, row)[row.path[-1]], message = WRONG[row.type]
+    with every_row() as row:
+        for one in ROWS:
+            value, message = WRONG[one.type]
+            with row(one):
+                assert one.errors(message) == errors_of(one, body_with(one, value))
 
-    assert row.errors(message) == errors_of(row, body)
 
-
-@each_row
-def test_null_is_refused_but_where_the_table_says_or_null(row: Row) -> None:
+def test_null_is_refused_but_where_the_table_says_or_null() -> None:
     """Readings: null for an optional field."""
-    body = deepcopy(BODIES[row.request])
-    parent_of(body, row)[row.path[-1]] = None
+    with every_row() as row:
+        for one in ROWS:
+            with row(one):
+                body = body_with(one, None)
+                if one.type.endswith("or null"):
+                    assert body == decoded(one, body)
+                else:
+                    assert one.errors("must not be null") == errors_of(one, body)
 
-    if row.type.endswith("or null"):
-        decoded = decode(json.dumps(body).encode(), "application/json", row.request)
-        assert body == msgspec.to_builtins(decoded)
-    else:
-        assert row.errors("must not be null") == errors_of(row, body)
 
-
-@pytest.mark.parametrize("row", [row for row in rows() if row.type == "string"], ids=identify)
-def test_an_empty_string_is_refused_if_it_is_required(row: Row) -> None:
+def test_an_empty_string_is_refused_if_it_is_required() -> None:
     """Readings: a required string that is empty; an optional one may be."""
-    body = deepcopy(BODIES[row.request])
-    parent_of(body, row)[row.path[-1]] = ""
+    with every_row() as row:
+        for one in ROWS:
+            if one.type != "string":
+                continue
+            with row(one):
+                body = body_with(one, "")
+                if one.required:
+                    assert one.errors("must not be empty") == errors_of(one, body)
+                else:
+                    assert body == decoded(one, body)
 
-    if row.required:
-        assert row.errors("must not be empty") == errors_of(row, body)
-    else:
-        decode(json.dumps(body).encode(), "application/json", row.request)
 
-
-@pytest.mark.parametrize("row", [row for row in rows() if row.type in STRINGS], ids=identify)
-def test_nul_is_refused_in_every_string(row: Row) -> None:
+def test_nul_is_refused_in_every_string() -> None:
     """Readings: NUL in any string."""
-    body = deepcopy(BODIES[row.request])
-    parent_of(body, row)[row.path[-1]] = "a\0b"
-
-    assert row.errors("must not contain NUL") == errors_of(row, body)
+    with every_row() as row:
+        for one in ROWS:
+            if one.type in STRINGS:
+                with row(one):
+                    errors = errors_of(one, body_with(one, "a\0b"))
+                    assert one.errors("must not contain NUL") == errors
 
 
 def test_at_least_one_invoice() -> None:
     """Contract 2.5: invoices, at least one entry."""
     row = Row(ClaimRequest, ("invoices",), "array")
 
-    assert errors_of(row, BODIES[ClaimRequest] | {"invoices": []}) == {
-        "invoices": ["must not be empty"]
-    }
+    assert errors_of(row, body_with(row, [])) == {"invoices": ["must not be empty"]}
 
 
 def test_the_two_shapes_of_address_are_not_interchangeable() -> None:
     """Contract 2.1: the other shape's fields are unknown, so ignored."""
-    onboarding = BODIES[OnboardingRequest] | {"address": {"town_city": "London", "county": "X"}}
-    decoded = decode(json.dumps(onboarding).encode(), "application/json", OnboardingRequest)
+    row = Row(OnboardingRequest, ("address",), "object")
+    body = body_with(row, {"town_city": "London", "county": "X"})
 
-    assert msgspec.to_builtins(decoded.address) == {}
+    assert decoded(row, body)["address"] == {}
