@@ -1,27 +1,39 @@
-"""Requests made up from the document, good and bad, against a server process: all phases."""
+"""Requests made up from the document, good and bad: no answer is outside of the document.
 
-import asyncio
+Schemathesis makes them up, the same ones in every run: examples, each constraint at and beyond its
+limits, and some at random. The application answers in this process.
+"""
+
 import json
-import os
-import socket
-import subprocess
-import sys
-import time
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from copy import deepcopy
+from functools import cache
 from typing import Any
 
 import httpx
 import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from requests import Request
+from schemathesis.checks import CHECKS, load_all_checks
+from schemathesis.generation.hypothesis.builder import (
+    HypothesisTestConfig,
+    HypothesisTestMode,
+    create_test,
+)
 
 from service.partner_api.gate import API_PATH
-from tests.document_store import storage_settings, store_on
-from tests.world import MASTER_KEY, Partner, World
+from tests.conformance import described
+from tests.document_store import Documents
+from tests.tables import every_row
+from tests.world import PUBLIC_URL
 
-SEED = 20260301
-SECONDS = 22
-CHECKS = (
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+RANDOM_EXAMPLES = 10
+"""Of each endpoint. Bodies at random are for tests/http/test_decoding.py, which needs no server."""
+ENTITIES = ("ent_connected", "ent_disconnected", "ent_unconnected")
+"""Stand for entities that exist; any other is 404 and gets no further."""
+CHECK_NAMES = (
     "not_a_server_error",
     "status_code_conformance",
     "content_type_conformance",
@@ -31,124 +43,105 @@ CHECKS = (
     "missing_required_header",
     "unsupported_method",
     "allow_header_conformance",
-    "ignored_auth",
 )
-"""Not `positive_data_acceptance`: e-mail addresses and page tokens obey more than a schema says."""
+"""Not `positive_data_acceptance`: e-mail addresses and page tokens obey more than a schema says.
+
+Nor `ignored_auth`: test_authentication.py tries every credential at every endpoint.
+"""
 
 
-@pytest.fixture
-async def server(database_url, tmp_path, store_credentials) -> AsyncGenerator[str, None]:
-    """Return the address of `claim-ledger serve` on this test's database and a local store."""
-    async with store_on(tmp_path, store_credentials) as store:
-        with _serving(database_url, tmp_path, storage_settings(store)) as url:
-            yield url
-
-
-@contextmanager
-def _serving(database_url: str, tmp_path: Path, storage: dict[str, str]) -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    url = f"http://127.0.0.1:{port}"
-    given = {
-        "DATABASE_URL": database_url,
-        "MASTER_KEYS": MASTER_KEY,
-        "PUBLIC_URL": url,
-        "SMTP_URL": (tmp_path / "mail").as_uri(),
-        "RATE_LIMIT_PER_MINUTE": "1000000",
-        "PORT": str(port),
-    } | storage
-    environment = os.environ | {f"CLAIM_LEDGER_{name}": value for name, value in given.items()}
-    with (tmp_path / "serve.log").open("wb") as log:
-        process = subprocess.Popen(
-            [Path(sys.executable).with_name("claim-ledger"), "serve"],
-            env=environment,
-            stdout=log,
-            stderr=log,
-        )
-        try:
-            _wait(url)
-            yield url
-        finally:
-            process.terminate()
-            process.wait(20)
-
-
-def _wait(url: str) -> None:
-    for _ in range(200):
-        try:
-            if httpx.get(f"{url}/health/ready").is_success:
-                return
-        except httpx.TransportError:
-            pass
-        time.sleep(0.1)
-    raise TimeoutError(url)
-
-
-@pytest.mark.parametrize("mode", ["live", "test"])
-async def test_no_answer_is_outside_the_document(
-    mode: str, world: World, server: str, tmp_path: Path
-):
-    """Whatever is sent, the answer is one that the document has, and never a 500."""
-    partner = await world.partner()
-    document = (await world.client.get(f"{API_PATH}/openapi.json")).json()
-    _name_entities(document, await _entities(world, partner, mode))
-    described = tmp_path / "openapi.json"
-    described.write_text(json.dumps(document))
-    ran = await asyncio.to_thread(_schemathesis, described, server, partner.keys[mode])
-    assert ran.returncode == 0, ran.stdout[-10_000:]
-    created = await partner.call("GET", "/claims", mode=mode, params=_some(document))
-    assert created.json()["claims"] != [], "no request got as far as a claim"
-
-
-def _schemathesis(described: Path, server: str, key: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [
-            Path(sys.executable).with_name("schemathesis"),
-            "run",
-            described,
-            *("--url", f"{server}{API_PATH}"),
-            *("--header", f"Authorization: Bearer {key}"),
-            *("--phases", "examples,coverage,fuzzing,stateful"),
-            *("--checks", ",".join(CHECKS)),
-            *("--seed", str(SEED)),
-            *("--max-examples", "30"),
-            *("--max-time", str(SECONDS)),
-            *("--warnings", "off"),
-            "--continue-on-failure",
-            "--no-color",
-        ],
-        capture_output=True,
-        text=True,
-        timeout=SECONDS * 4,
-        check=False,
-        cwd=described.parent,
+@cache
+def cases() -> list[Any]:
+    """Return the cases, the same for both modes."""
+    schema = schemathesis.openapi.from_dict(_with_entities(deepcopy(described())))
+    steady = settings(
+        max_examples=RANDOM_EXAMPLES,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.explicit, Phase.generate],
     )
+    config = HypothesisTestConfig(
+        project=schema.config, modes=list(HypothesisTestMode), settings=steady
+    )
+    found: list[Any] = []
+
+    def keep(case: Any) -> None:
+        found.append(case)
+
+    for operation in schema.get_all_operations():
+        create_test(operation=operation.ok(), test_func=keep, config=config)()
+    return found
 
 
-async def _entities(world: World, partner: Partner, mode: str) -> list[str]:
-    """Return a connected entity, one that disconnected and one never connected."""
-    if mode == "test":
-        return list(await world.service.sandbox.ensure(partner.partner_id))
-    gone = await partner.connected_entity()
-    await partner.disconnect(gone)
-    return [await partner.connected_entity(), gone, await world.entity()]
-
-
-def _name_entities(document: dict[str, Any], entities: list[str]) -> None:
-    """Have requests name entities that exist; any other is 404 and gets no further."""
+def _with_entities(document: dict[str, Any]) -> dict[str, Any]:
+    """Have requests name one of three entities."""
     schemas = document["components"]["schemas"]
     listing = document["paths"]["/claims"]["get"]["parameters"][0]
     assert listing["name"] == "entity_id"
     for body in ("ClaimRequest", "UploadRequest"):
-        schemas[body]["properties"]["entity_id"] |= {"enum": entities, "examples": entities}
-    listing["schema"] |= {"enum": entities}
-    listing["example"] = entities[0]
+        schemas[body]["properties"]["entity_id"] |= {"enum": ENTITIES, "examples": ENTITIES}
+    listing["schema"] |= {"enum": ENTITIES}
+    listing["example"] = ENTITIES[0]
     for path in ("/claims", "/documents/upload-url"):
         body = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]
         for one in body["examples"].values():
-            one["value"]["entity_id"] = entities[0]
+            one["value"]["entity_id"] = ENTITIES[0]
+    return json.loads(json.dumps(document))
 
 
-def _some(document: dict[str, Any]) -> dict[str, str]:
-    return {"entity_id": document["paths"]["/claims"]["get"]["parameters"][0]["example"]}
+def request_of(case: Any, key: str, entities: list[str]) -> httpx.Request:
+    """Return a case as the request that is sent, with a key unless it is about having none."""
+    given = case.as_transport_kwargs(base_url=f"{PUBLIC_URL}{API_PATH}")
+    prepared = Request(
+        given["method"],
+        given["url"],
+        headers=given["headers"],
+        params=given.get("params"),
+        data=given.get("data"),
+        json=given.get("json"),
+        cookies=given.get("cookies"),
+    ).prepare()
+    url, body = prepared.url or "", prepared.body or b""
+    content = body.encode() if isinstance(body, str) else body
+    for placeholder, entity_id in zip(ENTITIES, entities, strict=True):
+        url = url.replace(placeholder, entity_id)
+        content = content.replace(placeholder.encode(), entity_id.encode())
+    headers = {name: text for name, text in prepared.headers.items() if name != "Content-Length"}
+    if not _is_about_authorization(case):
+        headers |= {"Authorization": f"Bearer {key}"}
+    latin = [
+        (one.encode("latin-1"), two if isinstance(two, bytes) else two.encode("latin-1"))
+        for one, two in headers.items()
+    ]
+    return httpx.Request(prepared.method or "", url, headers=latin, content=content)
+
+
+def _is_about_authorization(case: Any) -> bool:
+    return getattr(case.meta.phase.data, "parameter", None) == "Authorization"
+
+
+@pytest.mark.parametrize("mode", ["live", "test"])
+async def test_no_answer_is_outside_the_document(documents: Documents, mode: str):
+    """Whatever is sent, the answer is one that the document has, and never a 500."""
+    load_all_checks()
+    checks = CHECKS.get_by_names(CHECK_NAMES)
+    world = documents.world
+    partner = await world.partner()
+    if mode == "test":
+        entities = list(await world.service.sandbox.ensure(partner.partner_id))
+    else:
+        entities = [await partner.connected_entity() for _ in range(2)] + [await world.entity()]
+        await partner.disconnect(entities[1])
+    statuses = set()
+    with every_row() as row:
+        for case in cases():
+            request = request_of(case, partner.keys[mode], entities)
+            with row(request.method, request.url, request.content[:200]):
+                answer = await world.client.send(request)
+                statuses.add(answer.status_code)
+                case.validate_response(answer, checks=checks)
+    assert statuses >= {200, 201, 400, 401, 403, 404, 405}
+    listed = await partner.call("GET", "/claims", mode=mode, params={"entity_id": entities[0]})
+    assert listed.json()["claims"] != [], "no request got as far as a claim"
