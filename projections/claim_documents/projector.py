@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from service.facts.claims import DocumentsAttached
 from service.facts.privacy import PersonalDataErased
 from service.ledger.events import Recorded
-from service.ledger.projector import Insert, Table, Update, Write
+from service.ledger.projector import Table, Update, Write
 from service.ledger.sql import queries
 
 _SQL = queries("projections.claim_documents")
@@ -32,19 +32,8 @@ class ClaimDocumentsProjector:
         """Return what this event changes."""
         match recorded.event:
             case DocumentsAttached() as event:
-                for one in event.documents:
-                    yield Insert(
-                        CLAIM_DOCUMENTS,
-                        (
-                            one.document_id,
-                            event.claim_id,
-                            one.storage_path,
-                            one.mime_type,
-                            one.size,
-                            one.generation,
-                            one.crc32c,
-                        ),
-                    )
+                for document in event.documents:
+                    yield CLAIM_DOCUMENTS.new(document, claim_id=event.claim_id)
             case PersonalDataErased(subject=subject):
                 yield Update(CLAIM_DOCUMENTS, _SQL.erase, (subject,))
             case _:

@@ -6,7 +6,7 @@ import msgspec
 
 from service.facts.claims import STAGES, ClaimCreated, ClaimStageChanged
 from service.ledger.events import Recorded
-from service.ledger.projector import Insert, Table, Update, Write
+from service.ledger.projector import Table, Update, Write
 from service.ledger.sql import queries
 
 _SQL = queries("projections.claim_list")
@@ -34,20 +34,13 @@ class ClaimListProjector:
         """Return what this event changes."""
         match recorded.event:
             case ClaimCreated() as event:
-                yield Insert(
-                    CLAIM_LIST,
-                    (
-                        event.claim_id,
-                        recorded.append_id,
-                        recorded.stream_id,
-                        event.partner_id,
-                        event.entity_id,
-                        event.partner_claim_id,
-                        event.partner_user_id,
-                        msgspec.json.encode(event.partner_invoice_ids).decode(),
-                        STAGES[0],
-                        recorded.meta.at,
-                    ),
+                yield CLAIM_LIST.new(
+                    event,
+                    append_id=recorded.append_id,
+                    stream_id=recorded.stream_id,
+                    partner_invoice_ids=msgspec.json.encode(event.partner_invoice_ids).decode(),
+                    stage=STAGES[0],
+                    created_at=recorded.meta.at,
                 )
             case ClaimStageChanged(claim_id=claim_id, stage=stage):
                 yield Update(CLAIM_LIST, _SQL.set_stage, (claim_id, stage))

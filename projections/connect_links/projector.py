@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from service.facts.connections import ConnectLinkDeclined, ConnectLinkIssued, ConnectLinkRedeemed
 from service.ledger.events import Recorded
-from service.ledger.projector import Insert, Table, Update, Write
+from service.ledger.projector import Table, Update, Write
 from service.ledger.sql import queries
 
 _SQL = queries("projections.connect_links")
@@ -35,18 +35,11 @@ class ConnectLinksProjector:
         """Return what this event changes."""
         match recorded.event:
             case ConnectLinkIssued() as event:
-                yield Insert(
-                    CONNECT_LINKS,
-                    (
-                        event.link_id,
-                        recorded.stream_id,
-                        event.token_hash,
-                        event.partner_id,
-                        "issued",
-                        recorded.meta.at,
-                        event.expires_at,
-                        event.partner_user_id,
-                    ),
+                yield CONNECT_LINKS.new(
+                    event,
+                    stream_id=recorded.stream_id,
+                    state="issued",
+                    issued_at=recorded.meta.at,
                 )
             case ConnectLinkRedeemed() as event:
                 row = (event.link_id, "redeemed", event.entity_id)

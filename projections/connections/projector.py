@@ -7,7 +7,8 @@ from service.facts.entities import EntityCorrected, EntityRegistered
 from service.facts.onboardings import OnboardingCompleted
 from service.facts.privacy import PersonalDataErased
 from service.ledger.events import ERASED, Recorded
-from service.ledger.projector import Insert, Table, Update, Write
+from service.ledger.projector import Table, Update, Write
+from service.ledger.service_keys import lookup_bytes
 from service.ledger.sql import queries
 
 _SQL = queries("projections.connections")
@@ -46,20 +47,16 @@ class ConnectionsProjector:
         at = recorded.meta.at
         match recorded.event:
             case EntityRegistered() as event:
-                yield Insert(
-                    ENTITIES,
-                    (
-                        event.entity_id,
-                        recorded.stream_id,
-                        event.name or ERASED,
-                        _bytes(event.email_hash),
-                        _bytes(event.company_number_hash),
-                        event.established,
-                        at,
-                    ),
+                yield ENTITIES.new(
+                    event,
+                    stream_id=recorded.stream_id,
+                    name=event.name or ERASED,
+                    email_hash=lookup_bytes(event.email_hash),
+                    company_number_hash=lookup_bytes(event.company_number_hash),
+                    registered_at=at,
                 )
             case EntityCorrected() as event:
-                number = _bytes(event.company_number_hash)
+                number = lookup_bytes(event.company_number_hash)
                 row = (event.entity_id, event.name or ERASED, number)
                 yield Update(ENTITIES, _SQL.correct_entity, row)
             case OnboardingCompleted(entity_id=entity_id):
@@ -74,7 +71,3 @@ class ConnectionsProjector:
                 yield Update(ENTITIES, _SQL.erase_entity, (subject, ERASED))
             case _:
                 pass
-
-
-def _bytes(hexadecimal: str | None) -> bytes | None:
-    return None if hexadecimal is None else bytes.fromhex(hexadecimal)

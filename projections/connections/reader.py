@@ -4,13 +4,14 @@ from service.core.errors import Refusal
 from service.facts.access import Access
 from service.ledger.database import Database, Row
 from service.ledger.ledger import Transaction
+from service.ledger.service_keys import lookup_bytes
 from service.ledger.sql import queries
 
 _SQL = queries("projections.connections")
 
 
 def access_from(row: Row | None) -> Access:
-    """Read a row of `state.sql`; refuses with `entity_not_found` where there is none."""
+    """Read a row of the query `state`; refuses with `entity_not_found` where there is none."""
     if row is None or row["entity_id"] is None:
         raise Refusal("entity_not_found")
     return Access(
@@ -32,9 +33,9 @@ async def is_established(
     transaction: Transaction, email_hash: str | None, company_number_hash: str | None
 ) -> bool:
     """Return whether a business that uses the service has this address or this company number."""
-    address = None if email_hash is None else bytes.fromhex(email_hash)
-    number = None if company_number_hash is None else bytes.fromhex(company_number_hash)
-    row = await transaction.fetchrow(_SQL.established, address, number)
+    row = await transaction.fetchrow(
+        _SQL.established, lookup_bytes(email_hash), lookup_bytes(company_number_hash)
+    )
     return row is not None and row["taken"]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from service.facts.onboardings import OnboardingCompleted, OnboardingStarted
 from service.facts.privacy import PersonalDataErased
 from service.ledger.events import Recorded
-from service.ledger.projector import Insert, Table, Update, Write
+from service.ledger.projector import Table, Update, Write
 from service.ledger.sql import queries
 
 _SQL = queries("projections.onboardings")
@@ -36,19 +36,11 @@ class OnboardingsProjector:
         """Return what this event changes."""
         match recorded.event:
             case OnboardingStarted() as event:
-                yield Insert(
-                    ONBOARDINGS,
-                    (
-                        event.onboarding_id,
-                        recorded.stream_id,
-                        event.partner_id,
-                        event.partner_user_id,
-                        event.entity_id,
-                        event.magic_link_hash,
-                        event.expires_at,
-                        "started",
-                        recorded.meta.at,
-                    ),
+                yield ONBOARDINGS.new(
+                    event,
+                    stream_id=recorded.stream_id,
+                    state="started",
+                    started_at=recorded.meta.at,
                 )
             case OnboardingCompleted(onboarding_id=onboarding_id):
                 row = (onboarding_id, recorded.meta.at)

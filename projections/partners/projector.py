@@ -15,7 +15,8 @@ from service.facts.partners import (
     SandboxReset,
 )
 from service.ledger.events import ERASED, Recorded
-from service.ledger.projector import Insert, Table, Update, Write
+from service.ledger.projector import Table, Update, Write
+from service.ledger.service_keys import lookup_bytes
 from service.ledger.sql import queries
 
 _SQL = queries("projections.partners")
@@ -52,9 +53,14 @@ class PartnersProjector:
         at = recorded.meta.at
         match recorded.event:
             case PartnerApplied() as event:
-                name, email = event.name or ERASED, event.email or ERASED
-                row = (event.partner_id, recorded.stream_id, name, email, "pending", at)
-                yield Insert(PARTNERS, row)
+                yield PARTNERS.new(
+                    event,
+                    stream_id=recorded.stream_id,
+                    name=event.name or ERASED,
+                    email=event.email or ERASED,
+                    status="pending",
+                    applied_at=at,
+                )
             case PartnerApproved(partner_id=partner_id):
                 yield Update(PARTNERS, _SQL.set_status, (partner_id, "approved"))
             case PartnerDeclined(partner_id=partner_id):
@@ -67,14 +73,13 @@ class PartnersProjector:
             case SandboxReset(partner_id=partner_id, epoch=epoch):
                 yield Update(PARTNERS, _SQL.reset_sandbox, (partner_id, epoch, at))
             case ApiKeyIssued() as event:
-                row = (event.key_id, event.partner_id, event.mode, event.secret_hash, at)
-                yield Insert(API_KEYS, row)
+                yield API_KEYS.new(event, issued_at=at)
             case ApiKeyRevoked(key_id=key_id, effective_at=ends_at):
                 row = (key_id, ends_at or at, ends_at is not None)
                 yield Update(API_KEYS, _SQL.revoke_key, row)
             case MemberAdded() as event:
-                hashed = None if event.email_hash is None else bytes.fromhex(event.email_hash)
-                yield Insert(MEMBERS, (event.member_id, event.partner_id, hashed, at))
+                hashed = lookup_bytes(event.email_hash)
+                yield MEMBERS.new(event, address_hash=hashed, added_at=at)
             case MemberRemoved(member_id=member_id):
                 yield Update(MEMBERS, _SQL.remove_member, (member_id, at))
             case _:

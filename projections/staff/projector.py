@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 from service.facts.people import StaffAdded, StaffRemoved
 from service.ledger.events import Recorded
-from service.ledger.projector import Insert, Table, Update, Write
+from service.ledger.projector import Table, Update, Write
+from service.ledger.service_keys import lookup_bytes
 from service.ledger.sql import queries
 
 _SQL = queries("projections.staff")
@@ -28,9 +29,12 @@ class StaffProjector:
         """Return what this event changes."""
         match recorded.event:
             case StaffAdded() as event:
-                hashed = None if event.email_hash is None else bytes.fromhex(event.email_hash)
-                at = recorded.meta.at
-                yield Insert(STAFF, (event.staff_id, recorded.stream_id, hashed, at))
+                yield STAFF.new(
+                    event,
+                    stream_id=recorded.stream_id,
+                    address_hash=lookup_bytes(event.email_hash),
+                    added_at=recorded.meta.at,
+                )
             case StaffRemoved(staff_id=staff_id):
                 yield Update(STAFF, _SQL.remove, (staff_id, recorded.meta.at))
             case _:

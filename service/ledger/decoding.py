@@ -5,11 +5,24 @@ from typing import NamedTuple
 from uuid import UUID
 
 from service.ledger.codec import Codec, State, clear_form, stored_form
+from service.ledger.database import Row
 from service.ledger.encryption import DataKey, DecryptionFailed
 from service.ledger.events import Recorded, Unreadable
 
-StoredRow = tuple[int, int, UUID, int, str, bytes]
-"""An event as it is stored: (position, append_id, stream, version, topic, state)."""
+
+class StoredEvent(NamedTuple):
+    """An event as it is stored, not decoded yet. `position` is 0 where it is not known."""
+
+    position: int
+    append_id: int
+    stream_id: UUID
+    version: int
+    topic: str
+    state: bytes
+
+
+StoredRow = StoredEvent | Row
+"""A row of the same columns will do."""
 
 Keys = Callable[[set[UUID]], Awaitable[dict[UUID, DataKey]]]
 

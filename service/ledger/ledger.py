@@ -9,7 +9,7 @@ from uuid import UUID
 from service.core.clock import Clock, to_milliseconds
 from service.ledger.codec import Codec
 from service.ledger.database import AlreadyExists, Connection, Database, LedgerError, Row
-from service.ledger.decoding import StoredRow, Unread, decode
+from service.ledger.decoding import StoredEvent, StoredRow, Unread, decode
 from service.ledger.encryption import DataKey, MasterKeys
 from service.ledger.events import Catalogue, Cause, Event, Meta, Recorded
 from service.ledger.projector import Projector, Write, arrays, runs
@@ -135,32 +135,25 @@ class Transaction:
     async def read(self, stream_id: UUID) -> list[Recorded]:
         """Return a stream, oldest first, personal fields opened where their key exists."""
         rows = await self.fetch(_SQL.stream, stream_id)
-        return await self.decode([(row["append_id"], stream_id, *row[1:]) for row in rows])
+        return await self.decode(
+            StoredEvent(0, row["append_id"], stream_id, *tuple(row)[1:]) for row in rows
+        )
 
     async def exists(self, stream_id: UUID) -> bool:
         """Return whether a stream has begun."""
         return bool(await self.connection.fetchval(_SQL.exists.on(self._schema), stream_id))
 
     async def decode(
-        self, rows: Sequence[tuple[int, UUID, int, str, bytes]], *, personal: bool = True
-    ) -> list[Recorded]:
-        """Decode rows of (append_id, stream, version, topic, state), fetching their keys.
-
-        `personal` False: no key is asked for, and personal fields are None. Raises Unreadable.
-        """
-        return await self.decode_numbered([(0, *row) for row in rows], personal=personal)
-
-    async def decode_numbered(
         self,
         rows: Iterable[StoredRow],
         *,
         personal: bool | Container[str] = True,
         unread: list[Unread] | None = None,
     ) -> list[Recorded]:
-        """Do the same with rows that begin with their position.
+        """Decode stored events, with the keys of those topics whose `personal` fields are wanted.
 
-        `personal` may be the topics of which keys are asked for. Into `unread`, if given, goes what
-        cannot be read, instead of being raised.
+        Without its key, an event's personal fields are None. What cannot be read is added to
+        `unread`, or raises Unreadable where that is None.
         """
         codec = self._ledger.codec
         return await decode(codec, self.data_keys, rows, personal=personal, unread=unread)

@@ -7,6 +7,8 @@ statement. A rebuild loads inserts by COPY instead.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 from service.ledger.events import Event, Recorded
 from service.ledger.sql import Sql
 
@@ -14,16 +16,14 @@ Values = tuple[object, ...]
 
 
 class Table:
-    """A table of a read model. Two tables are the same only if they are one object."""
+    """A table of a read model: its name, and the columns that an insert fills."""
 
     def __init__(self, name: str, columns: str) -> None:
-        """`columns` are those that an insert fills, in the order of its values: `<name> <type>, …`.
-
-        An insert's row is recognised by the first column and by those that are ids.
-        """
+        """`columns` is `<name> <type>, …`; the first one, and each `…_id`, identifies a row."""
         named = [column.split() for column in columns.split(",")]
         self.name = name
         self.columns = tuple(column for column, _ in named)
+        self.columns_set = frozenset(self.columns)
         arrays = ", ".join(f"${nr}::{kind}[]" for nr, (_, kind) in enumerate(named, 1))
         self.insert = Sql(
             f"insert {name}",
@@ -34,6 +34,13 @@ class Table:
         self.id_places = tuple(
             nr for nr, column in enumerate(self.columns) if nr == 0 or column.endswith("_id")
         )
+
+    def new(self, fact: msgspec.Struct, **values: object) -> "Insert":
+        """Return a new row: `values` by column, and otherwise the fact's fields of those names."""
+        if not self.columns_set.issuperset(values):
+            raise TypeError(f"{self.name} has no such columns: {set(values) - self.columns_set}")
+        row = [values[name] if name in values else getattr(fact, name) for name in self.columns]
+        return Insert(self, tuple(row))
 
 
 class Insert(NamedTuple):

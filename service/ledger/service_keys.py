@@ -54,6 +54,11 @@ class Secrets(NamedTuple):
         return mac.hex()
 
 
+def lookup_bytes(hexadecimal: str | None) -> bytes | None:
+    """Return a keyed hash as it is stored in read models."""
+    return None if hexadecimal is None else bytes.fromhex(hexadecimal)
+
+
 def token_hash(token: str) -> bytes:
     """Return what is stored of a link's token: its SHA-256."""
     return hashlib.sha256(token.encode()).digest()

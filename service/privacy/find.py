@@ -11,7 +11,7 @@ import msgspec
 
 from service.facts.onboardings import OnboardingStarted
 from service.ledger.database import Row
-from service.ledger.decoding import Unread
+from service.ledger.decoding import StoredEvent, Unread
 from service.ledger.events import Recorded
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.sql import queries
@@ -86,8 +86,10 @@ class Search:
     async def _in_page(self, transaction: Transaction, rows: Sequence[Row]) -> list[Place]:
         found: list[Place] = []
         mailed: list[UUID] = []
-        stored = ((row["position"] or 0, row["append_id"], *tuple(row)[2:]) for row in rows)
-        events = await transaction.decode_numbered(stored, unread=self.unread)
+        stored = (
+            StoredEvent(row["position"] or 0, row["append_id"], *tuple(row)[2:]) for row in rows
+        )
+        events = await transaction.decode(stored, unread=self.unread)
         of = {row["append_id"]: row for row in rows}
         for recorded in events:
             row = of[recorded.append_id]

@@ -18,7 +18,7 @@ async def events_of(world: World, mode: Mode, type_: type[EventT]) -> list[Event
             f"from {mode}.events where topic = $1 order by append_id",
             type_.__name__,
         )
-        recorded = await transaction.decode([tuple(row) for row in rows])
+        recorded = await transaction.decode([(0, *row) for row in rows])
     return [one.event for one in recorded if isinstance(one.event, type_)]
 
 

@@ -78,7 +78,7 @@ async def test_a_replay_without_the_keys_makes_the_same_rows(
     live = privacy.service.modes["live"].ledger
     async with live.transaction() as transaction:
         events = await transaction.decode(
-            [tuple(row) for row in await transaction.connection.fetch(LOG)]
+            [(0, *row) for row in await transaction.connection.fetch(LOG)]
         )
     async with Service(settings_for(scratch_url, tmp_path)).opened() as scratch:
         target = scratch.modes["live"].ledger

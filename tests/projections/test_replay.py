@@ -233,8 +233,7 @@ async def _replay(source, target, catch_up, events_at_once):
     async with source.transaction() as transaction:
         rows = await transaction.connection.fetch(LOG.format(source.name))
         assert [row["position"] for row in rows] == list(range(1, len(rows) + 1))
-        decoded = await transaction.decode([tuple(row)[1:] for row in rows])
-    events = [one._replace(position=position) for position, one in enumerate(decoded, 1)]
+        events = await transaction.decode(rows)
     for start in range(0, len(events), events_at_once):
         async with target.transaction(deadline=30) as transaction:
             await transaction.write(

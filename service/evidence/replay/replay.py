@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, S
 from contextlib import asynccontextmanager
 from datetime import datetime
 from itertools import zip_longest
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 import asyncpg
 import msgspec
@@ -20,7 +20,6 @@ from service.evidence.replay.erased import ErasedProjector
 from service.evidence.replay.log_fault import LogFault, check_place
 from service.ledger.codec import happened_at
 from service.ledger.database import Connection
-from service.ledger.decoding import StoredRow
 from service.ledger.events import Recorded
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.projector import Projector
@@ -193,8 +192,7 @@ class _Reading:
                 )
                 raise LogFault(position or 0, what)
         rows = await self._transaction.fetch(_SQL.replay_events, start, end, self._topics)
-        stored = cast("Iterable[StoredRow]", rows)  # a row of asyncpg unpacks as one
-        return await self._transaction.decode_numbered(stored, personal=self._opened)
+        return await self._transaction.decode(rows, personal=self._opened)
 
 
 def _topics(projectors: Iterable[Projector]) -> set[str]:

@@ -13,15 +13,11 @@ import structlog
 
 from service.core.clock import Clock
 from service.ledger.database import is_infrastructure_error, transaction_on
+from service.ledger.decoding import StoredEvent
 from service.ledger.encryption import DecryptionFailed, KeyUnknown
 from service.ledger.events import Event, Recorded, Unreadable
 from service.ledger.following.parking import FOLLOWS, Parking
-from service.ledger.following.runner import (
-    EVENTS_MAX,
-    HANDLE_SECONDS_MAX,
-    StoredEvent,
-    Subscriber,
-)
+from service.ledger.following.runner import EVENTS_MAX, HANDLE_SECONDS_MAX, Subscriber
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.projector import Projector
 
@@ -115,9 +111,8 @@ class ParkingSubscriber:
         """Handle events, all or none; return what is wrong with them, None where nothing is."""
         try:
             async with transaction_on(transaction.connection):  # a savepoint
-                recorded = await transaction.decode_numbered(
-                    events, personal=self._handler.reads_personal
-                )
+                personal = self._handler.reads_personal
+                recorded = await transaction.decode(events, personal=personal)
                 await self._handler.handle(transaction, recorded)
         except DecryptionFailed as error:
             return _described(error, str(error))

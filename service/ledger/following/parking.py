@@ -7,7 +7,7 @@ from uuid import UUID
 
 from service.core.clock import Clock
 from service.ledger.database import Database
-from service.ledger.following.runner import StoredEvent
+from service.ledger.decoding import StoredEvent
 from service.ledger.ledger import Transaction
 from service.ledger.projector import Insert, Table
 from service.ledger.sql import queries

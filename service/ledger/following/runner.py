@@ -7,13 +7,13 @@ as the database goes, and effects outside it are made at least once.
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
-from typing import NamedTuple, Protocol, runtime_checkable
-from uuid import UUID
+from typing import Protocol, runtime_checkable
 
 import structlog
 
 from service.core.loops import Loop
 from service.ledger.database import LedgerError
+from service.ledger.decoding import StoredEvent
 from service.ledger.events import Event, Recorded
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.sequencer import Sequencer
@@ -64,17 +64,6 @@ class Subscriber(_Named, Protocol):
     async def handle(self, transaction: Transaction, events: Sequence[Recorded], /) -> None:
         """Write what follows from the events."""
         ...
-
-
-class StoredEvent(NamedTuple):
-    """An event as it is stored, not decoded yet, and its place in the log."""
-
-    position: int
-    append_id: int
-    stream_id: UUID
-    version: int
-    topic: str
-    state: bytes
 
 
 @runtime_checkable
@@ -136,9 +125,7 @@ class Subscription:
         """
         subscriber = self._subscriber
         decoded = (
-            []
-            if isinstance(subscriber, StoredSubscriber)
-            else await transaction.decode_numbered(events)
+            [] if isinstance(subscriber, StoredSubscriber) else await transaction.decode(events)
         )
         clock = asyncio.get_running_loop().time
         ends_at = clock() + self.budget_seconds

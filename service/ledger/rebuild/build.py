@@ -2,15 +2,15 @@
 
 import asyncio
 import gc
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 import asyncpg
 
 from service.ledger.database import Connection, Row
-from service.ledger.decoding import StoredRow, Unread
+from service.ledger.decoding import Unread
 from service.ledger.ledger import Transaction
 from service.ledger.read_model import ReadModel, RebuildRefused
 from service.ledger.rebuild import shadow
@@ -176,10 +176,8 @@ class Builder:
         parked = await self._parked()
         kept = [row for row in rows if row["position"] not in parked] if parked else rows
         unread = list[Unread]() if progress.may_skip else None
-        recorded = await Transaction(self.model.ledger, self.writer).decode_numbered(
-            cast("Iterable[StoredRow]", kept),  # a row of asyncpg unpacks as one
-            personal=self.model.projector.reads_personal,
-            unread=unread,
+        recorded = await Transaction(self.model.ledger, self.writer).decode(
+            kept, personal=self.model.projector.reads_personal, unread=unread
         )
         events = sorted([*recorded, *unread], key=_APPEND_ID) if unread else recorded
         writes, progress = progress.project(self.model.projector, events)
