@@ -3,21 +3,18 @@
 from typing import Annotated
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, UnsetType
 
-from service.http.scalars import RequiredText, Text, Timestamp
+from service.http.scalars import RequiredText, Text, Timestamp, described
 
 
 class ConnectRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A link to ask for. Unknown fields are ignored."""
 
     partner_user_id: Annotated[
-        RequiredText,
-        Meta(description="Your user reference. Put no personal data in it.", examples=["user-17"]),
+        RequiredText, described("Your user reference. Put no personal data in it.", "user-17")
     ]
-    label: Annotated[
-        Text | UnsetType, Meta(description="A note for people.", examples=["Spring campaign"])
-    ] = UNSET
+    label: Annotated[Text | UnsetType, described("A note for people.", "Spring campaign")] = UNSET
 
 
 class ConnectResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,15 +22,11 @@ class ConnectResponse(msgspec.Struct, frozen=True, kw_only=True):
 
     connect_url: Annotated[
         str,
-        Meta(
-            description="Send it to the customer; a credential.",
-            examples=["https://app.example.com/connect/token"],
+        described(
+            "Send it to the customer; a credential.", "https://app.example.com/connect/token"
         ),
     ]
     expires_at: Annotated[
         Timestamp | None,
-        Meta(
-            description="One hour after issue; null in test mode.",
-            examples=["2026-03-01T11:15:30.123Z", None],
-        ),
+        described("One hour after issue; null in test mode.", "2026-03-01T11:15:30.123Z", None),
     ]

@@ -5,7 +5,7 @@ shape that the fingerprint covers. A field that a later release adds was ignored
 not, so it is no part of earlier fingerprints: a replay is compared by the version that its creation
 recorded. Each added field, nested ones included, names its version beside its type:
 
-    currency: Annotated[Text | UnsetType, Meta(extra={"since": 2}, ...)] = UNSET
+    currency: Annotated[Text | UnsetType, described("…", extra={"since": 2})] = UNSET
 
 So do the fields of a struct that comes with a later field. The fields of a version never change,
 nor does their order: both are part of the fingerprint.

@@ -40,6 +40,12 @@ The contract is silent (section 8). Sources: `email` RFC 5321, `storage_path` th
 names in cloud storage, `amount` 15 digits before the point, `moment` nine digits of a second.
 """
 
+
+def described(description: str, *examples: object, **rules: Any) -> Meta:  # noqa: ANN401 - Meta's
+    """Return a field's description and examples for the reference, and its rules as `Meta` has."""
+    return Meta(description=description, examples=list(examples) or None, **rules)
+
+
 Check = Callable[[str], str | None]
 """Returns what is wrong with a string, or None."""
 

@@ -3,31 +3,22 @@
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, UnsetType
 
-from service.http.scalars import Checked, EmailAddress, RequiredText, Text
+from service.http.scalars import Checked, EmailAddress, RequiredText, Text, described
 
 
 class OnboardingAddress(msgspec.Struct, frozen=True, kw_only=True):
     """Where the business is: `locality` and `region`, unlike a defendant's address."""
 
-    first_line: Annotated[
-        Text | UnsetType, Meta(description="First line.", examples=["1 Example Street"])
-    ] = UNSET
+    first_line: Annotated[Text | UnsetType, described("First line.", "1 Example Street")] = UNSET
     second_line: Annotated[
-        Text | UnsetType | None,
-        Meta(description="Second line, or null.", examples=["Unit 2", None]),
+        Text | UnsetType | None, described("Second line, or null.", "Unit 2", None)
     ] = UNSET
-    locality: Annotated[
-        Text | UnsetType, Meta(description="Town or city.", examples=["London"])
-    ] = UNSET
-    region: Annotated[
-        Text | UnsetType, Meta(description="County or region.", examples=["Greater London"])
-    ] = UNSET
-    postcode: Annotated[Text | UnsetType, Meta(description="Postcode.", examples=["AB1 2CD"])] = (
-        UNSET
-    )
-    country: Annotated[Text | UnsetType, Meta(description="Country.", examples=["GB"])] = UNSET
+    locality: Annotated[Text | UnsetType, described("Town or city.", "London")] = UNSET
+    region: Annotated[Text | UnsetType, described("County or region.", "Greater London")] = UNSET
+    postcode: Annotated[Text | UnsetType, described("Postcode.", "AB1 2CD")] = UNSET
+    country: Annotated[Text | UnsetType, described("Country.", "GB")] = UNSET
 
 
 class OnboardingRequest(Checked, frozen=True, kw_only=True):
@@ -35,32 +26,25 @@ class OnboardingRequest(Checked, frozen=True, kw_only=True):
 
     partner_user_id: Annotated[
         RequiredText,
-        Meta(
-            description="Your user reference: the idempotency key, compared byte for byte. "
+        described(
+            "Your user reference: the idempotency key, compared byte for byte. "
             "Put no personal data in it.",
-            examples=["user-17"],
+            "user-17",
         ),
     ]
-    company_name: Annotated[
-        RequiredText, Meta(description="Name of the business.", examples=["Example Trading Ltd"])
-    ]
+    company_name: Annotated[RequiredText, described("Name of the business.", "Example Trading Ltd")]
     user_email: Annotated[
         EmailAddress,
-        Meta(
-            description="Where the magic link goes. In ASCII: an international domain in its "
-            "xn-- form.",
-            examples=["owner@example.com"],
+        described(
+            "Where the magic link goes. In ASCII: an international domain in its xn-- form.",
+            "owner@example.com",
         ),
     ]
     company_number: Annotated[
-        Text | UnsetType, Meta(description="Number in its register.", examples=["00000000"])
+        Text | UnsetType, described("Number in its register.", "00000000")
     ] = UNSET
-    user_name: Annotated[
-        Text | UnsetType, Meta(description="Name of the person.", examples=["The owner"])
-    ] = UNSET
-    address: Annotated[
-        OnboardingAddress | UnsetType, Meta(description="Address of the business.")
-    ] = UNSET
+    user_name: Annotated[Text | UnsetType, described("Name of the person.", "The owner")] = UNSET
+    address: Annotated[OnboardingAddress | UnsetType, described("Address of the business.")] = UNSET
 
 
 class Confirmed(Checked, frozen=True, kw_only=True):
@@ -90,18 +74,17 @@ class OnboardingResponse(msgspec.Struct, frozen=True, kw_only=True):
 
     onboarding_id: Annotated[
         str,
-        Meta(
-            description="Id of the onboarding, the same on every replay.",
-            examples=["onb_01jexample00000000000000000"],
+        described(
+            "Id of the onboarding, the same on every replay.", "onb_01jexample00000000000000000"
         ),
     ]
-    already_existed: Annotated[bool, Meta(description="True on a replay.", examples=[False])]
+    already_existed: Annotated[bool, described("True on a replay.", False)]
     # UNSET is left out of the answer: the partner has not enabled it.
     magic_link_url: Annotated[
         str | UnsetType | None,
-        Meta(
-            description="A credential. Present only where the partner's settings ask for it; "
-            "null on a replay.",
-            examples=["https://app.example.com/onboarding/token", None],
+        described(
+            "A credential. Present only where the partner's settings ask for it; null on a replay.",
+            "https://app.example.com/onboarding/token",
+            None,
         ),
     ] = UNSET
