@@ -8,7 +8,7 @@ from service.claims.processing import LogProcessing, Processing, ProcessingSubsc
 from service.evidence.checkpoints.schedule import Schedule
 from service.ledger.following.runner import Background, Follower
 from service.mail.outbox import MailSubscriber, Outbox
-from service.mail.transport import MailTransport
+from service.mail.port import MailTransport
 from service.people.mail import SignInMail
 
 log = structlog.get_logger()

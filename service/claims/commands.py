@@ -19,7 +19,7 @@ from service.ledger.database import Row
 from service.ledger.events import Cause
 from service.ledger.ledger import Append, Ledger, PublicIdTaken, Transaction
 from service.ledger.sql import queries
-from service.sandbox.fixtures import refuse_trigger
+from service.sandbox.triggers import refuse_trigger
 
 BATCH_MAX = 32
 """Claims created in one transaction."""

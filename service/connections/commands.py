@@ -1,5 +1,6 @@
 """Connect links, and what a customer does with them; disconnecting."""
 
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
@@ -10,10 +11,11 @@ from service.connections import decisions
 from service.core.clock import Clock, timestamp
 from service.core.errors import Refusal
 from service.core.ids import NewId
+from service.facts.access import Access
 from service.facts.caller import Caller
 from service.facts.connections import ConnectLinkIssued, connection_stream, link_stream
 from service.facts.entities import entity_stream
-from service.ledger.events import Cause
+from service.ledger.events import Cause, Event
 from service.ledger.ledger import Append, Ledger, Transaction
 from service.ledger.service_keys import ServiceKeyStore, token_hash
 
@@ -151,30 +153,42 @@ class ConnectionCommands:
             # As in `approve`: an erasure of the entity comes before this, or after it.
             await transaction.lock_shared([entity_stream(self._ledger.name, entity_id)])
             await transaction.lock(connection)
-            await self._check_approved(partner_id)
+            partners = await self._partners.partners(partner_id)
+            if not partners:
+                raise Refusal("partner_not_found")
+            if partners[0]["status"] != "approved":
+                raise Refusal("partner_state", "Only an approved partner can be connected.")
             known = await access(transaction, partner_id, entity_id)
-            events = decisions.connect_by_staff(known, partner_id)
-            if events:
+            if events := decisions.connect_by_staff(known, partner_id):
                 await transaction.append(Append(connection, known.version, events, cause))
 
         await self._ledger.decide(attempt)
-
-    async def _check_approved(self, partner_id: str) -> None:
-        rows = await self._partners.partners(partner_id)
-        if not rows:
-            raise Refusal("partner_not_found")
-        if rows[0]["status"] != "approved":
-            raise Refusal("partner_state", "Only an approved partner can be connected.")
 
     async def disconnect(self, entity_id: str, partner_id: str, cause: Cause) -> None:
         """End a connection; ending it twice changes nothing. Claims wait for it, or it for them."""
-        connection = connection_stream(self._ledger.name, partner_id, entity_id)
+        await change(
+            self._ledger,
+            partner_id,
+            entity_id,
+            cause,
+            lambda known: decisions.disconnect(known, partner_id),
+        )
 
-        async def attempt(transaction: Transaction) -> None:
-            await transaction.lock(connection)
-            known = await access(transaction, partner_id, entity_id)
-            events = decisions.disconnect(known, partner_id)
-            if events:
-                await transaction.append(Append(connection, known.version, events, cause))
 
-        await self._ledger.decide(attempt)
+async def change(
+    ledger: Ledger,
+    partner_id: str,
+    entity_id: str,
+    cause: Cause,
+    decide: Callable[[Access], Sequence[Event]],
+) -> None:
+    """Decide on a connection under its lock, and append what was decided."""
+    connection = connection_stream(ledger.name, partner_id, entity_id)
+
+    async def attempt(transaction: Transaction) -> None:
+        await transaction.lock(connection)
+        known = await access(transaction, partner_id, entity_id)
+        if events := decide(known):
+            await transaction.append(Append(connection, known.version, events, cause))
+
+    await ledger.decide(attempt)

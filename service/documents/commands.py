@@ -18,7 +18,7 @@ from service.facts.claims import claim_stream
 from service.ledger.database import Database
 from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
-from service.sandbox.fixtures import refuse_trigger
+from service.sandbox.triggers import refuse_trigger
 from service.storage.port import SignedUpload, Storage, StorageUnavailable
 
 RETRY_AFTER_SECONDS = 2

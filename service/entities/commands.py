@@ -1,6 +1,6 @@
-"""Registering businesses that use the service already."""
+"""Registering businesses, and correcting what is known of them."""
 
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 import msgspec
@@ -10,9 +10,9 @@ from service.core.clock import Clock
 from service.core.errors import Refusal
 from service.core.ids import NewId, stream_id
 from service.facts.entities import EntityCorrected, EntityRegistered, entity_stream
-from service.ledger.encryption import MasterKeys
+from service.ledger.encryption import DataKey, MasterKeys
 from service.ledger.events import Cause
-from service.ledger.ledger import Append, Ledger
+from service.ledger.ledger import Append, Ledger, Transaction
 from service.ledger.service_keys import Secrets, ServiceKeyStore
 
 _TAKEN: Final = (
@@ -22,7 +22,7 @@ _TAKEN: Final = (
 
 
 class BusinessDetails(Protocol):
-    """A person's own words about their business."""
+    """The details of a business as its own person gives them."""
 
     @property
     def company_name(self) -> str:
@@ -33,6 +33,14 @@ class BusinessDetails(Protocol):
     def company_number(self) -> str | None:
         """Its number in the register of companies, if it has one."""
         ...
+
+
+class Registration(NamedTuple):
+    """A business to register: the fact, the new key that seals it, and the append of both."""
+
+    event: EntityRegistered
+    key: DataKey
+    append: Append
 
 
 def register(
@@ -46,8 +54,8 @@ def register(
     email: str,
     company_number: str | None,
     established: bool,
-) -> Append:
-    """Return the append that makes an entity known, sealed under its own new key."""
+) -> Registration:
+    """Return what makes an entity known, sealed under its own new key."""
     stream = entity_stream(mode, entity_id)
     event = EntityRegistered(
         entity_id=entity_id,
@@ -59,7 +67,8 @@ def register(
         company_number_hash=secrets.lookup_company_number(company_number),
     )
     key = master_keys.new_data_key(stream)
-    return Append(stream, 0, [event], cause, key, new_key=True, public_ids=[entity_id])
+    append = Append(stream, 0, [event], cause, key, new_key=True, public_ids=[entity_id])
+    return Registration(event, key, append)
 
 
 def business_locks(event: EntityRegistered) -> list[UUID]:
@@ -68,14 +77,30 @@ def business_locks(event: EntityRegistered) -> list[UUID]:
     return [stream_id("business", value) for value in found_by if value is not None]
 
 
+async def refuse_established(
+    transaction: Transaction,
+    business: EntityRegistered,
+    *,
+    same_address: bool = False,
+    message: str | None = None,
+) -> None:
+    """Refuse with `onboarding_unavailable` where a business like this uses the service already.
+
+    `same_address` allows its e-mail address to be another business's too.
+    """
+    email_hash = None if same_address else business.email_hash
+    if await is_established(transaction, email_hash, business.company_number_hash):
+        raise Refusal("onboarding_unavailable", message)
+
+
 def corrected(
-    secrets: Secrets, entity: EntityRegistered, said: BusinessDetails
+    secrets: Secrets, entity: EntityRegistered, details: BusinessDetails
 ) -> EntityRegistered:
-    """Return what is known of an entity once its person has said what it is."""
-    number = said.company_number or None
+    """Return what is known of an entity once its person has confirmed its details."""
+    number = details.company_number or None
     return msgspec.structs.replace(
         entity,
-        name=said.company_name,
+        name=details.company_name,
         company_number=number,
         company_number_hash=secrets.lookup_company_number(number),
     )
@@ -112,13 +137,13 @@ class EntityCommands:
         *,
         another: bool = False,
     ) -> str:
-        """Register a business that uses the service already; answer its entity id.
+        """Register a business that uses the service already; return its entity id.
 
         Refuses with `onboarding_unavailable` when its address or number is another business's;
         `another` allows the address, whose person then has several businesses to choose from.
         """
         entity_id = self._new_id("ent", self._clock())
-        append = register(
+        registration = register(
             await self._secrets.get(),
             self._ledger.master_keys,
             cause,
@@ -129,12 +154,9 @@ class EntityCommands:
             company_number=company_number,
             established=True,
         )
-        (event,) = append.events
-        assert isinstance(event, EntityRegistered)  # noqa: S101 - register made it
+        business = registration.event
         async with self._ledger.transaction() as transaction:
-            await transaction.lock(*business_locks(event))
-            address = None if another else event.email_hash
-            if await is_established(transaction, address, event.company_number_hash):
-                raise Refusal("onboarding_unavailable", _TAKEN)
-            await transaction.append(append)
+            await transaction.lock(*business_locks(business))
+            await refuse_established(transaction, business, same_address=another, message=_TAKEN)
+            await transaction.append(registration.append)
         return entity_id

@@ -95,13 +95,18 @@ def magic_link_mail(
         ValueError: `link`, `sender` or `message_id` is malformed, a fault of ours.
 
     """
-    company, partner, name = (
-        _shown(text or "") for text in (company_name, partner_name, user_name)
+    company, partner, name = map(_shown, (company_name, partner_name, user_name or ""))
+    text = _TEXT.format(
+        greeting=f" {name}" if name else "",
+        company=company,
+        partner=partner,
+        link=_checked(link, _LINK),
+        until=_until(expires_at),
     )
     return _message(
         to=_recipient(to, name),
         subject=f"Finish setting up {company}",
-        text=_text(name, company, partner, _checked(link, _LINK), expires_at),
+        text=_paragraphs(text, link),
         sender=sender,
         message_id=message_id,
         date=date,
@@ -123,17 +128,6 @@ def _message(
     return message
 
 
-def _text(name: str, company: str, partner: str, link: str, expires_at: datetime) -> str:
-    filled = _TEXT.format(
-        greeting=f" {name}" if name else "",
-        company=company,
-        partner=partner,
-        link=link,
-        until=_until(expires_at),
-    )
-    return _paragraphs(filled, link)
-
-
 def _until(expires_at: datetime) -> str:
     until = expires_at.astimezone(UTC)
     return f"{until.day} {until:%B %Y, %H:%M} UTC"
@@ -142,11 +136,11 @@ def _until(expires_at: datetime) -> str:
 def _paragraphs(text: str, link: str) -> str:
     """Return the text wrapped, but for the link, which has to stay whole."""
     paragraphs = text.removesuffix("\n").split("\n\n")
-    return "\n\n".join(part if part == link else _wrapped(part) for part in paragraphs) + "\n"
-
-
-def _wrapped(paragraph: str) -> str:
-    return textwrap.fill(paragraph, _LINE_COLUMNS, break_on_hyphens=False)
+    wrapped = (
+        part if part == link else textwrap.fill(part, _LINE_COLUMNS, break_on_hyphens=False)
+        for part in paragraphs
+    )
+    return "\n\n".join(wrapped) + "\n"
 
 
 def _shown(text: str) -> str:
@@ -155,13 +149,11 @@ def _shown(text: str) -> str:
         for mark in text
     )
     line = _LINK_LIKE.sub(_disarmed, " ".join("".join(kept).split()))
-    if len(line) <= NAME_CHARACTERS_MAX:
-        return line
-    return line[: NAME_CHARACTERS_MAX - 1] + "…"
+    return line if len(line) <= NAME_CHARACTERS_MAX else f"{line[: NAME_CHARACTERS_MAX - 1]}…"
 
 
 def _disarmed(found: re.Match[str]) -> str:
-    """Return what can be read as before, and leads nowhere: the only link of a mail is ours."""
+    """Return text that reads as before and links nowhere: the only link of a mail is ours."""
     return found[0].replace("://", "[:]//").replace(".", "[.]")
 
 

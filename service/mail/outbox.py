@@ -32,9 +32,9 @@ from service.ledger.projector import arrays
 from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
 from service.mail.messages import magic_link_mail
+from service.mail.port import MailRefused, MailTransport, MailUnavailable
 from service.mail.sent import SentMail
-from service.mail.transport import MailRefused, MailTransport, MailUnavailable
-from service.onboardings.commands import PURPOSE
+from service.onboardings.commands import PURPOSE, magic_link
 from service.onboardings.decisions import fold
 
 ATTEMPTS_MAX: Final = 20
@@ -182,7 +182,7 @@ class Outbox:
             user_name=details.get("user_name"),
             company_name=details["company_name"],
             partner_name=partner["name"],
-            link=f"{self._public_url}/onboarding/{token}",
+            link=magic_link(self._public_url, token),
             expires_at=started.expires_at,
             sender=self._sender,
             message_id=f"{row['message_id']}@{self._domain}",

@@ -1,21 +1,11 @@
-"""Every way to send mail, behind one door: the port, its errors, its two transports."""
+"""Which transport a mail URL names."""
 
 from pathlib import Path
 
 from service.mail.address import parse_mail_url
 from service.mail.directory import DirectoryTransport
-from service.mail.port import MailError, MailRefused, MailTransport, MailUnavailable
+from service.mail.port import MailTransport
 from service.mail.smtp import SmtpTransport
-
-__all__ = [
-    "DirectoryTransport",
-    "MailError",
-    "MailRefused",
-    "MailTransport",
-    "MailUnavailable",
-    "SmtpTransport",
-    "mail_transport",
-]
 
 
 def mail_transport(url: str) -> MailTransport:

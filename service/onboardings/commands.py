@@ -3,16 +3,23 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 import msgspec
 
-from projections.connections.reader import access, is_established
+from projections.connections.reader import access
 from projections.onboardings.reader import OnboardingsReader
 from projections.partners.reader import PartnersReader
 from service.core.clock import Clock
 from service.core.errors import Refusal
 from service.core.ids import NewId
-from service.entities.commands import business_locks, corrected, correction, register
+from service.entities.commands import (
+    business_locks,
+    corrected,
+    correction,
+    refuse_established,
+    register,
+)
 from service.facts import replays
 from service.facts.caller import Caller
 from service.facts.connections import EntityConnected, connection_stream
@@ -29,7 +36,7 @@ from service.ledger.ledger import Append, Ledger, Transaction
 from service.ledger.service_keys import Secrets, ServiceKeyStore, token_hash
 from service.onboardings import decisions
 from service.onboardings.wire import Confirmed, OnboardingRequest
-from service.sandbox.fixtures import refuse_trigger
+from service.sandbox.triggers import refuse_trigger
 
 LINK_LIFETIME: Final = timedelta(days=7)
 FINISHED_SHOWN: Final = timedelta(hours=1)
@@ -84,7 +91,7 @@ class OnboardingCommands:
         self._new_id = new_id
 
     async def start(self, caller: Caller, request: OnboardingRequest) -> Started:
-        """Onboard a business, or answer what the first call did (contract 4.1).
+        """Onboard a business, or return what the first call did (contract 4.1).
 
         Refuses with `onboarding_unavailable`, or `partner_disconnected` on a replay.
         """
@@ -98,7 +105,7 @@ class OnboardingCommands:
             if existing is not None:
                 return await self._replay(transaction, caller, existing.started, request)
             refuse_trigger(caller.mode, "start_onboarding", request.partner_user_id)
-            return await self._start(transaction, caller, request, secrets)
+            return await self._start(transaction, stream, caller, request, secrets)
 
         return await self._ledger.decide(attempt)
 
@@ -115,9 +122,9 @@ class OnboardingCommands:
     async def complete(
         self, token: str, request_id: str, confirmed: Confirmed | None = None
     ) -> tuple[str, str, str]:
-        """Finish an onboarding as its person; answer (onboarding, entity, partner) ids.
+        """Finish an onboarding as its person; return (onboarding, entity, partner) ids.
 
-        `confirmed` is what the person said on the page; None leaves all as the partner sent it.
+        `confirmed` is what the person confirmed on the page; None keeps what the partner sent.
         Refuses with `magic_link_invalid`, `magic_link_already_used`, `magic_link_expired`, or
         `onboarding_unavailable` when the business finished by another way since.
         """
@@ -125,6 +132,7 @@ class OnboardingCommands:
         connection = connection_stream(self._ledger.name, row["partner_id"], row["entity_id"])
         stream = entity_stream(self._ledger.name, row["entity_id"])
         secrets = await self._secrets.get()
+        cause = Cause(f"customer:{row['entity_id']}", request_id)
 
         async def attempt(transaction: Transaction) -> tuple[str, str, str]:
             past = await transaction.read(stream)
@@ -134,9 +142,8 @@ class OnboardingCommands:
             await transaction.lock(*business_locks(known_as))
             await transaction.lock(connection)
             onboarding = await self._usable(transaction, row)
-            await self._refuse_established(transaction, known_as)
-            finished = await self._finished(transaction, onboarding, request_id, confirmed)
-            cause = Cause(f"customer:{row['entity_id']}", request_id)
+            await refuse_established(transaction, known_as)
+            finished = await self._finished(transaction, row, onboarding, cause, confirmed)
             if confirmed is not None and known_as != past[0].event:
                 key = (await transaction.data_keys([stream])).get(stream)
                 finished.append(Append(stream, len(past), [correction(known_as)], cause, key))
@@ -179,6 +186,7 @@ class OnboardingCommands:
     async def _start(
         self,
         transaction: Transaction,
+        stream: UUID,
         caller: Caller,
         request: OnboardingRequest,
         secrets: Secrets,
@@ -186,7 +194,6 @@ class OnboardingCommands:
         live = self._ledger.name == "live"
         now = self._clock()
         onboarding_id, entity_id = self._new_id("onb", now), self._new_id("ent", now)
-        number = request.company_number or None
         entity = register(
             secrets,
             self._ledger.master_keys,
@@ -195,14 +202,11 @@ class OnboardingCommands:
             entity_id=entity_id,
             name=request.company_name,
             email=request.user_email,
-            company_number=number,
+            company_number=request.company_number or None,
             established=False,
         )
         if live:
-            (registered,) = entity.events
-            assert isinstance(registered, EntityRegistered)  # noqa: S101 - register made it
-            await self._refuse_established(transaction, registered)
-        assert entity.key is not None  # noqa: S101 - register made it
+            await refuse_established(transaction, entity.event)
         token = secrets.link_token(PURPOSE, onboarding_id)
         version = replays.request_version(type(request))
         started = OnboardingStarted(
@@ -217,17 +221,14 @@ class OnboardingCommands:
             expires_at=await transaction.now() + LINK_LIFETIME if live else None,
             details=msgspec.to_builtins(request),
         )
-        stream = onboarding_stream(
-            caller.mode, caller.epoch, caller.partner_id, request.partner_user_id
-        )
         appends = [
             Append(stream, 0, [started], caller.cause, entity.key, public_ids=[onboarding_id]),
-            entity,
+            entity.append,
         ]
         if not live:
-            appends.append(self._connect(caller.partner_id, entity_id, caller.cause))
+            appends.append(self._connect(started, caller.cause))
         await transaction.append(*appends)
-        url = self.magic_link(token) if live else sandbox_link(onboarding_id)
+        url = magic_link(self._public_url, token) if live else sandbox_link(onboarding_id)
         return Started(onboarding_id, already_existed=False, magic_link_url=url, matches=None)
 
     async def _replay(
@@ -252,13 +253,13 @@ class OnboardingCommands:
     async def _finished(
         self,
         transaction: Transaction,
+        row: Row,
         onboarding: decisions.Onboarding,
-        request_id: str,
+        cause: Cause,
         confirmed: Confirmed | None,
     ) -> list[Append]:
         """Return the appends that finish an onboarding and connect its entity."""
         started = onboarding.started
-        cause = Cause(f"customer:{started.entity_id}", request_id)
         subject = entity_stream(self._ledger.name, started.entity_id)
         key = (await transaction.data_keys([subject])).get(subject)
         if key is None:  # erased since: there is nothing left to finish
@@ -269,32 +270,17 @@ class OnboardingCommands:
             partner_id=started.partner_id,
             details=None if confirmed is None else confirmed.details(started.details or {}),
         )
-        stream = onboarding_stream(
-            self._ledger.name, 0, started.partner_id, started.partner_user_id
-        )
-        appends = [Append(stream, onboarding.version, [completed], cause, key)]
+        appends = [Append(row["stream_id"], onboarding.version, [completed], cause, key)]
         known = await access(transaction, started.partner_id, started.entity_id)
         if not known.connected:
-            partner_id, entity_id = started.partner_id, started.entity_id
-            appends.append(self._connect(partner_id, entity_id, cause, known.version))
+            appends.append(self._connect(started, cause, known.version))
         return appends
 
-    def magic_link(self, token: str) -> str:
-        """Return the address that a person opens to finish; it is a credential."""
-        return f"{self._public_url}/onboarding/{token}"
-
-    def _connect(self, partner_id: str, entity_id: str, cause: Cause, version: int = 0) -> Append:
+    def _connect(self, started: OnboardingStarted, cause: Cause, version: int = 0) -> Append:
+        partner_id, entity_id = started.partner_id, started.entity_id
         connected = EntityConnected(partner_id=partner_id, entity_id=entity_id, via="onboarding")
         stream = connection_stream(self._ledger.name, partner_id, entity_id)
         return Append(stream, version, [connected], cause)
-
-    async def _refuse_established(
-        self, transaction: Transaction, registered: EntityRegistered
-    ) -> None:
-        if await is_established(
-            transaction, registered.email_hash or "", registered.company_number_hash
-        ):
-            raise Refusal("onboarding_unavailable")
 
 
 def _registered(past: Sequence[Recorded]) -> EntityRegistered:
@@ -304,6 +290,11 @@ def _registered(past: Sequence[Recorded]) -> EntityRegistered:
     entity = past[0].event
     assert isinstance(entity, EntityRegistered)  # noqa: S101 - every entity begins so
     return entity
+
+
+def magic_link(public_url: str, token: str) -> str:
+    """Return the address that a person opens to finish; it is a credential."""
+    return f"{public_url}/onboarding/{token}"
 
 
 def sandbox_link(onboarding_id: str) -> str:

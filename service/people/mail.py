@@ -11,7 +11,7 @@ from service.ledger.encryption import KeyUnknown, MasterKeys
 from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
 from service.mail.messages import sign_in_mail
-from service.mail.transport import MailRefused, MailTransport, MailUnavailable
+from service.mail.port import MailRefused, MailTransport, MailUnavailable
 from service.people.sign_in import PURPOSE, unwrapped
 
 SEND_SECONDS_MAX: Final = 20.0

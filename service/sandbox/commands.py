@@ -1,12 +1,12 @@
 """Driving a partner's sandbox: entities connect and disconnect, and everything begins anew."""
 
-from projections.connections.reader import access
 from service.connections import decisions
+from service.connections.commands import change
 from service.core.errors import Refusal
 from service.facts.access import Access
-from service.facts.connections import EntityConnected, connection_stream
+from service.facts.connections import EntityConnected
 from service.ledger.events import Cause, Event
-from service.ledger.ledger import Append, Ledger, Transaction
+from service.ledger.ledger import Ledger
 from service.partners.commands import PartnerCommands
 from service.sandbox.fixtures import SandboxFixtures, fixture_ids
 
@@ -39,31 +39,20 @@ class SandboxCommands:
     async def _change(
         self, partner_id: str, epoch: int, entity_id: str, cause: Cause, *, wanted: bool
     ) -> None:
-        stream = connection_stream("test", partner_id, entity_id)
-        fixtures = fixture_ids(partner_id, epoch)
+        is_fixture = entity_id in fixture_ids(partner_id, epoch)
 
-        async def attempt(transaction: Transaction) -> None:
-            await transaction.lock(stream)
-            known = await _known(transaction, partner_id, entity_id)
-            if known.connected_at is None and entity_id not in fixtures:
+        def decide(known: Access) -> list[Event]:
+            if known.connected_at is None and not is_fixture:
                 raise Refusal("sandbox_entity_not_found")
-            events = _events(known, partner_id, wanted=wanted)
-            if events:
-                await transaction.append(Append(stream, known.version, events, cause))
+            if known.connected == wanted or (known.connected_at is None and not wanted):
+                return []
+            if wanted:
+                return [EntityConnected(partner_id=partner_id, entity_id=entity_id, via="sandbox")]
+            return decisions.disconnect(known, partner_id)
 
-        await self._test.decide(attempt)
-
-
-async def _known(transaction: Transaction, partner_id: str, entity_id: str) -> Access:
-    try:
-        return await access(transaction, partner_id, entity_id)
-    except Refusal:  # an entity that does not exist looks like another partner's
-        raise Refusal("sandbox_entity_not_found") from None
-
-
-def _events(known: Access, partner_id: str, *, wanted: bool) -> list[Event]:
-    if known.connected == wanted or (known.connected_at is None and not wanted):
-        return []
-    if wanted:
-        return [EntityConnected(partner_id=partner_id, entity_id=known.entity_id, via="sandbox")]
-    return decisions.disconnect(known, partner_id)
+        try:
+            await change(self._test, partner_id, entity_id, cause, decide)
+        except Refusal as refusal:
+            if refusal.code == "entity_not_found":  # looks like another partner's
+                raise Refusal("sandbox_entity_not_found") from None
+            raise

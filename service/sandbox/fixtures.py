@@ -1,10 +1,8 @@
-"""The sandbox: fixture entities in every state, and triggers for errors (decision 16)."""
+"""The sandbox's fixture entities, one in every state (decision 16)."""
 
-from collections.abc import Mapping, Sequence
-from http import HTTPStatus
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from service.core.errors import ERRORS, Refusal
 from service.core.ids import derived_id
 from service.entities.commands import register
 from service.facts.connections import EntityConnected, EntityDisconnected, connection_stream
@@ -13,32 +11,6 @@ from service.facts.partners import PartnerApproved, SandboxReset
 from service.ledger.events import Cause, Event, Recorded
 from service.ledger.ledger import Append, Ledger, Transaction
 from service.ledger.service_keys import ServiceKeyStore
-
-TRIGGERS: Final[Mapping[str, Sequence[str]]] = {
-    "start_onboarding": ("onboarding_unavailable", "internal_error", "service_unavailable"),
-    "mint_upload_url": ("internal_error", "service_unavailable"),
-    "create_claim": (
-        "claim_conflict",
-        "internal_error",
-        "service_unavailable",
-        "document_verification_failed",
-    ),
-}
-"""In test mode, a first write of an endpoint under the reference `trigger_<code>` is refused with
-that code: only codes that the endpoint can give in earnest."""
-
-PREFIX: Final = "trigger_"
-RETRY_AFTER_SECONDS: Final = 1
-
-
-def refuse_trigger(mode: str, endpoint: str, reference: str) -> None:
-    """Refuse with the error that a partner's reference asks for, in test mode alone."""
-    code = reference.removeprefix(PREFIX)
-    if mode == "test" and code != reference and code in TRIGGERS[endpoint]:
-        after = (
-            RETRY_AFTER_SECONDS if ERRORS[code].status == HTTPStatus.SERVICE_UNAVAILABLE else None
-        )
-        raise Refusal(code, retry_after_seconds=after)
 
 
 class Fixtures(NamedTuple):
@@ -106,7 +78,7 @@ class SandboxFixtures:
                         email=f"{entity_id}@example.com",
                         company_number=None,
                         established=False,
-                    )
+                    ).append
                     for state, entity_id in ids._asdict().items()
                 ),
                 _connection(partner_id, ids.connected_entity_id, cause, disconnected=False),

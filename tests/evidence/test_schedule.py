@@ -9,7 +9,7 @@ from service.app.background import background
 from service.app.bootstrap import Service
 from service.evidence.checkpoints.schedule import RETRY_SECONDS, Schedule
 from service.evidence.checkpoints.signing import Checkpoints
-from service.mail.transport import DirectoryTransport
+from service.mail.directory import DirectoryTransport
 from tests.evidence.checkpointing import KEY, directory_at, lose
 from tests.world import settings_for
 

@@ -14,7 +14,7 @@ from service.partner_api.docs.guide import guide
 from service.partner_api.docs.openapi import document
 from service.partner_api.docs.page import render_page
 from service.partner_api.gate import API_PATH
-from service.sandbox.fixtures import TRIGGERS
+from service.sandbox.triggers import TRIGGERS
 from tests.conformance import DESCRIBED
 from tests.world import PUBLIC_URL, World
 

@@ -7,8 +7,8 @@ import pytest
 from service.core.errors import Refusal
 from service.ledger.following.runner import Subscription
 from service.ledger.sequencer import Sequencer
+from service.mail.directory import DirectoryTransport
 from service.mail.outbox import MailSubscriber, Outbox
-from service.mail.transport import DirectoryTransport
 from tests.world import PUBLIC_URL, STAFF, settings_for, world_on
 
 

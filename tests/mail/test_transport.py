@@ -15,14 +15,10 @@ from urllib.parse import quote
 import pytest
 
 from service.mail.address import SmtpAddress, parse_mail_url
-from service.mail.transport import (
-    DirectoryTransport,
-    MailRefused,
-    MailTransport,
-    MailUnavailable,
-    SmtpTransport,
-    mail_transport,
-)
+from service.mail.directory import DirectoryTransport
+from service.mail.port import MailRefused, MailTransport, MailUnavailable
+from service.mail.smtp import SmtpTransport
+from service.mail.transport import mail_transport
 from tests.mail.mail_server import (
     LINK,
     PASSWORD,

@@ -15,7 +15,7 @@ from service.http.bodies import BODY_BYTES_MAX, BODY_SECONDS_MAX
 from service.http.scalars import LIMITS
 from service.partner_api.claims import LIMIT_MAX
 from service.partner_api.endpoints import Endpoint
-from service.sandbox.fixtures import PREFIX, TRIGGERS
+from service.sandbox.triggers import PREFIX, TRIGGERS
 
 TEMPLATES: Final = Environment(
     loader=PackageLoader("service.partner_api", "docs"),
