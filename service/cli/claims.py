@@ -1,37 +1,30 @@
 """`claim-ledger claims`."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import msgspec
 
+from service.claims.commands import ClaimCommands
 from service.cli.target import Target, team_command
 from service.core.errors import Refusal
-
-if TYPE_CHECKING:
-    from service.claims.commands import ClaimCommands
-    from service.facts.caller import Mode
-    from service.facts.claims import Claim
+from service.facts.caller import Mode
+from service.facts.claims import Claim
 
 _NOT_SHOWN = {"fingerprint", "fingerprint_version", "details"}
 """Fields of `ClaimCreated` that are not shown as they are."""
 
 
-@click.group()
-def claims() -> None:
-    """Claims: look at one, move it through its stages."""
-
-
-@claims.command()
+@click.command()
 @click.argument("claim_id")
 @team_command
 async def show(target: Target, claim_id: str) -> dict[str, Any]:
-    """Show a claim as its events tell it."""
+    """Show a claim, folded from its events."""
     mode, commands = await _find(target, claim_id)
     return _answer(mode, await commands.show(claim_id))
 
 
-@claims.command()
+@click.command()
 @click.argument("claim_id")
 @click.argument("stage")
 @team_command
@@ -41,14 +34,14 @@ async def move(target: Target, claim_id: str, stage: str) -> dict[str, Any]:
     return _answer(mode, await commands.move(claim_id, stage, target.cause))
 
 
-async def _find(target: Target, claim_id: str) -> "tuple[Mode, ClaimCommands]":
+async def _find(target: Target, claim_id: str) -> tuple[Mode, ClaimCommands]:
     for mode, ledger in target.service.modes.items():
         if await ledger.claim_list.by_id(claim_id) is not None:
             return mode, ledger.claims
     raise Refusal("claim_not_found")
 
 
-def _answer(mode: "Mode", claim: "Claim") -> dict[str, Any]:
+def _answer(mode: Mode, claim: Claim) -> dict[str, Any]:
     created = claim.created
     if created is None:
         raise Refusal("claim_not_found")
@@ -67,13 +60,13 @@ def _answer(mode: "Mode", claim: "Claim") -> dict[str, Any]:
     }
 
 
-def _documents(claim: "Claim") -> list[dict[str, Any]]:
+def _documents(claim: Claim) -> list[dict[str, Any]]:
     """Return what is attached, with the partner's filenames unless they were erased."""
     if claim.attached is None:
         return []
     documents = claim.attached.documents
     filenames = claim.attached.filenames or [None] * len(documents)
     return [
-        {"filename": filename, **msgspec.structs.asdict(one)}
-        for filename, one in zip(filenames, documents, strict=True)
+        {"filename": filename, **msgspec.structs.asdict(document)}
+        for filename, document in zip(filenames, documents, strict=True)
     ]

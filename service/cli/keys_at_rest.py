@@ -1,47 +1,47 @@
-"""`claim-ledger keys-at-rest`: the master keys that wrap all others."""
+"""`claim-ledger keys-at-rest`: the keys in the database, and the master keys that wrap them."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from service.app.bootstrap import Service
 from service.cli.progress import progress
 from service.cli.target import Findings, Target, team_command
+from service.privacy.lost_keys import LostKeys
+from service.privacy.rotation import (
+    DATA_KEYS,
+    SERVICE_KEYS,
+    SESSIONS,
+    SIGN_IN_LINKS,
+    Rotation,
+    RotationOutcome,
+)
 
-if TYPE_CHECKING:
-    from service.app.bootstrap import Service
-    from service.privacy.rotation import RotationOutcome
 
-
-@click.group(name="keys-at-rest")
-def keys_at_rest() -> None:
-    """Keys that are stored: those that seal personal data, and the service's own secrets."""
-
-
-@keys_at_rest.command()
+@click.command()
 @team_command
 async def rotate(target: Target) -> dict[str, Any]:
-    """Wrap all keys anew under the newest master key, while the service runs.
+    """Wrap all keys with the newest master key, while the service runs.
 
-    First add the new key behind the old in every process's ring, then put it first in all of them.
-    Ends with 1 where a key does not open, or where a process still adds keys under an older one.
+    First add the new key behind the old one in every process's ring, then put it first in all of
+    them. Exits with 1 if a key cannot be unwrapped, or a process still wraps keys with an older
+    master key.
     """
     return await rotate_all(target.service)
 
 
-@keys_at_rest.command()
+@click.command()
 @team_command
 async def verify(target: Target) -> dict[str, Any]:
-    """Tell which data keys are gone although no erasure says so: what they sealed is lost.
+    """Find data keys that are gone although no erasure explains it: their data is lost.
 
-    Ends with 1 where there are any. An erasure leaves a `PersonalDataErased` in the log.
+    Exits with 1 if there are any. An erasure leaves a `PersonalDataErased` in the log.
     """
     return await verify_all(target.service)
 
 
-async def verify_all(service: "Service") -> dict[str, Any]:
-    """Look through every ledger; Findings where keys are lost."""
-    from service.privacy.lost_keys import LostKeys
-
+async def verify_all(service: Service) -> dict[str, Any]:
+    """Search every ledger; Findings if keys are lost."""
     events, lost = 0, []
     for ledger in service.ledgers:
         keys = LostKeys(ledger)
@@ -49,17 +49,15 @@ async def verify_all(service: "Service") -> dict[str, Any]:
             found = await keys.find(advance)
         events += found.events
         lost += [
-            {"ledger": ledger.name} | one._asdict() | {"data_key": str(one.data_key)}
-            for one in found.keys
+            {"ledger": ledger.name} | key._asdict() | {"data_key": str(key.data_key)}
+            for key in found.keys
         ]
     answer: dict[str, Any] = {"events_lost": events, "lost_keys": lost}
     return Findings(answer) if events else answer
 
 
-async def rotate_all(service: "Service") -> dict[str, Any]:
-    """Wrap every ledger's keys anew; Findings where some are left."""
-    from service.privacy.rotation import DATA_KEYS, SERVICE_KEYS, SESSIONS, SIGN_IN_LINKS, Rotation
-
+async def rotate_all(service: Service) -> dict[str, Any]:
+    """Wrap every ledger's keys anew; Findings if some are left."""
     ring = service.accounts.master_keys
     tables = [(ledger.database, DATA_KEYS) for ledger in service.ledgers]
     accounts = service.accounts.database
@@ -73,12 +71,12 @@ async def rotate_all(service: "Service") -> dict[str, Any]:
 
 
 def _answer(
-    outcomes: "list[tuple[str, str, RotationOutcome]]", ring: tuple[str, ...]
+    outcomes: list[tuple[str, str, RotationOutcome]], ring: tuple[str, ...]
 ) -> dict[str, Any]:
     newest, *older = ring
-    in_use = {one for _, _, outcome in outcomes for one in outcome.wrapped}
-    missing = sorted({one for _, _, outcome in outcomes for one in outcome.unopened})
-    keys = [
+    in_use = {key for _, _, outcome in outcomes for key in outcome.wrapped}
+    missing = sorted({key for _, _, outcome in outcomes for key in outcome.unopened})
+    tables = [
         {
             "ledger": ledger,
             "keys": table,
@@ -91,22 +89,22 @@ def _answer(
     ]
     answer = {
         "newest": newest,
-        "unused": [one for one in older if one not in in_use],
-        "still_used": [one for one in older if one in in_use],
+        "unused": [key for key in older if key not in in_use],
+        "still_used": [key for key in older if key in in_use],
         "not_opened_by_ring": missing,
         "before_removing": _advice(older),
-        "tables": keys,
+        "tables": tables,
     }
-    is_done = all(one["older"] == 0 for one in keys)
+    is_done = all(table["older"] == 0 for table in tables)
     return answer if is_done else Findings(answer)
 
 
 def _advice(older: list[str]) -> str | None:
-    """Tell what counting cannot: which key a running process has first in its ring."""
+    """Return what counting cannot show: which key a running process has first in its ring."""
     if not older:
         return None
     return (
-        f"Whether a running process still wraps new keys by {', '.join(older)} cannot be known "
-        "from here. Once every process has been restarted with the new ring, run this again; "
-        "remove only what is unused then."
+        f"Whether a running process still wraps new keys with {', '.join(older)} cannot be known "
+        "from here. Restart every process with the new ring, then run this again; remove only "
+        "what is unused then."
     )

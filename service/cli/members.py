@@ -7,41 +7,35 @@ import click
 from service.cli.target import Target, team_command
 from service.core.clock import timestamp
 from service.core.errors import Refusal
+from service.http.decoding import check
+from service.partners.wire import NewMember
 
 
-@click.group()
-def members() -> None:
-    """People of partners, who may use the developer console: add, list, remove."""
-
-
-@members.command(name="add")
+@click.command()
 @click.argument("partner_id")
-@click.option("--email", required=True, help="The address that they sign in with.")
+@click.option("--email", required=True, help="The address that the person signs in with.")
 @team_command
-async def add_member(target: Target, partner_id: str, email: str) -> dict[str, Any]:
-    """Add a person to a partner's team; nothing is sent to them."""
-    from service.http.decoding import check
-    from service.partners.wire import NewMember
-
+async def add(target: Target, partner_id: str, email: str) -> dict[str, Any]:
+    """Add a person to a partner's team. No mail is sent."""
     check(NewMember, email=email)
     await target.service.partners.add_member(partner_id, email, target.cause)
     return await _members(target, partner_id)
 
 
-@members.command(name="list")
+@click.command(name="list")
 @click.argument("partner_id")
 @team_command
-async def list_members(target: Target, partner_id: str) -> dict[str, Any]:
+async def list_(target: Target, partner_id: str) -> dict[str, Any]:
     """List a partner's team."""
     return await _members(target, partner_id)
 
 
-@members.command(name="remove")
+@click.command()
 @click.argument("partner_id")
 @click.argument("member_id")
 @team_command
-async def remove_member(target: Target, partner_id: str, member_id: str) -> dict[str, Any]:
-    """Remove a person from a partner's team; its last one stays."""
+async def remove(target: Target, partner_id: str, member_id: str) -> dict[str, Any]:
+    """Remove a person from a partner's team. The last member cannot be removed."""
     await target.service.partners.remove_member(partner_id, member_id, target.cause)
     return await _members(target, partner_id)
 

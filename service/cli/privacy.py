@@ -1,14 +1,13 @@
-"""`claim-ledger privacy`: erasing a person's data, and telling where it is."""
+"""`claim-ledger privacy`: erasing a person's data, and finding where it is."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
 import click
 
+from service.cli.asking import confirm
 from service.cli.erasing import (
     answer_of,
-    check,
-    confirm,
     erase_subject,
     erasure_list,
     find_subject,
@@ -21,26 +20,23 @@ from service.cli.progress import progress
 from service.cli.target import Findings, Target, team_command
 from service.core.clock import timestamp
 from service.core.errors import invalid
+from service.privacy.find import Search
+from service.privacy.reapply import Reapply, ReapplyOutcome
+from service.privacy.text_search import Sought
 
-if TYPE_CHECKING:
-    from service.privacy.reapply import ReapplyOutcome
-
-
-@click.group()
-def privacy() -> None:
-    """Personal data: erase it, find it, erase it again after a restore."""
+REASON_CHARACTERS_MAX: Final = 500
 
 
-@privacy.command()
-@click.option("--claim", "claim_id", metavar="ID", help="Erase what a claim holds of people.")
-@click.option("--entity", "entity_id", metavar="ID", help="Erase what an entity holds of people.")
+@click.command()
+@click.option("--claim", "claim_id", metavar="ID", help="Erase the personal data of a claim.")
+@click.option("--entity", "entity_id", metavar="ID", help="Erase the personal data of an entity.")
 @click.option(
     "--reason",
     required=True,
-    help="Why; it stays in the log for ever, so name a case and nobody.",
+    help="The reason. It stays in the log forever: name a case, not a person.",
 )
 @click.option("--with-claims", is_flag=True, help="Erase an entity's claims as well.")
-@click.option("--yes", is_flag=True, help="Do not ask; needed where nobody can be asked.")
+@click.option("--yes", is_flag=True, help="Do not ask; required where nobody can be asked.")
 @team_command
 async def erase(
     target: Target,
@@ -51,16 +47,17 @@ async def erase(
     with_claims: bool,
     yes: bool,
 ) -> dict[str, Any]:
-    """Destroy the key of a claim's or an entity's personal data; it cannot be undone.
+    """Destroy the key of a claim's or an entity's personal data. This cannot be undone.
 
-    Look-ups, waiting mail and stored documents go with it; ids, times, stages and the reason stay.
-    An entity's claims are subjects of their own: they are listed, and stay without `--with-claims`.
+    Look-ups, pending mail and stored documents are removed too; ids, times, stages and the reason
+    stay. An entity's claims are separate: they are listed, and stay without `--with-claims`.
     """
-    check(claim_id, entity_id, reason, with_claims=with_claims)
+    _check(claim_id, entity_id, reason, with_claims=with_claims)
     listed = erasure_list(target)
     mode, parts, subject = await find_subject(target, listed, claim_id, entity_id)
     await warn_of_unlisted(target, listed)
-    confirm(subject, mode, with_claims=with_claims, yes=yes)
+    what = f"{subject.subject_id} ({mode}){' and all its claims' if with_claims else ''}"
+    confirm(f"Erase the personal data of {what} for ever?", yes=yes)
     if subject.kind == "entity":
         await sign_out(target, mode, subject.subject_id)
     done = await erase_subject(
@@ -70,18 +67,15 @@ async def erase(
     return Findings(answer) if done.objects.left else answer
 
 
-@privacy.command()
+@click.command()
 @click.argument("email")
 @team_command
 async def find(target: Target, email: str) -> dict[str, Any]:
-    """Tell where a person's data is, by opening every sealed box: places and fields, no values.
+    """Find a person's data by decrypting all personal data; shows places and fields, no values.
 
-    What documents contain is not searched. Events that cannot be read are listed: then it ends
+    The contents of documents are not searched. Events that cannot be read are listed, and it exits
     with 1.
     """
-    from service.privacy.find import Search
-    from service.privacy.text_search import Sought
-
     address = email.strip()
     if "@" not in address:
         raise invalid("email", "expected an e-mail address")
@@ -94,24 +88,22 @@ async def find(target: Target, email: str) -> dict[str, Any]:
         with progress(f"searching {ledger.name}", await search.size()) as advance:
             found += [place._asdict() async for place in search.places(advance)]
         unread += [
-            {"ledger": ledger.name} | one._asdict() | {"stream_id": str(one.stream_id)}
-            for one in search.unread
+            {"ledger": ledger.name} | event._asdict() | {"stream_id": str(event.stream_id)}
+            for event in search.unread
         ]
     answer = {"places": len(found), "found": found, "unread": unread}
     return Findings(answer) if unread else answer
 
 
-@privacy.command()
+@click.command()
 @team_command
 async def reapply(target: Target) -> dict[str, Any]:
-    """After a restore: do every erasure of the list that the database does not show.
+    """After a restore, redo every listed erasure that the database does not show.
 
-    All keys first, then documents. What fails is listed under `faults`, holds up nothing else and
-    ends with 1. So do erasures that the database shows and the list does not have: it is then the
-    list of another installation, or a part of it.
+    All keys come first, then documents. A failure is listed under `faults`, does not hold up the
+    rest, and makes it exit with 1. So do erasures that the database shows but the list lacks: it is
+    then the list of another installation, or only a part of it.
     """
-    from service.privacy.reapply import Reapply
-
     listed = erasure_list(target)
     modes = target.service.privacy(listed)
     names = await listed.names()
@@ -124,26 +116,38 @@ async def reapply(target: Target) -> dict[str, Any]:
     return Findings(answer) if wrong else answer
 
 
-def _reapplied(names: list[str], outcome: "ReapplyOutcome", unlisted_count: int) -> dict[str, Any]:
-    """Count what the database showed already, what it has no more, and name what was done."""
+def _check(claim_id: str | None, entity_id: str | None, reason: str, *, with_claims: bool) -> None:
+    """Refuse what cannot be meant, before anything is looked up."""
+    if (claim_id is None) == (entity_id is None):
+        raise click.UsageError("Give either --claim or --entity.")
+    if with_claims and entity_id is None:
+        raise click.UsageError("--with-claims requires --entity.")
+    if not 0 < len(reason.strip()) <= REASON_CHARACTERS_MAX:
+        raise invalid("reason", f"expected 1 to {REASON_CHARACTERS_MAX} characters")
+    if "@" in reason:
+        raise invalid("reason", "no e-mail address: the reason stays in the log for ever")
+
+
+def _reapplied(names: list[str], outcome: ReapplyOutcome, unlisted_count: int) -> dict[str, Any]:
+    """Count what the database showed already and what it has no more; list what was done."""
     done = outcome.done
     return {
         "listed": len(names),
         "unlisted": unlisted_count,
-        "shown": sum(one.erased is not None and not one.changed for one in done),
-        "absent": sum(one.erased is None for one in done),
+        "shown": sum(item.erased is not None and not item.changed for item in done),
+        "absent": sum(item.erased is None for item in done),
         "failed": len(outcome.faults),
-        "objects_left": sum(one.objects_left for one in done),
+        "objects_left": sum(item.objects_left for item in done),
         "applied": [
             {
-                "mode": one.entry.ledger,
-                "subject": one.entry.subject,
-                "asked_at": timestamp(one.entry.at),
-                "keys_destroyed": one.erased.keys,
-                "objects": one.objects,
+                "mode": item.entry.ledger,
+                "subject": item.entry.subject,
+                "asked_at": timestamp(item.entry.at),
+                "keys_destroyed": item.erased.keys,
+                "objects": item.objects,
             }
-            for one in done
-            if one.erased is not None and one.changed
+            for item in done
+            if item.erased is not None and item.changed
         ],
         "faults": [fault._asdict() for fault in outcome.faults],
     }

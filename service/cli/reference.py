@@ -63,7 +63,10 @@ def documents() -> dict[Path, str]:
 
 def commands(group: click.Group, path: str = "claim-ledger") -> Iterator[tuple[str, click.Command]]:
     """Yield each command that does something, under its full name."""
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None  # noqa: S101 - it is listed
         below = f"{path} {name}"
         if isinstance(command, click.Group):
             yield from commands(command, below)

@@ -1,52 +1,62 @@
 """Which installation a command works on, and running the command against it."""
 
+import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import click
+import structlog
+from asyncpg import PostgresError
 
+from service.app.bootstrap import Service
 from service.app.setting import SettingsError
 from service.app.settings import TEAM, Settings, given
+from service.app.storage import storage_of_mode
+from service.archive.port import ArchiveUnavailable
+from service.cli.dev.state import FACTS, DevState
 from service.cli.output import refuse, show
+from service.core import logs
 from service.core.errors import Refusal, invalid
-
-if TYPE_CHECKING:
-    from service.app.bootstrap import Service
-    from service.facts.caller import Mode
-    from service.ledger.events import Cause
-    from service.storage.port import Storage
+from service.facts.caller import Mode
+from service.ledger.database import LedgerError
+from service.ledger.encryption import KeyUnknown
+from service.ledger.events import Cause, Unreadable
+from service.storage.lazy import lazy_storage
+from service.storage.port import Storage, StorageUnavailable
 
 ACTOR = "staff:cli"
 DEADLINE_SECONDS = 10.0
 """A person waits longer than a partner's server does."""
 DEV_DIRECTORY = Path(".claim-ledger")
+LEDGERS = ("accounts", "live", "test")
 
+_NOT_MIGRATED = "The database is not migrated: run `claim-ledger migrate`."
 _WHY = {
     "InvalidPasswordError": "PostgreSQL refuses the password of CLAIM_LEDGER_DATABASE_URL.",
     "InvalidAuthorizationSpecificationError": "PostgreSQL refuses the user of the database URL.",
     "InvalidCatalogNameError": "PostgreSQL has no such database.",
-    "InvalidParameterValueError": "The database is not migrated: run `claim-ledger migrate`.",
-    "InvalidSchemaNameError": "The database is not migrated: run `claim-ledger migrate`.",
-    "UndefinedTableError": "The database is not migrated: run `claim-ledger migrate`.",
-    "InsufficientPrivilegeError": "The database's user lacks a right that the service needs.",
+    "InvalidParameterValueError": _NOT_MIGRATED,
+    "InvalidSchemaNameError": _NOT_MIGRATED,
+    "UndefinedTableError": _NOT_MIGRATED,
+    "InsufficientPrivilegeError": "The database user lacks a privilege that the service needs.",
     "SequencingTimeout": "Events wait for their numbers: another process holds the log's head. "
-    "Nothing is wrong with them; try again.",
+    "Nothing is lost; try again.",
 }
-"""What an operator can mend or wait for, by the class of PostgreSQL's error or of ours."""
+"""What an operator can correct or wait for, by the class of PostgreSQL's error or of ours."""
 
 
 class Target(NamedTuple):
     """The parts, and the cause that this command's events will name."""
 
-    service: "Service"
-    cause: "Cause"
+    service: Service
+    cause: Cause
 
 
 class Findings(dict[str, Any]):
-    """An answer that tells of something wrong: printed like any other, and the end is 1."""
+    """An answer that reports something wrong: printed like any other; the exit code is 1."""
 
 
 Command = Callable[..., Awaitable[Mapping[str, Any]]]
@@ -60,9 +70,9 @@ def of_team() -> Settings:
 def team_command(
     command: Command, environment: Callable[[], Settings] = of_team
 ) -> Callable[..., None]:
-    """Give a command `--json` and `--data-dir`, open the service for it, print what it answers.
+    """Give a command `--json` and `--data-dir`, open the service for it, print what it returns.
 
-    `environment` reads the settings where no running dev is named.
+    `environment` reads the settings when no running dev is named.
     """
 
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -91,7 +101,7 @@ def _answer(
     args: tuple[object, ...],
     options: dict[str, object],
 ) -> Mapping[str, Any]:
-    """Return what the command does; every fault becomes a Refusal or a ClickException."""
+    """Return the command's answer; every fault becomes a Refusal or a ClickException."""
     for name, value in options.items():
         if isinstance(value, str) and not _is_text(value):
             raise invalid(name, "not text in UTF-8")
@@ -99,19 +109,6 @@ def _answer(
         settings = _settings(data_dir, environment)
     except SettingsError as error:
         raise click.ClickException(str(error)) from error
-    # Slow to import: after what is refused without them.
-    import asyncio
-
-    import structlog
-    from asyncpg import PostgresError
-
-    from service.archive.port import ArchiveUnavailable
-    from service.core import logs
-    from service.ledger.database import LedgerError
-    from service.ledger.encryption import KeyUnknown
-    from service.ledger.events import Unreadable
-    from service.storage.port import StorageUnavailable
-
     logs.configure("warning", sys.stderr.buffer)
     try:
         return asyncio.run(_run(command, settings, args, options))
@@ -136,13 +133,8 @@ def _answer(
 async def _run(
     command: Command, settings: Settings, args: tuple[object, ...], options: dict[str, object]
 ) -> Mapping[str, Any]:
-    from service.app.bootstrap import Service
-    from service.app.storage import storage_of_mode
-    from service.ledger.events import Cause
-    from service.storage.lazy import lazy_storage
-
-    def storage(mode: "Mode") -> "Storage":
-        return lazy_storage(lambda: storage_of_mode(settings, mode))
+    def storage(mode: Mode) -> Storage:
+        return lazy_storage(partial(storage_of_mode, settings, mode))
 
     service = Service(settings, deadline_seconds=DEADLINE_SECONDS, storage=storage)
     cause = Cause(ACTOR, service.new_id("req", service.clock()))
@@ -152,8 +144,6 @@ async def _run(
 
 def _settings(data_dir: Path | None, environment: Callable[[], Settings]) -> Settings:
     """Return the settings of a running dev, or those of the environment."""
-    from service.cli.dev.state import FACTS, DevState
-
     if data_dir is not None:
         try:
             return DevState.of_running(data_dir).settings()
@@ -174,7 +164,7 @@ def _settings(data_dir: Path | None, environment: Callable[[], Settings]) -> Set
 
 
 def _is_text(value: str) -> bool:
-    """Return whether an argument came as UTF-8; other bytes become lone surrogates in argv."""
+    """Return whether an argument is UTF-8; other bytes become lone surrogates in argv."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -183,7 +173,7 @@ def _is_text(value: str) -> bool:
 
 
 def _why(error: Exception, data_dir: Path | None) -> str:
-    """Return, in words for a person, why the database did not do what it was asked."""
+    """Return, for a person, why the database could not do what was asked."""
     cause: BaseException | None = error
     while cause is not None:
         if type(cause).__name__ in _WHY:

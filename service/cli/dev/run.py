@@ -14,6 +14,7 @@ from service.cli.dev.postgres import EmbeddedPostgres
 from service.cli.dev.signals import StopSignals
 from service.cli.dev.state import FACTS, Announce, DevState, kept_secrets
 from service.cli.dev.storage import refuse_production
+from service.core import logs
 
 HOST = "127.0.0.1"
 # Their hooks around fork() fail when they are registered in the middle of one, as it would happen
@@ -80,8 +81,7 @@ def _run_on_postgres(
         imports.start()
         postgres = stack.enter_context(EmbeddedPostgres(data_dir / "postgres"))
         imports.join()
-        from service.cli.dev.serving import serve
-        from service.core import logs
+        from service.cli.dev.serving import serve  # noqa: PLC0415 - imported meanwhile
 
         signals.check()
         kept = kept_secrets(data_dir)

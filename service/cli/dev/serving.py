@@ -16,7 +16,7 @@ from service.app.bootstrap import Service
 from service.app.settings import Settings
 from service.app.storage import storage_for
 from service.app.web import web_app
-from service.cli.dev import storage
+from service.cli.dev.document_store import serving_documents
 from service.cli.dev.faults import ServiceFailed
 from service.cli.dev.seed import seed
 from service.cli.dev.signals import StopSignals
@@ -61,7 +61,7 @@ def serve(
         parent = parent_to_watch()
         if parent is not None:
             loop.add_reader(parent, task.cancel)
-        async with storage.serving(state.data_dir, port) as storage_url:
+        async with serving_documents(state.data_dir, port) as storage_url:
             await _serve(state, port, environment, lambda facts: announce(facts, storage_url))
 
     with suppress(asyncio.CancelledError), asyncio.Runner(loop_factory=uvloop.new_event_loop) as on:

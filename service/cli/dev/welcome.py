@@ -46,7 +46,7 @@ List the entity's claims:
 
 
 def announce(facts: Mapping[str, Any], storage_url: str) -> None:
-    """Print where everything is. Whoever started us may have stopped reading: that is no fault."""
+    """Print where everything is. A closed stdout is not a fault."""
     text = _WELCOME.format(
         **facts, people=PEOPLE, storage_url=storage_url, create=_create(facts), list=_list(facts)
     )

@@ -1,0 +1,84 @@
+"""`claim-ledger entities`."""
+
+from typing import Any
+
+import click
+
+from service.app.modes import PartnerLedger
+from service.cli.target import Target, team_command
+from service.core.clock import timestamp
+from service.core.errors import Refusal
+from service.entities.wire import NewEntity
+from service.facts.access import Access
+from service.facts.caller import Mode
+from service.http.decoding import check
+
+
+@click.command()
+@click.argument("name")
+@click.option("--email", required=True, help="The business's contact address.")
+@click.option("--company-number", help="Its number in the register of companies.")
+@click.option("--another", is_flag=True, help="Allow a second business at this address.")
+@team_command
+async def add(
+    target: Target, name: str, email: str, company_number: str | None, *, another: bool
+) -> dict[str, Any]:
+    """Register a business that already uses the service."""
+    given = {"name": name, "email": email}
+    if company_number is not None:
+        given["company_number"] = company_number
+    check(NewEntity, **given)
+    live = target.service.modes["live"]
+    entity_id = await live.entities.add(name, email, company_number, target.cause, another=another)
+    return await _entity(target, entity_id)
+
+
+@click.command()
+@click.argument("entity_id")
+@team_command
+async def show(target: Target, entity_id: str) -> dict[str, Any]:
+    """Show a business and the partners it is or was connected to."""
+    return await _entity(target, entity_id)
+
+
+@click.command()
+@click.argument("entity_id")
+@click.option("--partner", "partner_id", required=True)
+@team_command
+async def disconnect(target: Target, entity_id: str, partner_id: str) -> dict[str, Any]:
+    """End a partner's connection: its writes are refused from now on."""
+    _, ledger, _ = await _find(target, entity_id, partner_id)
+    await ledger.connections.disconnect(entity_id, partner_id, target.cause)
+    return await _entity(target, entity_id)
+
+
+async def _find(
+    target: Target, entity_id: str, partner_id: str = ""
+) -> tuple[Mode, PartnerLedger, Access]:
+    """Look for an entity in both modes; an id is in one of them at most."""
+    for mode, ledger in target.service.modes.items():
+        try:
+            return mode, ledger, await ledger.connection_list.access(partner_id, entity_id)
+        except Refusal as refusal:
+            if refusal.code != "entity_not_found":
+                raise
+    raise Refusal("entity_not_found")
+
+
+async def _entity(target: Target, entity_id: str) -> dict[str, Any]:
+    mode, ledger, access = await _find(target, entity_id)
+    rows = await ledger.connection_list.connections(entity_id)
+    return {
+        "entity_id": entity_id,
+        "mode": mode,
+        "name": access.name,
+        "established": access.established,
+        "connections": [
+            {"partner_id": row["partner_id"]}
+            | {
+                name: timestamp(row[name]) if row[name] else None
+                for name in ("connected_at", "disconnected_at")
+            }
+            for row in rows
+        ],
+    }

@@ -1,0 +1,96 @@
+"""`claim-ledger keys`: the API keys of partners."""
+
+from typing import Any
+
+import click
+
+from service.app.modes import MODES
+from service.cli.partners import partner
+from service.cli.target import Target, team_command
+from service.core.clock import timestamp
+from service.core.errors import Refusal
+from service.facts.caller import Mode
+from service.ledger.database import Row
+from service.partners.commands import OVERLAPS
+from service.sandbox.fixtures import fixture_ids
+
+
+@click.command()
+@click.argument("partner_id")
+@click.option("--mode", type=click.Choice(MODES), required=True)
+@team_command
+async def issue(target: Target, partner_id: str, mode: Mode) -> dict[str, Any]:
+    """Issue a key. Its token is shown once; despite its `pk_` it is a secret."""
+    key = await target.service.partners.issue_key(partner_id, mode, target.cause)
+    epoch = (await _key_row(target, partner_id, key.key_id))["sandbox_epoch"]
+    if mode == "test":
+        await target.service.sandbox.ensure(partner_id, epoch)
+    return {**key._asdict(), "partner_id": partner_id} | _sandbox(partner_id, mode, epoch)
+
+
+@click.command(name="list")
+@click.argument("partner_id")
+@team_command
+async def list_(target: Target, partner_id: str) -> dict[str, Any]:
+    """List a partner's keys, without their secrets."""
+    await partner(target, partner_id)
+    rows = await target.service.partner_list.keys(partner_id)
+    return {"partner_id": partner_id, "keys": [_key(row) for row in rows]}
+
+
+@click.command()
+@click.argument("key_id")
+@team_command
+async def revoke(target: Target, key_id: str) -> dict[str, Any]:
+    """Revoke a key; the next request that uses it is refused."""
+    partner_id = await _owner(target, key_id)
+    await target.service.partners.revoke_key(partner_id, key_id, target.cause)
+    return _key(await _key_row(target, partner_id, key_id))
+
+
+@click.command()
+@click.argument("key_id")
+@click.option(
+    "--overlap",
+    type=click.Choice(list(OVERLAPS)),
+    default="24h",
+    show_default=True,
+    help="How long the old key goes on working.",
+)
+@team_command
+async def roll(target: Target, key_id: str, overlap: str) -> dict[str, Any]:
+    """Replace a key by a new one, whose token is shown once."""
+    partner_id = await _owner(target, key_id)
+    issued = await target.service.partners.roll_key(
+        partner_id, key_id, OVERLAPS[overlap], target.cause
+    )
+    old = _key(await _key_row(target, partner_id, key_id))
+    return {**issued._asdict(), "partner_id": partner_id, "old": old}
+
+
+async def _owner(target: Target, key_id: str) -> str:
+    partner_id = await target.service.partner_list.partner_of_key(key_id)
+    if partner_id is None:
+        raise Refusal("key_not_found")
+    return partner_id
+
+
+async def _key_row(target: Target, partner_id: str, key_id: str) -> Row:
+    rows = await target.service.partner_list.keys(partner_id)
+    return next(row for row in rows if row["key_id"] == key_id)
+
+
+def _key(row: Row) -> dict[str, Any]:
+    revoked_at = None if row["revoked_at"] is None else timestamp(row["revoked_at"])
+    return {
+        "key_id": row["key_id"],
+        "partner_id": row["partner_id"],
+        "mode": row["mode"],
+        "issued_at": timestamp(row["issued_at"]),
+        "revoked_at": revoked_at,
+    } | _sandbox(row["partner_id"], row["mode"], row["sandbox_epoch"])
+
+
+def _sandbox(partner_id: str, mode: str, epoch: int) -> dict[str, Any]:
+    """Return the entities on which a test key can be tried."""
+    return {"sandbox": fixture_ids(partner_id, epoch)._asdict()} if mode == "test" else {}

@@ -1,0 +1,56 @@
+"""A group of commands whose modules are imported when a command is used, not when it is listed."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import click
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and module.
+
+    `lazy` maps a command's name to the module that defines it. Listing a group imports its
+    commands for their help; `summaries` has the help of those that are too slow for that.
+    """
+
+    def __init__(
+        self,
+        *,
+        lazy: Mapping[str, str],
+        summaries: Mapping[str, str] | None = None,
+        **attributes: Any,  # noqa: ANN401 - click's own
+    ) -> None:
+        super().__init__(**attributes)
+        self._lazy = lazy
+        self._summaries = summaries or {}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the declaration."""
+        del ctx
+        return [*self._lazy, *(name for name in self.commands if name not in self._lazy)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, imported if it has not been used before."""
+        if cmd_name in self._lazy and cmd_name not in self.commands:
+            module = import_module(self._lazy[cmd_name])
+            (command,) = (
+                value
+                for value in vars(module).values()
+                if isinstance(value, click.Command) and value.name == cmd_name
+            )
+            self.add_command(command)
+        return super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands' summaries."""
+        names = self.list_commands(ctx)
+        width = formatter.width - 6 - max(map(len, names))
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self._summary(ctx, name, width)) for name in names])
+
+    def _summary(self, ctx: click.Context, name: str, width: int) -> str:
+        if name in self._summaries:
+            return self._summaries[name]
+        command = self.get_command(ctx, name)
+        return command.get_short_help_str(width) if command else ""

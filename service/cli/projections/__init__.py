@@ -1,0 +1,1 @@
+"""`claim-ledger projections`: read models, and rebuilding them from the log."""

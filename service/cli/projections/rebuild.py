@@ -1,0 +1,198 @@
+"""`claim-ledger projections rebuild`, `rollback` and `verify`."""
+
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+import click
+
+from service.cli.asking import warn
+from service.cli.progress import progress
+from service.cli.projections.rows import ledger_option
+from service.cli.target import Findings, Target, team_command
+from service.core.clock import timestamp
+from service.ledger.read_model import ReadModel, RebuildRefused
+from service.ledger.rebuild.compare import Compared
+from service.ledger.rebuild.progress import SkippedEvent
+from service.ledger.rebuild.session import Advance, RebuildSession, rebuild_session
+from service.ledger.rebuild.swap import MadeBy
+from service.ledger.sequencer import Sequencer
+
+PUT_ASIDE_LISTED_MAX: Final = 20
+"""Of each read model. All are counted."""
+NICENESS: Final = 10
+"""A rebuild yields to whatever else runs on its machine."""
+
+
+class Completed(NamedTuple):
+    """What was done with a read model: its row of the answer, and what was found wrong."""
+
+    row: dict[str, Any]
+    compared: Compared | None = None
+    put_aside: Sequence[SkippedEvent] = ()
+
+
+Work = Callable[[RebuildSession, ReadModel, Advance], Awaitable[Completed]]
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--all", "everything", is_flag=True, help="Every read model.")
+@ledger_option
+@click.option("--if-equal", is_flag=True, help="Swap only if no row differs; else exit with 1.")
+@click.option(
+    "--park",
+    is_flag=True,
+    help="Swap even if events of the live rows can no longer be applied, and park those events.",
+)
+@team_command
+async def rebuild(
+    target: Target,
+    name: str | None,
+    ledger: str | None,
+    *,
+    everything: bool,
+    if_equal: bool,
+    park: bool,
+) -> dict[str, Any]:
+    """Rebuild a read model from the log, beside the live one, and swap it in under traffic.
+
+    Rows that differ are reported, and mended by the swap: that is what a rebuild is for. The old
+    rows are kept for `projections rollback`. It can be interrupted at any moment.
+
+    An event that cannot be read or applied refuses the rebuild. For a catch-up read model, such
+    events and what follows them in their streams are counted, at most 20 are listed, and the live
+    rows stay. With `--park`, the new rows are swapped in without those events, which are parked.
+    Either way it exits with 1. Events that were already parked stay parked and refuse nothing.
+    """
+    if (name is None) != everything:
+        raise click.UsageError("Give the name of a read model, or --all.")
+
+    async def work(session: RebuildSession, model: ReadModel, advance: Advance) -> Completed:
+        done = await session.rebuild(model, advance, if_equal=if_equal, park=park)
+        swapped, different = done.swapped, done.compared.total
+        row = {
+            "seconds": round(done.seconds, 3),
+            "events": done.events,
+            "rows": done.compared.rows,
+            "differences": different,
+            "swapped": swapped is not None,
+            "mended": different if swapped else 0,
+            "position": swapped.position if swapped else None,
+            "put_aside": len(done.put_aside),
+        }
+        if done.put_aside and not swapped:
+            warn(
+                f"{_place(model)}: {len(done.put_aside)} events that the live rows have cannot be "
+                "applied. Nothing was swapped. Mend the code, or park them by --park."
+            )
+        return Completed(row, done.compared, done.put_aside)
+
+    answer = await _each(target, _chosen(target, name, ledger), "rebuilding", work, "rebuilt")
+    is_well = all(row["swapped"] for row in answer["rebuilt"]) and not answer["put_aside"]
+    return answer if is_well else Findings(answer)
+
+
+@click.command()
+@click.argument("name")
+@ledger_option
+@team_command
+async def rollback(target: Target, name: str, ledger: str | None) -> dict[str, Any]:
+    """Restore the rows that the last rebuild replaced, and bring them up to date.
+
+    The rows that were live are kept instead, so a second rollback undoes the first. The answer
+    says which are live now and which are kept, by the version of the code that made them and when.
+    """
+
+    async def work(session: RebuildSession, model: ReadModel, advance: Advance) -> Completed:
+        swapped = await session.rollback(model, advance)
+        made = _made("live", swapped.live) | _made("kept", swapped.kept)
+        return Completed({"position": swapped.position} | made)
+
+    models = _chosen(target, name, ledger)
+    if len(models) > 1:
+        found = ", ".join(model.ledger.name for model in models)
+        raise click.UsageError(f"{name} is a read model of {found}: give --ledger.")
+    answer = await _each(target, models, "rolling back", work, "rolled_back")
+    return {"rolled_back": answer["rolled_back"]}
+
+
+@click.command()
+@click.argument("name", required=False)
+@ledger_option
+@team_command
+async def verify(target: Target, name: str | None, ledger: str | None) -> dict[str, Any]:
+    """Replay the log and compare with the live rows; exits with 1 if they differ. Only reads.
+
+    At most 20 differing rows per table are listed, by their keys and columns; all are counted.
+    Events that cannot be read, and what follows them in their streams, are put aside and listed in
+    the same way. Parked events are in neither the live rows nor the replay, which can be equal
+    without them: they are counted, with a warning, and `projections status` exits with 1.
+    """
+
+    async def work(session: RebuildSession, model: ReadModel, advance: Advance) -> Completed:
+        compared, aside, parked = await session.verify(model, advance)
+        row = {
+            "rows": compared.rows,
+            "differences": compared.total,
+            "put_aside": len(aside),
+            "parked_streams": parked.streams,
+            "parked_events": parked.events,
+        }
+        if parked.events:
+            warn(
+                f"{_place(model)}: {parked.events} events of {parked.streams} streams are parked. "
+                "The live rows lack them; see `projections status` and `projections retry`."
+            )
+        return Completed(row, compared, aside)
+
+    answer = await _each(target, _chosen(target, name, ledger), "verifying", work, "verified")
+    return Findings(answer) if answer["differences"] or answer["put_aside"] else answer
+
+
+def _chosen(target: Target, name: str | None, ledger: str | None) -> list[ReadModel]:
+    """Return the read models that are meant; an unknown name is wrong usage."""
+    models = [model for model in target.service.read_models if ledger in {None, model.ledger.name}]
+    chosen = [model for model in models if name in {None, model.name}]
+    if not chosen:
+        names = sorted({model.name for model in models})
+        raise click.UsageError(f"No read model {name!r}; there are {', '.join(names)}.")
+    return chosen
+
+
+async def _each(
+    target: Target, models: Sequence[ReadModel], doing: str, work: Work, done: str
+) -> dict[str, list[dict[str, Any]]]:
+    """Do the work for each read model; return a row for each under `done`, and what is wrong."""
+    os.nice(NICENESS)
+    answer: dict[str, list[dict[str, Any]]] = {done: [], "differences": [], "put_aside": []}
+    for model in models:
+        name = model.ledger.name
+        which = {"ledger": name, "name": model.name}
+        size = (await Sequencer(model.ledger.database).lag()).size
+        try:
+            async with rebuild_session(target.service.settings.database_url, name) as session:
+                with progress(f"{doing} {name}.{model.name}", size, unit="events") as advance:
+                    found = await work(session, model, advance)
+        except RebuildRefused as refused:
+            raise click.ClickException(f"{_place(model)}: {refused}") from refused
+        answer[done].append(which | found.row)
+        answer["differences"] += [
+            which | row._asdict() | {"columns": ", ".join(row.columns)}
+            for row in (found.compared.differences if found.compared else [])
+        ]
+        answer["put_aside"] += [
+            which | event._asdict() | {"stream_id": str(event.stream_id)}
+            for event in found.put_aside[:PUT_ASIDE_LISTED_MAX]
+        ]
+    return answer
+
+
+def _made(which: str, made: MadeBy) -> dict[str, Any]:
+    """Return how rows came to be; without a time they were never rebuilt."""
+    at = timestamp(made.at) if made.at else None
+    return {f"{which}_version": made.version, f"{which}_made_at": at}
+
+
+def _place(model: ReadModel) -> str:
+    return f"{model.name} ({model.ledger.name})"

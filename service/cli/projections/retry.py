@@ -1,0 +1,66 @@
+"""`claim-ledger projections retry`."""
+
+from typing import Any
+
+import click
+
+from service.app.bootstrap import Service
+from service.cli.projections.rows import ledger_option, parked_row
+from service.cli.target import Findings, Target, team_command
+from service.core.errors import Refusal
+from service.ledger.following.catch_up import ParkingSubscriber
+from service.ledger.following.parking import RetryRefused, parked
+from service.ledger.ledger import Ledger
+
+
+@click.command()
+@click.argument("name")
+@ledger_option
+@click.option(
+    "--position", type=click.IntRange(1), help="Only the stream of the event parked there."
+)
+@team_command
+async def retry(
+    target: Target, name: str, ledger: str | None, position: int | None
+) -> dict[str, Any]:
+    """Retry the parked streams of a read model or subscriber; exits with 1 if any remains."""
+    chosen = _chosen(target.service, name, ledger)
+    before = [row for where, _ in chosen for row in await _parked(where, name)]
+    if position is not None and not any(row["position"] == position for row in before):
+        raise Refusal("not_found", f"Nothing of {name} is parked at position {position}.")
+    applied, left = 0, []
+    for where, subscriber in chosen:
+        try:
+            applied += await subscriber.retry(where, position)
+        except RetryRefused as refused:
+            raise click.ClickException(f"{refused}: try again later") from refused
+        left += await _parked(where, name)
+    answer = {"applied": applied, "parked": left}
+    return Findings(answer) if left else answer
+
+
+def _chosen(
+    service: Service, name: str, ledger: str | None
+) -> list[tuple[Ledger, ParkingSubscriber]]:
+    chosen = [
+        (where, subscriber)
+        for where in service.ledgers
+        for subscriber in service.parking[where.name]
+        if subscriber.name == name and ledger in {None, where.name}
+    ]
+    if not chosen:
+        known = {subscriber.name for every in service.parking.values() for subscriber in every}
+        found = ", ".join(sorted(known))
+        raise click.UsageError(f"Nothing named {name!r} parks events; there are {found}.")
+    return chosen
+
+
+async def _parked(ledger: Ledger, name: str) -> list[dict[str, Any]]:
+    rows = [
+        parked_row(ledger.name, event)
+        for event in await parked(ledger.database)
+        if event.read_model == name
+    ]
+    for row in rows:
+        del row["read_model"]
+    return rows

@@ -1,0 +1,20 @@
+"""What several commands of read models show."""
+
+from typing import Any
+
+import click
+
+from service.cli.target import LEDGERS
+from service.core.clock import timestamp
+from service.ledger.following.parking import Parked
+
+ledger_option = click.option("--ledger", type=click.Choice(LEDGERS), help="Only this ledger.")
+
+
+def parked_row(ledger: str, event: Parked) -> dict[str, Any]:
+    """Return a parked event as it is shown."""
+    return (
+        {"ledger": ledger}
+        | event._asdict()
+        | {"stream_id": str(event.stream_id), "parked_at": timestamp(event.parked_at)}
+    )

@@ -1,0 +1,63 @@
+"""`claim-ledger projections status`."""
+
+import asyncio
+from typing import Any
+
+import click
+from asyncpg import PostgresError
+
+from service.cli.asking import warn
+from service.cli.projections.rows import parked_row
+from service.cli.target import Findings, Target, team_command
+from service.ledger.database import LedgerUnavailable
+from service.ledger.following.parking import parked
+from service.ledger.following.status import HeadWatch, progress
+from service.ledger.ledger import Ledger
+from service.ledger.read_model import RebuildRefused
+from service.ledger.rebuild.session import clear_left_over, has_left_over
+
+
+@click.command()
+@team_command
+async def status(target: Target) -> dict[str, Any]:
+    """Show each read model's and subscriber's position and lag; exits with 1 if anything is wrong.
+
+    Wrong is: a ledger is stalled (events wait to be numbered and the log does not grow: no
+    sequencer runs), a stream is parked, or a subscriber is ahead of the log, which was cut or
+    restored. Tables that a killed rebuild or verification left behind are dropped.
+    """
+    service = target.service
+    clock, ledgers = service.clock, service.ledgers
+    for ledger in ledgers:
+        await _clear_left_over(service.settings.database_url, ledger)
+    heads = await asyncio.gather(*(HeadWatch(ledger, clock).watch() for ledger in ledgers))
+    projections = [
+        row
+        for ledger, head in zip(ledgers, heads, strict=True)
+        for row in await progress(ledger, service.read_models, head, clock)
+    ]
+    answer = {
+        "is_moving": not any(head.is_stalled for head in heads),
+        "ledgers": [head._asdict() for head in heads],
+        "projections": [row._asdict() for row in projections],
+        "parked": [
+            parked_row(ledger.name, event)
+            for ledger in ledgers
+            for event in await parked(ledger.database)
+        ],
+    }
+    is_well = answer["is_moving"] and not any(row.parked or row.fault for row in projections)
+    return answer if is_well else Findings(answer)
+
+
+async def _clear_left_over(database_url: str, ledger: Ledger) -> None:
+    """Drop what a killed rebuild left behind; warn if this login cannot."""
+    if not await has_left_over(ledger):
+        return
+    try:
+        await clear_left_over(database_url, ledger.name)
+    except (RebuildRefused, LedgerUnavailable, PostgresError) as error:
+        warn(
+            f"{ledger.name}_next has tables of a rebuild or verification, which cannot be dropped "
+            f"if it was killed ({error}): as the owner, `projections verify` drops them."
+        )

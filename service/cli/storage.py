@@ -1,0 +1,26 @@
+"""`claim-ledger storage`."""
+
+from functools import partial
+from typing import Any
+
+import click
+
+from service.app.storage import storage_of_mode
+from service.cli.target import Findings, Target, team_command
+from service.storage.check import check as checks_of
+
+
+@click.command()
+@team_command
+async def check(target: Target) -> dict[str, Any]:
+    """Check the buckets' configuration, and prove uploads; exits with 1 if anything is wrong."""
+    settings = target.service.settings
+    buckets = {"live": settings.live_bucket, "test": settings.test_bucket}
+    checks = [
+        {"mode": mode} | done._asdict()
+        for mode in target.service.modes
+        for done in await checks_of(partial(storage_of_mode, settings, mode), buckets[mode])
+    ]
+    is_well = all(done["result"] != "failed" for done in checks)
+    answer = {"is_well": is_well, "checks": checks}
+    return answer if is_well else Findings(answer)
