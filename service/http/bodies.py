@@ -1,14 +1,17 @@
 """Reading a request's body: bounded in size and in time."""
 
 import asyncio
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+import msgspec
 from litestar import Request
 
 from service.core.errors import Refusal
 from service.facts.caller import Caller
+from service.http.decoding import decode
 
 AnyRequest = Request[Any, Any, Any]
+_T = TypeVar("_T", bound=msgspec.Struct)
 
 BODY_BYTES_MAX: Final = 1024 * 1024
 """1 MiB; a larger body is refused with `payload_too_large`."""
@@ -34,6 +37,11 @@ async def read_body(request: AnyRequest) -> bytes:
             return await _read(request)
     except TimeoutError as error:
         raise Refusal("request_timeout") from error
+
+
+async def read_as(request: AnyRequest, type_: type[_T]) -> _T:
+    """Return a request's body as a `type_`. Raises Refusal as `read_body` and `decode` do."""
+    return decode(await read_body(request), request.headers.get("content-type"), type_)
 
 
 async def _read(request: AnyRequest) -> bytes:

@@ -14,7 +14,6 @@ import msgspec
 import msgspec.inspect as mi
 
 from service.core.errors import Refusal
-from service.http.bodies import AnyRequest, read_body
 from service.http.validation import FAULTS_MAX, field_errors
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -28,11 +27,6 @@ QUERY_NUMBER_MAX: Final = 10**18
 
 # Without the hook a number beyond a double's range (1e999) fails in the slow pass alone.
 _untyped: Final = msgspec.json.Decoder(float_hook=float)
-
-
-async def read_as(request: AnyRequest, type_: type[T]) -> T:
-    """Return a request's body as a `type_`. Raises Refusal as `read_body` and `decode` do."""
-    return decode(await read_body(request), request.headers.get("content-type"), type_)
 
 
 def decode(body: bytes, content_type: str | None, type_: type[T]) -> T:

@@ -18,8 +18,8 @@ from service.claims.wire import (
 )
 from service.core.clock import timestamp
 from service.facts.caller import Mode
-from service.http.bodies import AnyRequest, caller_of
-from service.http.decoding import decode_query, read_as
+from service.http.bodies import AnyRequest, caller_of, read_as
+from service.http.decoding import decode_query
 from service.http.responses import json_response, replay_headers
 from service.http.scalars import given
 from service.ledger.database import Row

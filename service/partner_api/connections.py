@@ -9,8 +9,7 @@ from litestar.handlers import HTTPRouteHandler
 from service.connections.commands import ConnectionCommands
 from service.connections.wire import ConnectRequest, ConnectResponse
 from service.facts.caller import Mode
-from service.http.bodies import AnyRequest, caller_of
-from service.http.decoding import read_as
+from service.http.bodies import AnyRequest, caller_of, read_as
 from service.http.responses import json_response
 from service.http.scalars import given
 from service.partner_api.endpoints import NO_STORE, Endpoint, Success

@@ -10,8 +10,7 @@ from service.core.clock import timestamp
 from service.documents.commands import DocumentCommands
 from service.documents.wire import UploadRequest, UploadResponse
 from service.facts.caller import Mode
-from service.http.bodies import AnyRequest, caller_of
-from service.http.decoding import read_as
+from service.http.bodies import AnyRequest, caller_of, read_as
 from service.http.responses import json_response
 from service.partner_api.endpoints import NO_STORE, Endpoint, Success
 

@@ -8,8 +8,7 @@ from litestar import Response
 from litestar.handlers import HTTPRouteHandler
 
 from service.facts.caller import Mode
-from service.http.bodies import AnyRequest, caller_of
-from service.http.decoding import read_as
+from service.http.bodies import AnyRequest, caller_of, read_as
 from service.http.responses import json_response, replay_headers
 from service.onboardings.commands import OnboardingCommands
 from service.onboardings.wire import OnboardingRequest, OnboardingResponse
