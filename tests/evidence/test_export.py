@@ -278,7 +278,7 @@ async def test_a_batch_may_take_longer_than_a_request(keyed, tmp_path, monkeypat
     claim = await live.claim_list.by_id(claim_id)
     monkeypatch.setattr(database, "deadline_seconds", 1e-6)
     with pytest.raises(LedgerUnavailable):
-        await database.fetch(queries("service.evidence.replay").replay_size)
+        await database.fetch(queries("service.evidence.replay").size)
     for scope in (ExportScope(), ExportScope(2), ExportScope(1, entity_id)):
         assert await exported(live.ledger, checkpoint, tmp_path / "export", scope)
     rows = await numbered_stream(live.ledger, claim["stream_id"])

@@ -8,11 +8,11 @@ import pytest
 from eventsourcing.persistence import Notification, StoredEvent
 
 from service.app.bootstrap import Service
+from service.evidence.replay.comparison import SHOWN_MAX, compare, independent_claims
 from service.evidence.replay.independent import PlainMapper, claim_list, numbered
-from service.evidence.replay.independent_check import SHOWN_MAX, compare, independent_claims
 from service.evidence.replay.independent_recorder import stock_recorder
 from service.evidence.replay.log_fault import LogFault
-from service.evidence.replay.replay import Wanted, moment_of, replayed
+from service.evidence.replay.state import Wanted, moment_of, replayed
 from service.facts.catalogue import ACCOUNTS, PARTNER_LEDGER
 from service.facts.claims import ClaimStageChanged
 from service.ledger.database import LedgerUnavailable

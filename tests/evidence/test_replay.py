@@ -10,8 +10,8 @@ import pytest
 
 from service.app.bootstrap import Service
 from service.core.errors import Refusal
-from service.evidence.replay.independent_check import compare, independent_claims
-from service.evidence.replay.replay import SHOWN, Wanted, moment_of, replayed
+from service.evidence.replay.comparison import compare, independent_claims
+from service.evidence.replay.state import SHOWN, Wanted, moment_of, replayed
 from service.ledger.sequencer import Sequencer
 from tests.document_store import documents_on
 from tests.projections.test_replay import TABLES, History

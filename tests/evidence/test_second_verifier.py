@@ -1,10 +1,15 @@
 """The second verifier shares nothing with the service, and the two agree on every file."""
 
+import ast
 import base64
+import importlib.util
+import io
 import json
 import random
+import re
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from hashlib import sha256
 from pathlib import Path
 
@@ -30,33 +35,104 @@ def files(module_database_url, tmp_path_factory):
     return make_files(module_database_url, tmp_path_factory.mktemp("evidence"))
 
 
-def second(path, *keys, older=None, cwd=None):
-    """Return the exit code and verdict of the second verifier, as a stranger runs it."""
-    arguments = [sys.executable, "-I", "-S", SCRIPT, path]
+def arguments_of(path, *keys, older=None):
+    """Return the arguments of the second verifier, the older note in a file beside."""
+    arguments = [path]
     for key in keys or (KEY,):
         arguments += ["--public-key", key.public_text]
     if older is not None:
         note = path.with_name("older.txt")
         note.write_text(older)
         arguments += ["--checkpoint", note]
-    done = subprocess.run(arguments, capture_output=True, text=True, check=False, cwd=cwd)
-    assert done.stderr == ""
-    return done.returncode, json.loads(done.stdout)
+    return [str(one) for one in arguments]
+
+
+def alone(*arguments, cwd=None):
+    """Run the second verifier as a stranger does: isolated, in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-I", "-S", SCRIPT, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+    )
+
+
+def _loaded():
+    spec = importlib.util.spec_from_file_location("verify_export", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+PROGRAM = _loaded()
+"""The second verifier in this process, so that hundreds of runs take seconds."""
+
+
+def second(path, *keys, older=None):
+    """Return the exit code and verdict of the second verifier, run in this process."""
+    out = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out):
+        patch.setattr(sys, "argv", [str(SCRIPT), *arguments_of(path, *keys, older=older)])
+        code = PROGRAM.main()
+    verdict = json.loads(out.getvalue())
+    assert code == int(not verdict["ok"])
+    return code, verdict
+
+
+def judged(path, *keys, older=None):
+    """Return whether the second verifier takes a file, and the position that it names if not."""
+    code, verdict = second(path, *keys, older=older)
+    return code == 0, verdict.get("position")
 
 
 def test_it_needs_nothing_but_python(files, tmp_path):
     """Isolated from site-packages and in another directory, it verifies every kind of file."""
     for path in (*files.exports, files.receipt):
-        code, verdict = second(path, cwd=tmp_path)
-        assert (code, verdict["ok"], verdict["size"]) == (0, True, files.size), verdict
+        done = alone(*arguments_of(path), cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert json.loads(done.stdout) == second(path)[1]
+        assert (json.loads(done.stdout)["ok"], json.loads(done.stdout)["size"]) == (
+            True,
+            files.size,
+        )
     for path in files.exports:
-        assert second(path, older=files.older, cwd=tmp_path)[1]["ok"]
+        assert json.loads(alone(*arguments_of(path, older=files.older), cwd=tmp_path).stdout)["ok"]
+    assert alone(*arguments_of(files.whole, OTHER), cwd=tmp_path).returncode == 1
 
 
-def test_it_is_short():
-    """A reader can check it in one sitting."""
-    assert len(SCRIPT.read_text().splitlines()) <= 200
-    assert "service" not in SCRIPT.read_text()
+def test_it_stands_alone():
+    """It imports the standard library only, and knows nothing of the service."""
+    imported = {
+        name.partition(".")[0]
+        for node in ast.walk(ast.parse(SCRIPT.read_text()))
+        for name in (
+            [one.name for one in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    assert imported <= sys.stdlib_module_names
+
+
+def test_it_quotes_the_format():
+    """What its docstrings put in quotation marks stands in docs/ledger-format.md."""
+    text = _words(Path("docs/ledger-format.md").read_text())
+    docstrings = [
+        ast.get_docstring(node) or ""
+        for node in ast.walk(ast.parse(SCRIPT.read_text()))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+    ]
+    quotes = [quote for one in docstrings for quote in re.findall(r'"([^"]{4,})"', one)]
+    assert len(quotes) > 15
+    for quote in quotes:
+        assert _words(quote).rstrip(".").lower() in text.lower(), quote
+
+
+def _words(text):
+    return " ".join(text.split())
 
 
 class Mutant:
@@ -142,7 +218,7 @@ class Mutant:
 def test_both_refuse_forged_notes_and_wrong_keys(files, kind, tmp_path):
     """Another key of the same name, a root that was signed by another, and no key at all."""
     original = getattr(files, kind)
-    program, path = load(), tmp_path / original.name
+    path = tmp_path / original.name
     line = json.loads(original.read_bytes().splitlines()[-1])
     checkpoint = Checkpoint.open(line["checkpoint"], [KEY])
     forged = [
@@ -158,12 +234,10 @@ def test_both_refuse_forged_notes_and_wrong_keys(files, kind, tmp_path):
         after = json.dumps(note, ensure_ascii=False).encode()
         path.write_bytes(original.read_bytes().replace(before, after))
         ours = first(path, None, [KEY])
-        assert (ours[0], ours) == (False, program(path, None, KEY)), note
+        assert (ours[0], ours) == (False, judged(path)), note
     ours = first(original, None, [OTHER])
-    assert (ours[0], ours) == (False, program(original, None, OTHER))
-    assert second(original, OTHER)[0] == 1
-    assert first(original, None, [OTHER, KEY]) == program(original, None, OTHER, KEY)
-    assert second(original, OTHER, KEY)[0] == 0
+    assert (ours[0], ours) == (False, judged(original, OTHER))
+    assert first(original, None, [OTHER, KEY]) == judged(original, OTHER, KEY) == (True, None)
 
 
 def test_both_say_how_much_they_read(files):
@@ -177,28 +251,30 @@ def test_both_say_how_much_they_read(files):
     assert second(files.receipt)[1]["events"] == 3
 
 
-@pytest.mark.parametrize("given", ["garbage", "a+00000000+AAAA", KEY.private_text, ""])
-def test_wrong_usage_is_no_finding(files, given, tmp_path):
+def test_wrong_usage_is_no_finding(files, tmp_path, monkeypatch, capsys):
     """No public key, and a checkpoint that none of the keys signed: one line, and 2."""
     (tmp_path / "empty").write_text("")
     (tmp_path / "other").write_text(files.older)
+    key, whole = KEY.public_text, files.whole
     for arguments in (
-        [files.whole, "--public-key", given],
-        [files.whole, "--public-key", KEY.public_text, "--checkpoint", tmp_path / "empty"],
-        [files.whole, "--public-key", OTHER.public_text, "--checkpoint", tmp_path / "other"],
-        [tmp_path / "none", "--public-key", KEY.public_text],
-        [files.whole],
+        *([whole, "--public-key", given] for given in ("garbage", "a+00000000+AAAA", "")),
+        [whole, "--public-key", KEY.private_text],
+        [whole, "--public-key", key, "--checkpoint", tmp_path / "empty"],
+        [whole, "--public-key", key, "--checkpoint", tmp_path / "none"],
+        [whole, "--public-key", OTHER.public_text, "--checkpoint", tmp_path / "other"],
+        [tmp_path / "none", "--public-key", key],
+        [whole],
     ):
-        done = subprocess.run(
-            [sys.executable, "-I", "-S", SCRIPT, *arguments],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.startswith("verify_export.py: ")
-        assert done.stderr.count("\n") == 1
-        assert KEY.private_text not in done.stderr
+        monkeypatch.setattr(sys, "argv", [str(SCRIPT), *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            PROGRAM.main()
+        said = capsys.readouterr()
+        assert (ended.value.code, said.out) == (2, "")
+        assert said.err.startswith("verify_export.py: ")
+        assert said.err.count("\n") == 1
+        assert KEY.private_text not in said.err
+    done = alone(whole, "--public-key", "garbage")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
 
 
 @pytest.mark.parametrize(
@@ -299,7 +375,6 @@ def test_both_find_every_alteration(files, kind, tmp_path):
     proves what is there, and not that nothing is missing.
     """
     original = getattr(files, kind)
-    program = load()
     mutant, path = Mutant(original, seed=20260301), tmp_path / original.name
     for number in range(120):
         content = mutant.any()
@@ -307,29 +382,8 @@ def test_both_find_every_alteration(files, kind, tmp_path):
             continue
         path.write_bytes(content)
         given = files.older if number % 4 == 0 and kind != "receipt" else None
-        ours, theirs = first(path, given, [KEY]), program(path, given, KEY)
+        ours, theirs = first(path, given, [KEY]), judged(path, older=given)
         assert ours == theirs, (number, content)
         taken = content.splitlines(keepends=True)[1:]
         is_part = kind == "entity" and set(taken) <= set(mutant.lines)
         assert not ours[0] or is_part, (number, content)
-
-
-def load():
-    """Return the second verifier as a function, so that hundreds of runs take seconds."""
-    text, _, _ = SCRIPT.read_text().partition("\nparser = ")
-    names = {}
-    exec(compile(text, SCRIPT, "exec"), names)  # noqa: S102 - our own script
-
-    def run(path, older, *keys):
-        known = {(key.name, key.key_id): key.public for key in keys}
-        try:
-            note = older and names["open_checkpoint"](older, known)
-            with path.open("rb") as file:
-                names["verify"](file, known, note)
-        except AssertionError as error:
-            return False, error.args[0]
-        except names["UNFIT"]:
-            return False, names["doubt"][0]
-        return True, None
-
-    return run

@@ -39,8 +39,8 @@ POSITIONS = "select position from ledger.log where append_id = any($1::bigint[])
 
 _APPEND = queries("service.ledger").append
 _STREAM = queries("service.ledger").stream
-_SIZE = queries("service.evidence.replay").replay_size
-_EVENTS = queries("service.evidence.replay").replay_events
+_SIZE = queries("service.evidence.replay").size
+_EVENTS = queries("service.evidence.replay").events
 
 
 class LoopThread:

@@ -18,7 +18,7 @@ join pg_stat_activity as a using (pid)
 join pg_class as c on c.oid = l.relation
 where a.application_name = 'claim-ledger independent' and c.relnamespace = 'accounts'::regnamespace
 """
-COUNT = queries("service.evidence.replay").replay_size
+COUNT = queries("service.evidence.replay").size
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import psycopg
 import pytest
 
 from service.app.bootstrap import Service
-from service.evidence.replay.replay import Wanted, moment_of, replayed
+from service.evidence.replay.state import Wanted, moment_of, replayed
 from service.onboardings.commands import PURPOSE
 from tests.world import settings_for
 

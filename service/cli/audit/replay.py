@@ -14,7 +14,7 @@ from service.core.clock import timestamp
 from service.core.errors import Refusal
 
 if TYPE_CHECKING:
-    from service.evidence.replay.replay import ReplayedState, Wanted
+    from service.evidence.replay.state import ReplayedState, Wanted
     from service.ledger.ledger import Ledger
 
 LEDGERS: Final = ("live", "test", "accounts")
@@ -84,7 +84,7 @@ async def replay(
     """Return the state as of any moment, from numbered events alone, and nothing erased since."""
     # Positions decide what had happened. A time only chooses the position: clocks may disagree.
     from service.evidence.replay.log_fault import LogFault
-    from service.evidence.replay.replay import Wanted
+    from service.evidence.replay.state import Wanted
 
     only = Wanted(**wanted)
     _check_usage(at, position, name, only, independent=independent)
@@ -105,7 +105,7 @@ async def _replayed(
     *,
     independent: bool,
 ) -> dict[str, Any]:
-    from service.evidence.replay.replay import moment_of, replayed
+    from service.evidence.replay.state import moment_of, replayed
 
     name = ledger.name
     moment = await moment_of(ledger, at=at, position=position)
@@ -165,7 +165,7 @@ async def _compared(
     tables: dict[str, Spool],
 ) -> dict[str, Any]:
     """Return what both have, and where they differ: the end is 1 then."""
-    from service.evidence.replay.independent_check import compare, independent_claims
+    from service.evidence.replay.comparison import compare, independent_claims
 
     position: int = answer["position"]
     with progress("replaying independently", position) as advance:

@@ -1,4 +1,4 @@
-"""Who was erased by when: rows that only a replay has, for the log alone says so."""
+"""Erasures up to a moment: a table that only a replay has, since no read model keeps it."""
 
 from collections.abc import Iterable
 

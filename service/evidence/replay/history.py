@@ -1,4 +1,4 @@
-"""What happened to a thing, or by a request, over several ledgers (decision 8)."""
+"""The history of an id, or of a request, over several ledgers (decision 8)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
@@ -7,10 +7,10 @@ from projections.activity.reader import ActivityReader, TimelineEntry, merged
 from service.ledger.ledger import Ledger
 
 SECRET: Final = ("secret_hash", "token_hash")
-"""Fields of events that nobody is shown: hashes of credentials."""
+"""Fields of events that are never shown: hashes of credentials."""
 
 NUMBERED: Final = 2**63 - 1
-"""Before it come all events that have a position, and none that waits for one."""
+"""A page before it has the events with a position, and none that waits for one."""
 
 
 class History(NamedTuple):
@@ -26,9 +26,9 @@ async def history(
     limit: int,
     before: Mapping[str, int] | None = None,
 ) -> History:
-    """Return at most `limit` events that name an id of ours, or that a request caused.
+    """Return at most `limit` events that name an id, or that a request caused.
 
-    `before` begins an older page: by ledger, the position that its events come before.
+    `before` selects an older page: for each ledger, the position that its events precede.
     """
     start = before or {}
     timelines = [
@@ -42,10 +42,10 @@ async def history(
 def older_than(
     entries: Sequence[TimelineEntry], before: Mapping[str, int] | None = None
 ) -> Mapping[str, int]:
-    """Return where the page begins that is older than one; `before` is where that one began.
+    """Return the `before` of the next older page; `before` is that of the page of `entries`.
 
-    Each ledger's entries are the newest of its own, so nothing is left out or told twice. Only
-    events that still wait for a number behind a whole page of such are left for later.
+    Each ledger's entries are its newest, so no event is left out or repeated. Only events that
+    still wait for a number beyond a whole page of such are skipped for now.
     """
     start = dict(before or {})
     for entry in reversed(entries):

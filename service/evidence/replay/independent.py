@@ -1,8 +1,8 @@
 """A second opinion on the claim list, by software that is not ours (design decision 7).
 
 The log is read by the stock recorder of the `eventsourcing` library through the view
-`stored_events`, and folded here in plain Python: no reader, no codec and no projector of ours has
-part in it. Only the upcasts of the catalogue are shared: they say what an older event means.
+`stored_events`, and folded here in plain Python: no reader, codec or projector of ours is involved.
+Only the upcasts of the catalogue are shared: they say what an older event means.
 """
 
 import json
@@ -28,12 +28,12 @@ PAGE: Final = 1000
 """Events that are read at once."""
 FIRST_STAGE: Final = "triage"
 TOPICS: Final = frozenset({"ClaimCreated", "ClaimStageChanged"})
-"""Of which the claim list is made."""
+"""The events that the claim list is folded from."""
 _IMPOSSIBLE: Final = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""What comes of an event that says what cannot be, such as a stage of a claim that never was."""
+"""Raised by events that cannot be true, such as a stage of a claim that was never created."""
 
 Claims = dict[str, dict[str, Any]]
-"""The claim list: a claim by its id, with the names that `audit replay` shows."""
+"""The claim list: claims by id, with the field names that `audit replay` shows."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class PlainMapper(Mapper[UUID]):
         self._catalogue = catalogue
 
     def to_domain_event(self, stored_event: StoredEvent) -> PlainEvent:
-        """Return the event; what is sealed in it stays so. Raises KeyError for a foreign topic."""
+        """Return the event, sealed fields still sealed; raises KeyError for an unknown topic."""
         state = self.transcoder.decode(stored_event.state)
         cls, data = self._catalogue[stored_event.topic], state["data"]
         for version in range(state["class_version"], cls.class_version):
@@ -93,7 +93,7 @@ def numbered(
     known: Container[str],
     advance: Callable[[int], object],
 ) -> Iterator[Notification]:
-    """Return the events up to a position, a page at a time.
+    """Yield the events up to a position, read a page at a time.
 
     Raises LogFault where a position is missing or repeated, and for a topic that is not `known`.
     """
@@ -114,10 +114,7 @@ def numbered(
 
 
 def claim_list(events: Iterable[Notification], mapper: PlainMapper) -> Claims:
-    """Fold the claim list. It is held in memory, about a kilobyte a claim.
-
-    Raises LogFault at an event that cannot be folded.
-    """
+    """Fold the claim list in memory, about a kilobyte a claim; raises LogFault."""
     claims: Claims = {}
     for stored in events:
         if stored.topic in TOPICS:

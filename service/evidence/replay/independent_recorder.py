@@ -17,15 +17,11 @@ _CONNECT_SECONDS_MAX = 5.0
 def stock_recorder(
     url: str, schema: str, role: str | None, connections: int = 1
 ) -> Generator[PostgresApplicationRecorder, None, None]:
-    """Lend a recorder that reads the ledger of a schema. It blocks: use it in a thread.
+    """Yield a recorder that reads the ledger of a schema. It blocks: use it in a thread.
 
-    It is never asked to make a table, and its sessions are read-only by a startup option, which a
+    It never creates a table, and its sessions are read-only by a startup option, which a
     transaction pooler may not pass on: it needs a direct connection. A subscription needs two
-    `connections`: it listens on one and reads on the other.
-
-    Raises:
-        LedgerUnavailable: PostgreSQL does not answer it.
-
+    `connections`: it listens on one and reads on the other. Raises LedgerUnavailable.
     """
     options = ["-c default_transaction_read_only=on"]
     if role is not None:
@@ -37,7 +33,7 @@ def stock_recorder(
         pool_size=connections,
         connect_timeout=_CONNECT_SECONDS_MAX,
     )
-    # The library takes five parts of an address; the others, such as sslmode, go to its driver.
+    # The library takes five parts of a URL; the others, such as sslmode, go to its driver.
     kwargs = datastore.pool.kwargs
     assert isinstance(kwargs, dict)  # noqa: S101 - the datastore has just made it
     kwargs["application_name"] = "claim-ledger independent"

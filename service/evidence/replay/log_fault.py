@@ -1,4 +1,4 @@
-"""What keeps a log from being replayed."""
+"""The fault that stops a replay."""
 
 
 class LogFault(Exception):
@@ -11,7 +11,7 @@ class LogFault(Exception):
 
 
 def check_place(position: int | None, due: int) -> None:
-    """Raise LogFault where a position is not the one that is due; None: the log has ended."""
+    """Raise LogFault unless `position` is the one that is due; None: the log has ended."""
     if position is None or position > due:
         raise LogFault(due, "the log has no such event")
     if position < due:

@@ -1,11 +1,11 @@
--- name: replay_api_keys
+-- name: api_keys
 -- The partners' keys, oldest first, never a secret or its hash.
 select key_id, partner_id, mode, issued_at, revoked_at
 from ledger.api_keys
 where $1::text is null and $2::text is null and ($3::text is null or partner_id = $3)
 order by key_id
 
--- name: replay_claims
+-- name: claim_list
 -- The claims, newest first as `GET /claims` has them.
 select
     claim_id, partner_id, entity_id, partner_claim_id, partner_user_id, partner_invoice_ids,
@@ -17,7 +17,7 @@ where
     and ($3::text is null or partner_id = $3)
 order by append_id desc
 
--- name: replay_connect_links
+-- name: connect_links
 -- The connect links, oldest first, never a token's hash. Those of a claim were redeemed by its
 -- entity for its partner.
 select k.link_id, k.partner_id, k.state, k.entity_id, k.issued_at, k.expires_at
@@ -31,7 +31,7 @@ where
     and ($3::text is null or k.partner_id = $3)
 order by k.issued_at, k.link_id
 
--- name: replay_connections
+-- name: connections
 -- The connections, by entity and partner. Those of a claim are its entity's with its partner.
 select c.entity_id, c.partner_id, c.connected_at, c.disconnected_at
 from ledger.connections as c
@@ -44,7 +44,7 @@ where
     and ($3::text is null or c.partner_id = $3)
 order by c.entity_id, c.partner_id
 
--- name: replay_documents
+-- name: claim_documents
 -- The documents of the claims that are shown, by claim.
 select d.document_id, d.claim_id, d.storage_path, d.mime_type, d.size, d.generation, d.crc32c
 from ledger.claim_documents as d
@@ -55,8 +55,8 @@ where
     and ($3::text is null or l.partner_id = $3)
 order by d.claim_id, d.document_id
 
--- name: replay_entities
--- The entities, oldest first: all, one, or those that a partner has or had to do with.
+-- name: entities
+-- The entities, oldest first: all, one, or those that a partner was ever connected to or onboarded.
 select e.entity_id, e.name, e.established, e.registered_at
 from ledger.entities as e
 where
@@ -71,9 +71,9 @@ where
     ))
 order by e.registered_at, e.entity_id
 
--- name: replay_erasures
--- The erasures up to the moment, oldest first: all, those of a claim, of an entity and its claims and
--- links, or of what a partner has or had to do with.
+-- name: erasures
+-- The erasures up to the moment, oldest first: all, those of a claim, of an entity with its claims and
+-- links, or of whatever concerns a partner.
 select x.subject, x.position, x.at, x.reason
 from ledger.erasures as x
 where
@@ -94,18 +94,18 @@ where
     ))
 order by x.position
 
--- name: replay_erasures_table
+-- name: erasures_table
 -- What was erased, for this transaction only.
 create temporary table erasures (
     subject text collate "C" not null, position bigint not null, at timestamptz not null,
     reason text not null
 ) on commit drop
 
--- name: replay_event
+-- name: event
 -- The event at a position.
 select e.state from ledger.log as l join ledger.events as e using (append_id) where l.position = $1
 
--- name: replay_events
+-- name: events
 -- A range of the log, in its order: the events of the topics asked for; null: of all.
 select l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state
 from ledger.log as l
@@ -115,7 +115,7 @@ where
     and ($3::text[] is null or e.topic = any($3::text[]))
 order by l.position
 
--- name: replay_onboardings
+-- name: onboardings
 -- The onboardings, oldest first. Those of a claim are its entity's by its partner.
 select
     o.onboarding_id, o.partner_id, o.partner_user_id, o.entity_id, o.state,
@@ -130,7 +130,7 @@ where
     and ($3::text is null or o.partner_id = $3)
 order by o.started_at, o.onboarding_id
 
--- name: replay_order
+-- name: order
 -- The positions of a range of the log, in order, and the topic of each; null where its event is gone.
 select l.position, e.topic
 from ledger.log as l
@@ -138,16 +138,16 @@ left join ledger.events as e using (append_id)
 where l.position > $1 and l.position <= $2
 order by l.position
 
--- name: replay_partners
+-- name: partners
 -- The partners, oldest first. Their accounts know no claims and no entities.
 select partner_id, name, email, status, return_link, suppress_email, applied_at
 from ledger.partners
 where $1::text is null and $2::text is null and ($3::text is null or partner_id = $3)
 order by partner_id
 
--- name: replay_position
--- The last position, up to a size, whose event says that it happened at this time or before. Read
--- from the end: clocks of several machines need not agree with the order of the log.
+-- name: position
+-- The last position, up to a size, whose event says that it happened by this time. Read from the
+-- end: clocks of several machines need not agree with the order of the log.
 select l.position
 from ledger.log as l
 join ledger.events as e using (append_id)
@@ -157,10 +157,10 @@ where
 order by l.position desc
 limit 1
 
--- name: replay_size
+-- name: size
 -- How many events have a position.
 select size from ledger.head where id = 1
 
--- name: replay_table
+-- name: table
 -- A table of a read model's shape and without its rows, for this transaction only.
 create temporary table the_table (like ledger.the_table including all) on commit drop

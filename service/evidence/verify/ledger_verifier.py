@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 from service.evidence.lineages import lineages_of
+from service.evidence.rolled_back import rolled_back
 from service.evidence.verdict import Verdict
 from service.evidence.verify.expectations import Evidence, Expectations, unpublished
 from service.evidence.verify.head_and_queue import tail_fault
@@ -25,6 +26,8 @@ from service.ledger.sql import queries
 
 DEADLINE_SECONDS: Final = 86_400.0
 """A day for one ledger: billions of events."""
+IDLE_SECONDS_MAX: Final = 3600.0
+"""Of the database: published hashes may have to be fetched from afar."""
 PREFETCH: Final = 500
 """Rows fetched at a time: more take memory and gain nothing that can be measured."""
 
@@ -43,18 +46,16 @@ async def verify_ledger(
     `advance` is told how many more events were read. Raises LedgerUnavailable, and
     ArchiveUnavailable where it has to be asked again.
     """
-    async with database.connection(DEADLINE_SECONDS) as connection:
-        transaction = connection.transaction(isolation="repeatable_read", readonly=True)
-        await transaction.start()
-        try:
-            # A person may stop the terminal, and hashes may have to be fetched from afar.
-            await connection.execute("set local idle_in_transaction_session_timeout = '1h'")
-            verdict = await verify(connection, database.schema, evidence, advance)
-        except Exception:
-            await transaction.rollback()
-            raise
-        await transaction.rollback()
-    return verdict
+    async with (
+        database.connection(DEADLINE_SECONDS) as connection,
+        rolled_back(
+            connection,
+            idle_seconds_max=IDLE_SECONDS_MAX,
+            isolation="repeatable_read",
+            readonly=True,
+        ),
+    ):
+        return await verify(connection, database.schema, evidence, advance)
 
 
 async def size_of(database: Database) -> int:

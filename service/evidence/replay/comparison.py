@@ -1,4 +1,4 @@
-"""Holding the replayed claim list against that of the independent software."""
+"""Comparing the replayed claim list with that of the independent software."""
 
 import asyncio
 from collections.abc import AsyncIterable, Callable
@@ -6,16 +6,16 @@ from typing import Any, NamedTuple
 
 from service.evidence.replay.independent import Claims, PlainMapper, claim_list, numbered
 from service.evidence.replay.independent_recorder import stock_recorder
-from service.evidence.replay.replay import Wanted
+from service.evidence.replay.state import Wanted
 from service.facts import catalogue
 from service.ledger.database import Database
 
 SHOWN_MAX = 20
-"""How many of the claims that differ are kept to be shown."""
+"""How many differing claims are kept to be shown."""
 
 
 class Comparison(NamedTuple):
-    """How many claims differ, and the first of them as both have them; None: not at all."""
+    """How many claims differ, and the first of them in both versions; None: the claim is absent."""
 
     differences: int
     first: list[dict[str, Any]]
@@ -24,7 +24,7 @@ class Comparison(NamedTuple):
 async def independent_claims(
     database: Database, position: int, wanted: Wanted, advance: Callable[[int], object]
 ) -> Claims:
-    """Return the claim list as of a position, without ours having part in it.
+    """Return the claim list as of a position, folded by the independent software.
 
     Raises:
         LedgerUnavailable: PostgreSQL does not answer the library's driver.
@@ -48,7 +48,7 @@ async def independent_claims(
 
 
 async def compare(ours: AsyncIterable[dict[str, Any]], theirs: Claims) -> Comparison:
-    """Hold one list against the other, claim by claim; their order is not compared."""
+    """Compare the lists claim by claim; order does not matter."""
     count, first, left = 0, list[dict[str, Any]](), dict(theirs)
     async for claim in ours:
         other = left.pop(claim["claim_id"], None)
