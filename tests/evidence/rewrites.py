@@ -82,8 +82,10 @@ async def make_hashes_again(scene: Scene, first: int, *, forget_checkpoints: boo
         "update accounts.log as l set leaf_hash = h.made from ("
         " select l.position, accounts.leaf_hash(l.position, e.append_id, e.originator_id,"
         " e.originator_version, e.topic, e.state) as made"
-        " from accounts.log as l join accounts.events as e using (append_id)) as h"
-        " where h.position = l.position and l.leaf_hash is distinct from h.made"
+        " from accounts.log as l join accounts.events as e using (append_id)"
+        " where l.position >= $1) as h"
+        " where h.position = l.position and l.leaf_hash is distinct from h.made",
+        first,
     )
     tree = CompactRange()
     hashes = await scene.connection.fetch("select leaf_hash from accounts.log order by position")

@@ -121,8 +121,9 @@ def test_an_unknown_topic_is_no_claim():
     assert claim_list([], PlainMapper(PARTNER_LEDGER)) == {}
 
 
-async def test_postgresql_away_is_told(database_url, tmp_path):
+async def test_postgresql_away_is_told(database_url, tmp_path, monkeypatch):
     """Where the library's driver gets no answer, the ledger is unavailable."""
+    monkeypatch.setattr("service.evidence.replay.independent_recorder.CONNECT_SECONDS_MAX", 0.2)
     async with Service(settings_for(database_url, tmp_path)).opened() as service:
         database = service.modes["live"].ledger.database
         gone = database_url.rpartition("/")[0] + "/no_such_database"

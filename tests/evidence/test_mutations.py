@@ -19,7 +19,7 @@ from tests.evidence.sealed_log import SCHEMA, disarm, make_sealed_log
 
 PARTS = 8
 EACH = 1250
-_VACUUM_EVERY = 200
+_VACUUM_EVERY = 50
 _REFUSED = (Unchanged, asyncpg.IntegrityConstraintViolationError, asyncpg.DataError)
 
 

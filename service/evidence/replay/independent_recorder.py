@@ -10,7 +10,7 @@ from psycopg.conninfo import conninfo_to_dict
 from service.ledger.database import LedgerUnavailable
 
 VIEW = "stored_events"
-_CONNECT_SECONDS_MAX = 5.0
+CONNECT_SECONDS_MAX = 5.0
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def stock_recorder(
         *(str(given.pop(name, "")) for name in ("dbname", "host", "port", "user", "password")),
         schema=schema,
         pool_size=connections,
-        connect_timeout=_CONNECT_SECONDS_MAX,
+        connect_timeout=CONNECT_SECONDS_MAX,
     )
     # The library takes five parts of a URL; the others, such as sslmode, go to its driver.
     kwargs = datastore.pool.kwargs
