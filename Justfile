@@ -17,6 +17,10 @@ fix:
 test *arguments:
     uv run pytest -n 2 --dist loadfile --no-loadscope-reorder {{ arguments }}
 
+# What needs no server, no browser and no process of its own: half a minute.
+test-quick *arguments:
+    uv run pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not server" {{ arguments }}
+
 # The pages, in the system's Chromium. Without one in /usr/bin they are skipped.
 test-browser *arguments:
     uv run pytest -n 2 --dist loadfile --no-loadscope-reorder tests/pages {{ arguments }}

@@ -31,6 +31,13 @@ BY_THE_TESTS_ALONE = {"autovacuum": "off"}
 superuser, may not end: the drop is refused."""
 
 
+SERVERS = {"postgres_url", "redis_server", "browser", "replica_owner"}
+"""Fixtures that start a server: what asks for one, by whatever way, is marked `server`. Modules
+that start one by themselves say so with `pytestmark`, …"""
+OF_SERVERS = {"cli", "dev", "faults"}
+"""… but for these folders, in which nothing does without."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let `--postgres` choose the server that the tests run on."""
     parser.addoption(
@@ -39,6 +46,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="18",
         help="18: the wheel's; 15: Debian's; docker: a container, by testcontainers",
     )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs a server, so that the rest can be run in seconds."""
+    for item in items:
+        fixtures = getattr(item, "fixturenames", ())
+        if not SERVERS.isdisjoint(fixtures) or not OF_SERVERS.isdisjoint(item.path.parts):
+            item.add_marker(pytest.mark.server)
+
+
+@pytest.fixture(autouse=True)
+def _no_sockets_without_a_server(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hold that a test which is not marked `server` reaches nobody, and starts nothing."""
+    if request.node.get_closest_marker("server") is not None:
+        return
+
+    def refuse(*_args: object, **_more: object) -> None:
+        raise AssertionError("this needs `pytestmark = pytest.mark.server`")
+
+    monkeypatch.setattr("socket.socket.connect", refuse)
+    monkeypatch.setattr("socket.socket.bind", refuse)
+    monkeypatch.setattr("subprocess.Popen.__init__", refuse)
 
 
 @pytest.fixture(autouse=True)

@@ -29,6 +29,8 @@ from tests.document_store import (
 )
 from tests.patience import PATIENCE_SECONDS
 
+pytestmark = pytest.mark.server
+
 
 class Emulator:
     """An emulator with our buckets."""

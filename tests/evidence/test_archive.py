@@ -26,6 +26,8 @@ from tests.evidence.checkpointing import directory_at
 from tests.storage_server import answers, storage_server
 from tests.world import settings_for
 
+pytestmark = pytest.mark.server
+
 NAME = "checkpoints/example.com/live/00000000000000000007.txt"
 BUCKET = "evidence"
 

@@ -25,6 +25,8 @@ from service.evidence.export.receipt_verifier import check_receipt
 from service.ledger.merkle import CompactRange
 from tests.evidence.evidence_world import KEY, OTHER, make_files
 
+pytestmark = pytest.mark.server
+
 HOME = "example.com/claim-ledger/live"
 SCRIPT = Path("deploy/verify_export.py").resolve()
 

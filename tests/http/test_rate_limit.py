@@ -32,7 +32,7 @@ async def make() -> AsyncIterator[Make]:
         yield build
 
 
-@pytest.fixture(params=["memory", "redis"])
+@pytest.fixture(params=["memory", pytest.param("redis", marks=pytest.mark.server)])
 def url(request: pytest.FixtureRequest) -> str | None:
     """Return where the windows are kept: the contract holds for both."""
     if request.param == "memory":

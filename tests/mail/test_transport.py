@@ -30,6 +30,8 @@ from tests.mail.mail_server import (
     tls_contexts,
 )
 
+pytestmark = pytest.mark.server
+
 
 @dataclass
 class Post:

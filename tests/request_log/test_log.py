@@ -166,6 +166,7 @@ async def test_an_entry_that_cannot_be_written_holds_up_no_other(world):
     assert await ids(world) == ["req_00002"]
 
 
+@pytest.mark.server
 async def test_entries_outlast_an_outage_of_postgresql(tmp_path):
     """Entries wait while it is away, and are written when it is back, on stopping at the latest."""
     with EmbeddedPostgres(tmp_path / "postgres") as server:
@@ -184,6 +185,7 @@ async def test_entries_outlast_an_outage_of_postgresql(tmp_path):
             assert await ids(world) == ["req_00001", "req_00002"]
 
 
+@pytest.mark.server
 async def test_what_a_stop_cannot_write_is_counted():
     """With PostgreSQL away to the end the entries are lost, and counted."""
     databases = {

@@ -8,7 +8,10 @@ import pytest
 
 from tests.storage.conftest import MAX_BYTES, Served
 
-pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+pytestmark = [
+    pytest.mark.server,
+    pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed"),
+]
 
 NAME = "entities/ent_1/claims/ck_1/documents/0190a.pdf"
 

@@ -81,6 +81,7 @@ def test_leftovers_of_a_crash_are_swept(tmp_path):
         assert files(tmp_path) == kept
 
 
+@pytest.mark.server
 def test_a_killed_process_leaves_whole_objects_only(tmp_path):
     """After SIGKILL in the middle of uploads each name has all of its bytes or none."""
     script = (

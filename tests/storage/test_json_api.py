@@ -18,6 +18,8 @@ from google.cloud.storage import Bucket, Client
 
 from tests.storage.conftest import BUCKET, Served, free_port
 
+pytestmark = pytest.mark.server
+
 PREFIX = "entities/ent_1/claims/ck_1/documents/"
 
 

@@ -7,9 +7,13 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
+
 from service.cli.dev.gcs.credentials import local_credentials
 from service.storage.signer import KeySigner
 from tests.storage.conftest import BUCKET, free_port
+
+pytestmark = pytest.mark.server
 
 SIZE = 50 * 1024 * 1024
 GROWTH_MAX = 20 * 1024 * 1024

@@ -9,6 +9,8 @@ from service.cli.dev.gcs.serving import local_store
 from service.core.clock import system_clock
 from tests.storage.conftest import BUCKET, Served, free_port
 
+pytestmark = pytest.mark.server
+
 
 def store(directory, **settings):
     """Return a store that is not yet served."""

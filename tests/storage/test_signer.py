@@ -24,6 +24,8 @@ from service.storage.port import StorageUnavailable
 from service.storage.signer import IamSigner, KeySigner
 from tests.storage.signing import private_key_of
 
+pytestmark = pytest.mark.server
+
 NAME = "entities/ent_1/claims/ck_1/documents/0190a.pdf"
 BUCKET = "test-documents"
 SECONDS_MAX = 0.5

@@ -7,6 +7,8 @@ import pytest
 
 from tests.storage.conftest import BUCKET, MAX_BYTES, Served
 
+pytestmark = pytest.mark.server
+
 NAME = "entities/ent_1/claims/ck_1/documents/0190a.pdf"
 
 
