@@ -13,7 +13,7 @@ from projections.partners.reader import PartnersReader
 from projections.staff.projector import StaffProjector
 from service.app.archive import archive_for
 from service.app.ledgers import ledger_for
-from service.app.modes import MODES, PartnerLedger, inline_projectors, partner_ledger
+from service.app.modes import PartnerLedger, inline_projectors, partner_ledger
 from service.app.settings import Settings
 from service.app.storage import storage_of_mode
 from service.core.clock import Clock, system_clock
@@ -21,7 +21,7 @@ from service.core.ids import NewId, new_id
 from service.documents.commands import StorageFailures
 from service.evidence.checkpoints.signing import Checkpoints
 from service.facts import catalogue
-from service.facts.caller import Mode
+from service.facts.caller import MODES, Mode
 from service.ledger.database import DEADLINE_SECONDS
 from service.ledger.encryption import MasterKeys
 from service.ledger.following.catch_up import CatchUpProjection, ParkingSubscriber

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from projections.claim_documents.projector import ClaimDocumentsProjector
 from projections.claim_documents.reader import ClaimDocumentsReader
@@ -20,13 +19,10 @@ from service.core.clock import Clock
 from service.core.ids import NewId
 from service.documents.commands import DocumentCommands, StorageFailures
 from service.entities.commands import EntityCommands
-from service.facts.caller import Mode
 from service.ledger.ledger import Ledger, Projector
 from service.ledger.service_keys import ServiceKeyStore
 from service.onboardings.commands import OnboardingCommands
 from service.storage.port import Storage
-
-MODES: Final[tuple[Mode, ...]] = ("live", "test")
 
 
 @dataclass(frozen=True)

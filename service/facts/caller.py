@@ -1,10 +1,13 @@
 """Who is calling: what authentication knows, and all that a command needs of it."""
 
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from service.ledger.events import Cause
 
 Mode = Literal["live", "test"]
+MODES: Final[tuple[Mode, ...]] = ("live", "test")
+LEDGERS: Final = ("accounts", *MODES)
+"""The names of the ledgers: that of accounts, and one for each mode."""
 
 
 class Caller(NamedTuple):

@@ -1,24 +1,35 @@
 """The catalogue of events: every topic that a ledger can hold, and where it is a fact."""
 
+from types import ModuleType
 from typing import Final
 
-from service.facts.claims import EVENTS as CLAIMS
-from service.facts.connections import EVENTS as CONNECTIONS
-from service.facts.entities import EVENTS as ENTITIES
-from service.facts.lineages import EVENTS as AUDIT
-from service.facts.onboardings import EVENTS as ONBOARDINGS
-from service.facts.partners import EVENTS as PARTNERS
-from service.facts.people import EVENTS as PEOPLE
-from service.facts.privacy import EVENTS as PRIVACY
-from service.ledger.events import Catalogue
+from service.facts import (
+    claims,
+    connections,
+    entities,
+    lineages,
+    onboardings,
+    partners,
+    people,
+    privacy,
+)
+from service.ledger.events import Event
 
-ACCOUNTS: Final[Catalogue] = {event.__name__: event for event in (*PARTNERS, *PEOPLE, *AUDIT)}
+
+def _events(*modules: ModuleType) -> dict[str, type[Event]]:
+    """Return the events that modules define, in the order in which they do."""
+    return {
+        cls.__name__: cls
+        for module in modules
+        for cls in vars(module).values()
+        if isinstance(cls, type) and issubclass(cls, Event) and cls.__module__ == module.__name__
+    }
+
+
+ACCOUNTS: Final = _events(partners, people, lineages)
 """What the ledger of accounts holds."""
 
-PARTNER_LEDGER: Final[Catalogue] = {
-    event.__name__: event
-    for event in (*ENTITIES, *CONNECTIONS, *ONBOARDINGS, *CLAIMS, *PRIVACY, *AUDIT)
-}
+PARTNER_LEDGER: Final = _events(entities, connections, onboardings, claims, privacy, lineages)
 """What the ledgers live and test hold."""
 
 

@@ -45,17 +45,6 @@ class ClaimCreated(Event, frozen=True):
     details: dict[str, Any] | None = None
 
 
-class FirstMessagePosted(Event, frozen=True):
-    """A claim's first message was posted; it starts automated processing (contract section 1)."""
-
-    personal: ClassVar = ("text",)
-    claim_id: str
-    message_id: str
-    partner_id: str
-    entity_id: str
-    text: str | None = None
-
-
 class Document(msgspec.Struct, frozen=True):
     """An upload as it was in storage when a claim was linked to it."""
 
@@ -79,6 +68,17 @@ class DocumentsAttached(Event, frozen=True):
     filenames: list[str] | None = None
 
 
+class FirstMessagePosted(Event, frozen=True):
+    """A claim's first message was posted; it starts automated processing (contract section 1)."""
+
+    personal: ClassVar = ("text",)
+    claim_id: str
+    message_id: str
+    partner_id: str
+    entity_id: str
+    text: str | None = None
+
+
 class ClaimStageChanged(Event, frozen=True):
     """The service's team moved a claim to another stage."""
 
@@ -91,15 +91,6 @@ class ClaimReplayMismatched(Event, frozen=True):
 
     claim_id: str
     fingerprint: str
-
-
-EVENTS = (
-    ClaimCreated,
-    DocumentsAttached,
-    FirstMessagePosted,
-    ClaimStageChanged,
-    ClaimReplayMismatched,
-)
 
 
 class Claim(msgspec.Struct, frozen=True):

@@ -57,15 +57,6 @@ class ConnectLinkDeclined(Event, frozen=True):
     partner_id: str
 
 
-EVENTS = (
-    EntityConnected,
-    EntityDisconnected,
-    ConnectLinkIssued,
-    ConnectLinkRedeemed,
-    ConnectLinkDeclined,
-)
-
-
 def connection_stream(mode: str, partner_id: str, entity_id: str) -> UUID:
     """Return the id of a connection's stream, which is also that of its lock (decision 3)."""
     return stream_id("connection", mode, partner_id, entity_id)

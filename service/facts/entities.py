@@ -34,9 +34,6 @@ class EntityCorrected(Event, frozen=True):
     company_number_hash: str | None = None
 
 
-EVENTS = (EntityRegistered, EntityCorrected)
-
-
 def entity_stream(mode: str, entity_id: str) -> UUID:
     """Return the id of an entity's stream, which is also that of its data key."""
     return stream_id("entity", mode, entity_id)

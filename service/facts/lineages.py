@@ -22,9 +22,6 @@ class LineageBegun(Event, frozen=True):
     shared_size: int | None = None
 
 
-EVENTS = (LineageBegun,)
-
-
 def lineage_stream(ledger: str) -> UUID:
     """Return the id of the stream in which a ledger's lineages begin."""
     return stream_id("lineage", ledger)

@@ -49,9 +49,6 @@ class OnboardingReplayMismatched(Event, frozen=True):
     fingerprint: str
 
 
-EVENTS = (OnboardingStarted, OnboardingCompleted, OnboardingReplayMismatched)
-
-
 def onboarding_stream(mode: str, epoch: int, partner_id: str, partner_user_id: str) -> UUID:
     """Derive an onboarding's stream from its natural key (decision 1, contract 4.1)."""
     return stream_id("onboarding", mode, str(epoch), partner_id, partner_user_id)

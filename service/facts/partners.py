@@ -101,20 +101,6 @@ class SandboxReset(Event, frozen=True):
     epoch: int
 
 
-EVENTS = (
-    PartnerApplied,
-    PartnerApproved,
-    PartnerDeclined,
-    PartnerRevoked,
-    PartnerSettingsChanged,
-    ApiKeyIssued,
-    ApiKeyRevoked,
-    MemberAdded,
-    MemberRemoved,
-    SandboxReset,
-)
-
-
 class Key(msgspec.Struct, frozen=True):
     """A key as the partner's stream knows it. `ends_at`: when it ends, if that lies ahead."""
 

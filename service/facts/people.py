@@ -32,9 +32,6 @@ class PersonalDataOpened(Event, frozen=True):
     claim_id: str
 
 
-EVENTS = (StaffAdded, StaffRemoved, PersonalDataOpened)
-
-
 def staff_stream(email_hash: str) -> UUID:
     """Return the id of an address's stream, so that adding it twice has no effect."""
     return stream_id("staff", email_hash)

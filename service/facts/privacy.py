@@ -15,6 +15,3 @@ class PersonalDataErased(Event, frozen=True):
     subject: str
     data_key: UUID
     reason: str
-
-
-EVENTS = (PersonalDataErased,)

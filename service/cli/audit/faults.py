@@ -2,13 +2,11 @@
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Final
 
 import click
 
 from service.core.errors import Refusal
-
-LEDGERS: Final = ("accounts", "live", "test")
+from service.facts.caller import LEDGERS
 
 ledger_option = click.option("--ledger", type=click.Choice(LEDGERS), help="One ledger alone.")
 """For commands that else work on each ledger."""

@@ -8,6 +8,7 @@ from service.cli.output import Blocks
 from service.cli.target import Target, team_command
 from service.core.clock import timestamp
 from service.core.errors import Refusal
+from service.facts.caller import LEDGERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from projections.activity.reader import TimelineEntry
 
 
-LEDGERS: Final = ("accounts", "live", "test")
 LIMIT: Final = 1000
 LIMIT_MAX: Final = 100_000
 

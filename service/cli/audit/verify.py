@@ -15,12 +15,12 @@ from service.cli.progress import progress
 from service.cli.target import Findings, Target, team_command
 from service.core.errors import Refusal
 from service.evidence.note import NoteInvalid, NoteKey
+from service.facts.caller import LEDGERS
 
 if TYPE_CHECKING:
     from service.evidence.checkpoint import Checkpoint
     from service.evidence.verdict import Verdict
 
-LEDGERS: Final = ("accounts", "live", "test")
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _NOTE_BYTES_MAX: Final = 64_000
 
