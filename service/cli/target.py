@@ -31,7 +31,6 @@ ACTOR = "staff:cli"
 DEADLINE_SECONDS = 10.0
 """A person waits longer than a partner's server does."""
 DEV_DIRECTORY = Path(".claim-ledger")
-LEDGERS = ("accounts", "live", "test")
 
 _NOT_MIGRATED = "The database is not migrated: run `claim-ledger migrate`."
 _WHY = {

@@ -35,7 +35,7 @@ class Mismatch(NamedTuple):
     event: ClaimReplayMismatched | OnboardingReplayMismatched
 
 
-class Comparison(NamedTuple):
+class ReplayComparison(NamedTuple):
     """How a replay compares; `matches` is None where nothing could be compared."""
 
     matches: bool | None
@@ -44,23 +44,23 @@ class Comparison(NamedTuple):
 
 def compare(
     mode: str, made: ClaimCreated | OnboardingStarted, request: msgspec.Struct, key: DataKey | None
-) -> Comparison:
+) -> ReplayComparison:
     """Compare a replay with what the first request made.
 
     Nothing is compared once the data key is destroyed (`key` is None), nor where a later release
     made the fingerprint: it may cover fields that this one does not decode.
     """
     if key is None or made.fingerprint_version > request_version(type(request)):
-        return Comparison(None)
+        return ReplayComparison(None)
     found = fingerprint(key, request, made.fingerprint_version)
     if found == made.fingerprint:
-        return Comparison(True)
+        return ReplayComparison(True)
     match made:
         case ClaimCreated(claim_id=made_id):
             event = ClaimReplayMismatched(claim_id=made_id, fingerprint=found)
         case OnboardingStarted(onboarding_id=made_id):
             event = OnboardingReplayMismatched(onboarding_id=made_id, fingerprint=found)
-    return Comparison(False, Mismatch(stream_id("mismatch", mode, made_id, found), event))
+    return ReplayComparison(False, Mismatch(stream_id("mismatch", mode, made_id, found), event))
 
 
 def fingerprint(key: DataKey, request: msgspec.Struct, version: int) -> str:

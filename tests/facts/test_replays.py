@@ -209,7 +209,7 @@ def test_a_stored_body_matches_after_a_field_was_added(noun):
         assert made.fingerprint_version == 1
         for again in bodies:
             compared = replays.compare("live", made, request_of(again, noun.later(2)), KEY)
-            assert compared == replays.Comparison(True)
+            assert compared == replays.ReplayComparison(True)
 
 
 @each_noun
@@ -249,7 +249,7 @@ def test_nothing_is_compared_with_a_later_release(noun):
     """After a roll-back the fingerprint may cover fields that this release ignores: no verdict."""
     made = made_by(request_of(noun.body, noun.later(2)), noun.creation)
     compared = replays.compare("live", made, request_of(noun.body, noun.kind), KEY)
-    assert compared == replays.Comparison(None)
+    assert compared == replays.ReplayComparison(None)
 
 
 def test_mismatches_belong_to_a_mode_and_a_body():

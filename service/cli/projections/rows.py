@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
-from service.cli.target import LEDGERS
 from service.core.clock import timestamp
+from service.facts.caller import LEDGERS
 from service.ledger.following.parking import Parked
 
 ledger_option = click.option("--ledger", type=click.Choice(LEDGERS), help="Only this ledger.")
