@@ -4,12 +4,11 @@ from typing import Any
 
 import click
 
-from service.app.modes import MODES
 from service.cli.partners import partner
 from service.cli.target import Target, team_command
 from service.core.clock import timestamp
 from service.core.errors import Refusal
-from service.facts.caller import Mode
+from service.facts.caller import MODES, Mode
 from service.ledger.database import Row
 from service.partners.commands import OVERLAPS
 from service.sandbox.fixtures import fixture_ids

@@ -4,12 +4,11 @@ from typing import Any
 
 import click
 
-from service.app.modes import MODES
 from service.cli.links import token_of
 from service.cli.target import Target, team_command
 from service.core.clock import timestamp
 from service.core.errors import Refusal
-from service.facts.caller import Mode
+from service.facts.caller import MODES, Mode
 
 
 @click.command()
