@@ -1,13 +1,14 @@
 """Every page in every state that looks different: one list for axe, for weight, for pictures."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from playwright.sync_api import Page
+from playwright.sync_api import Page, ViewportSize
 
 from tests.pages.filled import PEOPLE, Filled, Visited
 
 Show = Callable[[Filled, Page], object]
+DESKTOP: ViewportSize = {"width": 1280, "height": 800}
 
 
 class Shot(NamedTuple):
@@ -27,15 +28,25 @@ def at(path: str) -> Show:
     return lambda filled, page: page.goto(path.format(**vars(filled)))
 
 
-def visit(shot: Shot, filled: Filled) -> Page:
-    """Return the page of a shot, in a profile of its own."""
+def profile(who: str | None, filled: Filled, **options: Any) -> Page:
+    """Return a page of a new profile, signed in as one of PEOPLE."""
     # Without transitions: a colour that is half way to another is nobody's to measure.
-    viewport = {"width": 1280, "height": 800}
-    page = filled.page_of(shot.who, viewport=viewport, reduced_motion="reduce")
+    return filled.page_of(who, viewport=DESKTOP, reduced_motion="reduce", **options)
+
+
+def visit(shot: Shot, filled: Filled, page: Page) -> None:
+    """Show a shot on a page, which is on a desktop and light afterwards."""
+    page.set_viewport_size(DESKTOP)
+    page.emulate_media(color_scheme="light")
     shot.show(filled, page)
     page.wait_for_load_state("load")
     filled.visited[shot.name] = Visited(page.url, page.title())
-    return page
+
+
+def by_visitor() -> list[tuple[str | None, list[Shot]]]:
+    """Return the shots by who looks at them. Nobody looks at one: links sign a visitor in."""
+    people = {shot.who: [one for one in SHOTS if one.who == shot.who] for shot in SHOTS}
+    return [(None, [one]) for one in people.pop(None)] + list(people.items())
 
 
 def _press(path: Callable[[Filled], str], button: str) -> Show:

@@ -3,6 +3,9 @@
 from html.parser import HTMLParser
 from typing import Final
 
+PAGE_BYTES_MAX: Final = 100_000
+"""Of a page with all that it needs."""
+
 _VOID: Final = {"meta", "link", "input", "br", "hr", "img", "rect", "path", "line", "circle"}
 _FIELDS: Final = {"input", "select", "textarea"}
 

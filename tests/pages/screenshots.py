@@ -7,13 +7,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Page, sync_playwright
 
 from migrations import migrate
 from service.cli.dev.postgres import EmbeddedPostgres
 from tests.pages.conftest import CHROMIUM
 from tests.pages.filled import Filled
-from tests.pages.gallery import SHOTS, Shot, visit
+from tests.pages.gallery import Shot, by_visitor, profile, visit
 from tests.pages.site import site_on
 
 FOLDER = Path("build/screenshots")
@@ -36,20 +36,22 @@ def main() -> None:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
             with site_on(server.url, directory, browser) as site:
                 filled = Filled(site)
-                for shot in SHOTS:
-                    if shot.name.startswith(wanted):
-                        _shoot(shot, filled)
+                for who, shots in by_visitor():
+                    page = profile(who, filled)
+                    for shot in shots:
+                        if shot.name.startswith(wanted):
+                            _shoot(shot, filled, page)
+                    site.leave()
             browser.close()
 
 
-def _shoot(shot: Shot, filled: Filled) -> None:
-    page = visit(shot, filled)
+def _shoot(shot: Shot, filled: Filled, page: Page) -> None:
+    visit(shot, filled, page)
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 800})
         for theme in THEMES:
             page.emulate_media(color_scheme=theme)
             page.screenshot(path=FOLDER / f"{shot.name}-{width}-{theme}.png", full_page=True)
-    filled.site.leave()
     print(shot.name, file=sys.stderr)  # noqa: T201 - progress
 
 

@@ -8,7 +8,7 @@ import pytest
 from service.evidence.replay.history import NUMBERED
 from service.pages.assets import ASSETS
 from service.pages.backoffice.timeline import ENTRIES_MAX
-from tests.pages.test_gallery import PAGE_BYTES_MAX
+from tests.pages.markup import PAGE_BYTES_MAX
 from tests.pages.visitor import Visitor
 from tests.world import STAFF
 
