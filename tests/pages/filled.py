@@ -1,7 +1,7 @@
 """An installation with something of everything on its pages: long names, many keys, every state."""
 
-import time
 from datetime import timedelta
+from functools import partial
 from typing import Any, NamedTuple
 
 import httpx
@@ -10,6 +10,7 @@ import psycopg
 from service.app.bootstrap import Service
 from service.claims.decisions import STAGES
 from tests.pages.site import Site
+from tests.patience import until
 from tests.world import STAFF, claim_body
 
 LONG = "Wolstenholme-Featherstonehaugh & Partners Chartered Bookkeeping Associates (Holdings) Ltd"
@@ -25,7 +26,6 @@ PEOPLE = {
     "staff": "team@example.com",
 }
 """Who visits, by their part: what they see follows from it."""
-NOTED_SECONDS_MAX = 20.0
 
 
 class Visited(NamedTuple):
@@ -131,17 +131,10 @@ class Filled:
 
     def _noted(self) -> str:
         """Return the request id of a refused call, once calls have been noted."""
-        deadline = time.monotonic() + NOTED_SECONDS_MAX
-        while time.monotonic() < deadline:
-            with psycopg.connect(self.site.database_url, autocommit=True) as connection:
-                row = connection.execute(
-                    "select request_id from live.requests where partner_id = %s and status = 404",
-                    [self.partner],
-                ).fetchone()
-            if row:
-                return row[0]
-            time.sleep(0.1)
-        raise AssertionError("calls are not noted")
+        noted = "select request_id from live.requests where partner_id = %s and status = 404"
+        with psycopg.connect(self.site.database_url, autocommit=True) as connection:
+            look = partial(connection.execute, noted, [self.partner])
+            return until(lambda: look().fetchone(), look=0.1)[0]
 
     async def _people(self, service: Service) -> None:
         partners = service.partners

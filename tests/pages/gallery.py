@@ -60,14 +60,14 @@ def _press(path: Callable[[Filled], str], button: str) -> Show:
 def _faulty_address(_filled: Filled, page: Page) -> None:
     page.goto("/sign-in")
     page.locator("form").evaluate("form => form.noValidate = true")
-    page.get_by_label("E-mail address").fill("nobody")
-    page.get_by_role("button", name="Send the link").click()
+    page.get_by_label("Email address").fill("nobody")
+    page.get_by_role("button", name="Send link").click()
 
 
 def _faulty_onboarding(filled: Filled, page: Page) -> None:
     page.goto(filled.onboarding_link())
     page.locator("form").evaluate("form => form.noValidate = true")
-    page.get_by_label("Name of the business").fill("")
+    page.get_by_label("Business name").fill("")
     page.get_by_label("Company number").fill("?" * 200)
     page.get_by_label("Country").fill("x" * 200)
     page.get_by_role("button", name="Finish").click()

@@ -3,7 +3,6 @@
 import asyncio
 import re
 import threading
-import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,11 +17,11 @@ from playwright.sync_api import Browser, BrowserContext, Page
 
 from service.app.bootstrap import Service
 from service.pages.visit import COOKIE
+from tests.patience import PATIENCE_SECONDS, until
 from tests.serving import served
 from tests.world import STAFF, settings_for
 
 T = TypeVar("T")
-MAIL_SECONDS_MAX = 20.0
 LINK = re.compile(r"https?://\S+")
 
 
@@ -34,7 +33,7 @@ class Team:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         settings = settings_for(database_url, mail_dir, PUBLIC_URL=url)
-        self.service = Service(settings, deadline_seconds=20)
+        self.service = Service(settings, deadline_seconds=PATIENCE_SECONDS)
         self._opened = self.service.opened()
         self._run(self._opened.__aenter__())
 
@@ -98,25 +97,27 @@ class Site:
     def api(self, key: str, method: str, path: str, **more: Any) -> httpx.Response:
         """Call the partner API."""
         headers = {"Authorization": f"Bearer {key}"}
-        return httpx.request(method, f"{self.url}/v1{path}", headers=headers, timeout=20, **more)
+        return httpx.request(
+            method, f"{self.url}/v1{path}", headers=headers, timeout=PATIENCE_SECONDS, **more
+        )
 
     def mailed_link(self, to: str, kind: str) -> str:
         """Return the link of the newest mail to an address; `kind` begins its path."""
-        deadline = time.monotonic() + MAIL_SECONDS_MAX
-        while time.monotonic() < deadline:
-            for file in sorted(self.mail_dir.glob("*.eml"), key=_age, reverse=True):
-                message = message_from_bytes(file.read_bytes(), policy=default)
-                link = LINK.search(message.get_content())
-                if to in str(message["To"]) and link and f"/{kind}/" in link[0]:
-                    file.unlink()
-                    return link[0]
-            time.sleep(0.05)
-        raise AssertionError(f"no mail to {to} with a link to {kind}")
+        return until(lambda: self._newest_link(to, kind), lambda: f"{kind} to {to}", look=0.05)
+
+    def _newest_link(self, to: str, kind: str) -> str | None:
+        for file in sorted(self.mail_dir.glob("*.eml"), key=_age, reverse=True):
+            message = message_from_bytes(file.read_bytes(), policy=default)
+            link = LINK.search(message.get_content())
+            if to in str(message["To"]) and link and f"/{kind}/" in link[0]:
+                file.unlink()
+                return link[0]
+        return None
 
     def visitor(self, **options: Any) -> Page:
         """Return a page of a new, empty browser profile, which the end of the test closes."""
         context: BrowserContext = self.browser.new_context(base_url=self.url, **options)
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(PATIENCE_SECONDS * 1000)
         self.contexts.append(context)
         return context.new_page()
 
@@ -143,8 +144,8 @@ class Site:
     def sign_in_by_mail(self, page: Page, email: str) -> None:
         """Sign a visitor in by the link in the mail."""
         page.goto("/sign-in")
-        page.get_by_label("E-mail address").fill(email)
-        page.get_by_role("button", name="Send the link").click()
+        page.get_by_label("Email address").fill(email)
+        page.get_by_role("button", name="Send link").click()
         page.goto(self.mailed_link(email, "sign-in"))
         page.get_by_role("button", name="Sign in").click()
         page.wait_for_url("**/account")

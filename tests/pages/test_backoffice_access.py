@@ -70,22 +70,18 @@ async def sizes(world):
     return counts
 
 
-@pytest.mark.parametrize(
-    "email",
-    ["nobody@example.com", "owner@example.com", "dev@example.com", "former@example.com"],
-    ids=["outsider", "customer", "member", "former"],
-)
-async def test_everybody_else_is_refused(world, ids, email):
+async def test_everybody_else_is_refused(world, ids):
     """Outsiders, customers, partners' members and former staff: 403 everywhere, and no event."""
     await world.service.staff.add("former@example.com", STAFF)
     await world.service.staff.remove("former@example.com", STAFF)
-    visitor = await Visitor(world).sign_in(email)
     before = await sizes(world)
-    answers = [await visitor.get(path.format(**ids)) for path in PAGES]
-    answers += [await visitor.post(path.format(**ids), stage="closed") for path in FORMS]
-    assert [answer.status_code for answer in answers] == [403] * (len(PAGES) + len(FORMS))
-    assert all("not_staff" in answer.text for answer in answers)
-    assert await sizes(world) == before
+    for who in ("nobody", "owner", "dev", "former"):
+        visitor = await Visitor(world).sign_in(f"{who}@example.com")
+        answers = [await visitor.get(path.format(**ids)) for path in PAGES]
+        answers += [await visitor.post(path.format(**ids), stage="closed") for path in FORMS]
+        assert [answer.status_code for answer in answers] == [403] * (len(PAGES) + len(FORMS)), who
+        assert all("not_staff" in answer.text for answer in answers), who
+        assert await sizes(world) == before, who
 
 
 async def test_staff_see_every_page(ids, staff):
@@ -97,15 +93,14 @@ async def test_staff_see_every_page(ids, staff):
         assert "A private message." not in answer.text
 
 
-@pytest.mark.parametrize("path", [*PAGES[2:10], *FORMS[1:]])
-async def test_ids_that_nothing_has(staff, path):
+async def test_ids_that_nothing_has(staff):
     """A page that says so, with status 404, whatever the id looks like."""
     nothing = dict.fromkeys(("partner", "entity", "claim"), "no_such<b>thing")
-    ask = staff.post if path in FORMS else staff.get
-    fields = {"stage": "closed", "reason": "r", "partner_id": "p"} if path in FORMS else {}
-    answer = await ask(path.format(**nothing), **fields)
-    assert answer.status_code == 404
-    assert "<b>" not in answer.text
+    fields = {"stage": "closed", "reason": "r", "partner_id": "p"}
+    answers = [await staff.get(path.format(**nothing)) for path in PAGES[2:10]]
+    answers += [await staff.post(path.format(**nothing), **fields) for path in FORMS[1:]]
+    for answer in answers:
+        assert (answer.status_code, "<b>" in answer.text) == (404, False), answer.url
 
 
 async def test_a_stage_that_is_none_is_said_at_its_field(world, ids, staff):
@@ -117,13 +112,12 @@ async def test_a_stage_that_is_none_is_said_at_its_field(world, ids, staff):
     assert row["stage"] == STAGES[0]
 
 
-@pytest.mark.parametrize("reason", ["", "   ", "r" * 2001])
-async def test_a_reason_that_cannot_be_taken(world, staff, reason):
+async def test_a_reason_that_cannot_be_taken(world, staff):
     """None, nothing but spaces, or too long: said at the field, and the partner stays pending."""
     partner_id = await world.service.partners.add("Books", "p@example.com", STAFF)
-    answer = await staff.post(f"/backoffice/partners/{partner_id}/decline", reason=reason)
-    assert answer.status_code == 400
-    assert 'aria-invalid="true"' in answer.text
+    for reason in ("", "   ", "r" * 2001):
+        answer = await staff.post(f"/backoffice/partners/{partner_id}/decline", reason=reason)
+        assert (answer.status_code, 'aria-invalid="true"' in answer.text) == (400, True)
     assert (await world.service.partners.look(partner_id)).status == "pending"
 
 
@@ -140,7 +134,7 @@ async def test_only_what_can_be_connected_is(world, ids, staff):
         (ids["entity"], pending, "partner_state"),
         (ids["entity"], "ptn_none", "partner_not_found"),
         (opened, ids["partner"], "entity_state"),
-        (sandbox.unconnected_entity_id, ids["partner"], "Nothing has this id"),
+        (sandbox.unconnected_entity_id, ids["partner"], "Nothing has this ID"),
     ):
         path = f"/backoffice/entities/{entity_id}/connect"
         answer = await staff.post(path, partner_id=partner_id)
@@ -152,17 +146,17 @@ async def test_a_connection_that_was_ended_is_not_made_again_unnoticed(world, id
     """The confirmation says that the customer ended it, or who did, and when; or that it holds."""
     path = f"/backoffice/entities/{ids['entity']}/connect?partner_id={ids['partner']}"
     live = world.service.modes["live"]
-    assert "is connected to this business already" in (await staff.get(path)).text
+    assert "has been connected to this business since" in (await staff.get(path)).text
     owner = await Visitor(world).sign_in("owner@example.com")
     await owner.post(f"/account/{ids['entity']}/{ids['partner']}/disconnect")
     access = await live.connection_list.access(ids["partner"], ids["entity"])
     ended = (await staff.get(path)).text
-    assert "The customer ended the connection" in ended
+    assert "The customer disconnected" in ended
     assert moment(access.disconnected_at) in ended
     await live.connections.connect_by_staff(ids["entity"], ids["partner"], STAFF)
     await live.connections.disconnect(ids["entity"], ids["partner"], STAFF)
     ended = (await staff.get(path)).text
-    assert "The customer ended" not in ended
+    assert "The customer disconnected" not in ended
     assert f"by <code>{STAFF.actor}</code>" in ended
 
 
@@ -194,10 +188,10 @@ async def test_a_person_of_an_event_is_found(world, ids, staff):
     page = (await staff.get(f"/backoffice/partners/{ids['partner']}")).text
     assert persons["dev@example.com"] in page
     for email, kind, belongs in (
-        ("dev@example.com", "Team member of a partner", ids["partner"]),
-        ("team@example.com", "Member of the service&#39;s team", "stf_"),
+        ("dev@example.com", "Partner team member", ids["partner"]),
+        ("team@example.com", "Member of our team", "stf_"),
         ("owner@example.com", "Business", ids["entity"]),
-        ("no@example.com", "Nothing has this id", ""),
+        ("no@example.com", "Nothing has this ID", ""),
     ):
         assert persons[email] in (await staff.post("/backoffice", sought=email)).text
         answer = await staff.post("/backoffice", sought=persons[email].upper())
@@ -244,20 +238,19 @@ async def test_a_look_that_cannot_be_recorded_shows_nothing(ids, staff, database
     assert "Debtor" not in answer.text
 
 
-@pytest.mark.parametrize("text", ["%00", "a%00b", "%F0%9F%98%80", "x" * 3000, "%22%3E%3Cb%3E"])
-async def test_hostile_ids_are_no_ids(staff, text):
+async def test_hostile_ids_are_no_ids(staff):
     """NUL, emoji, thousands of characters, markup: nothing has such an id."""
-    for place in ("partners", "entities", "claims", "timeline"):
-        answer = await staff.get(f"/backoffice/{place}/{text}")
-        assert answer.status_code in {400, 404}, place
-        assert "<b>" not in answer.text
-    answer = await staff.get(f"/backoffice/partners?state={text}&after={text}")
-    assert answer.status_code == (404 if "%00" in text else 200)
+    for text in ("%00", "a%00b", "%F0%9F%98%80", "x" * 3000, "%22%3E%3Cb%3E"):
+        for place in ("partners", "entities", "claims", "timeline"):
+            answer = await staff.get(f"/backoffice/{place}/{text}")
+            assert answer.status_code in {400, 404}, (place, text)
+            assert "<b>" not in answer.text, (place, text)
+        answer = await staff.get(f"/backoffice/partners?state={text}&after={text}")
+        assert answer.status_code == (404 if "%00" in text else 200), text
 
 
-@pytest.mark.parametrize("before", ["x", "-1", "9" * 19, "9" * 40, "\u0661", "1.5"])
-async def test_a_page_of_claims_begins_somewhere(ids, staff, before):
+async def test_a_page_of_claims_begins_somewhere(ids, staff):
     """What is no place in the list shows its beginning, and is no fault of ours."""
-    answer = await staff.get(f"/backoffice/entities/{ids['entity']}", params={"before": before})
-    assert answer.status_code == 200
-    assert ids["claim"] in answer.text
+    for before in ("x", "-1", "9" * 19, "9" * 40, "\u0661", "1.5"):
+        answer = await staff.get(f"/backoffice/entities/{ids['entity']}", params={"before": before})
+        assert (answer.status_code, ids["claim"] in answer.text) == (200, True), before

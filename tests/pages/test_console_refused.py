@@ -119,7 +119,7 @@ def test_a_form_that_was_open_when_the_account_was_revoked(site):
     page.get_by_role("button", name="Issue a key").click()
     expect(page.get_by_text("auth_partner_not_approved")).to_be_visible()
     page.goto("/console")
-    expect(page.get_by_text("Our team has ended this account")).to_be_visible()
+    expect(page.get_by_text("Our team has revoked this account")).to_be_visible()
     assert site.do(lambda service: service.partner_list.keys(partner_id)) == []
 
 

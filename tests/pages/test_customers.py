@@ -29,9 +29,9 @@ def test_a_customer_approves_and_ends_a_connection(site):
     page.goto(asked_link(site, key, label="for your bookkeeping"))
     expect(page.get_by_role("heading", level=1)).to_contain_text("Ledger Books")
     expect(page.get_by_text("for your bookkeeping")).to_be_visible()
-    page.get_by_role("link", name="Sign in to answer").click()
-    page.get_by_label("E-mail address").fill(email)
-    page.get_by_role("button", name="Send the link").click()
+    page.get_by_role("link", name="Sign in to respond").click()
+    page.get_by_label("Email address").fill(email)
+    page.get_by_role("button", name="Send link").click()
     page.goto(site.mailed_link(email, "sign-in"))
     page.get_by_role("button", name="Sign in").click()
     page.get_by_role("button", name="Approve").click()
@@ -56,7 +56,7 @@ def test_a_customer_of_several_businesses_chooses(site):
     page = site.visitor()
     site.sign_in(page, email, asked_link(site, key))
     page.get_by_role("button", name="Approve").click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text("asks to act")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("wants to act")
     page.get_by_label("Brewery").check()
     page.get_by_role("button", name="Approve").click()
     expect(page.locator(".copyable code")).to_have_text(second)
@@ -86,8 +86,8 @@ def test_a_referred_person_corrects_and_finishes(site):
     link = onboarding_link(site, key, site.mailbox(), company_number="123", address=address)
     page = site.visitor()
     page.goto(link)
-    expect(page.get_by_label("First line")).to_have_value("1 Example Street")
-    page.get_by_label("Name of the business").fill("Bakery")
+    expect(page.get_by_label("Address line 1")).to_have_value("1 Example Street")
+    page.get_by_label("Business name").fill("Bakery")
     page.get_by_role("button", name="Finish").click()
     entity_id = page.locator(".copyable code").inner_text()
     page.reload()
@@ -95,7 +95,7 @@ def test_a_referred_person_corrects_and_finishes(site):
     listed = site.api(key, "GET", f"/claims?entity_id={entity_id}").json()
     assert listed["claims"] == []
     page.goto(link)
-    expect(page.get_by_role("heading", level=1)).to_have_text("You have finished already")
+    expect(page.get_by_role("heading", level=1)).to_have_text("You have already finished")
 
 
 def test_the_entity_id_is_copied(site):
@@ -142,6 +142,6 @@ def test_scripts_in_names_stay_text(site):
     page.goto("/account")
     expect(page.get_by_role("heading", name=evil)).to_be_visible()
     page.goto(onboarding_link(site, key, site.mailbox(), company_name=evil))
-    expect(page.get_by_label("Name of the business")).to_have_value(evil)
+    expect(page.get_by_label("Business name")).to_have_value(evil)
     page.goto("/")
     assert heard == []

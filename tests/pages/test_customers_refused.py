@@ -153,7 +153,7 @@ async def test_a_link_of_test_mode_says_so(world):
     visitor = await Visitor(world).sign_in(EMAIL)
     for shown in (await Visitor(world).get(path), await visitor.post(path, answer="approve")):
         title = refused(shown, 400, "connect_token_invalid")
-        assert title == "This is a link of test mode"
+        assert title == "This is a test-mode link"
         assert "cut off" not in shown.text
 
 
@@ -234,7 +234,7 @@ async def test_onboarding_faults_stand_at_their_fields(world):
     assert 'id="company_name-fault"' in answer.text
     assert 'id="region-fault"' in answer.text
     assert 'id="country-fault"' not in answer.text
-    assert '<a href="#company_name">Name of the business: must not be empty</a>' in answer.text
+    assert '<a href="#company_name">Business name: must not be empty</a>' in answer.text
     assert 'value="GB"' in answer.text
     refused(await Visitor(world).get(f"{path}/done"), 400, "magic_link_invalid")
     assert (await Visitor(world).get(path)).status_code == 200

@@ -133,7 +133,7 @@ def test_nobody_can_frame_a_page(site):
             f"{site.url}/sign-in",
         )
         (frame,) = page.main_frame.child_frames
-        assert frame.get_by_label("E-mail address").count() == 0
+        assert frame.get_by_label("Email address").count() == 0
 
 
 def test_scanners_use_no_link_up(site):
@@ -145,8 +145,8 @@ def test_scanners_use_no_link_up(site):
     site.api(key, "POST", "/onboardings", json=body)
     page = site.visitor()
     page.goto("/sign-in")
-    page.get_by_label("E-mail address").fill(email)
-    page.get_by_role("button", name="Send the link").click()
+    page.get_by_label("Email address").fill(email)
+    page.get_by_role("button", name="Send link").click()
     signs_in = site.mailed_link(email, "sign-in")
     onboards, connects = site.mailed_link(referred, "onboarding"), asked(site, key)
     scanner = site.visitor()

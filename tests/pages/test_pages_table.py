@@ -177,17 +177,17 @@ async def test_posts_of_other_sites_are_refused(people):
             assert "<code>cross_site_request</code>" in answer.text, (one, headers)
 
 
-@pytest.mark.parametrize("token", [None, "", "guess"])
-async def test_posts_without_the_session_s_token_are_refused(people, token):
+async def test_posts_without_the_session_s_token_are_refused(people):
     """A signed-in person's form without its token does nothing, wherever it seems to come from."""
     for one in people.posts:
         visitor = await people.rightful(one)
         if visitor.session is None:
             visitor = await Visitor(people.world).sign_in("customer@example.com")
-        form = {} if token is None else {CSRF_FIELD: token}
-        answer = await visitor.client.post(people.url(one), data=form, headers=FROM_OUR_PAGE)
-        assert answer.status_code == 403, one
-        assert "<code>cross_site_request</code>" in answer.text, one
+        forms: tuple[dict[str, str], ...] = ({}, {CSRF_FIELD: ""}, {CSRF_FIELD: "guess"})
+        for form in forms:
+            answer = await visitor.client.post(people.url(one), data=form, headers=FROM_OUR_PAGE)
+            assert answer.status_code == 403, (one, form)
+            assert "<code>cross_site_request</code>" in answer.text, (one, form)
 
 
 async def test_other_methods_are_refused(people):
