@@ -1,9 +1,12 @@
 """The rate limit as partners meet it: contract section 8 and the readings."""
 
 import asyncio
+from functools import partial
 
 import pytest
 
+from service.app import web
+from service.http.rate_limit.limiter import RateLimiter
 from tests.contract.refusals import refused
 from tests.endpoints import ENDPOINTS
 from tests.serving import served
@@ -15,8 +18,9 @@ RESET = "X-RateLimit-Reset"
 
 
 @pytest.fixture
-async def limited(database_url, tmp_path):
-    """Return a service with the contract's limit."""
+async def limited(database_url, tmp_path, monkeypatch):
+    """Return a service with the contract's limit, whose windows do not move on by themselves."""
+    monkeypatch.setattr(web, "RateLimiter", partial(RateLimiter, monotonic=lambda: 1000.0))
     settings = settings_for(database_url, tmp_path, RATE_LIMIT_PER_MINUTE="120")
     async with world_on(settings, tmp_path) as one:
         yield one
@@ -31,16 +35,17 @@ def call(partner, name, mode="live", **more):
 async def test_every_authenticated_answer_has_the_headers(limited):
     """Also a refusal; the remaining count down, the reset is epoch milliseconds."""
     partner = await limited.partner()
-    now_ms = limited.service.clock().timestamp() * 1000
+    before_ms = limited.service.clock().timestamp() * 1000
     answers = [await call(partner, name) for name in ENDPOINTS]
     answers.append(await partner.call("POST", "/claims", content=b"{"))
     answers.append(await partner.call("GET", "/claims"))
+    after_ms = limited.service.clock().timestamp() * 1000
 
     assert {answer.headers[LIMIT] for answer in answers} == {"120"}
     counts = [int(answer.headers[REMAINING]) for answer in answers]
     assert counts == list(range(119, 119 - len(answers), -1))
     for answer in answers:
-        assert 50_000 < int(answer.headers[RESET]) - now_ms < 70_000
+        assert before_ms <= int(answer.headers[RESET]) - 60_000 <= after_ms + 1
         assert "Retry-After" not in answer.headers
 
 
@@ -56,7 +61,7 @@ async def test_the_121st_is_refused(limited):
         for name in names:
             answer = await call(partner, name, mode=mode)
             refused(answer, "rate_limited")
-            assert 1 <= int(answer.headers["Retry-After"]) <= 60
+            assert answer.headers["Retry-After"] == "60"
             assert (answer.headers[LIMIT], answer.headers[REMAINING]) == ("120", "0")
             assert RESET in answer.headers
     other = await limited.partner()
@@ -88,7 +93,7 @@ async def test_failed_authentications_charge_nobody_and_are_throttled_by_address
             refused(answer, "auth_bad_secret")
         answer = await attacker.get("/v1/claims", headers=bad)
         refused(answer, "rate_limited")
-        assert 1 <= int(answer.headers["Retry-After"]) <= 60
+        assert answer.headers["Retry-After"] == "60"
     answers = await asyncio.gather(*(call(partner, "list_claims") for _ in range(121)))
 
     assert sorted(answer.status_code for answer in answers) == [404] * 120 + [429]
@@ -101,18 +106,22 @@ async def test_a_missing_header_throttles_nobody(limited):
     refused(answer, "auth_missing")
 
 
-async def test_of_1000_requests_at_once_through_four_workers_120_pass(
+async def test_of_300_requests_at_once_through_four_workers_120_pass(
     world, database_url, tmp_path, redis_server
 ):
-    """Issue: one bucket a partner over all workers, keys and modes, on a real Redis."""
+    """One bucket a partner over all workers, keys and modes, on a real Redis.
+
+    A worker gets some 75 of them, so none refuses by its own count. A thousand at once are in
+    tests/http/test_rate_limit.py.
+    """
     partner = await world.partner()
     settings = {"WORKERS": "4", "REDIS_URL": redis_server.url}
     with served(database_url, tmp_path, **settings) as server:
-        keys = [partner.keys[("live", "test")[nr % 2]] for nr in range(1000)]
+        keys = [partner.keys[("live", "test")[nr % 2]] for nr in range(300)]
         answers = await asyncio.gather(*(ask(server.port, key) for key in keys))
 
     statuses = [head.split()[1] for head in answers]
-    assert (statuses.count(b"404"), statuses.count(b"429")) == (120, 880)
+    assert (statuses.count(b"404"), statuses.count(b"429")) == (120, 180)
     for head, status in zip(answers, statuses, strict=True):
         assert (b"retry-after:" in head.lower()) is (status == b"429")
 
