@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from service.app.settings import Settings
 from service.facts.caller import Mode
-from service.storage.absent import NoStorage
-from service.storage.port import Storage
+from service.storage.lazy import lazy_storage
+from service.storage.port import Storage, StorageUnavailable
 
 SCOPE: Final = "https://www.googleapis.com/auth/devstorage.read_write"
 TOKEN_FILE: Final = "json-api-token"  # noqa: S105 - a file's name
@@ -22,14 +22,17 @@ def storage_of_mode(settings: Settings, mode: Mode) -> Storage:
 def storage_for(settings: Settings, bucket: str | None) -> Storage:
     """Return a bucket's storage. The cloud's client is imported where there is a bucket alone."""
     if bucket is None:
-        nothing = NoStorage()
-        return Storage(nothing, nothing)
+        return lazy_storage(_no_bucket)
     if settings.storage_key_file is None:
         return _by_workload_identity(settings, bucket)
     key = json.loads(settings.storage_key_file.read_text())
     if settings.storage_endpoint is not None:
         return _local(settings.storage_endpoint, settings.storage_key_file, key, bucket)
     return _by_key(key, bucket)
+
+
+def _no_bucket() -> Storage:
+    raise StorageUnavailable("no bucket is set")
 
 
 def _by_key(key: dict[str, Any], bucket: str) -> Storage:

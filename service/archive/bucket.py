@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from service.archive.port import ArchiveUnavailable, parts_of
+from service.storage.error_text import error_text
 from service.storage.google import GoogleObjectStore
 from service.storage.port import StorageUnavailable
-from service.storage.wording import words
 
 _T = TypeVar("_T")
 
@@ -60,4 +60,4 @@ class BucketArchive:
                 self._store = self._choose()
             return await call(self._store)
         except StorageUnavailable as error:
-            raise ArchiveUnavailable(f"gs://{self._bucket}: {words(error)}") from error
+            raise ArchiveUnavailable(f"gs://{self._bucket}: {error_text(error)}") from error

@@ -1,1 +1,1 @@
-"""Where uploaded documents are kept: signing uploads, and the local store of development."""
+"""Object storage: signing uploads, reading a bucket under deadlines, checking its set-up."""

@@ -1,6 +1,6 @@
-"""Checking a bucket as an operator needs it: what is wrong, in words, and a proof by a round trip.
+"""Check a bucket for an operator: what is wrong with it, and a round trip as proof.
 
-Nothing here is an exception but what is a fault of ours: each finding is a row of the answer.
+Each finding is a row of the result; only our own faults are exceptions.
 """
 
 import asyncio
@@ -11,12 +11,12 @@ from typing import Final, Literal, NamedTuple
 import requests
 from google.auth.exceptions import GoogleAuthError
 
+from service.storage.error_text import error_text
 from service.storage.google import GoogleObjectStore
 from service.storage.port import SignedUpload, Storage, StorageUnavailable
-from service.storage.wording import words
 
 PREFIX: Final = "claim-ledger-check/"
-"""Apart from where documents are."""
+"""Apart from the prefix of documents."""
 PUT_SECONDS_MAX: Final = 10.0
 
 _CONTENT: Final = b"claim-ledger storage check\n"
@@ -27,7 +27,7 @@ _BUCKET: Final = "storage.buckets.get"
 
 
 class Row(NamedTuple):
-    """One thing that was checked. A note is well, and worth knowing."""
+    """The result of one check; a `note` is no failure, but worth knowing."""
 
     check: str
     result: Literal["ok", "note", "failed"]
@@ -35,16 +35,16 @@ class Row(NamedTuple):
 
 
 async def check(choose: Callable[[], Storage], bucket: str | None) -> list[Row]:
-    """Check one mode's bucket; the first failure ends it, because what follows needs it.
+    """Check one mode's bucket, up to the first failure, on which the later checks depend.
 
-    `choose` returns the bucket's storage, and raises what credentials raise that cannot be used.
+    `choose` returns the bucket's storage, or raises for credentials that cannot be used.
     """
     if bucket is None:
         return [Row("settings", "failed", "no bucket is set: documents are unavailable")]
     try:
         storage = choose()
     except (GoogleAuthError, OSError, ValueError, KeyError) as error:
-        return [Row("credentials", "failed", f"cannot be used: {words(error)}")]
+        return [Row("credentials", "failed", f"cannot be used: {error_text(error)}")]
     rows: list[Row] = []
     try:
         async for row in _checked(storage, bucket):
@@ -62,7 +62,7 @@ async def _checked(storage: Storage, bucket: str) -> AsyncIterator[Row]:
         try:
             granted = await storage.store.granted([_LIST, _DELETE, _BUCKET])
         except StorageUnavailable as error:
-            yield Row("bucket", "failed", f"{bucket}: {words(error)}")
+            yield Row("bucket", "failed", f"{bucket}: {error_text(error)}")
             return
         yield Row("bucket", "ok", bucket)
         yield _roles(granted)
@@ -85,7 +85,7 @@ async def _cors(store: GoogleObjectStore) -> Row:
     try:
         rules = await store.cors()
     except StorageUnavailable as error:
-        return Row("cors", "failed", words(error))
+        return Row("cors", "failed", error_text(error))
     if not rules:
         return Row("cors", "ok", "none: servers may upload, browsers may not")
     if any("PUT" in rule.get("method", ()) for rule in rules):
@@ -99,7 +99,7 @@ async def _round_trip(storage: Storage, *, can_delete: bool) -> AsyncIterator[Ro
     try:
         signed = await storage.signer.sign(name, _TYPE, len(_CONTENT))
     except StorageUnavailable as error:
-        yield Row("signing", "failed", words(error))
+        yield Row("signing", "failed", error_text(error))
         return
     yield Row("signing", "ok", "a URL for a PUT, valid for 15 minutes")
     answer = await asyncio.to_thread(_put, signed)
@@ -121,22 +121,22 @@ async def _found(storage: Storage, name: str, *, can_delete: bool) -> Row:
     try:
         found = (await storage.store.under(name)).get(name)
         if found is None or (found.size, found.content_type) != (len(_CONTENT), _TYPE):
-            return Row("round trip", "failed", f"what was uploaded is not listed: {name}")
+            return Row("round trip", "failed", f"the upload is not listed: {name}")
         if not can_delete:
             return Row("round trip", "note", f"uploaded and listed; stays in the bucket: {name}")
         await storage.store.delete(name, found.generation)
     except StorageUnavailable as error:
-        return Row("round trip", "failed", f"{name}: {words(error)}")
+        return Row("round trip", "failed", f"{name}: {error_text(error)}")
     return Row("round trip", "ok", "uploaded, listed and deleted")
 
 
 def _put(signed: SignedUpload) -> str:
-    """Return `200`, or what the store says against it."""
+    """Return `200`, or how the store refused it."""
     try:
         answer = requests.put(
             signed.url, _CONTENT, headers=dict(signed.required_headers), timeout=PUT_SECONDS_MAX
         )
     except requests.RequestException as error:
-        return words(error)
+        return error_text(error)
     code = answer.text.partition("<Code>")[2].partition("</Code>")[0]
     return f"{answer.status_code} {code}".strip()

@@ -1,8 +1,8 @@
-"""HTTP calls of Google's libraries that end when we say so, in whatever they are waiting.
+"""Deadlines for HTTP calls of Google's libraries: abort a call in whatever it waits for.
 
-Timeouts of `requests` count from one received byte to the next: a server that drips holds a thread
-for minutes. Here another thread cuts the connections, and the call ends at once. What remains
-uncut is a name look-up under way, which the resolver's own timeout ends.
+Timeouts of `requests` count from one received byte to the next, so a server that sends a byte now
+and then holds a thread for minutes. Here another thread aborts the connections, and the call ends
+at once. Only a name look-up cannot be aborted; the resolver's own timeout ends it.
 """
 
 import socket
@@ -22,44 +22,44 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 
 class CallFailed(Exception):
-    """A call failed. No error of the libraries' own, which they would retry, with sleeps."""
+    """A call failed. Not an error of the libraries' own, which they would retry, with sleeps."""
 
 
 class Connections:
-    """The open connections of one session, which any thread may cut."""
+    """The open connections of one session, which any thread may abort."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._sockets: dict[HTTPConnection, socket.socket] = {}
-        self._is_cut = False
+        self._is_aborted = False
 
     def add(self, owner: HTTPConnection, connection: socket.socket) -> None:
-        """Keep a connection in place of its owner's last; raises CallFailed after the cut.
+        """Keep a connection in place of its owner's last. Raises CallFailed after an abort.
 
-        A duplicate of the descriptor, because TLS takes the first one over before it shakes hands.
+        The descriptor is duplicated, because TLS takes over the original before its handshake.
         """
         with self._lock:
-            if self._is_cut:
+            if self._is_aborted:
                 connection.close()
-                raise CallFailed("cut")
+                raise CallFailed("aborted")
             last = self._sockets.pop(owner, None)
             if last is not None:
                 last.close()
             self._sockets[owner] = connection.dup()
 
     def tidy(self) -> None:
-        """Let go of what the server or the pool has closed, between calls.
+        """Forget, between calls, the connections that the server or the pool has closed.
 
-        Not sooner: a closed connection's answer may still be read, and has to be cut then.
+        Not sooner: the response of a closed connection may still be read, which must be abortable.
         """
         with self._lock:
             for owner in [one for one in self._sockets if one.sock is None]:
                 self._sockets.pop(owner).close()
 
-    def cut(self) -> None:
-        """End every connection, for whoever reads or writes it, and allow no other."""
+    def abort(self) -> None:
+        """Shut down every connection, whoever reads or writes it, and allow no other."""
         with self._lock:
-            self._is_cut = True
+            self._is_aborted = True
             for connection in self._sockets.values():
                 with suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
@@ -68,20 +68,20 @@ class Connections:
 
 
 class AbortableAdapter(HTTPAdapter):
-    """An adapter for `requests` (and `AuthorizedSession`) whose connections can be cut."""
+    """An adapter for `requests` (and `AuthorizedSession`) whose connections can be aborted."""
 
     def __init__(self) -> None:
         self.connections = Connections()
         super().__init__(max_retries=0)
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - theirs
-        """Make the pools with connections that can be cut."""
+        """Make the pools with connections that can be aborted."""
         super().init_poolmanager(*args, **kwargs)  # pyright: ignore[reportUnknownArgumentType] - as above
         self.poolmanager.pool_classes_by_scheme = _pools(self.connections)
 
 
-class CuttableSession(requests.Session):
-    """A session of one call."""
+class AbortableSession(requests.Session):
+    """A session for one call."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -89,18 +89,18 @@ class CuttableSession(requests.Session):
         self.mount("https://", self._adapter)
         self.mount("http://", self._adapter)
 
-    def cut(self) -> None:
-        """End what is under way, from any thread."""
-        self._adapter.connections.cut()
+    def abort(self) -> None:
+        """End the call under way, from any thread."""
+        self._adapter.connections.abort()
 
     def close(self) -> None:
-        """Let the connections go."""
+        """Close the connections."""
         super().close()
-        self.cut()
+        self.abort()
 
 
 class IamTransport(AuthRequest):
-    """The transport of google-auth under one deadline over all of its calls."""
+    """A transport for google-auth with one deadline for all of its calls."""
 
     def __init__(self, session: requests.Session, seconds_max: float) -> None:
         """Start the clock."""
@@ -116,7 +116,7 @@ class IamTransport(AuthRequest):
         timeout: float | None = None,
         **_kwargs: object,
     ) -> AuthResponse:
-        """Make one call; a server's fault is CallFailed too, so that nobody sleeps and retries."""
+        """Make one call. A server's error is CallFailed too, so that nothing sleeps and retries."""
         left = self._ends_at - time.monotonic()
         if left <= 0:
             raise CallFailed("the deadline has passed")
@@ -126,10 +126,9 @@ class IamTransport(AuthRequest):
             )
         except (requests.RequestException, OSError) as error:
             raise CallFailed(type(error).__name__) from error
-        if response.status_code == HTTPStatus.TOO_MANY_REQUESTS or response.status_code >= (
-            HTTPStatus.INTERNAL_SERVER_ERROR
-        ):
-            raise CallFailed(f"status {response.status_code}")
+        status = response.status_code
+        if status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            raise CallFailed(f"status {status}")
         return _Response(response)
 
 
@@ -151,7 +150,7 @@ class _Response(AuthResponse):
 
 
 def _pools(connections: Connections) -> dict[str, type[HTTPConnectionPool]]:
-    """Return urllib3's pools with connections that tell `connections` of themselves."""
+    """Return urllib3's pools, with connections that register with `connections`."""
 
     class Http(HTTPConnection):
         def _new_conn(self) -> socket.socket:

@@ -1,4 +1,4 @@
-"""Reading a bucket through google-cloud-storage: in the cloud, or in the local store."""
+"""Access a bucket through google-cloud-storage, in the cloud or in the local store."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -16,12 +16,12 @@ from service.storage.deadline import AbortableAdapter, CallFailed
 from service.storage.port import StorageUnavailable, StoredObject
 
 DEADLINE_SECONDS: Final = 3.0
-"""For one check of a claim's documents, all pages together."""
+"""For checking a claim's documents, all pages together."""
 PAGE_SECONDS_MAX: Final = 30.0
-"""For a page of an audit or a sweep, which nobody waits for in a request."""
+"""For a page of an audit or a sweep, which no request waits for."""
 THREADS: Final = 8
 _ONE_TRY: Final[dict[str, Any]] = {"timeout": (1.5, 3.0), "retry": None}
-"""Seconds of connecting and of each read, below what the deadline bounds in all; the client's own
+"""Seconds to connect and for each read; the deadline bounds them all together. The client's own
 retries would outlast every deadline."""
 _FIELDS: Final = "items(name,size,contentType,generation,crc32c),nextPageToken"
 _FAULTS: Final = (
@@ -31,7 +31,7 @@ _FAULTS: Final = (
     RequestException,
     OSError,
     ValueError,
-    # An answer of another shape than the client expects.
+    # A response of another shape than the client expects.
     AttributeError,
     KeyError,
     TypeError,
@@ -40,7 +40,7 @@ _FAULTS: Final = (
 T = TypeVar("T")
 
 
-class _Line(NamedTuple):
+class _Channel(NamedTuple):
     """A client with connections of its own, used by one call at a time."""
 
     client: Client
@@ -58,16 +58,16 @@ class GoogleObjectStore:
         endpoint: str | None = None,
         deadline_seconds: float = DEADLINE_SECONDS,
     ) -> None:
-        """`credentials` may list and read; `endpoint` is the local store's."""
+        """`credentials` may list and read; `endpoint` is the local store's address."""
         self._credentials = credentials
         self._bucket = bucket
         self._endpoint = endpoint
         self._deadline_seconds = deadline_seconds
-        self._idle: list[_Line] = []
+        self._idle: list[_Channel] = []
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="storage")
 
     async def under(self, prefix: str) -> Mapping[str, StoredObject]:
-        """Return all objects under a prefix: one listing, paged past 1,000."""
+        """Return all objects under a prefix by one listing, paged beyond 1,000."""
 
         def listed(client: Client) -> dict[str, StoredObject]:
             return {one.name: one for one in map(_stored, self._blobs(client, prefix, None))}
@@ -92,7 +92,7 @@ class GoogleObjectStore:
                 return
 
     async def delete(self, name: str, generation: int) -> bool:
-        """Remove an object unless it has changed; answer whether it is gone."""
+        """Delete an object unless it has changed; return whether it is gone."""
 
         def deleted(client: Client) -> bool:
             blob = client.bucket(self._bucket).blob(name)
@@ -107,7 +107,7 @@ class GoogleObjectStore:
         return await self._ask(deleted, PAGE_SECONDS_MAX)
 
     async def put_new(self, name: str, content: bytes) -> bool:
-        """Upload an object unless there is one of that name; answer whether it was."""
+        """Upload an object unless one of that name exists; return whether it was uploaded."""
 
         def put(client: Client) -> bool:
             blob = client.bucket(self._bucket).blob(name)
@@ -121,13 +121,13 @@ class GoogleObjectStore:
         return await self._ask(put, PAGE_SECONDS_MAX)
 
     async def read(self, name: str) -> bytes | None:
-        """Return an object's bytes; None: there is none."""
+        """Return an object's bytes, or None where there is none."""
 
         def read(client: Client) -> bytes | None:
             try:
                 return client.bucket(self._bucket).blob(name).download_as_bytes(**_ONE_TRY)
             except NotFound:
-                # A bucket that is missing answers the same, and is no empty one.
+                # The same error for a missing bucket, which is not an empty one.
                 next(client.list_blobs(self._bucket, max_results=1, **_ONE_TRY).pages, None)
                 return None
 
@@ -145,7 +145,7 @@ class GoogleObjectStore:
         return await self._ask(listed, PAGE_SECONDS_MAX)
 
     async def folders(self, prefix: str) -> list[str]:
-        """Return what names under a prefix have up to and with the next slash."""
+        """Return the folders directly under a prefix, each with its trailing slash."""
 
         def listed(client: Client) -> set[str]:
             # The stubs do not know of prefixes.
@@ -157,7 +157,7 @@ class GoogleObjectStore:
         return sorted(await self._ask(listed, PAGE_SECONDS_MAX))
 
     async def granted(self, permissions: Sequence[str]) -> set[str]:
-        """Return which of these permissions the credentials have on the bucket."""
+        """Return which of the permissions the credentials have on the bucket."""
 
         def asked(client: Client) -> list[str]:
             bucket = client.bucket(self._bucket)
@@ -174,17 +174,17 @@ class GoogleObjectStore:
         return await self._ask(read, PAGE_SECONDS_MAX)
 
     def close(self) -> None:
-        """Let the threads and the connections go."""
+        """End the threads and the connections."""
         self._threads.shutdown(cancel_futures=True)
-        for line in self._idle:
-            line.adapter.connections.cut()
-            line.adapter.close()
+        for channel in self._idle:
+            channel.adapter.connections.abort()
+            channel.adapter.close()
         self._idle.clear()
 
     async def _ask(self, call: Callable[[Client], T], deadline_seconds: float) -> T:
-        """Run a call in a thread; at the deadline its connections are cut, and the thread ends."""
-        line = self._idle.pop() if self._idle else self._new_line()
-        running = self._threads.submit(call, line.client)
+        """Run a call in a thread; at the deadline its connections are aborted, which ends it."""
+        channel = self._idle.pop() if self._idle else self._new_channel()
+        running = self._threads.submit(call, channel.client)
         done = False
         try:
             async with asyncio.timeout(deadline_seconds):
@@ -194,17 +194,17 @@ class GoogleObjectStore:
             raise StorageUnavailable(type(error).__name__) from error
         finally:
             if done:
-                line.adapter.connections.tidy()
-                self._idle.append(line)
+                channel.adapter.connections.tidy()
+                self._idle.append(channel)
             else:
-                line.adapter.connections.cut()
-                # When the thread has ended, which is soon, but not for us to wait for.
-                running.add_done_callback(lambda _: line.adapter.close())
+                channel.adapter.connections.abort()
+                # Once the thread has ended, which is soon; nobody waits for it.
+                running.add_done_callback(lambda _: channel.adapter.close())
         return answer
 
-    def _new_line(self) -> _Line:
+    def _new_channel(self) -> _Channel:
         adapter = AbortableAdapter()
-        signing_in = Session()  # tokens travel on connections that can be cut, too
+        signing_in = Session()  # fetches tokens on connections that can be aborted, too
         signing_in.mount("https://", adapter)
         session = AuthorizedSession(self._credentials, auth_request=Request(signing_in))
         session.mount("https://", adapter)
@@ -213,9 +213,9 @@ class GoogleObjectStore:
         client = Client(
             project="none", credentials=self._credentials, _http=session, client_options=options
         )
-        # Else it asks for the bucket's place in a thread of its own, beside calls, for tracing.
+        # Otherwise it asks for the bucket's location, for tracing, in a thread of its own.
         vars(client)["_bucket_metadata_cache"] = None
-        return _Line(client, adapter)
+        return _Channel(client, adapter)
 
     def _blobs(self, client: Client, prefix: str, token: str | None) -> Any:  # noqa: ANN401 - untyped
         return client.list_blobs(

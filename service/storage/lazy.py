@@ -5,33 +5,42 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from service.storage.port import SignedUpload, Storage, StorageUnavailable, StoredObject
 
 
+def lazy_storage(choose: Callable[[], Storage]) -> Storage:
+    """Return a storage that `choose` is called for at its first use, and again after it failed.
+
+    A failure to choose is StorageUnavailable at every use.
+    """
+    lazy = LazyStorage(choose)
+    return Storage(lazy, lazy)
+
+
 class LazyStorage:
-    """A storage that is chosen at its first use: what never uses it imports no client."""
+    """Signer and store in one; a process that never uses them imports no client."""
 
     def __init__(self, choose: Callable[[], Storage]) -> None:
-        """`choose` is called once, and again after it failed."""
+        """Choose nothing yet."""
         self._choose = choose
         self._chosen: Storage | None = None
 
     async def sign(self, name: str, mime_type: str, max_bytes: int) -> SignedUpload:
-        """Sign with what is chosen."""
+        """Sign with the chosen signer."""
         return await self._storage.signer.sign(name, mime_type, max_bytes)
 
     async def under(self, prefix: str) -> Mapping[str, StoredObject]:
-        """List with what is chosen."""
+        """List the chosen store."""
         return await self._storage.store.under(prefix)
 
     async def each(self, prefix: str) -> AsyncIterator[StoredObject]:
-        """List with what is chosen."""
-        async for one in self._storage.store.each(prefix):
-            yield one
+        """List the chosen store, a page at a time."""
+        async for stored in self._storage.store.each(prefix):
+            yield stored
 
     async def delete(self, name: str, generation: int) -> bool:
-        """Delete with what is chosen."""
+        """Delete from the chosen store."""
         return await self._storage.store.delete(name, generation)
 
     def close(self) -> None:
-        """Let go of what was chosen, if anything was."""
+        """Close what was chosen, if anything was."""
         chosen, self._chosen = self._chosen, None
         if chosen is not None:
             chosen.close()
@@ -41,15 +50,11 @@ class LazyStorage:
         if self._chosen is None:
             try:
                 self._chosen = self._choose()
+            except StorageUnavailable:
+                raise
             except (OSError, ValueError, KeyError, _auth_error()) as error:
                 raise StorageUnavailable(str(error)) from error
         return self._chosen
-
-
-def lazy_storage(choose: Callable[[], Storage]) -> Storage:
-    """Return a storage that is chosen at its first use; a fault of that is StorageUnavailable."""
-    later = LazyStorage(choose)
-    return Storage(later, later)
 
 
 def _auth_error() -> type[Exception]:

@@ -1,4 +1,4 @@
-"""What documents need of an object store; the cloud's client and the local store both serve it."""
+"""What documents need from object storage; the cloud and the local store both provide it."""
 
 from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
@@ -6,9 +6,9 @@ from typing import NamedTuple, Protocol
 
 
 class StorageUnavailable(Exception):
-    """The store did not answer usefully in time: away, refusing us, or without its bucket.
+    """The store gave no usable response in time: unreachable, refusing us, or without its bucket.
 
-    Never what a partner did wrong: it becomes a 503 and an alarm, not a 400.
+    Never a partner's mistake: it becomes a 503 and an alarm, not a 400.
     """
 
 
@@ -34,24 +34,19 @@ class UploadSigner(Protocol):
     """Mints URLs for uploads to one bucket."""
 
     async def sign(self, name: str, mime_type: str, max_bytes: int, /) -> SignedUpload:
-        """Return a V4 signed URL for a PUT, valid for 15 minutes; raises StorageUnavailable."""
+        """Return a V4 signed URL for a PUT, valid for 15 minutes. Raises StorageUnavailable."""
         ...
 
     def close(self) -> None:
-        """Let threads and connections go."""
+        """End threads and connections."""
         ...
 
 
 class ObjectStore(Protocol):
-    """Reads one bucket."""
+    """Reads and sweeps one bucket. Every failure is StorageUnavailable."""
 
     async def under(self, prefix: str, /) -> Mapping[str, StoredObject]:
-        """Return all objects under a prefix, by name, under one deadline.
-
-        Raises:
-            StorageUnavailable: for every reason that is not the object's absence.
-
-        """
+        """Return all objects under a prefix, by name, within one deadline."""
         ...
 
     def each(self, prefix: str, /) -> AsyncIterator[StoredObject]:
@@ -59,21 +54,21 @@ class ObjectStore(Protocol):
         ...
 
     async def delete(self, name: str, generation: int, /) -> bool:
-        """Remove an object unless it has changed; answer whether it is gone."""
+        """Delete an object unless it has changed; return whether it is gone."""
         ...
 
     def close(self) -> None:
-        """Let threads and connections go."""
+        """End threads and connections."""
         ...
 
 
 class Storage(NamedTuple):
-    """One mode's bucket: who signs uploads to it, and who reads it."""
+    """One mode's bucket: the signer of its uploads, and its store."""
 
     signer: UploadSigner
     store: ObjectStore
 
     def close(self) -> None:
-        """Let threads and connections go."""
+        """End threads and connections."""
         self.signer.close()
         self.store.close()

@@ -1,4 +1,4 @@
-"""Signing upload URLs (V4, PUT) with google-cloud-storage: with a key, or by IAM without one."""
+"""Sign upload URLs (V4, PUT) with google-cloud-storage: with a key, or through IAM without one."""
 
 import asyncio
 import re
@@ -15,7 +15,7 @@ from google.cloud.storage import Bucket, Client
 from google.oauth2 import service_account
 from requests import RequestException
 
-from service.storage.deadline import CallFailed, CuttableSession, IamTransport
+from service.storage.deadline import AbortableSession, CallFailed, IamTransport
 from service.storage.port import SignedUpload, StorageUnavailable
 
 LIFETIME: Final = timedelta(minutes=15)
@@ -23,9 +23,9 @@ CLOUD: Final = "https://storage.googleapis.com"
 RANGE_HEADER: Final = "x-goog-content-length-range"
 IAM_SECONDS_MAX: Final = 3.0
 IAM_CALLS_MAX: Final = 8
-"""Signatures asked of IAM at once; later ones wait for a place, within their own deadline."""
+"""Concurrent calls to IAM; further ones wait for a thread, within their own deadline."""
 
-# Asked of the URL, not of our clock: the library draws the date itself.
+# Read from the URL, not from our clock: the library takes the time itself.
 _DATE_AND_LIFETIME: Final = re.compile(
     r"[?&]X-Goog-Date=([0-9]{8}T[0-9]{6}Z)&X-Goog-Expires=([0-9]+)&"
 )
@@ -36,14 +36,14 @@ class KeySigner:
     """Signs with a service account's own key, parsed once (28 ms)."""
 
     def __init__(self, key: Mapping[str, str], bucket: str, *, endpoint: str = CLOUD) -> None:
-        """Take a service account's key as its file has it; `endpoint` is the local store's."""
+        """`key` is a service account's, as in its file; `endpoint` is the local store's address."""
         credentials = service_account.Credentials.from_service_account_info(dict(key))
         self._credentials = credentials
         self._bucket = _bucket(credentials, bucket)
         self._endpoint = endpoint
 
     async def sign(self, name: str, mime_type: str, max_bytes: int) -> SignedUpload:
-        """Sign here and now: a thread would cost half as much again as the signature."""
+        """Sign in this thread: handing it to another costs half as much again as the signature."""
         return _signed(self._bucket, self._credentials, self._endpoint, name, mime_type, max_bytes)
 
     def close(self) -> None:
@@ -51,7 +51,7 @@ class KeySigner:
 
 
 class IamSigner:
-    """Signs through IAM's signBlob, for workload identity: a network call a URL."""
+    """Signs through IAM's signBlob, for workload identity: one network call a URL."""
 
     def __init__(
         self,
@@ -60,19 +60,19 @@ class IamSigner:
         bucket: str,
         *,
         seconds_max: float = IAM_SECONDS_MAX,
-        new_session: Callable[[], CuttableSession] = CuttableSession,
+        new_session: Callable[[], AbortableSession] = AbortableSession,
     ) -> None:
-        """Take what may sign for the account: the token creator's own credentials."""
+        """`credentials` are those of a token creator, who may sign for the account."""
         self._credentials = credentials
         self._email = service_account_email
         self._bucket = _bucket(credentials, bucket)
         self._seconds_max = seconds_max
         self._new_session = new_session
-        # Of its own: a full queue here may not hold up anybody else's threads.
+        # A pool of its own: its queue may be full without holding up anybody else.
         self._threads = ThreadPoolExecutor(IAM_CALLS_MAX, thread_name_prefix="sign-blob")
 
     async def sign(self, name: str, mime_type: str, max_bytes: int) -> SignedUpload:
-        """Sign in a thread, under one deadline for everything, at which the thread ends too."""
+        """Sign in a thread under one deadline, at which the thread ends too."""
         session = self._new_session()
         call = asyncio.get_running_loop().run_in_executor(
             self._threads, self._sign, session, name, mime_type, max_bytes
@@ -81,16 +81,16 @@ class IamSigner:
             async with asyncio.timeout(self._seconds_max):
                 return await call
         except (TimeoutError, *_FAULTS) as error:
-            raise StorageUnavailable(f"IAM signed nothing: {type(error).__name__}") from error
+            raise StorageUnavailable(f"IAM did not sign: {type(error).__name__}") from error
         finally:
-            session.cut()
+            session.abort()
 
     def close(self) -> None:
-        """Let the threads go; no URL may be signed afterwards."""
+        """End the threads; no URL may be signed afterwards."""
         self._threads.shutdown(cancel_futures=True)
 
     def _sign(
-        self, session: CuttableSession, name: str, mime_type: str, max_bytes: int
+        self, session: AbortableSession, name: str, mime_type: str, max_bytes: int
     ) -> SignedUpload:
         with session:
             transport = IamTransport(session, self._seconds_max)
@@ -99,12 +99,12 @@ class IamSigner:
             return _signed(self._bucket, signing, CLOUD, name, mime_type, max_bytes)
 
 
-# ValueError and KeyError: an answer of IAM that is not what it should be.
+# ValueError and KeyError: a response of IAM of another form than documented.
 _FAULTS: Final = (CallFailed, GoogleAuthError, RequestException, OSError, ValueError, KeyError)
 
 
 def _bucket(credentials: Credentials, name: str) -> Bucket:
-    # The project is only for calls that make buckets; without one the client looks for it.
+    # Only creating a bucket needs a project, but without one the client searches for it.
     return Bucket(Client(project="none", credentials=credentials), name)
 
 
@@ -120,10 +120,10 @@ def _signed(
     url: str = bucket.blob(name).generate_signed_url(
         version="v4",
         method="PUT",
-        # A duration: a moment would yield 899 seconds.
+        # A duration: a point in time would yield 899 seconds.
         expiration=LIFETIME,
         content_type=mime_type,
-        # A dictionary of the library's own: it adds Host and Content-Type to it.
+        # A dictionary that the library may change: it adds Host and Content-Type.
         headers={RANGE_HEADER: length_range},
         api_access_endpoint=endpoint,
         credentials=credentials,

@@ -64,7 +64,7 @@ async def test_a_signer_that_may_overwrite(settings, monkeypatch):
     rows = {one.check: one for one in await checked(settings)}
     assert rows["overwriting"].result == "note"
     assert "roles/storage.objectCreator alone" in rows["overwriting"].detail
-    assert rows["round trip"].detail.startswith("what was uploaded is not listed")
+    assert rows["round trip"].detail.startswith("the upload is not listed")
 
 
 async def test_a_refused_put(settings, monkeypatch):
@@ -95,4 +95,4 @@ async def test_cors(settings, monkeypatch, rules, result, told):
 
 def test_a_fault_without_words_is_told_as_it_is():
     """An error that nobody foresaw is one line."""
-    assert checks.words(StorageUnavailable("a\nb")) == "StorageUnavailable: a b"
+    assert checks.error_text(StorageUnavailable("a\nb")) == "StorageUnavailable: a b"

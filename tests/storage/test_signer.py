@@ -19,7 +19,7 @@ from google.oauth2.credentials import Credentials
 
 from service.cli.dev.gcs.credentials import local_credentials
 from service.cli.dev.gcs.verifier import Request, VerifiedRequest, verify
-from service.storage.deadline import CuttableSession
+from service.storage.deadline import AbortableSession
 from service.storage.port import StorageUnavailable
 from service.storage.signer import IamSigner, KeySigner
 from tests.storage.signing import private_key_of
@@ -116,7 +116,7 @@ def iam(local) -> Generator[Iam]:
 def iam_signer(local, iam) -> Generator[IamSigner]:
     """Return a signer whose calls reach the test's IAM."""
 
-    class Session(CuttableSession):
+    class Session(AbortableSession):
         def request(self, method, url, **kwargs) -> requests.Response:
             address = url.replace("https://iamcredentials.googleapis.com", iam.address)
             return super().request(method, address, **kwargs)
