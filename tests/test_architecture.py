@@ -97,3 +97,16 @@ def test_a_query_without_a_description_is_refused(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ValueError, match="before its first named query"):
         Queries("undescribed")
+
+
+def test_what_tests_share_stands_in_helpers():
+    """No module imports from a test module or a conftest: each can be read, moved and run alone."""
+    shared = re.compile(
+        r"^\s*(?:from|import) tests(?:\.\w+)*\.(?:test_\w+|conftest)\b", re.MULTILINE
+    )
+    found = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "tests").rglob("*.py")
+        if shared.search(path.read_text())
+    }
+    assert found == set()

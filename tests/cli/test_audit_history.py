@@ -5,7 +5,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from tests.cli.conftest import mailbox
+from tests.cli.team import mailbox
 from tests.dev_process import until
 from tests.world import claim_body
 

@@ -9,7 +9,7 @@ import pytest
 from service.cli.audit.replay import Instant
 from service.cli.output import ROWS_SHOWN_MAX, show
 from service.cli.spool import Spool
-from tests.cli.conftest import mailbox
+from tests.cli.team import mailbox
 from tests.dev_process import until
 from tests.world import claim_body
 

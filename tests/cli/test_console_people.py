@@ -1,6 +1,6 @@
 """What the team does for a partner's people: its members, rolled keys, and why it was declined."""
 
-from tests.cli.conftest import mailbox
+from tests.cli.team import mailbox
 
 UNKNOWN_PARTNER = "ptn_00000000000000000000000000"
 

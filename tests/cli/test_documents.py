@@ -4,94 +4,16 @@ import json
 import shutil
 import subprocess
 import sys
-from typing import Any
-from uuid import uuid4
 
-import httpx
-import psycopg
 import pytest
 
-from tests.cli.conftest import Team
+from tests.cli.team import Team
+from tests.cli.uploads import Upload, elsewhere
 from tests.dev_process import environment, run
 from tests.document_store import free_port
 from tests.terminal import watched
-from tests.world import claim_body
 
-PDF = "application/pdf"
 REFUSED = "the credentials are refused: is the key deleted, the account disabled?"
-
-
-class Upload:
-    """An upload of the demonstration's partner, and its object as the store's owner sees it."""
-
-    def __init__(self, team: Team, demo: dict[str, Any]) -> None:
-        self.team, self.demo, self.reference = team, demo, f"case-{uuid4().hex}"
-        answer = team.call(
-            demo["live_key"],
-            "POST",
-            "/documents/upload-url",
-            json={
-                "entity_id": demo["entity_id"],
-                "partner_claim_id": self.reference,
-                "filename": "a.pdf",
-                "mime_type": PDF,
-            },
-        )
-        assert answer.status_code == 201, answer.text
-        self.minted: dict[str, Any] = answer.json()
-        self.path: str = self.minted["storage_path"]
-
-    def put(self, content: bytes = b"%PDF-1.7") -> "Upload":
-        """Upload."""
-        answer = httpx.put(
-            self.minted["upload_url"], headers=self.minted["required_headers"], content=content
-        )
-        assert answer.status_code == 200, answer.text
-        return self
-
-    def claim(self) -> httpx.Response:
-        """Create a claim that refers to it."""
-        ref = {"storage_path": self.path, "mime_type": PDF, "filename": "a.pdf"}
-        body = claim_body(self.demo["entity_id"], self.reference, document_refs=[ref])
-        return self.team.call(self.demo["live_key"], "POST", "/claims", json=body)
-
-    def object(self, method: str = "GET") -> int:
-        """Send a request for the object to the JSON side; answer the status."""
-        storage = self.team.dev.data_dir / "storage"
-        token = (storage / "json-api-token").read_text().strip()
-        name = self.path.replace("/", "%2F")
-        url = f"{endpoint(self.team)}/storage/v1/b/claim-ledger-live/o/{name}"
-        return httpx.request(method, url, headers={"Authorization": f"Bearer {token}"}).status_code
-
-    def age(self) -> "Upload":
-        """Make it eight days older."""
-        with psycopg.connect(self.demo["database_url"]) as connection:
-            connection.execute(
-                "update live.uploads set minted_at = minted_at - interval '8 days'"
-                " where storage_path = %s",
-                [self.path],
-            )
-        return self
-
-
-def endpoint(team: Team) -> str:
-    """Return the store's origin."""
-    return f"http://127.0.0.1:{(team.dev.data_dir / 'storage' / 'port').read_text().strip()}"
-
-
-def elsewhere(team: Team, **given: str) -> dict[str, str]:
-    """Return the environment of a team whose storage differs from the dev's by these settings."""
-    kept = json.loads((team.dev.data_dir / "secrets.json").read_text())
-    settings = {
-        "DATABASE_URL": team.dev.facts["database_url"],
-        "MASTER_KEYS": kept["master_keys"],
-        "PUBLIC_URL": team.dev.facts["public_url"],
-        "LIVE_BUCKET": "claim-ledger-live",
-        "TEST_BUCKET": "claim-ledger-test",
-        "STORAGE_KEY_FILE": str(team.dev.data_dir / "storage" / "service-account.json"),
-        "STORAGE_ENDPOINT": endpoint(team),
-    }
-    return environment(**{name: value for name, value in (settings | given).items() if value})
 
 
 def failed(team: Team, **given: str) -> list[tuple[str, str, str]]:

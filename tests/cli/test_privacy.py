@@ -5,8 +5,8 @@ import json
 import psycopg
 import pytest
 
-from tests.cli.conftest import Team, mailbox
-from tests.cli.test_documents import Upload, elsewhere
+from tests.cli.team import Team, mailbox
+from tests.cli.uploads import Upload, elsewhere
 from tests.dev_process import environment, run
 from tests.terminal import answered
 from tests.world import claim_body

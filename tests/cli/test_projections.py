@@ -5,7 +5,7 @@ import subprocess
 import psycopg
 import pytest
 
-from tests.cli.conftest import mailbox
+from tests.cli.team import mailbox
 from tests.dev_process import PROGRAM, environment, run, until
 from tests.world import claim_body
 

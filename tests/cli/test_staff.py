@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cli.conftest import mailbox
+from tests.cli.team import mailbox
 
 
 def test_adding_listing_and_removing(team):

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from tests.dev_process import environment, run
-from tests.projections.test_replay import _number
+from tests.projections.history import number_all
 from tests.world import MASTER_KEY, PUBLIC_URL, STAFF
 
 SWAPPED = """
@@ -30,7 +30,7 @@ async def damaged(world, database_url):
     entity_id = await partner.connected_entity()
     claim_id = (await partner.claim(entity_id)).json()["claim_id"]
     await world.service.modes["live"].claims.move(claim_id, "negotiation", STAFF)
-    await _number(world.service.modes["live"].ledger)
+    await number_all(world.service.modes["live"].ledger)
     with psycopg.connect(database_url, autocommit=True) as owner:
         owner.execute(SWAPPED)
         (position,) = owner.execute(PLACE, ["ClaimCreated"]).fetchone()

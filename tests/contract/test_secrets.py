@@ -1,22 +1,10 @@
 """A key's secret is shown once and kept nowhere (contract 5.3)."""
 
 import httpx
-import psycopg
 
+from tests.contract.rows import rows_as_text
 from tests.serving import served
 from tests.world import claim_body
-
-
-def rows_as_text(database_url):
-    """Return every row of every table, as text; bytes are in hexadecimal there."""
-    with psycopg.connect(database_url) as connection:
-        tables = connection.execute(
-            "select format('%I.%I', schemaname, tablename) from pg_tables "
-            "where schemaname not in ('pg_catalog', 'information_schema')"
-        ).fetchall()
-        for (table,) in tables:
-            for (text,) in connection.execute(f"select t::text from {table} as t"):  # noqa: S608 - ours
-                yield text
 
 
 async def test_neither_tables_nor_logs_have_a_secret(world, database_url, tmp_path):

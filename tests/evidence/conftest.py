@@ -2,7 +2,7 @@
 
 from tests.evidence.checkpointing import add, attack, checkpoints, place
 from tests.evidence.scene import owner_connection
-from tests.ledger.conftest import accounts, service
+from tests.ledger.wired import accounts, service
 
 __all__ = [
     "accounts",

@@ -17,7 +17,7 @@ from service.facts.catalogue import ACCOUNTS, PARTNER_LEDGER
 from service.facts.claims import ClaimStageChanged
 from service.ledger.database import LedgerUnavailable
 from service.ledger.sequencer import Sequencer
-from tests.projections.test_replay import STAGES
+from tests.projections.history import STAGES
 from tests.world import STAFF, settings_for
 
 EVERYTHING = Wanted()

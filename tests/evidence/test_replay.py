@@ -14,7 +14,7 @@ from service.evidence.replay.comparison import compare, independent_claims
 from service.evidence.replay.state import SHOWN, Wanted, moment_of, replayed
 from service.ledger.sequencer import Sequencer
 from tests.document_store import documents_on
-from tests.projections.test_replay import TABLES, History
+from tests.projections.history import TABLES, History
 from tests.world import PATIENCE_SECONDS, STAFF, settings_for
 
 EVERYTHING = Wanted()

@@ -2,19 +2,17 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
+from tests.pages.chromium import CHROMIUM
 from tests.pages.site import Site, site_on
 from tests.patience import PATIENCE_SECONDS
 
 expect.set_options(timeout=PATIENCE_SECONDS * 1000)
 
 # Without its window, which is drawn anew for each visitor, Chromium starts three times as fast.
-INSTALLED = [Path("/usr/bin/chromium-headless-shell"), Path("/usr/bin/chromium")]
-CHROMIUM = next((path for path in INSTALLED if path.exists()), None)
 
 
 _started: list[tuple[ExitStack, Browser]] = []

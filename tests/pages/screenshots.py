@@ -11,7 +11,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from migrations import migrate
 from service.cli.dev.postgres import EmbeddedPostgres
-from tests.pages.conftest import CHROMIUM
+from tests.pages.chromium import CHROMIUM
 from tests.pages.filled import Filled
 from tests.pages.gallery import Shot, by_visitor, profile, visit
 from tests.pages.site import site_on

@@ -5,7 +5,7 @@ import pytest
 
 from service.cli.keys_at_rest import verify_all
 from service.privacy import lost_keys
-from tests.privacy.test_races import labelled_link
+from tests.privacy.links import labelled_link
 from tests.world import STAFF
 
 

@@ -9,9 +9,9 @@ import pytest
 from projections.connections.reader import access
 from service.core.errors import Refusal
 from service.onboardings.commands import PURPOSE
+from tests.privacy.links import CANARY, labelled_link
 from tests.world import STAFF
 
-EMAIL = "zoe@example.com"
 STAGES = ("negotiation", "proceedings", "judgment", "settled")
 
 
@@ -74,11 +74,11 @@ async def test_a_second_registration_meanwhile(privacy):
     """The address is taken, or it is free: never two businesses with it, never a crash."""
     live = privacy.service.modes["live"].entities
     for _ in range(8):
-        entity_id = await live.add("Canary", EMAIL, "CN 1", STAFF)
+        entity_id = await live.add("Canary", CANARY, "CN 1", STAFF)
 
         async def second():
             try:
-                return await live.add("Canary", EMAIL, "CN 1", STAFF)
+                return await live.add("Canary", CANARY, "CN 1", STAFF)
             except Refusal as refusal:
                 return refusal.code
 
@@ -86,7 +86,7 @@ async def test_a_second_registration_meanwhile(privacy):
         assert outcome == "onboarding_unavailable" or outcome.startswith("ent_")
         if outcome.startswith("ent_"):
             with pytest.raises(Refusal):
-                await live.add("Canary", EMAIL, "CN 1", STAFF)
+                await live.add("Canary", CANARY, "CN 1", STAFF)
             await privacy.erase_entity(outcome)
 
 
@@ -103,7 +103,7 @@ async def test_replays_meanwhile(privacy):
 async def test_a_mail_on_its_way_is_waited_for(privacy, database_url):
     """Whoever sends holds the mail's row: the erasure ends when it is settled, and not before."""
     partner = await privacy.documents.world.partner()
-    body = {"partner_user_id": "u", "company_name": "New", "user_email": EMAIL}
+    body = {"partner_user_id": "u", "company_name": "New", "user_email": CANARY}
     started = (await partner.call("POST", "/onboardings", json=body)).json()["onboarding_id"]
     row = await privacy.service.modes["live"].onboarding_list.by_id(started)
     async with await psycopg.AsyncConnection.connect(database_url) as sending:
@@ -135,7 +135,7 @@ async def test_finishing_an_onboarding_meanwhile(privacy):
         body = {
             "partner_user_id": f"u-{number}",
             "company_name": "New",
-            "user_email": f"{number}{EMAIL}",
+            "user_email": f"{number}{CANARY}",
         }
         started = (await partner.call("POST", "/onboardings", json=body)).json()["onboarding_id"]
         row = await live.onboarding_list.by_id(started)
@@ -158,7 +158,7 @@ async def test_a_link_that_is_followed_while_the_entity_is_erased(privacy, monke
     """The link was looked up before the erasure, and opens nothing after it."""
     live = privacy.service.modes["live"]
     partner = await privacy.documents.world.partner()
-    body = {"partner_user_id": "u", "company_name": "New", "user_email": EMAIL}
+    body = {"partner_user_id": "u", "company_name": "New", "user_email": CANARY}
     started = (await partner.call("POST", "/onboardings", json=body)).json()["onboarding_id"]
     row = await live.onboarding_list.by_id(started)
     await privacy.erase_entity(row["entity_id"])
@@ -176,7 +176,7 @@ async def test_a_link_that_is_redeemed_while_the_entity_is_erased(privacy, monke
     """The first approval for another partner is waited for, and its label is erased with it."""
     live = privacy.service.modes["live"]
     partner = await privacy.documents.world.partner()
-    entity_id = await live.entities.add("Canary", EMAIL, "CN 1", STAFF)
+    entity_id = await live.entities.add("Canary", CANARY, "CN 1", STAFF)
     looked, begin_lineage = asyncio.Event(), asyncio.Event()
 
     async def looks_and_waits(*args):
@@ -194,7 +194,7 @@ async def test_a_link_that_is_redeemed_while_the_entity_is_erased(privacy, monke
     begin_lineage.set()
     assert not done
     assert (await approving, (await erasing).erased.keys) == (partner.partner_id, 2)
-    assert await privacy.found(EMAIL) == []
+    assert await privacy.found(CANARY) == []
 
 
 async def test_a_link_that_is_redeemed_after_the_entity_was_erased(privacy):
@@ -211,16 +211,9 @@ async def test_a_link_that_is_redeemed_after_the_entity_was_erased(privacy):
     assert (await live.connection_list.access(before.partner_id, entity_id)).connected
 
 
-async def labelled_link(partner) -> str:
-    """Return the token of a new link whose label is about a person."""
-    body = {"partner_user_id": "u", "label": f"for {EMAIL}"}
-    answer = await partner.call("POST", "/connect-requests", json=body)
-    return answer.json()["connect_url"].rpartition("/")[2]
-
-
 async def test_a_rebuild_that_drops_its_table_meanwhile(privacy, database_url):
     """The table was seen and has gone when it is to be cleared: the erasure goes on."""
-    entity_id = await privacy.service.modes["live"].entities.add("Canary", EMAIL, None, STAFF)
+    entity_id = await privacy.service.modes["live"].entities.add("Canary", CANARY, None, STAFF)
     async with await psycopg.AsyncConnection.connect(database_url) as rebuild:
         await rebuild.execute("create schema live_next")
         await rebuild.execute("create table live_next.entities (like live.entities)")

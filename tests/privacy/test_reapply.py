@@ -12,8 +12,8 @@ from service.privacy.erasure_list import ErasureList, ListedErasure, subject_of
 from service.privacy.reapply import Reapply
 from service.storage.port import StorageUnavailable
 from tests.document_store import Documents, storage_settings, store_on
-from tests.privacy.conftest import Privacy
-from tests.privacy.test_races import labelled_link
+from tests.privacy.links import labelled_link
+from tests.privacy.team import Privacy
 from tests.world import STAFF, settings_for, world_on
 
 

@@ -9,29 +9,17 @@ import asyncpg
 import psycopg
 import pytest
 
-from projections.activity.projector import ActivityProjector
 from service.app.bootstrap import Service
-from service.core.clock import system_clock
 from service.facts.catalogue import ACCOUNTS
 from service.ledger.database import LedgerUnavailable
 from service.ledger.encryption import KeyUnknown
-from service.ledger.following.catch_up import CatchUpProjection
-from service.ledger.following.parking import FOLLOWS, RetryRefused, parked
+from service.ledger.following.parking import FOLLOWS, RetryRefused
 from service.ledger.following.runner import Subscription
-from service.ledger.ledger import Append
-from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
-from tests.ledger.samples import CAUSE, sample
+from tests.ledger.samples import CAUSE
+from tests.projections.brittle import INSERT, META, Setting
 from tests.world import settings_for
 
-APPROVED = sample(ACCOUNTS["PartnerApproved"])
-META = {"at": "2026-03-01T10:15:30Z", "actor": "staff:test", "request_id": "r", "mode": "accounts"}
-INSERT = """
-with e as (
-    insert into accounts.events (originator_id, originator_version, topic, state)
-    values (%s, %s, %s, %s) returning append_id
-) insert into accounts.pending select append_id from e
-"""
 BAD_STATES = {
     "unknown topic": ("NoSuchThing", {"class_version": 1, "data": {}}, "Unreadable"),
     "later version": ("PartnerApproved", {"class_version": 9, "data": {}}, "Unreadable"),
@@ -40,66 +28,6 @@ BAD_STATES = {
     "no meta": ("PartnerApproved", {"class_version": 1, "meta": 1, "data": {}}, "Unreadable"),
     "no JSON": ("PartnerApproved", b"{secret", "Unreadable"),
 }
-
-
-class Brittle(ActivityProjector):
-    """Makes the rows of activity, and fails at the positions that it was told."""
-
-    name = "brittle"
-
-    def __init__(self):
-        self.error = ZeroDivisionError("secret")
-        self.fail_at = set()
-        self.applied = defaultdict(list)
-
-    def project(self, recorded):
-        """Fail, in Python or in the database, or answer the rows."""
-        if recorded.position not in self.fail_at:
-            self.applied[recorded.stream_id].append(recorded.position)
-            return super().project(recorded)
-        if self.error is None:
-            first, *_ = super().project(recorded)
-            return [first._replace(row=(*first.row[:4], None, "secret"))]  # the actor is null
-        raise self.error
-
-
-class Setting:
-    """A ledger that nobody follows by itself, and a brittle projection that does."""
-
-    def __init__(self, service, owner):
-        self.service, self.ledger, self.owner = service, service.accounts, owner
-        self.projector = Brittle()
-        self.projection = CatchUpProjection(self.projector, system_clock)
-
-    async def append(self, stream_id, events=1, after=0):
-        """Append events to a stream and number them."""
-        async with self.ledger.transaction() as transaction:
-            await transaction.append(Append(stream_id, after, [APPROVED] * events, CAUSE))
-        await self.number()
-
-    async def number(self):
-        """Give every event its position."""
-        while await Sequencer(self.ledger.database).step():
-            pass
-
-    async def follow(self):
-        """Go on until there is nothing to do."""
-        while await Subscription(self.ledger, self.projection).step():
-            pass
-
-    async def parked(self):
-        """Return positions and errors of what is parked."""
-        return [(one.position, one.error) for one in await parked(self.ledger.database)]
-
-    def rows(self):
-        """Return the positions that have rows."""
-        query = "select distinct position from accounts.activity order by 1"
-        return [position for (position,) in self.owner.execute(query).fetchall()]
-
-    def checkpoint(self):
-        """Return how far the follower has come."""
-        query = "select position from accounts.subscriptions where name = 'brittle'"
-        return self.owner.execute(query).fetchone()[0]
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from service.ledger.rebuild.progress import BuildProgress
 from service.ledger.rebuild.session import rebuild_session
 from service.ledger.rebuild.swap import MadeBy, swap
 from tests.document_store import documents_on
-from tests.projections.test_replay import History, _number
+from tests.projections.history import History, number_all
 from tests.world import STAFF, settings_for, world_on
 
 SHAPE = """
@@ -191,7 +191,7 @@ async def test_a_rollback_that_is_cut_off_can_be_made_again(world, claims, owner
     await rebuild(database_url, claim_list)
     for number in range(3):
         await partner.claim(entity_id, f"later-{number}")
-    await _number(claim_list.ledger)
+    await number_all(claim_list.ledger)
     async with rebuild_session(database_url, "live") as shop:
         (kept,) = owner.execute(
             "select previous_position from live.read_models where name = 'claim_list'"
@@ -295,7 +295,7 @@ async def test_an_event_that_cannot_be_applied_refuses_the_rebuild_with_its_posi
                 raise ZeroDivisionError
             return ()
 
-    await _number(claim_list.ledger)
+    await number_all(claim_list.ledger)
     broken = claim_list._replace(projector=Failing())
     with pytest.raises(RebuildRefused, match=r"position \d+ cannot be applied: ZeroDivisionError"):
         await rebuild(database_url, broken)
@@ -312,7 +312,7 @@ async def test_a_catch_up_model_is_rebuilt_to_its_checkpoint_less_what_is_parked
         (following,) = world.service.catch_up["accounts"]
         subscription = Subscription(activity.ledger, following)
         await world.partner()
-        await _number(activity.ledger)
+        await number_all(activity.ledger)
         while await subscription.step():
             pass
         came_to = owner.execute("select max(position) from accounts.activity").fetchone()[0]
@@ -326,7 +326,7 @@ async def test_a_catch_up_model_is_rebuilt_to_its_checkpoint_less_what_is_parked
             [came_to],
         )
         await world.partner()
-        await _number(activity.ledger)
+        await number_all(activity.ledger)
         done = await rebuild(database_url, activity)
         assert (done.swapped.position, done.compared.total) == (came_to, 0)
         while await subscription.step():

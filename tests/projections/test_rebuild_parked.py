@@ -16,7 +16,7 @@ from service.ledger.following.status import AHEAD, HeadWatch, progress
 from service.ledger.read_model import ReadModel, RebuildRefused
 from service.ledger.rebuild import build as building
 from service.ledger.rebuild.session import clear_left_over, has_left_over, rebuild_session
-from tests.projections.test_catch_up import INSERT, META, Setting
+from tests.projections.brittle import INSERT, META, Setting
 from tests.world import settings_for
 
 A, B = UUID(int=1), UUID(int=2)

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.storage.conftest import MAX_BYTES, Served
+from tests.storage.local import MAX_BYTES, Served
 
 pytestmark = [
     pytest.mark.server,

@@ -16,7 +16,7 @@ from google.api_core.exceptions import NotFound, PreconditionFailed
 from google.auth.credentials import AnonymousCredentials
 from google.cloud.storage import Bucket, Client
 
-from tests.storage.conftest import BUCKET, Served, free_port
+from tests.storage.local import BUCKET, Served, free_port
 
 pytestmark = pytest.mark.server
 

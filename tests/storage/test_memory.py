@@ -11,7 +11,7 @@ import pytest
 
 from service.cli.dev.gcs.credentials import local_credentials
 from service.storage.signer import KeySigner
-from tests.storage.conftest import BUCKET, free_port
+from tests.storage.local import BUCKET, free_port
 
 pytestmark = pytest.mark.server
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.storage.conftest import BUCKET, MAX_BYTES, Served
+from tests.storage.local import BUCKET, MAX_BYTES, Served
 
 pytestmark = pytest.mark.server
 

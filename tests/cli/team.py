@@ -1,0 +1,86 @@
+"""The team's commands on a running `claim-ledger dev`."""
+
+import json
+import subprocess
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import psycopg
+
+from tests.dev_process import Dev, run
+
+EVENTS = """
+select (select count(*) from accounts.events)
+     + (select count(*) from live.events)
+     + (select count(*) from test.events)
+"""
+
+
+@dataclass
+class Team:
+    """Runs commands on a dev as the service's team does."""
+
+    dev: Dev
+
+    def raw(self, *arguments: str | bytes) -> subprocess.CompletedProcess[str]:
+        """Run a command on the dev."""
+        return run(*arguments, "--data-dir", self.dev.data_dir)
+
+    def answer(self, *arguments: str | bytes) -> tuple[int, dict[str, Any]]:
+        """Run a command with `--json`; answer its exit code and the one object it printed."""
+        done = self.raw(*arguments, "--json")
+        assert done.stdout.count("\n") == 1
+        answer = json.loads(done.stdout)
+        assert isinstance(answer, dict)
+        return done.returncode, answer
+
+    def do(self, *arguments: str) -> dict[str, Any]:
+        """Run a command that is not refused."""
+        code, answer = self.answer(*arguments)
+        assert code == 0, answer
+        return answer
+
+    def refused(self, *arguments: str | bytes) -> str:
+        """Run a command that is refused; answer the code of its envelope."""
+        code, answer = self.answer(*arguments)
+        assert code == 1, answer
+        assert {"error", "code", "message"} <= set(answer)
+        return answer["code"]
+
+    def events(self) -> int:
+        """Return how many events all ledgers hold."""
+        with psycopg.connect(self.dev.facts["database_url"]) as connection:
+            row = connection.execute(EVENTS).fetchone()
+        assert row is not None
+        return row[0]
+
+    def call(self, key: str, method: str, path: str, **more: Any) -> httpx.Response:
+        """Send a request with a partner's key."""
+        return httpx.request(
+            method,
+            f"{self.dev.facts['base_url']}{path}",
+            headers={"Authorization": f"Bearer {key}"},
+            **more,
+        )
+
+    def partner(self) -> tuple[str, str, str]:
+        """Return a new approved partner and its live and test tokens."""
+        partner_id = self.do("partners", "add", "A partner", "--email", mailbox())["partner_id"]
+        self.do("partners", "approve", partner_id)
+        live, test = (
+            self.do("keys", "issue", partner_id, "--mode", mode)["token"]
+            for mode in ("live", "test")
+        )
+        return partner_id, live, test
+
+    def link(self, key: str) -> str:
+        """Return a fresh connect link of a partner."""
+        body = {"partner_user_id": "u"}
+        return self.call(key, "POST", "/connect-requests", json=body).json()["connect_url"]
+
+
+def mailbox() -> str:
+    """Return an e-mail address that nobody has yet."""
+    return f"{uuid4().hex}@example.com"

@@ -1,0 +1,77 @@
+"""The team's side of a service with people whose data can be erased."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from service.app.bootstrap import Service
+from service.facts.caller import Mode
+from service.ledger.sequencer import Sequencer
+from service.privacy.erase import Erased, erase_claim, erase_entity
+from service.privacy.erasure_list import ErasureList
+from service.privacy.erasures import Subject
+from service.privacy.find import Place, Search
+from service.privacy.reapply import Parts
+from service.privacy.text_search import Sought
+from tests.document_store import Documents
+from tests.world import STAFF
+
+
+@dataclass
+class Privacy:
+    """The team's side of one service: erasing, looking, numbering."""
+
+    documents: Documents
+    published: Path
+
+    @property
+    def service(self) -> Service:
+        """The parts."""
+        return self.documents.world.service
+
+    @property
+    def listed(self) -> ErasureList:
+        """The list outside the database."""
+        assert self.service.archive is not None
+        return ErasureList(self.service.archive)
+
+    def parts(self, mode: Mode = "live") -> Parts:
+        """What erasing in one mode takes."""
+        return self.service.privacy(self.listed)[mode]
+
+    async def claim(self, claim_id: str, mode: Mode = "live") -> Subject:
+        """Return a claim as a subject."""
+        subject = await self.parts(mode).erasures.claim(claim_id)
+        assert subject is not None
+        return subject
+
+    async def erase_claim(self, claim_id: str, reason: str = "case 1", **more: Any) -> Erased:
+        """Erase a claim."""
+        mode = more.get("mode", "live")
+        return await erase_claim(self.parts(mode), await self.claim(claim_id, mode), reason, STAFF)
+
+    async def erase_entity(
+        self, entity_id: str, reason: str = "case 1", *, with_claims: bool = False
+    ) -> Erased:
+        """Erase an entity."""
+        subject = await self.parts().erasures.entity(entity_id)
+        assert subject is not None
+        each = (lambda _claims: lambda _steps: None) if with_claims else None
+        return await erase_entity(self.parts(), subject, reason, STAFF, each)
+
+    async def found(self, email: str) -> list[Place]:
+        """Return where an address is, in every ledger."""
+        secrets = await self.service.secrets.get()
+        sought = Sought(email, secrets.lookup_email(email))
+        return [
+            place
+            for ledger in self.service.ledgers
+            async for place in Search(ledger, sought).places(lambda _steps: None)
+        ]
+
+    async def number(self) -> None:
+        """Number whatever waits."""
+        for ledger in self.service.ledgers:
+            sequencer = Sequencer(ledger.database)
+            while (await sequencer.lag()).waiting:
+                await sequencer.step()
