@@ -90,13 +90,15 @@ class Ledger:
         if transaction.appended:
             self.on_append()
 
-    async def decide(self, attempt: Callable[["Transaction"], Awaitable[T]]) -> T:
+    async def decide(
+        self, attempt: Callable[["Transaction"], Awaitable[T]], deadline: float | None = None
+    ) -> T:
         """Run a command's one transaction; load and decide again when another came first."""
         for _ in range(ATTEMPTS_MAX - 1):
             with suppress(AppendConflict, PublicIdTaken):
-                async with self.transaction() as transaction:
+                async with self.transaction(deadline) as transaction:
                     return await attempt(transaction)
-        async with self.transaction() as transaction:
+        async with self.transaction(deadline) as transaction:
             return await attempt(transaction)
 
 

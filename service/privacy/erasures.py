@@ -21,7 +21,7 @@ from service.facts.entities import EntityRegistered, entity_stream
 from service.facts.privacy import PersonalDataErased
 from service.ledger.database import Row, transaction_on
 from service.ledger.events import ERASED, Cause, Event, Meta
-from service.ledger.ledger import ATTEMPTS_MAX, Append, AppendConflict, Ledger, Transaction
+from service.ledger.ledger import Append, Ledger, Transaction
 from service.ledger.sql import queries
 from service.privacy.erasure_list import ErasureList, Kind, ListedErasure
 
@@ -128,45 +128,40 @@ class Erasures:
     async def _apply(
         self, subject: Subject, reason: str, cause: Cause, listed: Sequence[UUID] = ()
     ) -> Erased:
-        for _ in range(ATTEMPTS_MAX):
-            with suppress(AppendConflict):  # a claim moved meanwhile
-                async with self._ledger.transaction(SECONDS_MAX) as transaction:
-                    return await self._attempt(transaction, subject, reason, cause, listed)
-        raise AppendConflict(subject.subject_id)
+        """Lock, look, append, destroy. Mail comes first: no claim waits for its server."""
 
-    async def _attempt(
-        self,
-        transaction: Transaction,
-        subject: Subject,
-        reason: str,
-        cause: Cause,
-        listed: Sequence[UUID],
-    ) -> Erased:
-        """Lock, look, append, destroy. Mail comes first: nothing of claims waits for its server."""
-        await transaction.lock(subject.stream_id)
-        mail = await transaction.fetch(_SQL.settle_mail, subject.subject_id)
-        await self._keep_still(transaction, subject)
-        facts = await transaction.fetchrow(_SQL.facts, subject.stream_id)
-        assert facts is not None  # noqa: S101 - whoever asks has seen the stream
-        links = await self._links(transaction, subject)
-        keys = {subject.stream_id, *links, *listed}
-        left = {
-            row["key_id"]: row["version"] for row in await transaction.fetch(_SQL.keys_left, keys)
-        }
-        was = self._was(subject, facts)
-        is_new = was is None
-        appends = [] if was else [self._fact(subject, facts["version"], reason, cause)]
-        appends += [
-            _append(key, left[key], link_id, reason, cause)
-            for key, link_id in links.items()
-            if key in left
-        ]
-        recorded = await transaction.append(*appends) if appends else []
-        if was is None:
-            await self._clear_beside(transaction, subject)
-            was = next((r.meta.at, reason) for r in recorded if r.stream_id == subject.stream_id)
-        gone = await transaction.fetch(_SQL.destroy_keys, keys)
-        return Erased(*was, is_new, len(gone), len(mail))
+        async def attempt(transaction: Transaction) -> Erased:
+            await transaction.lock(subject.stream_id)
+            mail = await transaction.fetch(_SQL.settle_mail, subject.subject_id)
+            links = await self._lock_entity(transaction, subject)
+            facts = await transaction.fetchrow(_SQL.facts, subject.stream_id)
+            assert facts is not None  # noqa: S101 - whoever asks has seen the stream
+            keys = {subject.stream_id, *links, *listed}
+            left = await transaction.fetch(_SQL.keys_left, keys)
+            versions = {row["key_id"]: row["version"] for row in left}
+            earlier = self._earlier(subject, facts)
+            subjects = {key: link_id for key, link_id in links.items() if key in versions}
+            if earlier is None:
+                subjects[subject.stream_id] = subject.subject_id
+                versions[subject.stream_id] = facts["version"]
+            appends = [
+                Append(
+                    stream_id,
+                    versions[stream_id],
+                    [PersonalDataErased(subject=name, data_key=stream_id, reason=reason)],
+                    cause,
+                )
+                for stream_id, name in subjects.items()
+            ]
+            recorded = await transaction.append(*appends) if appends else []
+            if earlier is None:
+                await self._clear_beside(transaction, subject)
+            recorded_at = {one.stream_id: one.meta.at for one in recorded}
+            at, why = earlier or (recorded_at[subject.stream_id], reason)
+            gone = await transaction.fetch(_SQL.destroy_keys, keys)
+            return Erased(at, why, earlier is None, len(gone), len(mail))
+
+        return await self._ledger.decide(attempt, SECONDS_MAX)
 
     async def _clear_beside(self, transaction: Transaction, subject: Subject) -> None:
         """Clear the tables that a rebuild builds or keeps, which may hold names and hashes.
@@ -182,33 +177,34 @@ class Erasures:
                     async with transaction_on(connection):  # a savepoint
                         await connection.execute(statement, [subject.subject_id], [ERASED])
 
-    async def _keep_still(self, transaction: Transaction, subject: Subject) -> None:
-        """Wait for claims under way, and keep out a second registration of the same business."""
+    async def _lock_entity(self, transaction: Transaction, subject: Subject) -> dict[UUID, str]:
+        """Wait for an entity's claims under way, and keep out a second registration of it.
+
+        Return the streams, and keys, of the links that it redeemed, with their ids.
+        """
         row = await transaction.fetchrow(_SQL.entity, subject.subject_id)
-        if subject.kind == "entity" and row is not None:
-            known_by = EntityRegistered(
-                entity_id=subject.subject_id,
-                established=True,
-                email_hash=_hexadecimal(row["email_hash"]),
-                company_number_hash=_hexadecimal(row["company_number_hash"]),
-            )
-            await transaction.lock(*business_locks(known_by))
-            mode = self._ledger.name
-            await transaction.lock(
-                *(connection_stream(mode, one, subject.subject_id) for one in row["partner_ids"])
-            )
+        if row is None:  # a claim
+            return {}
+        known_by = EntityRegistered(
+            entity_id=subject.subject_id,
+            established=True,
+            email_hash=_hexadecimal(row["email_hash"]),
+            company_number_hash=_hexadecimal(row["company_number_hash"]),
+        )
+        await transaction.lock(*business_locks(known_by))
+        mode = self._ledger.name
+        await transaction.lock(
+            *(connection_stream(mode, one, subject.subject_id) for one in row["partner_ids"])
+        )
+        return await self._links(transaction, subject)
 
     async def _links(self, transaction: Transaction, subject: Subject) -> dict[UUID, str]:
-        """Return the streams, and keys, of the links that an entity redeemed, with their ids."""
         row = await transaction.fetchrow(_SQL.entity, subject.subject_id)
         ids: list[str] = row["link_ids"] if row is not None else []
         return {link_stream(self._ledger.name, one): one for one in ids}
 
-    def _fact(self, subject: Subject, version: int, reason: str, cause: Cause) -> Append:
-        return _append(subject.stream_id, version, subject.subject_id, reason, cause)
-
-    def _was(self, subject: Subject, facts: Row) -> tuple[datetime, str] | None:
-        """Return when and why a subject was erased, if it was."""
+    def _earlier(self, subject: Subject, facts: Row) -> tuple[datetime, str] | None:
+        """Return when and why a subject was erased before, if it was."""
         if facts["erased"] is None:
             return None
         event, meta = self._decode(subject.stream_id, PersonalDataErased.__name__, facts["erased"])
@@ -224,12 +220,6 @@ class Erasures:
 
     def _decode(self, stream_id: UUID, topic: str, state: bytes) -> tuple[Event, Meta]:
         return self._ledger.codec.decode(stream_id, 0, topic, state)
-
-
-def _append(stream_id: UUID, version: int, subject: str, reason: str, cause: Cause) -> Append:
-    event = PersonalDataErased(subject=subject, data_key=stream_id, reason=reason)
-    events: list[Event] = [event]
-    return Append(stream_id, version, events, cause)
 
 
 def _hexadecimal(value: bytes | None) -> str | None:
