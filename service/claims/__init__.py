@@ -1,1 +1,1 @@
-"""Claims: creating, replaying, moving; the hand-over of their first message."""
+"""Claims: creating and replaying them, moving them, handing over their first message."""

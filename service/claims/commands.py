@@ -30,7 +30,7 @@ _SQL = queries("service.claims")
 
 
 class CommandStep(NamedTuple):
-    """What one command of a batch comes to; `once`: its append is left out if it is there."""
+    """The result of one command of a batch; `once`: skip its append if the stream has begun."""
 
     outcome: Created | Refusal
     append: Append | None = None
@@ -38,10 +38,10 @@ class CommandStep(NamedTuple):
 
 
 class DocumentCheck(Protocol):
-    """Finds the uploads that a claim refers to."""
+    """Finds the uploads that a claim references."""
 
     async def check(self, caller: Caller, request: ClaimRequest) -> Sequence[Upload]:
-        """Return them as they are in storage, or refuse (contract 4.4)."""
+        """Return the uploads as they are in storage, or refuse (contract 4.4)."""
         ...
 
 
@@ -70,7 +70,7 @@ class ClaimCommands:
         )
 
     async def create(self, caller: Caller, request: ClaimRequest) -> Created:
-        """Create a claim, or answer what the first call did (contract 4.4).
+        """Create a claim, or return what the first call created (contract 4.4).
 
         Refuses with `entity_not_found`, `entity_not_owned`, `partner_disconnected`, or
         `claim_conflict` when the drawn claim id was taken.
@@ -82,7 +82,7 @@ class ClaimCommands:
             raise Refusal("claim_conflict") from error
 
     async def move(self, claim_id: str, stage: str, cause: Cause) -> Claim:
-        """Move a claim to another stage; answer it as it is then."""
+        """Move a claim to another stage and return it."""
         row = await self._claims.by_id(claim_id)
         if row is None:
             raise Refusal("claim_not_found")
@@ -108,14 +108,14 @@ class ClaimCommands:
         return fold(recorded.event for recorded in stream)
 
     async def _create_all(self, commands: Sequence[CreateClaim]) -> Sequence[Created | Exception]:
-        """Run commands in one transaction: lock, look, decide, append.
+        """Run commands in one transaction: lock, read, decide, append.
 
-        The lock is shared among claims and kept out by a disconnection: it is taken before an
-        append_id is drawn, so no claim follows its EntityDisconnected in the log (decision 3).
+        Claims share the lock; a disconnection takes it exclusively. It is taken before an append_id
+        is drawn, so no claim follows its EntityDisconnected in the log (decision 3).
         """
         async with self._ledger.transaction() as transaction:
-            # A claim with documents also keeps out a sweep of its uploads.
-            await transaction.lock_shared(key for one in commands for key in one.locks)
+            # A claim with documents also locks out a sweep of its uploads.
+            await transaction.lock_shared(key for command in commands for key in command.locks)
             rows = await transaction.fetch(
                 _SQL.context,
                 [command.caller.partner_id for command in commands],

@@ -32,7 +32,7 @@ under the same name are in the clear; the rest is its `details`."""
 
 
 class Upload(NamedTuple):
-    """An upload that a claim refers to, found in storage, and what the partner calls it."""
+    """An upload that a claim references, as found in storage, and the partner's filename."""
 
     document: Document
     filename: str
@@ -49,12 +49,12 @@ class CreateClaim(NamedTuple):
 
     @property
     def locks(self) -> Sequence[UUID]:
-        """What may not change meanwhile: the connection, and the uploads if there are any."""
+        """The streams that must not change meanwhile: the connection, and any uploads."""
         return (self.connection, self.key) if self.uploads else (self.connection,)
 
 
 class Created(NamedTuple):
-    """The outcome of a request: `matches` tells whether a replay came with the same body."""
+    """The outcome of a request: `matches` is whether a replay has the same body, else None."""
 
     claim_id: str
     message_id: str | None
@@ -128,9 +128,9 @@ def create(
 def replay(
     command: CreateClaim, access: Access, made: ClaimCreated, key: DataKey | None
 ) -> tuple[Mismatch | None, Created]:
-    """Return what the first call made, and what to record of a body that differs.
+    """Return the outcome of a replay, and the mismatch to record if its body differs.
 
-    A partner that the entity has disconnected may not write, so not replay either (readings).
+    A partner that the entity has disconnected may not write, and so may not replay (readings).
     """
     access.check_write()
     compared = replays.compare(command.caller.mode, made, command.request, key)
@@ -138,7 +138,7 @@ def replay(
 
 
 def move(claim: Claim, stage: str) -> list[Event]:
-    """Move a claim to a stage of the list; to the one it is in already: nothing."""
+    """Move a claim to a listed stage; moving it to its present stage changes nothing."""
     if stage not in STAGES:
         raise invalid("stage", f"expected one of {', '.join(STAGES)}")
     if not claim.claim_id:

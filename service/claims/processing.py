@@ -1,4 +1,4 @@
-"""Handing a claim's first message over to automated processing. Live only."""
+"""The hand-over of a claim's first message to automated processing. Live mode only."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -13,7 +13,7 @@ log = structlog.get_logger()
 
 
 class FirstMessage(NamedTuple):
-    """What processing is given. `message_id` is stable: the same message may come twice."""
+    """A claim's first message. `message_id` is stable: a message may be handed over twice."""
 
     message_id: str
     claim_id: str
@@ -23,15 +23,15 @@ class FirstMessage(NamedTuple):
 
 
 class Processing(Protocol):
-    """The pipeline that takes claims further."""
+    """The pipeline that processes claims."""
 
     async def hand_over(self, message: FirstMessage) -> None:
-        """Take a first message, at least once; a raised error brings it again."""
+        """Accept a first message; raising an error causes a retry, so it comes at least once."""
         ...
 
 
 class LogProcessing:
-    """The default: says in the log that there is a message, without its text."""
+    """The default: logs that there is a message, without its text."""
 
     async def hand_over(self, message: FirstMessage) -> None:
         """Log the ids."""
@@ -56,7 +56,7 @@ class ProcessingSubscriber:
         self._processing = processing
 
     async def handle(self, _transaction: Transaction, events: Sequence[Recorded]) -> None:
-        """Hand over what the events hold."""
+        """Hand over the first message of each event."""
         for recorded in events:
             event = recorded.event
             if isinstance(event, FirstMessagePosted):

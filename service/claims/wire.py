@@ -1,4 +1,4 @@
-"""What `POST /claims` and `GET /claims` take and answer (contract 2.5 to 2.7, 4.5)."""
+"""What `POST /claims` and `GET /claims` accept and return (contract 2.5 to 2.7, 4.5)."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Connect links, and what a customer does with them; disconnecting."""
+"""Issuing, approving and declining connect links; connecting and disconnecting."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
@@ -31,7 +31,7 @@ class IssuedLink(NamedTuple):
 
 
 class LinkView(NamedTuple):
-    """What a customer is asked: by whom, under which label, until when."""
+    """What a customer is asked: which partner, under which label, until when."""
 
     partner_id: str
     partner_name: str
@@ -62,7 +62,7 @@ class ConnectionCommands:
     async def issue_link(
         self, caller: Caller, partner_user_id: str, label: str | None
     ) -> IssuedLink:
-        """Mint a fresh link (contract 4.2). In test mode it is the same each time, and inert."""
+        """Issue a new link (contract 4.2). In test mode it is always the same, and does nothing."""
         live = self._ledger.name == "live"
         link_id = self._new_id("lnk", self._clock())
         subject = link_id if live else f"{caller.partner_id}\0{partner_user_id}"
@@ -90,7 +90,7 @@ class ConnectionCommands:
         return await self._ledger.decide(attempt)
 
     async def look(self, token: str) -> LinkView:
-        """Return what a link asks for; it stays as it is. Refuses as `approve` does."""
+        """Return what a link asks for without using it. Refuses as `approve` does."""
         async with self._ledger.transaction() as transaction:
             row = await link_by_token(transaction, token_hash(token))
             link = decisions.usable(row)
@@ -105,7 +105,7 @@ class ConnectionCommands:
         )
 
     async def approve(self, token: str, entity_id: str, cause: Cause) -> str:
-        """Connect a customer's entity to the partner that asked; answer the partner's id.
+        """Connect a customer's entity to the partner that asked; return the partner's id.
 
         Refuses with `connect_token_invalid`, `connect_token_already_redeemed`,
         `connect_token_expired`, `entity_not_found` or `entity_already_linked`.
@@ -133,7 +133,7 @@ class ConnectionCommands:
         return await self._ledger.decide(attempt)
 
     async def decline(self, token: str, cause: Cause) -> None:
-        """Turn a link down; it cannot be approved afterwards."""
+        """Decline a link; it cannot be approved afterwards."""
 
         async def attempt(transaction: Transaction) -> None:
             link = decisions.usable(await link_by_token(transaction, token_hash(token)))
@@ -142,7 +142,7 @@ class ConnectionCommands:
         await self._ledger.decide(attempt)
 
     async def connect_by_staff(self, entity_id: str, partner_id: str, cause: Cause) -> None:
-        """Connect an entity to a partner because its customer asked the team for it.
+        """Connect an entity to a partner at its customer's request.
 
         Connecting twice changes nothing. Refuses with `partner_not_found`, `partner_state`,
         `entity_not_found`, or `entity_state` for an entity that has not finished its onboarding.

@@ -23,7 +23,7 @@ class Link(NamedTuple):
 
 
 def usable(row: Any) -> Link:  # noqa: ANN401 - a row of connect_links, or None
-    """Return the link, or refuse for what became of it (contract section 3)."""
+    """Return the link if it can still be used; refuse otherwise (contract section 3)."""
     if row is None or row["state"] == "declined":
         raise Refusal("connect_token_invalid")
     if row["state"] == "redeemed":
@@ -36,7 +36,7 @@ def usable(row: Any) -> Link:  # noqa: ANN401 - a row of connect_links, or None
 def approve(link: Link, access: Access) -> tuple[ConnectLinkRedeemed, EntityConnected]:
     """Connect; after a disconnection a new link may connect again (readings).
 
-    Nobody can sign in for an erased entity: its address is gone, and its connections stay as is.
+    Nobody can sign in for an erased entity, since its address is gone; its connections stay.
     """
     if access.name == ERASED:
         raise Refusal("entity_not_found")
@@ -51,12 +51,12 @@ def approve(link: Link, access: Access) -> tuple[ConnectLinkRedeemed, EntityConn
 
 
 def decline(link: Link) -> ConnectLinkDeclined:
-    """Turn the link down."""
+    """Decline the link."""
     return ConnectLinkDeclined(link_id=link.link_id, partner_id=link.partner_id)
 
 
 def connect_by_staff(access: Access, partner_id: str) -> list[Event]:
-    """Connect on the customer's word; where they are connected already, nothing changes."""
+    """Connect at the customer's request; connecting twice changes nothing."""
     if access.name == ERASED:
         raise Refusal("entity_not_found")
     if not access.established:

@@ -1,4 +1,4 @@
-"""What `POST /connect-requests` takes and answers (contract 2.3)."""
+"""What `POST /connect-requests` accepts and returns (contract 2.3)."""
 
 from typing import Annotated
 

@@ -29,7 +29,7 @@ log = structlog.get_logger()
 
 
 class StorageFailures:
-    """Counts the times that storage failed us; whoever keeps metrics listens."""
+    """Reports storage failures to the metrics, if any are kept."""
 
     def __init__(self) -> None:
         """Nobody listens yet."""
@@ -64,7 +64,7 @@ class DocumentCommands:
         self._failures = failures
 
     async def mint(self, caller: Caller, request: UploadRequest) -> tuple[str, SignedUpload]:
-        """Mint a path and a signed URL for one upload (contract 4.3).
+        """Issue a path and a signed URL for one upload (contract 4.3).
 
         Refuses with `entity_not_found`, `entity_not_owned`, `partner_disconnected`, or
         `service_unavailable` when nothing can be signed.
@@ -88,9 +88,9 @@ class DocumentCommands:
         return path, upload
 
     async def check(self, caller: Caller, request: ClaimRequest) -> Sequence[Upload]:
-        """Return the uploads that a claim refers to, as they are in storage now (contract 4.4).
+        """Return the uploads that a claim references, as they are in storage now (contract 4.4).
 
-        Nothing is checked for a replay: it links nothing. Refuses with the codes of access,
+        A replay is not checked, because it links nothing. Refuses with the codes of access,
         `document_path_invalid`, `document_not_uploaded`, `validation_failed`, or
         `document_verification_failed`.
         """

@@ -1,4 +1,4 @@
-"""Which uploads a claim may refer to. Pure: references and stored objects in, documents out."""
+"""Which uploads a claim may reference. Pure: references and stored objects in, uploads out."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ from service.storage.port import StoredObject
 
 
 def uploads(references: Sequence[Reference], stored: Mapping[str, StoredObject]) -> list[Upload]:
-    """Return each reference with what is stored there.
+    """Return each reference as an upload, with its stored object.
 
     Refuses with `document_not_uploaded` for a missing object, and with `validation_failed` where
     the MIME type is not the one that was uploaded (readings).

@@ -1,4 +1,4 @@
-"""Where a document lies: paths that we mint, and no others (contract 2.4, 4.4). Pure."""
+"""Storage paths of documents: only paths that we issued (contract 2.4, 4.4). Pure."""
 
 import re
 import unicodedata
@@ -31,7 +31,7 @@ _SEPARATORS: Final = frozenset('/\\:*?"<>|')
 
 
 class Reference(NamedTuple):
-    """A `document_refs` entry whose path is one that we could have minted for this claim."""
+    """A `document_refs` entry whose path we could have issued for this claim."""
 
     document_id: str
     storage_path: str
@@ -40,7 +40,7 @@ class Reference(NamedTuple):
 
 
 def prefix(entity_id: str, claim_key: str) -> str:
-    """Return what every path of one claim's documents begins with."""
+    """Return the prefix of all paths of one claim's documents."""
     return f"entities/{entity_id}/claims/{claim_key}/documents/"
 
 
@@ -50,9 +50,9 @@ def storage_path(entity_id: str, claim_key: str, document_id: str, mime_type: st
 
 
 def document_id_of(path: str, entity_id: str, claim_key: str) -> str:
-    """Return the document's id; refuses a path that this claim cannot have.
+    """Return the document's id; refuses a path that cannot belong to this claim.
 
-    The whole path is matched, byte for byte: no `..`, no escape, no sibling whose prefix is alike.
+    The whole path is matched byte for byte: no `..`, no escapes, no similar prefix.
     """
     under = prefix(entity_id, claim_key)
     match = _NAME.fullmatch(path.removeprefix(under)) if path.startswith(under) else None
@@ -79,10 +79,10 @@ def references(
 
 
 def shown(filename: str) -> str:
-    """Return a filename fit to be shown: it names no path, and is never part of one.
+    """Return a filename that is safe to show; it is never used as part of a path.
 
-    Separators and control characters become `_`; what has no name left is `document`. Its length
-    is the wire's to limit.
+    Separators and control characters become `_`; an empty name becomes `document`. The wire type
+    limits its length.
     """
     safe = "".join(
         "_"

@@ -1,9 +1,9 @@
-"""Removing uploads that no claim refers to, from the table of uploads and from the bucket.
+"""Deleting uploads that no claim references, from the table of uploads and from the bucket.
 
-Three steps for each, so that a sweep may end anywhere and nothing is lost or left for ever:
-1. under the claim's lock, the upload is marked, unless a claim refers to it by now;
-2. its object is removed;
-3. its row is removed. The next sweep takes up whatever is marked and still has a row.
+Each takes three steps, so that an interrupted sweep loses nothing and leaves nothing for ever:
+1. under the claim's lock, mark the upload, unless a claim references it by now;
+2. delete its object;
+3. delete its row. The next sweep resumes with every marked upload that still has a row.
 """
 
 import asyncio
@@ -18,13 +18,13 @@ from service.storage.port import ObjectStore, StoredObject
 
 PAGE: Final = 500
 AT_ONCE: Final = 4
-"""Uploads under way at once: as many as a ledger's pool has connections by default."""
+"""Concurrent uploads: as many as a ledger's pool has connections by default."""
 
 _SQL = queries("service.documents")
 
 
 class Swept(NamedTuple):
-    """What happened to one upload, or would; `found` is its object, if it ever came."""
+    """What happened to one upload, or would happen; `found` is its object, if there was one."""
 
     is_gone: bool
     found: StoredObject | None
@@ -48,7 +48,7 @@ class Sweep:
         return row["orphans"] if row is not None else 0
 
     async def run(self, advance: Callable[[int], object]) -> list[Swept]:
-        """Sweep; `advance` hears of every few uploads. Raises StorageUnavailable."""
+        """Sweep, reporting progress to `advance`. Raises StorageUnavailable."""
         swept: list[Swept] = []
         async for page in self._pages():
             for first in range(0, len(page), AT_ONCE):
@@ -76,7 +76,7 @@ class Sweep:
         return Swept(is_gone, found)
 
     async def _forget(self, upload: Row) -> bool:
-        """Mark an upload unless a claim refers to it by now."""
+        """Mark an upload unless a claim references it by now."""
         async with self._ledger.transaction() as transaction:
             # Whoever makes a claim with documents holds this lock too, shared: either that claim
             # is there when we look, or our mark is when it looks.

@@ -1,4 +1,4 @@
-"""Auditing linked documents: each has to be what it was when a claim was linked to it."""
+"""Verifying linked documents: each must be what it was when it was linked to a claim."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Literal, NamedTuple
@@ -8,7 +8,7 @@ from service.ledger.database import Row
 from service.storage.port import ObjectStore, StoredObject
 
 ALL = "entities/"
-"""What the path of every document begins with."""
+"""The prefix of every document's path."""
 
 Fault = Literal["missing", "changed", "remains"]
 
@@ -16,7 +16,7 @@ Fault = Literal["missing", "changed", "remains"]
 class CheckedDocument(NamedTuple):
     """A linked document, and what is wrong with it, if anything.
 
-    That of an erased claim has gone, as it should; `remains` where its object is there.
+    Documents of an erased claim should be gone: `remains` means that the object is still there.
     """
 
     document: Row
@@ -26,9 +26,9 @@ class CheckedDocument(NamedTuple):
 async def verify(
     documents: ClaimDocumentsReader, store: ObjectStore
 ) -> AsyncIterator[CheckedDocument]:
-    """Hold every linked document of a mode against the bucket; raises StorageUnavailable.
+    """Compare every linked document of a mode with the bucket; raises StorageUnavailable.
 
-    Both are read in the order of their names, side by side, so any number fits in memory.
+    Both are read side by side in the order of their names, so memory stays bounded.
     """
     objects, found = store.each(ALL), None
     async for page in documents.pages():

@@ -1,4 +1,4 @@
-"""What `POST /documents/upload-url` takes and answers (contract 2.4)."""
+"""What `POST /documents/upload-url` accepts and returns (contract 2.4)."""
 
 from typing import Annotated, Literal
 

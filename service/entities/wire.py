@@ -1,4 +1,4 @@
-"""What is said of a business when it is registered."""
+"""The details of a business when staff register it."""
 
 from msgspec import UNSET, UnsetType
 

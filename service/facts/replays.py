@@ -1,4 +1,4 @@
-"""Idempotent replays: whether a request says what the first one said (contract 4.1, 4.4).
+"""Idempotent replays: whether a request has the same body as the first (contract 4.1, 4.4).
 
 A creation records the fingerprint of its request, a keyed hash, and the version of the request's
 shape that the fingerprint covers. A field that a later release adds was ignored before, sent or
@@ -45,7 +45,7 @@ class ReplayComparison(NamedTuple):
 def compare(
     mode: str, made: ClaimCreated | OnboardingStarted, request: msgspec.Struct, key: DataKey | None
 ) -> ReplayComparison:
-    """Compare a replay with what the first request made.
+    """Compare a replay with the creation of the first request.
 
     Nothing is compared once the data key is destroyed (`key` is None), nor where a later release
     made the fingerprint: it may cover fields that this one does not decode.

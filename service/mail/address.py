@@ -1,4 +1,4 @@
-"""The URL of the post: an SMTP server, or a directory that collects messages."""
+"""The URL of the mail transport: an SMTP server, or a directory that collects messages."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ def parse_mail_url(url: str) -> SmtpAddress | Path:
     """Return the server, or the directory of a `file:` URL.
 
     `?starttls=require` insists on encryption, `?starttls=offered` takes it when offered. With a
-    password the default is to insist: whoever strips the offer would else be sent the password.
+    password the default is to insist: otherwise an attacker who strips the offer gets the password.
 
     Raises:
         ValueError: what is wrong and what is expected, without quoting any of the URL.

@@ -50,7 +50,7 @@ def _file_name(message_id: str) -> str:
 def _replace(target: Path, content: bytes) -> None:
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     # mkstemp makes the file 0600. In the same directory, since a rename is atomic only there; the
-    # dot keeps half-written files from whoever looks for *.eml.
+    # dot hides half-written files from readers of *.eml.
     number, name = tempfile.mkstemp(dir=target.parent, prefix=".", suffix=".tmp")
     try:
         with os.fdopen(number, "wb") as file:

@@ -1,4 +1,4 @@
-"""The messages we send: plain text, no tracking, safe with whatever names partners give."""
+"""The messages we send: plain text, no tracking, safe whatever names partners choose."""
 
 import re
 import textwrap
@@ -22,7 +22,7 @@ _TOKEN_CHARACTERS_MAX: Final = 900  # RFC 5322 2.1.1: a line has at most 998 byt
 _HARMFUL: Final = frozenset({"Cc", "Zl", "Zp", "Cs"})
 _REORDERING: Final = frozenset(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A))))
 
-# A name that mail programs would make a link of: "https://evil.example", "www.evil.example/pay".
+# A name that mail programs would turn into a link: "https://evil.example", "www.evil.example/pay".
 _LINK_LIKE: Final = re.compile(r"\S*(?::/|www\.|[^\W_]\.[^\W_]+/)\S*", re.IGNORECASE)
 
 _LINK: Final = re.compile(r"https?://[!-~]+")
@@ -60,7 +60,7 @@ If you did not ask to sign in, you need not do anything.
 def sign_in_mail(
     *, to: str, link: str, expires_at: datetime, sender: str, message_id: str, date: datetime
 ) -> EmailMessage:
-    """Make the mail that signs a person in; raises as `magic_link_mail` does."""
+    """Return the mail that signs a person in; raises as `magic_link_mail` does."""
     text = _SIGN_IN.format(link=_checked(link, _LINK), until=_until(expires_at))
     return _message(
         to=_recipient(to, ""),
@@ -84,15 +84,15 @@ def magic_link_mail(
     message_id: str,
     date: datetime,
 ) -> EmailMessage:
-    """Make the mail that asks a referred business to finish its onboarding.
+    """Return the mail that asks a referred business to finish its onboarding.
 
     `expires_at` and `date` are aware; `message_id` is `local@domain`, the same for the same
     onboarding, since the mail may be sent more than once.
 
     Raises:
-        MailRefused: `to` can be no e-mail address; it is never mended, for a mended address may
-            be somebody else's.
-        ValueError: `link`, `sender` or `message_id` is malformed, a fault of ours.
+        MailRefused: `to` is not an e-mail address; it is never corrected, because a corrected
+            address may be somebody else's.
+        ValueError: `link`, `sender` or `message_id` is malformed: a bug.
 
     """
     company, partner, name = map(_shown, (company_name, partner_name, user_name or ""))
@@ -122,7 +122,7 @@ def _message(
     message["Subject"] = subject
     message["Date"] = date.astimezone(UTC)
     message["Message-ID"] = f"<{_checked(message_id, _MESSAGE_ID)}>"
-    message["Auto-Submitted"] = "auto-generated"  # RFC 3834: out-of-office robots keep still
+    message["Auto-Submitted"] = "auto-generated"  # RFC 3834: no out-of-office replies
     # Left unencoded: quoted-printable would break the link where people look into .eml files.
     message.set_content(text, cte="7bit" if text.isascii() else "8bit")
     return message
@@ -134,7 +134,7 @@ def _until(expires_at: datetime) -> str:
 
 
 def _paragraphs(text: str, link: str) -> str:
-    """Return the text wrapped, but for the link, which has to stay whole."""
+    """Wrap the paragraphs, except for the link, which must stay whole."""
     paragraphs = text.removesuffix("\n").split("\n\n")
     wrapped = (
         part if part == link else textwrap.fill(part, _LINE_COLUMNS, break_on_hyphens=False)

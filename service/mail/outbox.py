@@ -1,4 +1,4 @@
-"""From the log to the mail server: a subscriber that notes what to send, a loop that sends it.
+"""From the log to the mail server: a subscriber queues mail, a loop sends it.
 
 At least once, under a Message-ID that stays the same (decision 14). The outbox refers to
 events; the address and the link are read and made again when the mail is sent (decision 10).
@@ -38,12 +38,12 @@ from service.onboardings.commands import PURPOSE, magic_link
 from service.onboardings.decisions import fold
 
 ATTEMPTS_MAX: Final = 20
-"""With the waits below, about a day; afterwards the mail is given up and an error logged."""
+"""With the waits below, about a day; afterwards the mail is abandoned and an error logged."""
 WAIT_SECONDS_MAX: Final = 2 * 3600
 SEND_SECONDS_MAX: Final = 20.0
-"""The transport's deadline and farewell, a look and a note at the archive, time to spare."""
+"""The transport's deadline and QUIT, a read and a write of the archive, time to spare."""
 NOTES_SECONDS: Final = 60.0
-"""How long a mail waits while nobody can tell whether it was sent before a restore."""
+"""How long a mail waits while the archive cannot say whether it was sent before a restore."""
 
 _SQL = queries("service.mail")
 
@@ -51,14 +51,14 @@ log = structlog.get_logger()
 
 
 class MailSubscriber:
-    """Subscriber of the live ledger: puts the mail of each onboarding into the outbox."""
+    """Subscriber of the live ledger: queues the mail of each onboarding in the outbox."""
 
     name = "mail"
     events_max = EVENTS_MAX
     topics = (OnboardingStarted,)
 
     async def handle(self, transaction: Transaction, events: Sequence[Recorded]) -> None:
-        """Note what to send, in the transaction that moves the checkpoint."""
+        """Queue what to send, in the transaction that advances the checkpoint."""
         notes = [
             (recorded.event.onboarding_id, recorded.stream_id, recorded.meta.at)
             for recorded in events
@@ -95,7 +95,7 @@ class Outbox:
         self._sent = sent or SentMail(live, None, clock)
 
     async def step(self) -> int:
-        """Send one mail that is due; answer how many were taken up."""
+        """Send one mail that is due; return how many were attempted."""
         now = self._clock()
         if not await self._live.database.fetchrow(_SQL.outbox_due, now):
             return 0
@@ -118,7 +118,7 @@ class Outbox:
     async def _attempt(
         self, transaction: Transaction, row: Row, attempt: int, now: datetime
     ) -> tuple[str, int, datetime]:
-        """Return what the outbox is to say of a mail: state, attempts, when the next is due."""
+        """Try to send a mail; return its new state, its attempts and when the next is due."""
         message_id: str = row["message_id"]
         try:
             sent_before = await self._sent.has(message_id)
@@ -155,7 +155,7 @@ class Outbox:
             log.warning("mail waits", message_id=row["message_id"])
             return "waiting"
         except Exception:
-            # A fault of ours in one mail must not hold up the others: it waits like a busy server.
+            # A bug in one mail must not block the others: it waits as for a busy server.
             log.exception("mail faulty", message_id=row["message_id"])
             return "waiting"
         return "sent"
@@ -168,7 +168,7 @@ class Outbox:
             log.error("sent mail not noted", message_id=message_id)  # noqa: TRY400 - none of ours
 
     async def _compose(self, transaction: Transaction, row: Row) -> EmailMessage | None:
-        """Return the mail; None when nobody is to get it any more."""
+        """Return the mail; None when it must no longer be sent."""
         onboarding = fold(await transaction.read(row["stream_id"]))
         if onboarding is None or onboarding.completed or onboarding.started.details is None:
             return None

@@ -1,4 +1,4 @@
-"""The port to the outside post: what sends a message, and how sending fails."""
+"""The port of mail: what sends a message, and how sending fails."""
 
 from email.message import EmailMessage
 from typing import Protocol
@@ -7,16 +7,16 @@ from typing import Protocol
 class MailError(Exception):
     """A message was not handed over. Its text never holds an address or a server's words.
 
-    Servers quote recipients in their answers, and errors end up in logs.
+    Servers quote recipients in their replies, and errors end up in logs.
     """
 
 
 class MailRefused(MailError):
-    """Refused for good (a 5xx answer for the recipient or the message): do not retry."""
+    """Refused for good (a 5xx reply for the recipient or the message): do not retry."""
 
 
 class MailUnavailable(MailError):
-    """Not now: no connection, a deadline, a 4xx answer, our own credentials: retry later.
+    """Not now: no connection, a deadline, a 4xx reply, our own credentials: retry later.
 
     Whether the server took the message before the connection was lost is unknown; its stable
     Message-ID lets the receiving side drop the second copy.
@@ -24,7 +24,7 @@ class MailUnavailable(MailError):
 
 
 class MailTransport(Protocol):
-    """Hands messages over, at least once. The contract suite holds for every implementation."""
+    """Hands messages over at least once. One contract suite tests every implementation."""
 
     async def send(self, message: EmailMessage) -> None:
         """Hand over one message with From, one To and Message-ID.
@@ -37,5 +37,5 @@ class MailTransport(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of what is held; no message may be sent afterwards."""
+        """Release what is held; no message may be sent afterwards."""
         ...

@@ -1,4 +1,4 @@
-"""Which mails have left: noted outside the database, so that a restore sends none of them twice."""
+"""Which mails were sent: recorded outside the database, so that a restore sends none twice."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from service.ledger.ledger import Ledger
 from service.ledger.sql import queries
 
 SECONDS_MAX: Final = 3.0
-"""For a look or a note: an archive may be far slower than a mail's transaction may last."""
+"""For one read or write: an archive may be far slower than a mail's transaction may take."""
 
 _SQL = queries("service.mail")
 
@@ -49,7 +49,7 @@ class SentMail:
                 await self._archive.put(_name(message_id), content.encode())
 
     async def settle(self) -> int:
-        """Settle every waiting mail that was sent before, and answer how many there were."""
+        """Mark every waiting mail that was sent before as sent; return how many there were."""
         settled = 0
         for row in await self._live.database.fetch(_SQL.outbox_waiting):
             if await self.has(row["message_id"]):

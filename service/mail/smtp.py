@@ -22,14 +22,14 @@ DEADLINE_SECONDS: Final = 10.0
 
 _QUIT_SECONDS: Final = 1.0
 
-# 5xx answers about the session, not about the message (RFC 5321 4.2.3, RFC 4954 6): command not
+# 5xx replies about the session, not about the message (RFC 5321 4.2.3, RFC 4954 6): command not
 # implemented, bad sequence, sign-in or encryption required, our credentials refused. Giving a
 # mail up for a fault of our own settings would lose it.
 _ABOUT_THE_SESSION: Final = frozenset({502, 503, 530, 534, 535, 538})
 
 
 class SmtpTransport:
-    """The mail server of a `smtp://` or `smtps://` URL (parse_mail_url says what it may hold)."""
+    """The mail server of a `smtp://` or `smtps://` URL (see `parse_mail_url`)."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class SmtpTransport:
         except (SMTPException, OSError) as error:  # a TimeoutError is an OSError
             return _fault(error)
         else:
-            await _part(client)
+            await _quit(client)
             return None
         finally:
             client.close()
@@ -93,8 +93,8 @@ def _start_tls(address: SmtpAddress) -> bool | None:
     return True if address.starttls else None  # None: when the server offers it
 
 
-async def _part(client: SMTP) -> None:
-    # The server has taken the message: a fault of the farewell must not send it again.
+async def _quit(client: SMTP) -> None:
+    # The server has accepted the message: a failing QUIT must not send it again.
     with suppress(SMTPException, OSError):
         async with asyncio.timeout(_QUIT_SECONDS):
             await client.quit()
@@ -104,9 +104,9 @@ def _fault(error: SMTPException | OSError) -> MailRefused | MailUnavailable:
     match error:
         case SMTPRecipientsRefused():
             codes = [refused.code for refused in error.recipients]
-            return _answered("recipient", min(codes))
+            return _rejected("recipient", min(codes))
         case SMTPDataError():
-            return _answered("message", error.code)
+            return _rejected("message", error.code)
         case SMTPNotSupported():
             return MailRefused("the server does not take non-ASCII addresses")
         case _:
@@ -115,7 +115,7 @@ def _fault(error: SMTPException | OSError) -> MailRefused | MailUnavailable:
             return MailUnavailable(f"{type(error).__name__}{answer}")
 
 
-def _answered(about: str, code: int) -> MailRefused | MailUnavailable:
+def _rejected(about: str, code: int) -> MailRefused | MailUnavailable:
     permanent = 500 <= code < 600 and code not in _ABOUT_THE_SESSION  # noqa: PLR2004 - 5xx
     kind = MailRefused if permanent else MailUnavailable
     return kind(f"the server answered {code} for the {about}")

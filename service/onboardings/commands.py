@@ -44,7 +44,7 @@ PURPOSE: Final = "onboarding"
 
 
 class Started(NamedTuple):
-    """The outcome of a start: `matches` tells whether a replay came with the same body."""
+    """The outcome of a start: `matches` is whether a replay has the same body, else None."""
 
     onboarding_id: str
     already_existed: bool
@@ -53,7 +53,7 @@ class Started(NamedTuple):
 
 
 class Invited(NamedTuple):
-    """What a person finishes: for whom, what the partner said (contract 2.1), until when."""
+    """An onboarding to finish: the partner, its details (contract 2.1), the expiry."""
 
     partner_name: str
     details: dict[str, Any]
@@ -61,7 +61,7 @@ class Invited(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """What a magic link did: which business it finished, and who is connected to it by that."""
+    """What a magic link did: the business that it onboarded, and the partner it connected."""
 
     entity_id: str
     partner_id: str
@@ -110,7 +110,7 @@ class OnboardingCommands:
         return await self._ledger.decide(attempt)
 
     async def look(self, token: str) -> Invited:
-        """Return what a magic link is about; it stays as it is. Refuses as `complete` does."""
+        """Return the invitation of a magic link without using it. Refuses as `complete` does."""
         row = await self._link(token)
         async with self._ledger.transaction() as transaction:
             onboarding = await self._usable(transaction, row)
@@ -126,7 +126,7 @@ class OnboardingCommands:
 
         `confirmed` is what the person confirmed on the page; None keeps what the partner sent.
         Refuses with `magic_link_invalid`, `magic_link_already_used`, `magic_link_expired`, or
-        `onboarding_unavailable` when the business finished by another way since.
+        `onboarding_unavailable` when the business has been onboarded in another way since.
         """
         row = await self._link(token)
         connection = connection_stream(self._ledger.name, row["partner_id"], row["entity_id"])
@@ -154,10 +154,10 @@ class OnboardingCommands:
         return await self._ledger.decide(attempt)
 
     async def finished(self, token: str) -> Finished:
-        """Return what a magic link did, to whoever holds it, for an hour.
+        """Return what a magic link did, for an hour after it was used.
 
-        Afterwards it is in the account of the person, who signs in for it: a link is a credential
-        that others may have come by since. Refuses with `magic_link_invalid` or, after the hour,
+        Afterwards the person signs in to see it: a link is a credential that others may have
+        obtained since. Refuses with `magic_link_invalid` or, after the hour,
         `magic_link_already_used`.
         """
         row = await self._link(token)
@@ -284,8 +284,8 @@ class OnboardingCommands:
 
 
 def _registered(past: Sequence[Recorded]) -> EntityRegistered:
-    """Return what an entity began as; refuses where its person's data was erased since."""
-    if any(isinstance(one.event, PersonalDataErased) for one in past):
+    """Return an entity's registration; refuses where its personal data has been erased since."""
+    if any(isinstance(recorded.event, PersonalDataErased) for recorded in past):
         raise Refusal("magic_link_invalid")
     entity = past[0].event
     assert isinstance(entity, EntityRegistered)  # noqa: S101 - every entity begins so
@@ -298,5 +298,5 @@ def magic_link(public_url: str, token: str) -> str:
 
 
 def sandbox_link(onboarding_id: str) -> str:
-    """Return test mode's placeholder: a host that never resolves (RFC 2606), nothing to redeem."""
+    """Return the placeholder of test mode: its host never resolves (RFC 2606)."""
     return f"https://sandbox.invalid/onboarding/{onboarding_id}"

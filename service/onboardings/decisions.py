@@ -1,4 +1,4 @@
-"""What may happen to an onboarding. Pure: state in, answer or events out."""
+"""What may happen to an onboarding. Pure: no I/O."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -17,7 +17,7 @@ class Onboarding(NamedTuple):
 
 
 def fold(stream: Sequence[Recorded]) -> Onboarding | None:
-    """Return the state that the stream amounts to; None for an empty one."""
+    """Fold a stream into an onboarding; None for an empty stream."""
     if not stream:
         return None
     started = stream[0].event

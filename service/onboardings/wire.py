@@ -1,4 +1,4 @@
-"""What `POST /onboardings` takes and answers (contract 2.1, 2.2)."""
+"""What `POST /onboardings` accepts and returns (contract 2.1, 2.2)."""
 
 from typing import Annotated, Any
 
@@ -79,7 +79,7 @@ class OnboardingResponse(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ]
     already_existed: Annotated[bool, described("True on a replay.", False)]
-    # UNSET is left out of the answer: the partner has not enabled it.
+    # UNSET is left out of the response: the partner has not enabled it.
     magic_link_url: Annotated[
         str | UnsetType | None,
         described(

@@ -1,4 +1,4 @@
-"""What the service's team and a partner's own people do to partner accounts: a verb each."""
+"""What staff and a partner's own team do to partner accounts: a method each."""
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -25,11 +25,11 @@ OVERLAPS: Final = {
     "24h": timedelta(hours=24),
     "7d": timedelta(days=7),
 }
-"""How long a key that is rolled may stay valid beside the new one."""
+"""How long a rolled key stays valid beside the new one."""
 
 
 class IssuedKey(NamedTuple):
-    """A key and its bearer token, which is shown this once."""
+    """A key and its bearer token, which is shown only once."""
 
     key_id: str
     mode: decisions.Mode
@@ -49,7 +49,7 @@ class PartnerCommands:
         self._new_id = new_id
 
     async def add(self, name: str, email: str, cause: Cause) -> str:
-        """Record that a partner applied; answer its id."""
+        """Record that a partner applied; return its id."""
         partner_id = self._new_id("ptn", self._clock())
         event = PartnerApplied(partner_id=partner_id, name=name, email=email)
         async with self._accounts.transaction() as transaction:
@@ -59,7 +59,7 @@ class PartnerCommands:
     async def apply(
         self, *, company: str, contact_name: str, use: str, email: str, cause: Cause
     ) -> str:
-        """Record a person's application; answer the partner's id. They are its first member.
+        """Record a person's application; return the partner's id. They become its first member.
 
         Refuses with `application_pending` while an earlier one of the same person waits.
         """
@@ -76,7 +76,7 @@ class PartnerCommands:
         ]
 
         async def attempt(transaction: Transaction) -> str:
-            # Two forms sent at once meet here: their partners' streams do not.
+            # Two forms sent at once have different streams: this lock serialises them.
             await transaction.lock(stream_id("application", email_hash))
             if await transaction.fetch(_SQL.pending_of_address, bytes.fromhex(email_hash)):
                 raise Refusal("application_pending")
@@ -130,8 +130,8 @@ class PartnerCommands:
     ) -> IssuedKey:
         """Issue a key; refuses unless the partner is approved.
 
-        With `key_id`, drawn by `new_key_id`, it is issued once however often it is asked for:
-        afterwards it is refused with `key_state`.
+        With `key_id`, drawn by `new_key_id`, a retry does not issue another key: it is refused
+        with `key_state`.
         """
         key_id = key_id or self.new_key_id()
         secret, secret_hash = await self._new_secret()
@@ -238,7 +238,7 @@ async def _read(transaction: Transaction, stream: UUID) -> Partner:
 
 
 async def _key(transaction: Transaction, stream: UUID, events: Sequence[Event]) -> DataKey | None:
-    """Return the key that the events' personal fields are sealed under, if they have any."""
+    """Return the key that encrypts the events' personal fields, if they have any."""
     if not any(getattr(event, name) for event in events for name in event.personal):
         return None
     key = (await transaction.data_keys([stream])).get(stream)

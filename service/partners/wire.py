@@ -1,4 +1,4 @@
-"""What a partner says of itself when it applies."""
+"""What a partner enters when it applies, and when it adds people."""
 
 import unicodedata
 from typing import Annotated
@@ -8,13 +8,13 @@ from msgspec import Meta
 from service.http.scalars import LIMITS, Checked, EmailAddress, RequiredText
 
 _UNSEEN = frozenset({"Cc", "Cs", "Zl", "Zp"})
-_TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Turn the direction of what follows: a name could make a page say something else."""
+_BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Reverse the direction of the text that follows: a name could change what a page says."""
 
 
 def name_fault(text: str) -> str | None:
     """Return what keeps a string from being a name on one line, or None."""
-    if any(one in _TURNS or unicodedata.category(one) in _UNSEEN for one in text):
+    if any(char in _BIDI or unicodedata.category(char) in _UNSEEN for char in text):
         return "contains line breaks or other characters that cannot be seen"
     return None
 
@@ -33,7 +33,7 @@ class PartnerApplication(Checked, frozen=True, kw_only=True):
 
 
 class ConsoleApplication(Checked, frozen=True, kw_only=True):
-    """What the form of the console asks for; the contact's address is that of who is signed in."""
+    """The console's application form; the contact's address is that of the signed-in person."""
 
     company: Name
     contact_name: Name

@@ -1,1 +1,1 @@
-"""Erasing a person's data, telling where it is, and wrapping the keys that seal it anew."""
+"""Erasing a person's data, finding where it is, and rotating the master key that protects it."""

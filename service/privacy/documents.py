@@ -1,4 +1,4 @@
-"""Removing an erased claim's objects from storage, as often as it takes."""
+"""Deleting an erased claim's objects from storage, with retries."""
 
 from datetime import timedelta
 from typing import Final, NamedTuple
@@ -17,7 +17,7 @@ _SQL = queries("service.privacy")
 
 
 class Removed(NamedTuple):
-    """`objects` were removed; `left` were being replaced all the time, and are still there."""
+    """`objects` were deleted; `left` remain, because they were replaced meanwhile."""
 
     objects: int
     left: int
@@ -32,7 +32,7 @@ class StoredDocuments:
         self._store = store
 
     async def remove(self, claim: Subject) -> Removed:
-        """Remove every object under a claim's paths, linked or not; raises StorageUnavailable."""
+        """Delete every object under a claim's paths, linked or not; raises StorageUnavailable."""
         rows = await self._ledger.database.fetch(_SQL.uploads_of_claim, claim.stream_id)
         prefixes = {row["storage_path"].rpartition("/")[0] + "/" for row in rows}
         gone = left = 0

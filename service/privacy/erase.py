@@ -1,4 +1,4 @@
-"""An erasure as a person asks for it: a claim with its documents, an entity and its claims."""
+"""An erasure on request: a claim with its documents, or an entity with its claims."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -15,7 +15,7 @@ Advance = Callable[[int], object]
 
 
 class ErasureDone(NamedTuple):
-    """What came of it. `claims` are those of an entity, as they were before theirs were erased."""
+    """The outcome. `claims` are those of an entity, as they were before they were erased."""
 
     erased: Erased
     objects: Removed
@@ -29,7 +29,7 @@ class DocumentsRemain(Exception):
     """
 
     def __init__(self, left: int, claims: int, fault: StorageUnavailable) -> None:
-        """Keep the figures."""
+        """Keep the counts."""
         super().__init__(str(fault))
         self.left = left
         self.claims = claims
@@ -41,7 +41,7 @@ async def erase_claim(parts: Parts, claim: Subject, reason: str, cause: Cause) -
     Raises ArchiveUnavailable when nothing was erased, DocumentsRemain when documents remain.
     """
     erased = await parts.erasures.erase(claim, reason, cause)
-    return ErasureDone(erased, await _removed(parts, [claim], _unheard), [])
+    return ErasureDone(erased, await _removed(parts, [claim], lambda _steps: None), [])
 
 
 async def erase_entity(
@@ -53,11 +53,12 @@ async def erase_entity(
 ) -> ErasureDone:
     """Erase an entity; with `each_claim` its claims too, each by an event of its own.
 
-    `each_claim` is told of them and answers who hears of each twice: when its key is destroyed,
-    and when its documents are gone. All keys come first, for they wait for no document store. The
-    claims are looked up afterwards: the erasure waits for those that were being created.
+    `each_claim` receives the claims and returns a callback, which is called twice for each: when
+    its key is destroyed, and when its documents are deleted. All keys come first, since they do
+    not depend on storage. The claims are read after the entity is erased, which waits for claims
+    that are being created.
 
-    Raises ArchiveUnavailable, which says how much was erased, and DocumentsRemain.
+    Raises ArchiveUnavailable, whose text says how much was erased, and DocumentsRemain.
     """
     erased = await parts.erasures.erase(entity, reason, cause)
     claims = await parts.erasures.claims_of(entity)
@@ -69,14 +70,14 @@ async def erase_entity(
         try:
             await parts.erasures.erase(claim, reason, cause)
         except ArchiveUnavailable as error:
-            told = f"{error}; the entity and {before} of its {len(claims)} claims are erased"
-            raise ArchiveUnavailable(told) from error
+            message = f"{error}; the entity and {before} of its {len(claims)} claims are erased"
+            raise ArchiveUnavailable(message) from error
         advance(1)
     return ErasureDone(erased, await _removed(parts, subjects, advance), claims)
 
 
 async def _removed(parts: Parts, claims: Sequence[Subject], advance: Advance) -> Removed:
-    """Remove the documents of every claim; one that fails holds up no other."""
+    """Delete the documents of every claim; a failing one does not stop the others."""
     objects = left = 0
     faults: list[StorageUnavailable] = []
     for claim in claims:
@@ -90,7 +91,3 @@ async def _removed(parts: Parts, claims: Sequence[Subject], advance: Advance) ->
     if faults:
         raise DocumentsRemain(len(faults), len(claims), faults[0]) from faults[0]
     return Removed(objects, left)
-
-
-def _unheard(_steps: int) -> None:
-    pass

@@ -1,4 +1,4 @@
-"""The list of erasures, kept outside the database: a restored backup knows nothing of the later."""
+"""The list of erasures, kept outside the database, because a restored backup lacks later ones."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -15,10 +15,10 @@ Kind = Literal["claim", "entity"]
 
 
 class ListedErasure(msgspec.Struct, frozen=True, kw_only=True):
-    """One erasure that was asked for. It holds nothing personal.
+    """A requested erasure. It holds nothing personal.
 
     The first of `data_keys` is the id of the subject's own stream; the others belong to the links
-    that an entity redeemed. `reason` is the team's words, `at` the time of the asking.
+    that an entity redeemed. `reason` is what staff entered, `at` the time of the request.
     """
 
     ledger: str
@@ -36,16 +36,16 @@ class ListedErasure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EntryUnreadable(Exception):
-    """Something of the list is not an entry; `str()` says which."""
+    """An object of the list is not an entry; `str()` names it."""
 
 
 def subject_of(name: str) -> str:
-    """Return the subject that an entry's name tells of."""
+    """Return the subject that an entry's name contains."""
     return name.rpartition("/")[2].partition("-")[2].removesuffix(".json")
 
 
 class ErasureList:
-    """Writes and reads the entries; each is written once."""
+    """Writes and reads entries; each is written once."""
 
     def __init__(self, archive: Archive) -> None:
         """`archive` is a place that no restore of the database touches."""

@@ -1,7 +1,7 @@
 """Erasing a subject from one ledger: its data key, and what read models and mail hold (decision 8).
 
-In this order, so that a command that was cut off is finished by running it again:
-1. the erasure is noted outside the database, so that no restore brings the subject back unnoticed;
+In this order, so that running an interrupted command again completes it:
+1. the erasure is listed outside the database, so that no restore revives the subject unnoticed;
 2. one transaction destroys the key, appends PersonalDataErased, clears read models and mail;
 3. the claim's objects are removed from storage.
 """
@@ -26,9 +26,9 @@ from service.ledger.sql import queries
 from service.privacy.erasure_list import ErasureList, Kind, ListedErasure
 
 SECONDS_MAX: Final = 30.0
-"""Longer than a mail that is on its way may take: the erasure waits for it."""
+"""Longer than a mail that is being sent may take: the erasure waits for it."""
 UNLISTED_SECONDS_MAX: Final = 600.0
-"""The whole log is looked through."""
+"""The whole log is scanned."""
 
 _SQL = queries("service.privacy")
 _CLAIM = queries("projections.claim_list").by_id
@@ -36,7 +36,7 @@ _ERASE_ENTITY = queries("projections.connections").erase_entity
 
 
 class Subject(NamedTuple):
-    """Whose data it is: the person an entity stands for, or the defendant's side of a claim."""
+    """Whose data is erased: the person behind an entity, or the defendant's side of a claim."""
 
     kind: Kind
     subject_id: str
@@ -44,9 +44,9 @@ class Subject(NamedTuple):
 
 
 class Erased(NamedTuple):
-    """What came of it; for a subject that was erased before, when and why that was.
+    """The outcome; for a subject that was erased before, when and why.
 
-    `keys` and `mail` are what this call destroyed and kept from being sent.
+    `keys` counts the keys that this call destroyed, `mail` the mails that it cancelled.
     """
 
     at: datetime
@@ -81,9 +81,9 @@ class Erasures:
         return await self._ledger.database.fetch(_SQL.claims_of_entity, entity.subject_id)
 
     async def erase(self, subject: Subject, reason: str, cause: Cause) -> Erased:
-        """Note the erasure in the list and do it; a subject that is erased stays as it is.
+        """List the erasure, then apply it; erasing a subject twice changes nothing.
 
-        Raises ArchiveUnavailable when it could not be noted: nothing was erased then.
+        Raises ArchiveUnavailable when it could not be listed: then nothing was erased.
         """
         async with self._ledger.transaction() as transaction:
             keys = [subject.stream_id, *await self._links(transaction, subject)]
@@ -102,10 +102,10 @@ class Erasures:
         return await self._apply(subject, reason, cause)
 
     async def reapply(self, entry: ListedErasure, cause: Cause) -> Erased | None:
-        """Do an erasure of the list where the database does not show it; None: no such subject.
+        """Apply a listed erasure where the database lacks it; None: no such subject.
 
-        A stream of another subject's is left alone: after a restore the partner may have created
-        the claim anew, under the same reference and another id.
+        The stream of another subject is left alone: after a restore the partner may have created
+        the claim again, under the same reference with another id.
         """
         subject = Subject(entry.kind, entry.subject, entry.data_keys[0])
         row = await self._ledger.database.fetchrow(_SQL.facts, subject.stream_id)
@@ -114,7 +114,7 @@ class Erasures:
         return await self._apply(subject, entry.reason, cause, entry.data_keys)
 
     async def unlisted(self, subjects: Collection[str], seconds_max: float | None = None) -> int:
-        """Return how many subjects the log says were erased that are not `subjects` of the list.
+        """Return how many subjects are erased in the log but not among the listed `subjects`.
 
         Raises LedgerUnavailable where it takes longer than `seconds_max`, by default ten minutes.
         """
@@ -128,7 +128,7 @@ class Erasures:
     async def _apply(
         self, subject: Subject, reason: str, cause: Cause, listed: Sequence[UUID] = ()
     ) -> Erased:
-        """Lock, look, append, destroy. Mail comes first: no claim waits for its server."""
+        """Lock, read, append, destroy. Mail comes first, so no claim waits for a mail server."""
 
         async def attempt(transaction: Transaction) -> Erased:
             await transaction.lock(subject.stream_id)
@@ -166,13 +166,13 @@ class Erasures:
     async def _clear_beside(self, transaction: Transaction, subject: Subject) -> None:
         """Clear the tables that a rebuild builds or keeps, which may hold names and hashes.
 
-        After the append, whose own write keeps a rebuild from exchanging tables until the end.
+        This comes after the append, whose write prevents a rebuild from swapping tables meanwhile.
         """
         for schema in (f"{self._ledger.name}_next", f"{self._ledger.name}_previous"):
             table = await transaction.fetchrow(_SQL.exists, f"{schema}.entities")
             if table is not None and table["found"]:
                 statement, connection = _ERASE_ENTITY.on(schema), transaction.connection
-                # A rebuild may drop it at this moment: then it holds nothing of anybody any more.
+                # A rebuild may drop the table at this moment.
                 with suppress(UndefinedTableError):
                     async with transaction_on(connection):  # a savepoint
                         await connection.execute(statement, [subject.subject_id], [ERASED])
@@ -212,7 +212,7 @@ class Erasures:
         return meta.at, event.reason
 
     def _is_of(self, subject: Subject, facts: Row | None) -> bool:
-        """Return whether a stream is this subject's, and no other's of the same references."""
+        """Return whether a stream belongs to this subject, not to one with the same reference."""
         if facts is None:
             return False
         event, _ = self._decode(subject.stream_id, facts["topic"], facts["state"])

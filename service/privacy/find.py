@@ -1,6 +1,6 @@
-"""Telling where a person's data is, without showing any: places and fields alone.
+"""Finding where a person's data is, without showing it: places and fields only.
 
-Every sealed box whose key exists is opened, a page at a time: nothing else can tell what is in it.
+Every event whose key exists is decrypted, a page at a time: there is no other way to search them.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -23,7 +23,7 @@ SECONDS_MAX: Final = 60.0
 ROWS_AHEAD: Final = 500
 
 NOT_SEARCHED: Final = ("events", "log", "pending", "head", "public_ids", "data_keys")
-"""The log's own tables: its events are opened one by one, the others hold numbers and keys."""
+"""The log's own tables: events are decrypted one by one, the others hold numbers and keys."""
 
 _SQL = queries("service.privacy")
 
@@ -31,7 +31,7 @@ Advance = Callable[[int], object]
 
 
 class Place(NamedTuple):
-    """Where something of the person is: `where` names an event, a row or a mail, `field` the part.
+    """A place of the person's data: `where` names an event, a row or a mail, `field` the part.
 
     `is_sealed` False: in the clear part of an event, where erasing does not reach. None: no event;
     erasing clears it, unless it repeats what stands in the clear in one.
@@ -49,21 +49,21 @@ class Search:
     """Looks for an address in one ledger."""
 
     def __init__(self, ledger: Ledger, sought: Sought) -> None:
-        """`sought` is what is looked for."""
+        """`sought` is the address to find."""
         self._ledger = ledger
         self._sought = sought
         self.unread: list[Unread] = []
-        """Events that could not be read, so far: what is in them, nobody can tell."""
+        """Events that could not be read so far: their content is unknown."""
 
     async def size(self) -> int:
-        """Return about how many events there are to open."""
+        """Return about how many events there are to decrypt."""
         row = await self._ledger.database.fetchrow(_SQL.find_size)
         return row["size"] if row is not None else 0
 
     async def places(self, advance: Advance) -> AsyncIterator[Place]:
-        """Return each place; `advance` hears how far in the log it is.
+        """Yield each place, reporting progress in the log to `advance`.
 
-        Raises KeyUnknown where a box's key cannot be unwrapped: nothing can be said of it.
+        Raises KeyUnknown where a data key cannot be unwrapped: its events cannot be searched.
         """
         async for place in self._in_events(advance):
             yield place

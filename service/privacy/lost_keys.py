@@ -1,4 +1,4 @@
-"""Finding data keys that are gone although nobody erased their subject: that is data loss."""
+"""Finding data keys that are missing although their subject was not erased: data loss."""
 
 from collections.abc import Callable
 from typing import Final, NamedTuple
@@ -16,9 +16,9 @@ PAGE: Final = 1000
 SECONDS_MAX: Final = 60.0
 """For one page of events."""
 NAMED_MAX: Final = 1000
-"""Keys that are named. Beyond these their events are only counted, so memory stays bounded."""
+"""Keys that are listed. Events of further keys are only counted, so memory stays bounded."""
 _NAMES: Final = ("claim_id", "link_id", "entity_id", "partner_id")
-"""Fields that name whose an event is, the closest first."""
+"""Fields that identify the subject of an event, the most specific first."""
 
 _SQL = queries("service.privacy")
 
@@ -32,8 +32,8 @@ class Lost(NamedTuple):
     position: int | None
 
 
-class LostKey(NamedTuple):
-    """`events` counts all that are sealed by lost keys; `keys` names at most NAMED_MAX of these."""
+class LostKeysFound(NamedTuple):
+    """`events` counts events encrypted under lost keys; `keys` lists at most NAMED_MAX keys."""
 
     events: int
     keys: list[Lost]
@@ -47,19 +47,19 @@ class LostKeys:
         self._ledger = ledger
 
     async def size(self) -> int:
-        """Return about how many events there are to look at."""
+        """Return about how many events there are to check."""
         row = await self._ledger.database.fetchrow(_SQL.find_size)
         return row["size"] if row is not None else 0
 
-    async def find(self, advance: Callable[[int], object]) -> LostKey:
-        """Look at every event; `advance` hears how far in the log it is. No key is unwrapped."""
+    async def find(self, advance: Callable[[int], object]) -> LostKeysFound:
+        """Check every event, reporting progress to `advance`. No key is unwrapped."""
         events, last = 0, 0
         keys: dict[UUID, Lost] = {}
         while True:
             async with self._ledger.transaction(SECONDS_MAX) as transaction:
                 rows = await transaction.fetch(_SQL.find_events, last, PAGE)
                 if not rows:
-                    return LostKey(events, list(keys.values()))
+                    return LostKeysFound(events, list(keys.values()))
                 sealed = [(key, row) for row in rows if (key := _key_of(row)) is not None]
                 asked = list({key for key, _ in sealed})
                 lost = {row["key_id"] for row in await transaction.fetch(_SQL.keys_lost, asked)}
@@ -75,7 +75,7 @@ class LostKeys:
 def _key_of(row: Row) -> UUID | None:
     try:
         sealed = stored_form(row["state"]).sealed
-    except Unreadable:  # `audit verify` tells of it
+    except Unreadable:  # `audit verify` reports it
         return None
     return None if sealed is None else sealed.key
 

@@ -1,4 +1,4 @@
-"""Doing the erasures of the list again, after a restore that knows nothing of them."""
+"""Applying the listed erasures again after a restore, which may have undone them."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -12,10 +12,10 @@ from service.privacy.erasures import Erased, Erasures, Subject
 from service.storage.port import StorageUnavailable
 
 _FAULTS: Final = (EntryUnreadable, ArchiveUnavailable, Unreadable, LedgerError)
-"""What may be wrong with one entry and right with the next."""
+"""Faults of one entry that need not affect the next."""
 
 SignOut = Callable[[str, str], Awaitable[object]]
-"""Takes a mode and an entity's id: removes its person's sessions and sign-in links."""
+"""Takes a mode and an entity's id; removes its person's sessions and sign-in links."""
 
 
 class Reapplied(NamedTuple):
@@ -28,35 +28,35 @@ class Reapplied(NamedTuple):
 
     @property
     def changed(self) -> bool:
-        """Whether the database had not shown the erasure in full."""
+        """Whether the database lacked some of the erasure."""
         return self.erased is not None and (
             self.erased.is_new or bool(self.erased.keys) or bool(self.objects)
         )
 
 
 class ReapplyFault(NamedTuple):
-    """What was not done for an entry, by its name in the list."""
+    """Why an entry, by its name in the list, was not fully applied."""
 
     entry: str
     fault: str
 
 
 class ReapplyOutcome(NamedTuple):
-    """What came of the list. An entry with a fault is in `done` too where its key is destroyed."""
+    """The outcome. An entry with a fault is in `done` too where its key is destroyed."""
 
     done: list[Reapplied]
     faults: list[ReapplyFault]
 
 
 class Parts(NamedTuple):
-    """What erasing in one ledger takes."""
+    """What erasing in one ledger needs."""
 
     erasures: Erasures
     documents: StoredDocuments
 
 
 class Reapply:
-    """Goes through the list: keys and read models first, which need no document store."""
+    """Applies the list: first keys and read models, which do not depend on storage."""
 
     def __init__(
         self, listed: ErasureList, modes: Mapping[str, Parts], sign_out: SignOut, cause: Cause
@@ -68,10 +68,10 @@ class Reapply:
         self._cause = cause
 
     async def run(self, names: Sequence[str], advance: Callable[[int], object]) -> ReapplyOutcome:
-        """Do each listed erasure; those that the database shows already change nothing.
+        """Apply each listed erasure; those that the database has already change nothing.
 
-        What fails is told and keeps nothing else from being done; running it again does the rest.
-        `advance` hears of each entry twice: of its keys, and of its documents.
+        A failing entry is reported and does not stop the others; running again does the rest.
+        `advance` is called twice for each entry: for its keys, and for its documents.
         """
         erased: list[tuple[str, ListedErasure, Erased | None]] = []
         faults: list[ReapplyFault] = []

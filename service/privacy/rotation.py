@@ -1,7 +1,7 @@
-"""Wrapping keys anew under the newest master key, while the service runs. The log is not touched.
+"""Rewrapping keys under the newest master key, while the service runs. The log is not touched.
 
-A batch is read, wrapped and written in one short transaction that holds its rows; whatever ends in
-between is taken up by the next run. Keys are only ever inserted and deleted by others.
+A batch is read, rewrapped and written in one short transaction that locks its rows; the next run
+resumes after an interruption. Others only ever insert and delete keys.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from service.ledger.sql import queries
 BATCH: Final = 500
 _SQL: Final = queries("service.privacy")
 ROUNDS_MAX: Final = 3
-"""Processes that still use an older ring add keys under it meanwhile: they may go on for ever."""
+"""Processes with an older ring may add keys under it meanwhile, so the rounds are limited."""
 
 
 class WrappedTable(NamedTuple):
@@ -26,7 +26,7 @@ class WrappedTable(NamedTuple):
     first: str = ""
 
     def bound_to(self, name: str) -> bytes:
-        """Return what the wrapping of a key is bound to."""
+        """Return the additional data that a key's wrapping is bound to."""
         return UUID(name).bytes if self.name == "data_keys" else name.encode()
 
 
@@ -37,7 +37,7 @@ SERVICE_KEYS: Final = WrappedTable("service_keys")
 
 
 class RotationOutcome(NamedTuple):
-    """What became of a table's keys: `wrapped` counts them by master key as they are now.
+    """The outcome for a table: `wrapped` counts its keys by master key, as they are now.
 
     `unopened` counts those that the ring does not open, by the master key that wrapped them.
     """
@@ -48,7 +48,7 @@ class RotationOutcome(NamedTuple):
 
 
 class Rotation:
-    """Wraps one table's keys anew."""
+    """Rewraps one table's keys."""
 
     def __init__(self, database: Database, table: WrappedTable, ring: MasterKeys) -> None:
         """`ring` holds the newest master key and those before it."""
@@ -64,7 +64,7 @@ class Rotation:
         return wrapped.total() - wrapped[self._ring.newest]
 
     async def run(self, advance: Callable[[int], object]) -> RotationOutcome:
-        """Wrap every key anew that the ring opens; report the size of each batch to `advance`."""
+        """Rewrap every key that the ring opens; report the size of each batch to `advance`."""
         rewrapped = 0
         unopened: Counter[str] = Counter()
         for _ in range(ROUNDS_MAX):
@@ -87,7 +87,7 @@ class Rotation:
             advance(len(rows))
 
     async def _rewrap(self, connection: Connection, rows: list[Row], unopened: Counter[str]) -> int:
-        anew: dict[str, bytes] = {}
+        rewrapped_keys: dict[str, bytes] = {}
         for row in rows:
             bound_to = self._table.bound_to(row["name"])
             try:
@@ -95,9 +95,11 @@ class Rotation:
             except KeyUnknown:
                 unopened[row["master_key_id"]] += 1
             else:
-                anew[row["name"]] = self._ring.wrap(key, bound_to)
-        await connection.execute(self._write, list(anew), list(anew.values()), self._ring.newest)
-        return len(anew)
+                rewrapped_keys[row["name"]] = self._ring.wrap(key, bound_to)
+        await connection.execute(
+            self._write, list(rewrapped_keys), list(rewrapped_keys.values()), self._ring.newest
+        )
+        return len(rewrapped_keys)
 
     async def _counts(self) -> Counter[str]:
         rows = await self._database.fetch(_SQL[f"wrapped_{self._table.name}"])

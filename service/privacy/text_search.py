@@ -1,4 +1,4 @@
-"""Where in a value an e-mail address stands, folded as look-ups fold it. Pure."""
+"""Finding an e-mail address in a value, case-folded as in lookups. Pure."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,14 +8,14 @@ import msgspec
 
 _BEFORE = r"(?<![\w.!#$%&'*+/=?^`{|}~-])"
 _AFTER = r"(?![\w-]|\.\w)"
-"""An address is not found in a longer one: what may come before and after, RFC 5322's atom text."""
+"""What may surround an address, so that it is not found within a longer one (RFC 5322 atext)."""
 
 
 class Sought:
-    """An address that is looked for, and the keyed hash that stands for it."""
+    """An address to find, and the keyed hash that stands for it."""
 
     def __init__(self, email: str, email_hash: str) -> None:
-        """`email_hash` is hexadecimal, as `Secrets.lookup_email` answers it."""
+        """`email_hash` is hexadecimal, as `Secrets.lookup_email` returns it."""
         folded = email.casefold()
         self._in_text = re.compile(_BEFORE + re.escape(folded) + _AFTER)
         encoded = msgspec.json.encode(folded).decode()[1:-1]
@@ -24,7 +24,7 @@ class Sought:
         self._hash_text = email_hash
 
     def paths(self, value: object, path: str = "") -> Iterator[str]:
-        """Yield the paths of the texts in a value that hold it, such as `details.user_email`."""
+        """Yield the paths of the strings that contain the address, such as `details.user_email`."""
         if isinstance(value, str):
             if value == self._hash_text or self._in_text.search(value.casefold()):
                 yield path
@@ -39,12 +39,12 @@ class Sought:
                 yield from self.paths(one, f"{path}[{number}]")
 
     def may_be_in(self, encoded: bytes) -> bool:
-        """Tell quickly whether a JSON document can hold it: most hold nothing of the kind."""
+        """Return quickly whether a JSON document may contain it: most do not."""
         text = encoded.decode()
         return self._hash_text in text or self._in_json.search(text.casefold()) is not None
 
     def _of_entry(self, name: Any, one: object, path: str) -> Iterator[str]:  # noqa: ANN401 - any JSON
-        """Look in a name too: partners choose names of fields where a schema lets them."""
+        """Search names too: partners choose names of fields where a schema lets them."""
         if isinstance(name, str) and self._in_text.search(name.casefold()):
             yield f"{path}.(a name)" if path else "(a name)"
             yield from self.paths(one, f"{path}.(a name)" if path else "(a name)")

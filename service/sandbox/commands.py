@@ -1,4 +1,4 @@
-"""Driving a partner's sandbox: entities connect and disconnect, and everything begins anew."""
+"""Controlling a partner's sandbox: connect and disconnect entities, and reset it."""
 
 from service.connections import decisions
 from service.connections.commands import change
@@ -12,7 +12,7 @@ from service.sandbox.fixtures import SandboxFixtures, fixture_ids
 
 
 class SandboxCommands:
-    """Does in test mode what customers do in live mode. No live entity can be reached from it."""
+    """Does in test mode what customers do in live mode. It cannot reach live entities."""
 
     def __init__(self, test: Ledger, partners: PartnerCommands, fixtures: SandboxFixtures) -> None:
         """`test` is the ledger of test mode."""
@@ -23,7 +23,7 @@ class SandboxCommands:
     async def connect(self, partner_id: str, epoch: int, entity_id: str, cause: Cause) -> None:
         """Connect an entity, for the first time or again; connecting twice changes nothing.
 
-        Refuses with `sandbox_entity_not_found` what is none of this partner's sandbox.
+        Refuses with `sandbox_entity_not_found` an entity outside this partner's sandbox.
         """
         await self._change(partner_id, epoch, entity_id, cause, wanted=True)
 
@@ -32,7 +32,7 @@ class SandboxCommands:
         await self._change(partner_id, epoch, entity_id, cause, wanted=False)
 
     async def reset(self, partner_id: str, epoch: int, cause: Cause) -> None:
-        """Begin an epoch: new fixtures, and no reference of an earlier one is known any more."""
+        """Begin a new epoch: new fixtures; references of earlier epochs are no longer known."""
         await self._partners.reset_sandbox(partner_id, epoch, cause)
         await self._fixtures.ensure(partner_id, epoch)
 

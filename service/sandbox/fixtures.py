@@ -30,7 +30,7 @@ def fixture_ids(partner_id: str, epoch: int = 0) -> Fixtures:
 
 
 class SandboxFixtures:
-    """Subscriber of the ledger of accounts: a partner gets its fixtures, anew after a reset.
+    """Subscriber of the ledger of accounts: creates a partner's fixtures, again after a reset.
 
     A partner whose fixtures cannot be made is parked, so that no other partner waits for it.
     """
@@ -47,7 +47,7 @@ class SandboxFixtures:
         self._secrets = secrets
 
     async def handle(self, _transaction: Transaction, events: Sequence[Recorded]) -> None:
-        """Make the fixtures of each partner that was approved, and of each new epoch."""
+        """Create the fixtures of each approved partner, and of each new epoch."""
         for recorded in events:
             match recorded.event:
                 case PartnerApproved(partner_id=partner_id):
@@ -58,7 +58,7 @@ class SandboxFixtures:
                     pass
 
     async def ensure(self, partner_id: str, epoch: int = 0) -> Fixtures:
-        """Make a partner's fixtures unless they exist; answer their ids."""
+        """Create a partner's fixtures unless they exist; return their ids."""
         ids = fixture_ids(partner_id, epoch)
         secrets = await self._secrets.get()
 
