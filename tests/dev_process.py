@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -69,12 +68,11 @@ class Dev:
         # The facts for programs come first, so that who has read the text finds them.
         until(lambda: self.printed.endswith("'\n\n") or self._silent)
 
-    def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str, float]:
-        """Signal it; answer its exit code, what it said on stderr, and how long it took."""
-        began = time.monotonic()
+    def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
+        """Signal it; return its exit code, and what it said on stderr."""
         self.process.send_signal(number)
         said = self.process.communicate(timeout=PATIENCE_SECONDS)[1]
-        return self.process.returncode, said, time.monotonic() - began
+        return self.process.returncode, said
 
 
 @contextmanager

@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,18 +24,19 @@ from service.cli.dev.postgres.binaries import usable_binaries
 from service.cli.dev.postgres.faults import reason
 from service.cli.dev.postgres.processes import servers_tagged
 from service.cli.dev.postgres.user import server_user
+from tests.patience import until
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's parent-death signal")
 root = pytest.mark.skipif(os.geteuid() != 0, reason="the unprivileged user is root's way")
 
 PARENT = """
-import sys, time
+import sys
 from pathlib import Path
 from service.cli.dev.postgres import EmbeddedPostgres
 
 server = EmbeddedPostgres(Path(sys.argv[1]), durable=False)
 print(server.start(), server.postmaster_pid, flush=True)
-time.sleep(60)
+sys.stdin.read()
 """
 
 
@@ -80,7 +80,10 @@ def refused(server: EmbeddedPostgres) -> str:
 def killed_parent(data_dir: Path) -> int:
     """Start a server from another process, kill -9 that, and answer the postmaster's pid."""
     with subprocess.Popen(
-        [sys.executable, "-c", PARENT, data_dir], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", PARENT, data_dir],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as parent:
         assert parent.stdout
         url, pid = parent.stdout.readline().split()
@@ -104,9 +107,7 @@ def test_first_and_second_start(tmp_path, bin_dir):
         query(first, "CREATE TABLE t AS SELECT 42 AS answer")
         query(first, "CREATE ROLE app; GRANT app TO CURRENT_USER; SET ROLE app")
 
-    began = time.monotonic()
     second = server.start()
-    elapsed = time.monotonic() - began
     answer = query(second, "SELECT answer FROM t")
     rights = query(
         second,
@@ -119,7 +120,6 @@ def test_first_and_second_start(tmp_path, bin_dir):
     assert first.startswith("postgresql://claim_ledger:")
     assert answer == (42,)
     assert rights == (False, True, "claim_ledger")
-    assert elapsed < 1
 
 
 def test_password_is_required(server):
@@ -212,10 +212,7 @@ def test_closed_binaries_are_copied(tmp_path):
 def test_server_dies_with_its_parent(server, data_dir):
     """A kill -9 of the parent stops the server; the next start works and its stop is clean."""
     killed_parent(data_dir)
-    deadline = time.monotonic() + 5
-    while servers_tagged(tag(data_dir)):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until(lambda: not servers_tagged(tag(data_dir)))
 
     assert query(server.start(), "SELECT count(*) FROM kept") == (0,)
     server.stop()
@@ -236,7 +233,10 @@ def test_hung_leftovers_are_killed(server, data_dir, monkeypatch):
     """A postmaster that no longer answers, and children without one, do not block a start."""
     monkeypatch.setattr(running, "_STOP_SECONDS_MAX", 0.3)
     with subprocess.Popen(
-        [sys.executable, "-c", PARENT, data_dir], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", PARENT, data_dir],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as parent:
         assert parent.stdout
         pid = int(parent.stdout.readline().split()[1])

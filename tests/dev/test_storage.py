@@ -1,59 +1,10 @@
 """The local document store that `claim-ledger dev` starts."""
 
-import json
-import re
-import socket
-import subprocess
-from collections.abc import Iterator
-from typing import Any
-
-import httpx
 import pytest
 
 from service.cli.dev.storage import OF_PRODUCTION
-from tests.dev_process import Dev, environment, run, until
-
-PDF = "application/pdf"
-
-
-@pytest.fixture(scope="module")
-def dev(tmp_path_factory) -> Iterator[Dev]:
-    """Return a running dev."""
-    one = Dev(tmp_path_factory.mktemp("dev") / "data")
-    yield one
-    one.end()
-
-
-def mint(dev: Dev, reference: str, max_bytes: int = 100) -> dict[str, Any]:
-    """Return a minted upload."""
-    facts = dev.facts
-    answer = httpx.post(
-        f"{facts['base_url']}/documents/upload-url",
-        headers={"Authorization": f"Bearer {facts['live_key']}"},
-        json={
-            "entity_id": facts["entity_id"],
-            "partner_claim_id": reference,
-            "filename": "a.pdf",
-            "mime_type": PDF,
-            "max_bytes": max_bytes,
-        },
-    )
-    assert answer.status_code == 201, answer.text
-    return answer.json()
-
-
-def put(url: str, headers: dict[str, str], content: str) -> tuple[str, str]:
-    """PUT by curl; answer the status and the code of the store's refusal."""
-    words = [word for name, value in headers.items() for word in ("-H", f"{name}: {value}")]
-    done = subprocess.run(
-        ["curl", "-sS", "-X", "PUT", *words, "--data-binary", content, "-w", "\n%{http_code}", url],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    body, _, status = done.stdout.rpartition("\n")
-    code = re.search("<Code>(.*)</Code>", body)
-    return status, code[1] if code else ""
+from tests.dev.uploads import PDF, mint, put
+from tests.dev_process import environment, run
 
 
 @pytest.mark.parametrize("name", OF_PRODUCTION)
@@ -106,47 +57,3 @@ def test_each_refusal_is_seen_by_curl(dev):
         ("200", ""),
         ("403", "AccessDenied"),
     ]
-
-
-def test_a_restart_keeps_the_address_and_the_documents(tmp_path):
-    """A URL minted before a stop works after the next start; a taken port is left alone."""
-    used = tmp_path / "data"
-    dev = Dev(used)
-    upload = mint(dev, "restart")
-    port = int((used / "storage" / "port").read_text())
-    dev.end()
-    again = Dev(used)
-    try:
-        assert int((used / "storage" / "port").read_text()) == port
-        assert put(upload["upload_url"], upload["required_headers"], "%PDF") == ("200", "")
-        assert put(upload["upload_url"], upload["required_headers"], "%PDF")[0] == "403"
-        assert again.end()[:2] == (0, "")
-        with socket.create_server(("127.0.0.1", port)):
-            elsewhere = Dev(used)
-            other = mint(elsewhere, "elsewhere")["upload_url"]
-            audit = run("documents", "verify", "--json", "--data-dir", used)
-            elsewhere.end()
-    finally:
-        if again.process.poll() is None:
-            again.end()
-    assert not other.startswith(f"http://127.0.0.1:{port}/")
-    assert json.loads(audit.stdout)["findings"] == []
-
-
-def test_half_an_upload_does_not_hold_up_the_stop(tmp_path):
-    """A PUT under way is cut off, and leaves nothing in the store's directory."""
-    used = tmp_path / "data"
-    one = Dev(used)
-    upload = httpx.URL(mint(one, "half")["upload_url"])
-    with socket.create_connection(("127.0.0.1", upload.port or 0)) as half:
-        half.sendall(
-            b"PUT %b HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/pdf\r\n"
-            b"x-goog-content-length-range: 0,100\r\nContent-Length: 50\r\n\r\n%%PDF"
-            % (upload.raw_path, upload.port)
-        )
-        incoming = used / "storage" / "objects" / "incoming"
-        until(lambda: list(incoming.iterdir()) != [])
-        code, said, seconds = one.end()
-    assert (code, said) == (0, "")
-    assert seconds < 4
-    assert list(incoming.iterdir()) == []

@@ -1,0 +1,89 @@
+"""What a running `claim-ledger dev` has told its users, and what is so."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import httpx
+import psycopg
+
+from service.cli.dev.state import PEOPLE
+from tests.patience import until
+
+
+def test_printed_commands_work_when_pasted(dev):
+    """Of the three curl commands the first answers 201, the second 200, the third the claim."""
+    commands = [line for line in dev.printed.splitlines() if line.startswith("curl ")]
+    codes = []
+    for command in commands:
+        pasted = f"{command} -o answer.json -w '%{{http_code}}'"
+        done = subprocess.run(
+            ["bash", "-c", pasted], capture_output=True, text=True, check=True, cwd=dev.data_dir
+        )
+        codes.append(done.stdout)
+    listed = json.loads((dev.data_dir / "answer.json").read_text())
+    assert codes == ["201", "200", "200"]
+    assert {one["entity_id"] for one in listed["claims"]} == {dev.facts["entity_id"]}
+
+
+def test_a_person_is_told_everything(dev):
+    """The text names the addresses, the keys, the entities and the mail directory."""
+    facts = dev.facts
+    told = [
+        facts["base_url"],
+        facts["public_url"] + "/docs",
+        *(facts[name] for name in ("live_key", "test_key", "partner_id", "entity_id", "mail_dir")),
+        *facts["sandbox"].values(),
+        *PEOPLE.values(),
+    ]
+    assert [fact for fact in told if fact not in dev.printed] == []
+
+
+def test_the_facts_for_programs(dev):
+    """dev.json has exactly the documented keys, mode 0600, and what it says is so."""
+    facts = dev.facts
+    with psycopg.connect(facts["database_url"]) as connection:
+        owns = connection.execute(
+            "select pg_get_userbyid(datdba) = current_user from pg_database"
+            " where datname = current_database()"
+        ).fetchone()
+    assert list(facts) == [
+        *("base_url", "public_url", "partner_id", "live_key", "test_key", "entity_id"),
+        *("sandbox", "mail_dir", "database_url"),
+    ]
+    assert list(facts["sandbox"]) == [
+        f"{state}_entity_id" for state in ("connected", "disconnected", "unconnected")
+    ]
+    assert (dev.data_dir / "dev.json").stat().st_mode & 0o777 == 0o600
+    assert list((dev.data_dir).glob("*.new")) == []
+    assert Path(facts["mail_dir"]).is_dir()
+    assert owns == (True,)
+
+
+def test_every_fixture_answers_in_its_state(dev):
+    """The entities of dev.json can be listed, or not, as their names say."""
+    facts = dev.facts
+    cases = [
+        ("live_key", facts["entity_id"]),
+        *(("test_key", e) for e in facts["sandbox"].values()),
+    ]
+    codes = [
+        httpx.get(
+            f"{facts['base_url']}/claims",
+            params={"entity_id": entity_id},
+            headers={"Authorization": f"Bearer {facts[key]}"},
+        ).status_code
+        for key, entity_id in cases
+    ]
+    assert codes == [200, 200, 200, 403]
+
+
+def test_the_log_is_private_json(dev):
+    """service.log has a JSON object a line, can be read by its owner alone, and grows."""
+    log = dev.data_dir / "service.log"
+    before = log.stat().st_size
+    httpx.get(f"{dev.facts['public_url']}/health/live")
+    until(lambda: log.stat().st_size > before)
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert {"at", "level", "event"} <= set(lines[-1])
+    assert log.stat().st_mode & 0o777 == 0o600
