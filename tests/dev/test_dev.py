@@ -115,7 +115,7 @@ def test_a_restart_keeps_ids_keys_and_addresses(used):
 
 
 def test_what_is_half_sent_does_not_hold_up_the_stop(used):
-    """Clients that are silent in mid-request or stay connected are cut off; a PUT leaves nothing."""
+    """Clients that are silent in mid-request or stay connected are cut off; nothing is stored."""
     dev = Dev(used)
     upload = httpx.URL(mint(dev, "half")["upload_url"])
     incoming = used / "storage" / "objects" / "incoming"
