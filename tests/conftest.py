@@ -38,6 +38,28 @@ OF_SERVERS = {"cli", "dev", "faults"}
 """… but for these folders, in which nothing does without."""
 
 
+LONGEST = (
+    "dev/test_dev.py",
+    "contract/test_schemathesis.py",
+    "faults/test_point_in_time.py",
+    "faults/test_sequencers.py",
+    "evidence/test_mutations.py",
+    "cli/test_team.py",
+    "cli/test_privacy.py",
+    "cli/test_serve.py",
+    "dev/test_storage.py",
+    "evidence/test_second_verifier.py",
+    "faults/test_storage.py",
+    "faults/test_postgres_gone.py",
+    "ledger/test_races.py",
+    "projections/test_rebuild.py",
+    "cli/test_audit_export.py",
+    "cli/test_projections.py",
+)
+"""The files that take longest, which are begun first: what comes last should be short, so that
+neither of two processes waits long for the other. A file of the pages comes before them all."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let `--postgres` choose the server that the tests run on."""
     parser.addoption(
@@ -49,11 +71,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs a server, so that the rest can be run in seconds."""
+    """Mark what needs a server, so that the rest can be run in seconds; begin with the longest."""
+    root = Path(__file__).parent
+    ranks = {root / name: rank for rank, name in enumerate(LONGEST)}
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
         if not SERVERS.isdisjoint(fixtures) or not OF_SERVERS.isdisjoint(item.path.parts):
             item.add_marker(pytest.mark.server)
+    items.sort(
+        key=lambda item: (
+            "browser" not in getattr(item, "fixturenames", ()),
+            ranks.get(item.path, len(ranks)),
+        )
+    )
 
 
 @pytest.fixture(autouse=True)
