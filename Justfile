@@ -8,12 +8,12 @@ check:
     uv run basedpyright
     uv run lint-imports --no-logo
 
-# Mend what ruff can.
+# Fix what ruff can.
 fix:
     uv run ruff check --fix .
     uv run ruff format .
 
-# All tests, on PostgreSQL 18 of the wheel, two processes.
+# All tests, on PostgreSQL 18 from the wheel, in two processes.
 test *arguments:
     uv run pytest -n 2 --dist loadfile --no-loadscope-reorder {{ arguments }}
 
@@ -25,7 +25,7 @@ test-quick *arguments:
 test-browser *arguments:
     uv run pytest -n 2 --dist loadfile --no-loadscope-reorder tests/pages {{ arguments }}
 
-# A picture of every page at 360 and 1280 pixels, light and dark, into build/screenshots.
+# Take a picture of every page at 360 and 1280 pixels, light and dark, into build/screenshots.
 screenshots *names:
     uv run python -m tests.pages.screenshots {{ names }}
 
@@ -33,20 +33,20 @@ screenshots *names:
 test-15 *arguments:
     uv run pytest -n 2 --dist loadfile --no-loadscope-reorder --postgres 15 {{ arguments }}
 
-# Branch coverage of everything; the domain has to be at 100 %.
+# Branch coverage of everything; the domain must be at 100 %.
 coverage:
     uv run coverage run -m pytest -q
     uv run coverage report --skip-covered
     uv run coverage report --fail-under=100 --include='service/facts/*.py,service/*/decisions.py,service/core/errors.py,service/core/ids.py,service/core/clock.py'
 
-# Write the documents that are made from code.
+# Write the documents that are generated from code.
 docs:
     uv run python -m service.cli.reference
 
-# Run everything embedded.
+# Run everything locally.
 dev *arguments:
     uv run claim-ledger dev {{ arguments }}
 
-# Figures and ratios of one run as JSON; `just bench --help` tells how to run less, or longer.
+# Figures and ratios of one run as JSON; `just bench --help` shows how to run less, or longer.
 bench *arguments:
     uv run --group bench python -m tests.bench {{ arguments }}

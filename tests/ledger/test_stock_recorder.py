@@ -1,4 +1,4 @@
-"""The stock recorder of the `eventsourcing` library reads our log through a view (decision 7)."""
+"""The stock recorder of the `eventsourcing` library reads our log through a view."""
 
 import asyncio
 import threading

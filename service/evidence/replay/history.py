@@ -1,4 +1,4 @@
-"""The history of an id, or of a request, over several ledgers (decision 8)."""
+"""The history of an id, or of a request, over several ledgers (decision 7)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple

@@ -1,4 +1,4 @@
-"""A second opinion on the claim list, by software that is not ours (design decision 7).
+"""A second opinion on the claim list, by software that is not ours (decision 26).
 
 The log is read by the stock recorder of the `eventsourcing` library through the view
 `stored_events`, and folded here in plain Python: no reader, codec or projector of ours is involved.
