@@ -1,0 +1,113 @@
+"""The four changes that ARCHITECTURE.md calls small: they touch the files that it names."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.patience import PATIENCE_SECONDS
+
+ROOT = Path(__file__).parents[1]
+TABLE = re.findall(
+    r"^\| (.+?) \| (.+) \|$",
+    (ROOT / "ARCHITECTURE.md").read_text().partition("## Four changes")[2].partition("## ")[0],
+    flags=re.MULTILINE,
+)
+FILES = {change: re.findall(r"`([^`]+)`", files) for change, files in TABLE}
+
+REQUEST = """    currency: Annotated[
+        Text | UnsetType, described("Currency of the invoices.", "EUR", extra={"since": 2})
+    ] = UNSET
+"""
+SHOWN = '    currency: Annotated[str | None, described("Null when none was given.", "EUR", None)]\n'
+REVISION = '''"""A claim's currency."""
+
+from migrations.apply import PARTNER_LEDGERS, run
+
+revision = "0099"
+down_revision = "{newest}"
+
+
+def upgrade() -> None:
+    """Add the column."""
+    run("0099_currency.sql", PARTNER_LEDGERS)
+'''
+
+
+@pytest.fixture
+def tree(tmp_path) -> Path:
+    """Return a copy of the code, which a change may be made to."""
+    copy = tmp_path / "tree"
+    for folder in ("service", "projections", "migrations"):
+        shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / "tests").symlink_to(ROOT / "tests")
+    return copy
+
+
+def insert(path: Path, before: str, text: str) -> None:
+    """Insert a text before the one place that has `before`."""
+    old = path.read_text()
+    assert old.count(before) == 1, (path, before)
+    path.write_text(old.replace(before, text + before))
+
+
+def changed(tree: Path) -> list[str]:
+    """Return the files that the copy has other than we do, sorted."""
+    paths = [path for path in tree.rglob("*") if path.is_file() and "tests" not in path.parts]
+    return sorted(
+        str(path.relative_to(tree))
+        for path in paths
+        if not (ours := ROOT / path.relative_to(tree)).exists()
+        or ours.read_bytes() != path.read_bytes()
+    )
+
+
+def test_the_table_names_files_that_exist():
+    """Placeholders aside, each file of the table is there."""
+    named = {file for files in FILES.values() for file in files if "<" not in file}
+    assert len(FILES) >= 4
+    assert {file for file in named if not (ROOT / file).exists()} == set()
+
+
+def test_a_field_of_a_claim_that_the_list_shows(tree, database_url, tmp_path):
+    """The files that ARCHITECTURE.md names are enough: it is posted, stored, compared and shown."""
+    wire = tree / "service/claims/wire.py"
+    insert(wire, "    message: Annotated[\n        Message", REQUEST)
+    insert(wire, '    name: Annotated[\n        str, described("The connected entity', SHOWN)
+    insert(
+        tree / "service/facts/claims.py",
+        "    details: dict[str, Any] | None = None",
+        "    currency: str | None = None\n",
+    )
+    insert(
+        tree / "projections/claim_list/projector.py",
+        "    created_at timestamptz\n",
+        "    currency text,",
+    )
+    newest = max(path.name for path in (ROOT / "migrations/versions").glob("0*.py"))[:4]
+    (tree / "migrations/versions/0099_currency.py").write_text(REVISION.format(newest=newest))
+    (tree / "migrations/sql/0099_currency.sql").write_text(
+        "-- What the invoices are in.\nalter table ledger.claim_list add column currency text;\n"
+    )
+    expected = [
+        file.replace("<revision>", "0099_currency")
+        for file in FILES["a field of `POST /claims` that `GET /claims` shows"]
+    ]
+    assert sorted(expected) == changed(tree)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.walked_field", database_url, str(tmp_path / "mail")],
+        cwd=tree,
+        env=os.environ | {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    *_log, listed = done.stdout.splitlines()
+    assert json.loads(listed) == [None, "EUR"]
