@@ -22,8 +22,8 @@ _TOKEN_CHARACTERS_MAX: Final = 900  # RFC 5322 2.1.1: a line has at most 998 byt
 _HARMFUL: Final = frozenset({"Cc", "Zl", "Zp", "Cs"})
 _REORDERING: Final = frozenset(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A))))
 
-# A name that mail programs would turn into a link: "https://evil.example", "www.evil.example/pay".
-_LINK_LIKE: Final = re.compile(r"\S*(?::/|www\.|[^\W_]\.[^\W_]+/)\S*", re.IGNORECASE)
+# A word that mail programs would turn into a link: "https://evil.example", "www.evil.example/pay".
+_LINK_LIKE: Final = re.compile(r":/|www\.|[^\W_]\.[^\W_]+/", re.IGNORECASE)
 
 _LINK: Final = re.compile(r"https?://[!-~]+")
 # RFC 5322 3.2.3 dot-atom, RFC 6531 3.3 beyond ASCII. Quoted local parts are not taken.
@@ -148,13 +148,13 @@ def _shown(text: str) -> str:
         " " if unicodedata.category(mark) in _HARMFUL or mark in _REORDERING else mark
         for mark in text
     )
-    line = _LINK_LIKE.sub(_disarmed, " ".join("".join(kept).split()))
+    line = " ".join(map(_disarmed, "".join(kept).split()))
     return line if len(line) <= NAME_CHARACTERS_MAX else f"{line[: NAME_CHARACTERS_MAX - 1]}…"
 
 
-def _disarmed(found: re.Match[str]) -> str:
-    """Return text that reads as before and links nowhere: the only link of a mail is ours."""
-    return found[0].replace("://", "[:]//").replace(".", "[.]")
+def _disarmed(word: str) -> str:
+    """Return a word that reads as before and links nowhere: the only link of a mail is ours."""
+    return word.replace("://", "[:]//").replace(".", "[.]") if _LINK_LIKE.search(word) else word
 
 
 def _recipient(to: str, name: str) -> Address:

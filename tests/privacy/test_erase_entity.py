@@ -220,20 +220,22 @@ async def test_connections_go_on(privacy):
     assert "Business" not in listed.text
 
 
-@pytest.mark.parametrize("schema", ["live_previous", "live_next"])
-async def test_tables_that_a_rebuild_keeps_are_cleared_too(privacy, database_url, schema):
+async def test_tables_that_a_rebuild_keeps_are_cleared_too(privacy, database_url):
     """Else a name would outlive its erasure until the next rebuild, and come back by a rollback."""
     live = privacy.service.modes["live"].entities
     entity_id = await live.add("Canary Ltd", EMAIL, None, STAFF)
+    schemas = ("live_previous", "live_next")
     with psycopg.connect(database_url, autocommit=True) as owner:
-        owner.execute(f"create schema {schema}")
-        owner.execute(f"grant usage on schema {schema} to claim_ledger_live")
-        owner.execute(f"create table {schema}.entities (like live.entities)")
-        owner.execute(f"insert into {schema}.entities table live.entities")
-        owner.execute(f"grant select, update on {schema}.entities to claim_ledger_live")
+        for schema in schemas:
+            owner.execute(f"create schema {schema}")
+            owner.execute(f"grant usage on schema {schema} to claim_ledger_live")
+            owner.execute(f"create table {schema}.entities (like live.entities)")
+            owner.execute(f"insert into {schema}.entities table live.entities")
+            owner.execute(f"grant select, update on {schema}.entities to claim_ledger_live")
     before = {place.kind for place in await privacy.found(EMAIL)}
     await privacy.erase_entity(entity_id)
-    after = await privacy.found(EMAIL)
-    kept = rows(database_url, f"select name, email_hash from {schema}.entities")  # noqa: S608 - ours
-    assert schema in before
-    assert (after, kept) == ([], [("[erased]", None)])
+    assert before.issuperset(schemas)
+    assert await privacy.found(EMAIL) == []
+    for schema in schemas:
+        kept = rows(database_url, f"select name, email_hash from {schema}.entities")  # noqa: S608 - ours
+        assert kept == [("[erased]", None)], schema
