@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 Clock = Callable[[], datetime]
-"""Answers the present moment as an aware UTC datetime, whole milliseconds."""
+"""Returns the present moment as an aware UTC datetime, in whole milliseconds."""
 
 
 def system_clock() -> datetime:

@@ -22,7 +22,7 @@ def new_id(prefix: str, moment: datetime) -> str:
 
 
 def derived_id(prefix: str, *parts: str) -> str:
-    """Return the id that these parts always have: `<prefix>_` and 128 bits of their hash."""
+    """Derive an id from its parts: `<prefix>_` and 128 bits of their hash."""
     return f"{prefix}_{base32(stream_id(*parts).int)}"
 
 
@@ -43,7 +43,7 @@ def stream_id(*parts: str) -> UUID:
 
 
 def base62(value: int, characters: int) -> str:
-    """Write a number in base62, its lowest digits if there is no room for all."""
+    """Return a number in base62, cut to its lowest digits."""
     digits: list[str] = []
     for _ in range(characters):
         value, digit = divmod(value, 62)
@@ -52,5 +52,5 @@ def base62(value: int, characters: int) -> str:
 
 
 def base32(value: int) -> str:
-    """Write 128 bits in 26 characters of Crockford's base32, lower case."""
+    """Return 128 bits as 26 characters of Crockford's base32, in lower case."""
     return "".join(CROCKFORD[value >> shift & 31] for shift in range(125, -1, -5))

@@ -1,7 +1,7 @@
 """Logs: a JSON object a line, made of allowed fields, so that no personal data can slip in.
 
 A key that is not allowed is dropped. Exceptions are their types and places, never their messages,
-which quote values. Lines of libraries are kept as far as they are known to hold no values.
+which quote values. Of libraries' lines only the parts are kept that are known to hold no values.
 """
 
 import logging
@@ -36,7 +36,7 @@ ALLOWED: Final = frozenset(
         "worker", "pid", "port", "signal",
     }
 )  # fmt: skip
-"""Every key that a log call may give, beside the event itself."""
+"""Every key that a log call may give, besides the event itself."""
 
 TEXT_CHARACTERS_MAX: Final = 200
 FRAMES_MAX: Final = 30
@@ -57,7 +57,7 @@ GRANIAN_LOGGING: Final[dict[str, object]] = {
         "granian.access": {"handlers": [], "propagate": True},
     },
 }
-"""For Granian's `log_dictconfig`: it would else print lines of its own form."""
+"""For Granian's `log_dictconfig`: otherwise it would print lines in its own form."""
 
 
 def configure(level: str, stream: BinaryIO | None = None) -> None:
@@ -112,13 +112,13 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class _Output:
-    """Where lines go. A full disk or a closed pipe behind it may not make requests fail."""
+    """The stream of lines. A full disk or a closed pipe must not make requests fail."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
 
     def msg(self, line: bytes) -> None:
-        with suppress(OSError, ValueError):  # ValueError: closed; there is nowhere left to say so
+        with suppress(OSError, ValueError):  # ValueError: closed; nowhere is left to report it
             self._stream.write(line + b"\n")  # one write, so that threads' lines do not mix
             self._stream.flush()
 
@@ -126,14 +126,14 @@ class _Output:
 
 
 class _Handler(logging.Handler):
-    """Brings the standard library's records into the same form, under the same rule."""
+    """Gives the standard library's records the same form, under the same rules."""
 
     def __init__(self, output: "_Output") -> None:
         super().__init__()
         self._output = output
 
     def emit(self, record: logging.LogRecord) -> None:
-        # A fault may not reach whoever logged; handleError would print the record's values.
+        # No fault may reach the caller; handleError would print the record's values.
         with suppress(Exception):
             line = keep_allowed(self._output, record.levelname.lower(), _given(record))
             line["logger"] = record.name[:TEXT_CHARACTERS_MAX]
@@ -168,7 +168,7 @@ def _raised(exc_info: object) -> BaseException | None:
 
 
 def _trace(error: BaseException, depth: int = 0) -> Iterator[str]:
-    """Yield an exception's places, innermost last; then what it came from, and its group's."""
+    """Yield an exception's places, innermost last; then those of its cause and of its group."""
     frames = deque(walk_tb(error.__traceback__), FRAMES_MAX)  # endless recursion: the innermost
     yield from (_place(f.f_code.co_filename, number, f.f_code.co_name) for f, number in frames)
     sources = [error.__cause__ or error.__context__]
@@ -181,7 +181,7 @@ def _trace(error: BaseException, depth: int = 0) -> Iterator[str]:
 
 
 def _place(path: str, line: int, function: str | None) -> str:
-    # Two folders tell the module; the rest says where the machine keeps its files.
+    # Two folders identify the module; the rest would show where the machine keeps its files.
     return f"{'/'.join(PurePath(path).parts[-3:])}:{line}:{function or '?'}"
 
 

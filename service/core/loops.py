@@ -5,26 +5,26 @@ from collections.abc import Callable, Coroutine
 from typing import Final
 
 STOP_SECONDS: Final = 0.5
-"""After this a loop that has not stopped is told again."""
+"""After this a loop that has not stopped is cancelled again."""
 
 
 class Loop:
     """A coroutine function as a task that can be stopped, and started again."""
 
     def __init__(self, name: str, run: Callable[[], Coroutine[object, object, None]]) -> None:
-        """`run` goes on until it is cancelled; `name` is the task's."""
+        """`run` continues until it is cancelled; `name` is the task's."""
         self.name: Final = name
         self._run = run
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to run it."""
+        """Start it."""
         self._task = asyncio.create_task(self._run(), name=self.name)
 
     async def stop(self) -> None:
-        """End it; nothing where it was never started.
+        """Cancel it until it has ended; do nothing where it was never started.
 
-        A library may swallow a cancel that meets its own timeout or answer: asked until it ends.
+        A library may swallow a cancellation that meets its own timeout or result.
         """
         task, self._task = self._task, None
         while task is not None and not task.done():

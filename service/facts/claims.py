@@ -116,7 +116,7 @@ def claim_stream(
 
 
 def fold(events: Iterable[Event]) -> Claim:
-    """Return the state that a claim's stream amounts to."""
+    """Fold a claim's stream into its state."""
     state = Claim()
     for event in events:
         state = msgspec.structs.replace(_evolve(state, event), version=state.version + 1)

@@ -148,7 +148,7 @@ def partner_stream(partner_id: str) -> UUID:
 
 
 def fold(events: Iterable[Event]) -> Partner:
-    """Return the state that a partner's stream amounts to."""
+    """Fold a partner's stream into its state."""
     state = Partner()
     for event in events:
         state = msgspec.structs.replace(_evolve(state, event), version=state.version + 1)
@@ -188,7 +188,7 @@ def _evolve(state: Partner, event: Event) -> Partner:  # noqa: C901, PLR0911 - o
             member = TeamMember(event.email, event.email_hash)
             return change(state, members=state.members | {event.member_id: member})
         case MemberRemoved():
-            staying = {one: who for one, who in state.members.items() if one != event.member_id}
-            return change(state, members=staying)
+            members = {key: who for key, who in state.members.items() if key != event.member_id}
+            return change(state, members=members)
         case _:
             raise TypeError(f"{type(event).__name__} is not a fact about a partner")

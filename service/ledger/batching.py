@@ -25,7 +25,7 @@ class Keyed(Protocol):
 CommandT = TypeVar("CommandT", bound=Keyed)
 OutcomeT = TypeVar("OutcomeT")
 Run = Callable[[Sequence[CommandT]], Awaitable[Sequence[OutcomeT | Exception]]]
-"""Runs commands in one transaction and answers an outcome, or a refusal, for each."""
+"""Runs commands in one transaction and returns an outcome, or a refusal, for each."""
 
 
 class Batcher(Generic[CommandT, OutcomeT]):
@@ -54,11 +54,11 @@ class Batcher(Generic[CommandT, OutcomeT]):
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def submit(self, command: CommandT) -> OutcomeT:
-        """Run a command, in company or alone; raises what its run raised.
+        """Run a command, in a batch or alone; raises what its run raised.
 
         Raises:
-            LedgerUnavailable: its turn did not come, or its run did not end, in time. It may
-                still be written when a batch holds it already; the same command again will tell.
+            LedgerUnavailable: its turn did not come, or its run did not end, in time. A batch
+                that holds it already may still write it.
 
         """
         loop = asyncio.get_running_loop()
@@ -84,7 +84,7 @@ class Batcher(Generic[CommandT, OutcomeT]):
             self._idle += 1
 
     def _take(self) -> list[tuple[CommandT, asyncio.Future[OutcomeT]]]:
-        """Take from the queue's head; a second command of one stream waits for the next batch."""
+        """Take a batch off the queue; a second command of one stream waits for the next."""
         taken: dict[Hashable, tuple[CommandT, asyncio.Future[OutcomeT]]] = {}
         later: list[tuple[CommandT, asyncio.Future[OutcomeT]]] = []
         while self._queue and len(taken) < self._batch_max:

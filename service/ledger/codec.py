@@ -10,6 +10,7 @@ ledger, stream, version and key id. It is left out where an event has no persona
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -100,11 +101,11 @@ class Codec:
     def decode_stored(
         self, stream_id: UUID, version: int, topic: str, stored: State, key: DataKey | None
     ) -> tuple[Event, Meta]:
-        """Do the same for a state whose form is known already, as it is to ask for its key.
+        """Return the event and its meta, given the parsed state, from which its key was looked up.
 
         Raises:
-            Unreadable: the catalogue lacks the topic or the version, or the data are another's;
-                without a place.
+            Unreadable: the catalogue lacks the topic or the version, or the data do not fit it;
+                without the event's place.
             DecryptionFailed: the key does not open the box.
 
         """
@@ -130,7 +131,7 @@ class Codec:
         return msgspec.convert(data, cls, str_keys=True)
 
     def personal(self, topic: str) -> Sequence[str]:
-        """Return the names of a topic's personal fields; none where the topic is not known."""
+        """Return the names of a topic's personal fields; none if the topic is unknown."""
         cls = self._catalogue.get(topic)
         return () if cls is None else cls.personal
 
@@ -152,7 +153,7 @@ def stored_form(state: bytes) -> State:
 
 
 def clear_form(state: bytes) -> State:
-    """Return the same without its sealed box, which is not even decoded; raises Unreadable."""
+    """Return a stored event without its sealed box, which is not decoded; raises Unreadable."""
     try:
         clear = _clear_decoder.decode(state)
     except DAMAGE as error:
@@ -164,17 +165,8 @@ def _misshapen(error: Exception) -> Unreadable:
     return Unreadable(f"it has not the form of an event ({type(error).__name__})")
 
 
-def sealed_under(state: bytes) -> UUID | None:
-    """Return the id of the data key that an event's box needs, if it has a box."""
-    sealed = stored_form(state).sealed
-    return None if sealed is None else sealed.key
-
-
 def happened_at(state: bytes | None) -> datetime | None:
-    """Return an event's own time; None for one that is damaged, which hides no other figure."""
-    if state is None:
-        return None
-    try:
-        return stored_form(state).meta.at
-    except Unreadable:
-        return None
+    """Return an event's own time; None for a damaged event, so that other figures are shown."""
+    with suppress(Unreadable):
+        return None if state is None else stored_form(state).meta.at
+    return None

@@ -15,8 +15,8 @@ Connection = PoolConnectionProxy | asyncpg.Connection
 DEADLINE_SECONDS = 1.5
 """For one piece of work with the database, waiting for a connection included.
 
-Every endpoint has to answer within two seconds while PostgreSQL is away: the rest of them is for
-the answers themselves, when many requests are given up at once on a busy machine.
+Every endpoint has to answer within two seconds while PostgreSQL is away. The remaining half second
+is for the answers themselves, when a busy machine gives up many requests at once.
 """
 
 
@@ -25,7 +25,7 @@ class LedgerError(Exception):
 
 
 class LedgerUnavailable(LedgerError):
-    """PostgreSQL is away, too slow or shutting down; whether a write took effect is unknown."""
+    """PostgreSQL is away, too slow or shutting down. Whether a write took effect is unknown."""
 
 
 class AlreadyExists(LedgerError):
@@ -43,10 +43,10 @@ class Database:
     def __init__(
         self, url: str, schema: str, *, role: str | None, pool_size: int, deadline: float
     ) -> None:
-        """`role` None: the URL's own login role is the ledger's (behind a transaction pooler).
+        """`role` is None where the URL's own login role is the ledger's (behind a pooler).
 
-        A pooler may run each statement on another connection, so nothing is prepared ahead then.
-        PgBouncer before 1.21 has no other way; it costs a round trip a statement.
+        A transaction pooler may run each statement on another connection, so nothing is prepared
+        then: PgBouncer before 1.21 has no other way, and it costs a round trip a statement.
         """
         self.schema = schema
         self._url = url
@@ -56,7 +56,7 @@ class Database:
         self._pool: asyncpg.Pool | None = None
 
     async def open(self) -> None:
-        """Make the pool. It connects at first use: a service starts without PostgreSQL."""
+        """Make the pool, which connects at first use: a service starts without PostgreSQL."""
         self._pool = await asyncpg.create_pool(
             self._url,
             min_size=0,
@@ -71,7 +71,7 @@ class Database:
 
     @asynccontextmanager
     async def connection(self, deadline: float | None = None) -> AsyncGenerator[Connection, None]:
-        """Lend a connection, under one deadline for the waiting and the work alike."""
+        """Lend a connection, under one deadline for waiting and work together."""
         try:
             async with asyncio.timeout(deadline or self.deadline_seconds):
                 connection = await self.pool.acquire()
@@ -166,7 +166,7 @@ async def transaction_on(connection: Connection) -> AsyncGenerator[None, None]:
 
 
 def is_infrastructure_error(error: Exception) -> bool:
-    """Tell faults that no row is to blame for: PostgreSQL is away, a table or right is missing."""
+    """Return whether no row is to blame: PostgreSQL is away, a table or a right is missing."""
     return isinstance(error, (LedgerError, asyncpg.SyntaxOrAccessError, *_AWAY))
 
 

@@ -1,4 +1,4 @@
-"""Decoding events as they are stored, with the keys of those whose boxes are to be opened."""
+"""Decoding stored events, with the keys of those whose personal fields are wanted."""
 
 from collections.abc import Awaitable, Callable, Container, Iterable
 from typing import NamedTuple
@@ -28,7 +28,7 @@ Keys = Callable[[set[UUID]], Awaitable[dict[UUID, DataKey]]]
 
 
 class Unread(NamedTuple):
-    """An event that could not be read, and why, without a word of what is in it."""
+    """An event that could not be read, and why; `fault` quotes none of its data."""
 
     position: int
     append_id: int
@@ -45,9 +45,9 @@ async def decode(
     personal: bool | Container[str],
     unread: list[Unread] | None,
 ) -> list[Recorded]:
-    """Decode rows; `personal`: whether boxes are opened, or the topics whose boxes are.
+    """Decode rows; `personal` is whether boxes are opened, or the topics whose boxes are.
 
-    Into `unread` goes what cannot be read, instead of being raised.
+    What cannot be read is added to `unread` if that is given, instead of being raised.
 
     Raises:
         Unreadable: with the event's place.
@@ -63,7 +63,7 @@ async def decode(
         try:
             event, meta = codec.decode_stored(stream, version, topic, form, key)
         except (Unreadable, DecryptionFailed) as error:
-            _note(codec, row, error, unread)
+            _report(codec, row, error, unread)
         else:
             recorded.append(Recorded(append_id, stream, version, event, meta, position))
     return recorded
@@ -80,17 +80,17 @@ def _forms(
         try:
             yield row, stored_form(row[5]) if is_opened else clear_form(row[5])
         except Unreadable as error:
-            _note(codec, row, error, unread)
+            _report(codec, row, error, unread)
 
 
-def _note(
+def _report(
     codec: Codec, row: StoredRow, error: Unreadable | DecryptionFailed, unread: list[Unread] | None
 ) -> None:
     position, append_id, stream, version, *_ = row
     if unread is not None:
         fault = error.fault if isinstance(error, Unreadable) else str(error)
-        told = f"{type(error).__name__}: {fault}"
-        unread.append(Unread(position, append_id, stream, version, told))
+        described = f"{type(error).__name__}: {fault}"
+        unread.append(Unread(position, append_id, stream, version, described))
     elif isinstance(error, Unreadable):
         raise error.at(codec.ledger, stream, version, position) from error
     else:

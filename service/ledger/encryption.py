@@ -55,7 +55,7 @@ class DataKey:
         self.master_key_id = master_key_id
 
     def fingerprint(self, body: bytes) -> str:
-        """Return a keyed hash of a body: useless, as the rest, once the key is destroyed."""
+        """Return a keyed hash of a body, which reveals nothing once the key is destroyed."""
         return hmac.new(self.key, b"fingerprint" + body, hashlib.sha256).hexdigest()
 
 
@@ -64,14 +64,13 @@ class MasterKeys:
 
     def __init__(self, ring: Sequence[bytes]) -> None:
         """Take the keys, newest first, 32 bytes each."""
-        self._keys = {hashlib.sha256(key).hexdigest()[:16]: AESGCM(key) for key in ring}
+        self._keys = {hashlib.sha256(key).hexdigest()[:16]: key for key in ring}
         self.ids = tuple(self._keys)
         self.newest = self.ids[0]
 
     def wrap(self, key: bytes, key_id: bytes) -> bytes:
         """Encrypt a key under the newest master key, bound to the key's own id."""
-        nonce = secrets.token_bytes(_NONCE_BYTES)
-        return nonce + self._keys[self.newest].encrypt(nonce, key, key_id)
+        return encrypt(self._keys[self.newest], key, key_id)
 
     def unwrap(self, wrapped: bytes, master_key_id: str, key_id: bytes) -> bytes:
         """Decrypt what `wrap` made.
@@ -84,8 +83,8 @@ class MasterKeys:
         if master is None:
             raise KeyUnknown(f"no master key {master_key_id} in the ring")
         try:
-            return master.decrypt(wrapped[:_NONCE_BYTES], wrapped[_NONCE_BYTES:], key_id)
-        except InvalidTag as error:
+            return decrypt(master, wrapped, key_id)
+        except DecryptionFailed as error:
             raise KeyUnknown(f"master key {master_key_id} does not open this key") from error
 
     def new_data_key(self, key_id: UUID) -> DataKey:

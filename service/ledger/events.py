@@ -35,7 +35,7 @@ class Cause(msgspec.Struct, frozen=True):
 
 
 class Meta(msgspec.Struct, frozen=True):
-    """What every recorded event says beside its data: when, who, why, and in which ledger."""
+    """What every event records besides its data: when, who, why, and in which ledger."""
 
     at: datetime
     actor: str
@@ -59,24 +59,21 @@ Catalogue = Mapping[str, type[Event]]
 
 
 class Unreadable(Exception):
-    """A stored event that this release cannot read; str() says which and why, and quotes no field.
-
-    `fault` is the why alone.
-    """
+    """A stored event that this release cannot read. str() names it and the fault, and no data."""
 
     def __init__(self, fault: str, place: str = "an event") -> None:
         super().__init__(f"{place} cannot be read: {fault}")
         self.fault = fault
 
     def at(self, ledger: str, stream_id: UUID, version: int, position: int = 0) -> "Unreadable":
-        """Return the same fault with its place: the position in the log, where it is known."""
+        """Return the fault with its place: the position in the log if that is known."""
         stream = f"version {version} of stream {stream_id}" if version else f"stream {stream_id}"
         place = f"position {position}" if position else stream
         return Unreadable(self.fault, f"{place} of {ledger}")
 
 
 def upcast(cls: type[Event], data: dict[str, Any], class_version: int) -> dict[str, Any]:
-    """Bring decoded fields of an older version to the present one, a version at a time.
+    """Return decoded fields of an older version in the shape of the present one.
 
     Raises:
         Unreadable: a later release wrote it, or there is no way from its version to the present.

@@ -76,7 +76,7 @@ class Ledger:
 
         Raises:
             AppendConflict, PublicIdTaken: nothing was written.
-            LedgerUnavailable: whether it was written is unknown; the same command again will tell.
+            LedgerUnavailable: whether it was written is unknown until the command is repeated.
 
         """
         try:
@@ -93,7 +93,7 @@ class Ledger:
     async def decide(
         self, attempt: Callable[["Transaction"], Awaitable[T]], deadline: float | None = None
     ) -> T:
-        """Run a command's one transaction; load and decide again when another came first."""
+        """Run a command's one transaction; decide again when another command came first."""
         for _ in range(ATTEMPTS_MAX - 1):
             with suppress(AppendConflict, PublicIdTaken):
                 async with self.transaction(deadline) as transaction:
@@ -117,11 +117,11 @@ class Transaction:
         await self.fetch(_SQL.lock, sorted({_lock_number(key) for key in keys}))
 
     async def lock_shared(self, keys: Iterable[UUID]) -> None:
-        """Wait for locks that only an exclusive one keeps out."""
+        """Wait for shared locks, which exclude exclusive ones alone."""
         await self.fetch(_SQL.lock_shared, sorted({_lock_number(key) for key in keys}))
 
     async def now(self) -> datetime:
-        """Return the database's clock, whole milliseconds."""
+        """Return the time by the database's clock, in whole milliseconds."""
         now: datetime | None = await self.connection.fetchval(_SQL.now.on(self._schema))
         assert now is not None  # noqa: S101 - the statement always has a row
         return to_milliseconds(now)
@@ -161,7 +161,7 @@ class Transaction:
         return await decode(codec, self.data_keys, rows, personal=personal, unread=unread)
 
     async def data_keys(self, key_ids: Iterable[UUID]) -> dict[UUID, DataKey]:
-        """Return the data keys that still exist; one round trip, none where none is asked for."""
+        """Return the data keys that still exist, in one round trip; in none for no ids."""
         asked = list(key_ids)
         if not asked:
             return {}

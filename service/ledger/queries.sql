@@ -23,7 +23,7 @@ select append_id from appended order by append_id
 select key_id, wrapped, master_key_id from ledger.data_keys where key_id = any($1::uuid[])
 
 -- name: exists
--- Has this stream begun?
+-- Does this stream exist?
 select exists(
     select from ledger.events where originator_id = $1 and originator_version = 1
 ) as begun
@@ -45,7 +45,7 @@ select pg_advisory_xact_lock_shared(key) from (select unnest($1::bigint[]) as ke
 select clock_timestamp()
 
 -- name: sequencer_advance
--- The log has grown. Whoever listens, such as a stock recorder's subscription, is told once a batch.
+-- The log has grown. Listeners, such as a stock recorder's subscription, are notified once a batch.
 update ledger.head set size = $1, tree = $2 where id = 1
 returning pg_notify('stored_events', '')
 
@@ -58,7 +58,7 @@ update ledger.head set
 where id = 1
 
 -- name: sequencer_hold
--- Whoever holds this row numbers events; others go on with their day.
+-- Whoever holds this row numbers events; nobody waits for it.
 select size, tree, part_size, part from ledger.head where id = 1 for update skip locked
 
 -- name: sequencer_lag

@@ -6,22 +6,36 @@ append_id after n has committed, so the order within streams holds. As it number
 the Merkle tree over them (decision 21).
 """
 
+import asyncio
 from datetime import datetime
 from typing import NamedTuple
 
 from service.ledger.codec import happened_at
-from service.ledger.database import Connection, Database, LedgerError, Row, transaction_on
+from service.ledger.database import (
+    Connection,
+    Database,
+    LedgerError,
+    LedgerUnavailable,
+    Row,
+    transaction_on,
+)
 from service.ledger.merkle import CompactRange
 from service.ledger.sql import queries
 
 BATCH_MAX = 2000
 """Events numbered in one transaction."""
+NUMBERING_SECONDS_MAX = 10.0
+"""How long another process may hold the head while somebody waits for numbers."""
 BATCH_SECONDS_MAX = 30.0
 """Longer than a request may wait: a slow disk must still get a batch done."""
 TREE_PART = 50_000
 """Events whose hashes join the tree of an older log in one transaction: about half a second."""
 
 _SQL = queries("service.ledger")
+
+
+class SequencingTimeout(LedgerUnavailable):
+    """Events wait for their numbers longer than a caller can: nothing is wrong with the log."""
 
 
 class Lag(NamedTuple):
@@ -54,10 +68,26 @@ class Sequencer:
                         return await self._number(connection, head)
                     await self._grow(connection, head)
 
-    async def number(self, connection: Connection) -> int:
-        """Do so in the caller's transaction; return 0, too, while another process numbers.
+    async def number_committed(self) -> None:
+        """Wait until all events that have committed by now have numbers.
 
-        And where the log has no tree yet: `step` makes it, which may take minutes.
+        Raises:
+            SequencingTimeout: after NUMBERING_SECONDS_MAX.
+
+        """
+        lag, clock = await self.lag(), asyncio.get_running_loop().time
+        goal, ends_at = lag.size + lag.waiting, clock() + NUMBERING_SECONDS_MAX
+        while lag.waiting and lag.size < goal:
+            if not await self.step():  # another process is at it
+                if clock() > ends_at:
+                    raise SequencingTimeout("events wait for their numbers")
+                await asyncio.sleep(0.01)
+            lag = await self.lag()
+
+    async def number(self, connection: Connection) -> int:
+        """Give one batch positions in the caller's transaction; return 0 if another process does.
+
+        Also where the log has no tree yet: `step` makes it, which may take minutes.
         """
         head = await self._hold(connection)
         if head is not None and head["tree"] is None:
@@ -90,7 +120,7 @@ class Sequencer:
         await connection.execute(_SQL.sequencer_grow.on(schema), tree.size, tree.to_bytes())
 
     async def reachable(self) -> None:
-        """Ask the ledger something cheap; raises LedgerUnavailable."""
+        """Run a cheap query; raises LedgerUnavailable."""
         await self._database.fetchrow(_SQL.sequencer_probe)
 
     async def lag(self) -> Lag:

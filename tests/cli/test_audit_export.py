@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from service.cli import target
-from service.evidence.checkpoints.signing import SequencingTimeout
+from service.ledger.sequencer import SequencingTimeout
 from tests.dev_process import environment, run
 from tests.world import claim_body
 

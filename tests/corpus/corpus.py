@@ -16,7 +16,7 @@ from uuid import UUID
 import msgspec
 
 from service.facts.catalogue import ACCOUNTS, PARTNER_LEDGER
-from service.ledger.codec import Codec, sealed_under
+from service.ledger.codec import Codec, stored_form
 from service.ledger.encryption import DataKey, MasterKeys
 from service.ledger.events import Event, Meta
 from tests.ledger.samples import META, STREAM, sample
@@ -41,7 +41,8 @@ class Line(msgspec.Struct, frozen=True):
     def read(self, *, erased: bool) -> tuple[Event, Meta]:
         """Return what our codec reads; `erased`: after the key was destroyed."""
         state = self.state.encode()
-        key_id = sealed_under(state)
+        sealed = stored_form(state).sealed
+        key_id = sealed and sealed.key
         key = None
         if key_id is not None and self.data_key is not None and not erased:
             key = DataKey(key_id, self.data_key, b"", "")
@@ -109,7 +110,7 @@ def written(ledger: str, cls: type[Event]) -> Iterator[Line]:
     """Return new lines of a topic as the codec writes them: with every field, with the fewest."""
     for version, event in enumerate(_samples(cls), 3):
         state = Codec(ledger, {}).encode(STREAM, version, event, META, KEY)
-        sealed = sealed_under(state) is not None
+        sealed = stored_form(state).sealed is not None
         yield Line(
             *(ledger, STREAM, version, cls.__name__, cls.class_version, state.decode()),
             KEY.key if sealed else None,

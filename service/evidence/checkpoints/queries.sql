@@ -63,12 +63,6 @@ where
 on conflict do nothing
 returning size
 
--- name: waiting
--- How many events are numbered, and how many wait for their number.
-select
-    coalesce((select size from ledger.head where id = 1), 0) as size,
-    (select count(*) from ledger.pending) as waiting
-
 -- name: lineages
 -- The stream in which the log's lineages begin, with positions where it is numbered.
 select l.position, e.originator_version, e.topic, e.state

@@ -7,10 +7,9 @@ that waits for the synchronous replica, where there is one, and published after 
 checkpoint is beyond what a failover keeps.
 """
 
-import asyncio
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import structlog
 
@@ -30,14 +29,10 @@ from service.evidence.checkpoints.published import ArchiveEmpty, Published
 from service.evidence.checkpoints.stored import KeyMissing, StoredCheckpoint, StoredCheckpoints
 from service.evidence.note import NoteKey
 from service.facts.lineages import LineageBegun
-from service.ledger.database import LedgerUnavailable
 from service.ledger.ledger import Ledger
 from service.ledger.merkle import CompactRange
 from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
-
-NUMBER_SECONDS_MAX: Final = 10.0
-"""How long to wait for another process that is numbering what we wait for."""
 
 _SQL = queries("service.evidence.checkpoints")
 
@@ -49,12 +44,7 @@ __all__ = [
     "KeyMissing",
     "LedgerForked",
     "MadeCheckpoint",
-    "SequencingTimeout",
 ]
-
-
-class SequencingTimeout(LedgerUnavailable):
-    """Events wait for their numbers longer than a caller can: nothing is wrong with the log."""
 
 
 class MadeCheckpoint(NamedTuple):
@@ -150,16 +140,7 @@ class Checkpoints:
 
     async def number(self) -> None:
         """Wait until committed events have numbers; raises SequencingTimeout after too long."""
-        sequencer = Sequencer(self._database)
-        size, waiting = await self._waiting()
-        goal = size + waiting
-        ends_at = asyncio.get_running_loop().time() + NUMBER_SECONDS_MAX
-        while waiting and size < goal:
-            if not await sequencer.step():  # another process is at it
-                if asyncio.get_running_loop().time() > ends_at:
-                    raise SequencingTimeout("events wait for their numbers")
-                await asyncio.sleep(0.01)
-            size, waiting = await self._waiting()
+        await Sequencer(self._database).number_committed()
 
     async def check_place(self) -> None:
         """Raise ArchiveEmpty where checkpoints are stored and nothing of them was published.
@@ -201,10 +182,6 @@ class Checkpoints:
             await self._stored.store(*there, tree, start, None)
             start = size
 
-    async def _waiting(self) -> tuple[int, int]:
-        row = await self._database.fetchrow(_SQL.waiting)
-        return (0, 0) if row is None else (row["size"], row["waiting"])
-
     async def _make(self, rest_seconds: float | None) -> MadeCheckpoint:
         key = self.signing_key()
         await self.number()
@@ -212,7 +189,7 @@ class Checkpoints:
             await self._past.known([])
             await begin_first(self.ledger, key, self.new_id)
             await self.number()
-        goal, _ = await self._waiting()
+        goal = (await Sequencer(self._database).lag()).size
         is_new = False
         while True:
             made = await self._step(key, goal, None if is_new else rest_seconds)

@@ -1,13 +1,10 @@
 """Writing a receipt: a claim's events, each with the proof that it is in the log."""
 
-import asyncio
 from collections.abc import Callable
-from typing import Final
 from uuid import UUID
 
 import msgspec
 
-from service.evidence.checkpoints.signing import SequencingTimeout
 from service.evidence.export.export_writer import (
     READ_SECONDS_MAX,
     SEARCH_SECONDS_MAX,
@@ -22,10 +19,6 @@ from service.ledger.database import Row
 from service.ledger.ledger import Ledger
 from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
-
-NUMBERING_SECONDS_MAX: Final = 30.0
-"""How long a claim's events may take to get their numbers; another process may be at it."""
-_REST_SECONDS: Final = 0.05
 
 _SQL = queries("service.evidence.export")
 
@@ -62,16 +55,13 @@ async def find_claim(ledger: Ledger, claim_id: str) -> UUID | None:
 async def numbered_stream(ledger: Ledger, stream_id: UUID) -> list[Row]:
     """Return a stream's rows once all of them have positions, numbering them where needed.
 
-    Raises SequencingTimeout where that takes too long, because an earlier transaction stays open.
+    Raises SequencingTimeout where that takes too long.
     """
-    sequencer = Sequencer(ledger.database)
-    for _ in range(int(NUMBERING_SECONDS_MAX / _REST_SECONDS)):
+    while True:
         rows = await ledger.database.fetch(_SQL.claim_events, stream_id, deadline=READ_SECONDS_MAX)
         if all(row["position"] for row in rows):
             return rows
-        if not await sequencer.step():
-            await asyncio.sleep(_REST_SECONDS)
-    raise SequencingTimeout("the claim's events wait for their numbers")
+        await Sequencer(ledger.database).number_committed()
 
 
 async def make_receipt(

@@ -1,4 +1,4 @@
-"""Events that a catch-up read model could not apply, and what follows them in their streams."""
+"""Events that a subscriber could not handle, and what follows them in their streams."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -22,11 +22,11 @@ _PARKED = Table(
 
 
 class RetryRefused(Exception):
-    """Parked streams cannot be taken up now; str() says why, fit for an operator."""
+    """Parked streams cannot be retried now; str() tells an operator why."""
 
 
 class Parked(NamedTuple):
-    """An event that waits. `error` quotes nothing of it."""
+    """A parked event. `read_model` is the subscriber's name; `error` quotes none of its data."""
 
     read_model: str
     position: int
@@ -37,25 +37,25 @@ class Parked(NamedTuple):
 
 
 async def parked(database: Database) -> list[Parked]:
-    """Return what a ledger's read models have put aside, by read model and position."""
+    """Return the parked events of a ledger, by subscriber and position."""
     return [Parked(*row) for row in await database.fetch(_SQL.parked_list)]
 
 
 class Parking:
-    """The parked events of one read model, inside the transactions of its projection."""
+    """The parked events of one subscriber, inside its transactions."""
 
-    def __init__(self, read_model: str, clock: Clock) -> None:
+    def __init__(self, name: str, clock: Clock) -> None:
         """`clock` tells when an event was parked."""
-        self._name = read_model
+        self._name = name
         self._clock = clock
 
     async def streams(self, transaction: Transaction, among: Iterable[UUID]) -> set[UUID]:
-        """Return which of these streams have events that wait."""
+        """Return which of these streams have parked events."""
         rows = await transaction.fetch(_SQL.parked_streams, self._name, list(among))
         return {row["stream_id"] for row in rows}
 
     async def queue(self, transaction: Transaction, position: int | None) -> list[UUID]:
-        """Return the streams that wait, that of the oldest event first; or that of a position."""
+        """Return the parked streams, that of the oldest event first; or that of a position."""
         rows = await transaction.fetch(_SQL.parked_queue, self._name, position)
         return [row["stream_id"] for row in rows]
 
@@ -72,20 +72,20 @@ class Parking:
     async def events(
         self, transaction: Transaction, stream_id: UUID, events_max: int
     ) -> list[StoredEvent]:
-        """Return the next events that wait in a stream."""
+        """Return the next parked events of a stream."""
         rows = await transaction.fetch(_SQL.parked_events, self._name, stream_id, events_max)
         return [StoredEvent(*row) for row in rows]
 
     async def park(
         self, transaction: Transaction, faults: Sequence[tuple[StoredEvent, str]]
     ) -> None:
-        """Put events aside."""
+        """Park events."""
         at = self._clock()
         await transaction.write(
-            Insert(_PARKED, (self._name, one.position, one.stream_id, fault, at))
-            for one, fault in faults
+            Insert(_PARKED, (self._name, event.position, event.stream_id, fault, at))
+            for event, fault in faults
         )
 
     async def unpark(self, transaction: Transaction, events: Sequence[StoredEvent]) -> None:
-        """Take events up again."""
-        await transaction.fetch(_SQL.unpark, self._name, [one.position for one in events])
+        """Forget that events were parked."""
+        await transaction.fetch(_SQL.unpark, self._name, [event.position for event in events])

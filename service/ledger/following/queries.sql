@@ -1,5 +1,5 @@
 -- name: parked_events
--- The next events of a stream that a read model has put aside.
+-- The next parked events of a stream.
 select p.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state
 from ledger.parked as p
 join ledger.log as l using (position)
@@ -9,7 +9,7 @@ order by p.position
 limit $3
 
 -- name: parked_list
--- What the read models have put aside.
+-- The parked events of all subscribers.
 select p.read_model, p.position, p.stream_id, e.topic, p.error, p.parked_at
 from ledger.parked as p
 join ledger.log as l using (position)
@@ -17,7 +17,7 @@ join ledger.events as e using (append_id)
 order by p.read_model, p.position
 
 -- name: parked_queue
--- The streams that a read model has put aside, that of the oldest event first; or, of a position.
+-- The parked streams of a subscriber, that of the oldest event first; or that of a position.
 select stream_id from ledger.parked
 where read_model = $1 and (
     $2::bigint is null
@@ -27,7 +27,7 @@ group by stream_id
 order by min(position)
 
 -- name: parked_streams
--- Which of these streams have events that a read model has put aside?
+-- Which of these streams have parked events?
 select distinct stream_id from ledger.parked where read_model = $1 and stream_id = any($2::uuid[])
 
 -- name: retry_hold
@@ -36,7 +36,7 @@ select pg_try_advisory_xact_lock_shared(hashtext('claim-ledger rebuild'), hashte
 
 -- name: status_subscriptions
 -- Where each subscriber is, the state of the first event it has not handled (its time is in there),
--- how many streams it has put aside, and whether the log lacks the event that it came to.
+-- how many streams it has parked, and whether the log lacks the event that it came to.
 select
     s.name,
     s.position,
@@ -97,7 +97,7 @@ set position = $2, leaf_hash = (select leaf_hash from ledger.log where position 
 where name = $1
 
 -- name: subscription_register
--- A new subscriber starts at the log's beginning. Answers a row if it was new.
+-- Registers a new subscriber at the log's beginning; returns a row if it was new.
 insert into ledger.subscriptions (name, position) values ($1, 0)
 on conflict do nothing
 returning position
@@ -107,5 +107,5 @@ returning position
 select position from ledger.subscriptions where name = $1 for update
 
 -- name: unpark
--- These events have been applied, or are put aside anew.
+-- Removes events that have been handled, or are about to be parked again.
 delete from ledger.parked where read_model = $1 and position = any($2::bigint[])

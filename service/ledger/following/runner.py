@@ -24,8 +24,8 @@ IDLE_SECONDS_MAX = 0.5
 """How long an idle follower sleeps. Its own process wakes it at once."""
 NUMBERING_REST_SECONDS = 0.01
 HANDLING_REST_SECONDS = 0.05
-"""How long a follower rests after work. Under load it then takes more at a time and costs less: a
-step is up to seven round trips, whether for one event or for hundreds."""
+"""How long a follower rests after work. Under load it then handles more events in a step, which is
+up to seven round trips, whether for one event or for hundreds."""
 EVENTS_MAX = 500
 """Log positions passed in one transaction."""
 HANDLE_SECONDS_MAX = 30.0
@@ -40,7 +40,7 @@ log = structlog.get_logger()
 class NotInLog(Exception):
     """The log lacks the event that a subscriber came to: it was cut, or restored from before.
 
-    Going on would pass over events that it has not handled. An operator has to decide.
+    Continuing would pass over events that it has not handled. An operator has to decide.
     """
 
 
@@ -98,7 +98,7 @@ class Subscription:
         self.budget_seconds = HANDLE_SECONDS_BUDGET
 
     async def step(self) -> int:
-        """Handle the next events; answer how many there were."""
+        """Handle the next events; return how many there were."""
         name = self._subscriber.name
         if not await self._ledger.database.fetchrow(_SQL.subscription_behind, name):
             return 0
@@ -119,7 +119,7 @@ class Subscription:
             return len(rows)
 
     async def _handle(self, transaction: Transaction, events: Sequence[StoredEvent]) -> int | None:
-        """Hand events over until all or their time is over; answer the position if it was.
+        """Hand events over until all are, or the time is up; then return the position reached.
 
         So slow effects move the checkpoint too, instead of being made again from the start.
         """
@@ -142,7 +142,7 @@ class Subscription:
 
 
 class Follower:
-    """A task that repeats a step while there is work and sleeps when there is none."""
+    """Repeats a step while there is work, and sleeps when there is none."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class Follower:
         after: Callable[[], None],
         rest_seconds: float = HANDLING_REST_SECONDS,
     ) -> None:
-        """`after` is called when a step did something: it wakes whoever comes next."""
+        """`after` is called when a step did something: it wakes the next followers."""
         self.name = name
         self._rest_seconds = rest_seconds
         self._step = step
@@ -164,7 +164,7 @@ class Follower:
         self._woken.set()
 
     async def run(self) -> None:
-        """Repeat until cancelled. A fault is logged and tried again, later and later."""
+        """Repeat until cancelled. After a fault, which is logged, retry with growing pauses."""
         idle = IDLE_SECONDS_MIN
         while True:
             self._woken.clear()
@@ -189,7 +189,7 @@ class Follower:
                     await self._woken.wait()
 
     def _stand(self, why: str) -> None:
-        """Tell once that it does not go on by itself; it keeps looking whether it may."""
+        """Log once that it cannot continue by itself; it keeps checking whether it can."""
         if self._stands != why:
             self._stands = why
             log.error("follower stands still", subscriber=self.name, error_type=NotInLog.__name__)
@@ -205,8 +205,12 @@ class Background:
         followers = list(loops)
         for ledger, subscribers in ledgers:
             readers = [
-                Follower(f"{ledger.name}.{one.name}", Subscription(ledger, one).step, _wake(loops))
-                for one in subscribers
+                Follower(
+                    f"{ledger.name}.{subscriber.name}",
+                    Subscription(ledger, subscriber).step,
+                    _wake(loops),
+                )
+                for subscriber in subscribers
             ]
             sequencer = Follower(
                 f"{ledger.name}.sequencer",
@@ -216,7 +220,7 @@ class Background:
             )
             ledger.on_append = sequencer.wake
             followers += [sequencer, *readers]
-        self._loops = [Loop(one.name, one.run) for one in followers]
+        self._loops = [Loop(follower.name, follower.run) for follower in followers]
 
     def start(self) -> None:
         """Start following."""
@@ -224,7 +228,7 @@ class Background:
             loop.start()
 
     async def stop(self) -> None:
-        """Stop; what was under way is rolled back and comes again."""
+        """Stop; what was under way is rolled back and handled again at the next start."""
         await asyncio.gather(*(loop.stop() for loop in self._loops))
 
 

@@ -26,13 +26,13 @@ _SQL = queries("service.ledger.following")
 
 
 class Progress(NamedTuple):
-    """A read model or subscriber of one ledger.
+    """The progress of a read model or subscriber of one ledger.
 
     `version` is that of its rows, `code_version` that of the code; None where there are no rows.
     `lag_events` counts events it has not handled, those without a number included; `lag_seconds` is
     the age of the oldest of them. Inline rows are written with their events: they cannot lag.
-    `oldest_pending_seconds` and `is_stalled` are its ledger's. `fault` says what an operator has to
-    decide.
+    `oldest_pending_seconds` and `is_stalled` are its ledger's. `fault` is what an operator has to
+    decide on.
     """
 
     ledger: str
@@ -60,9 +60,9 @@ class Head(NamedTuple):
 
 
 class HeadWatch:
-    """Notices that a head stands still while events wait, over more than one look.
+    """Detects that a head stands still while events wait, over more than one look.
 
-    Comparing positions alone would stay green for ever when the sequencer is frozen.
+    A comparison of positions alone would never notice a sequencer that is frozen.
     """
 
     def __init__(self, ledger: Ledger, clock: Clock) -> None:
@@ -73,11 +73,11 @@ class HeadWatch:
         self._seen: tuple[int, datetime] | None = None
 
     async def look(self) -> Head:
-        """Return the head; it is stalled when it stood still since a look a while ago."""
+        """Return the head; it is stalled if it has not moved since an earlier look."""
         return self._head(await self._sequencer.lag())
 
     async def watch(self) -> Head:
-        """Do the same, looking twice where that is needed to tell."""
+        """Return the head, after a second look where it may have stalled."""
         head = await self.look()
         if head.oldest_pending_seconds < STALLED_SECONDS:
             return head
@@ -86,7 +86,7 @@ class HeadWatch:
 
     def _head(self, lag: Lag) -> Head:
         now = self._clock()
-        # Of a damaged event the time is unknown: then it is for the head to show that it moves.
+        # The time of a damaged event is unknown: then the head alone shows whether it moves.
         unknown = STALLED_SECONDS if lag.waiting else 0.0
         age = max(0.0, (now - lag.oldest_at).total_seconds()) if lag.oldest_at else unknown
         if self._seen is None or self._seen[0] != lag.size or not lag.waiting:
@@ -99,57 +99,51 @@ class HeadWatch:
 async def progress(
     ledger: Ledger, models: Sequence[ReadModel], head: Head, clock: Clock
 ) -> list[Progress]:
-    """Return every read model and subscriber of one ledger, read models first."""
+    """Return the progress of every read model and subscriber of one ledger, read models first."""
     versions = {
         row["name"]: row["version"] for row in await ledger.database.fetch(_SQL.status_versions)
     }
     rows = {row["name"]: row for row in await ledger.database.fetch(_SQL.status_subscriptions)}
-    ours = {model.name: model for model in models if model.ledger.name == ledger.name}
-    answer: list[Progress] = []
-    for name, model in ours.items():
-        of_code = model.projector.version
-        made_by = versions.get(name, 1)  # rows that nothing rebuilt yet are of the first version
-        if model.kind == "inline":
-            found = Progress(
-                ledger.name,
-                name,
-                "inline",
-                version=made_by,
-                code_version=of_code,
-                position=head.size,
-                lag_events=0,
-                lag_seconds=0.0,
-                oldest_pending_seconds=head.oldest_pending_seconds,
-                is_stalled=head.is_stalled,
+    found: list[Progress] = []
+    for model in (model for model in models if model.ledger.name == ledger.name):
+        row = rows.pop(model.name, None)
+        one = _abreast(head, model.name)
+        found.append(
+            (one if model.kind == "inline" else _behind(one, row, head, clock()))._replace(
+                kind=model.kind,
+                version=versions.get(model.name, 1),  # that of rows which nothing rebuilt yet
+                code_version=model.projector.version,
             )
-        else:
-            found = _behind(ledger.name, name, rows.get(name), head, clock())
-            found = found._replace(kind="catch-up", version=made_by, code_version=of_code)
-        answer.append(found)
-    return answer + [
-        _behind(ledger.name, name, row, head, clock())
-        for name, row in rows.items()
-        if name not in ours
-    ]
+        )
+    return found + [_behind(_abreast(head, name), row, head, clock()) for name, row in rows.items()]
 
 
-def _behind(ledger: str, name: str, row: Row | None, head: Head, now: datetime) -> Progress:
+def _abreast(head: Head, name: str) -> Progress:
+    """Return the progress of one that has handled the whole log."""
+    return Progress(
+        head.ledger,
+        name,
+        "effect",
+        version=None,
+        code_version=None,
+        position=head.size,
+        lag_events=0,
+        lag_seconds=0.0,
+        oldest_pending_seconds=head.oldest_pending_seconds,
+        is_stalled=head.is_stalled,
+    )
+
+
+def _behind(abreast: Progress, row: Row | None, head: Head, now: datetime) -> Progress:
     position = row["position"] if row else 0
     age = head.oldest_pending_seconds
     at = happened_at(row["next"]) if row else None
     if at is not None:
         age = max(age, (now - at).total_seconds())
-    return Progress(
-        ledger,
-        name,
-        "effect",
-        version=None,
-        code_version=None,
+    return abreast._replace(
         position=position,
         lag_events=max(0, head.size - position) + head.pending,
         lag_seconds=round(max(0.0, age), 3),
-        oldest_pending_seconds=head.oldest_pending_seconds,
-        is_stalled=head.is_stalled,
         parked=row["parked"] if row else 0,
         fault=AHEAD if row and row["is_lost"] else None,
     )

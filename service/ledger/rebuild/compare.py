@@ -27,9 +27,9 @@ limit $1
 
 
 class Difference(NamedTuple):
-    """A row that is not the same. `fault` is `missing`, `surplus` or `changed`, of the live row.
+    """A row that differs. `fault` is `missing`, `surplus` or `changed`, of the live row.
 
-    `columns` are those whose values differ. The values stay unsaid: they may be personal.
+    `columns` are those whose values differ. The values are left out: they may be personal.
     """
 
     table: str
@@ -39,7 +39,7 @@ class Difference(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """What comparing came to: rows replayed, the number of rows that differ, the first of them."""
+    """The result of a comparison: rows replayed, how many differ, the first of those."""
 
     rows: int
     total: int

@@ -16,7 +16,7 @@ for update of s
 select size from ledger.head where id = 1
 
 -- name: is_numbered
--- Has every event up to this one a position?
+-- Does every event up to this one have a position?
 select not exists(select from ledger.pending where append_id <= $1)
 
 -- name: kept
@@ -39,7 +39,7 @@ where l.position > $1 and l.position <= $2 and e.topic = any($3::text[])
 order by l.position
 
 -- name: newest_unnumbered
--- The last event that has committed and has no position yet; null: every one has.
+-- The last committed event that has no position yet; null: all have one.
 select max(append_id) from ledger.pending
 
 -- name: note
@@ -57,15 +57,15 @@ set
     previous_position = excluded.previous_position
 
 -- name: parked
--- Positions that a catch-up read model has put aside; its live rows lack them.
+-- The parked positions of a catch-up read model; its live rows lack them.
 select position from ledger.parked where read_model = $1
 
 -- name: parked_beyond
--- Forgets what was put aside beyond a position: a log that was cut has it no more.
+-- Removes what was parked beyond a position: a log that was cut no longer has it.
 delete from ledger.parked where read_model = $1 and position > $2
 
 -- name: parked_count
--- How many streams and events a read model has put aside.
+-- How many streams and events of a read model are parked.
 select count(distinct stream_id) as streams, count(*) as events
 from ledger.parked
 where read_model = $1
@@ -77,7 +77,7 @@ from pg_class
 where relnamespace = to_regnamespace($1) and relkind = 'r'
 
 -- name: schema_users
--- Who may look into a schema, beside its owner.
+-- Who may use a schema, besides its owner.
 select case a.grantee when 0 then 'public' else quote_ident(pg_get_userbyid(a.grantee)) end as grantee
 from pg_namespace as n, aclexplode(n.nspacl) as a
 where n.nspname = $1 and a.privilege_type = 'USAGE' and a.grantee <> n.nspowner
@@ -112,7 +112,7 @@ where x.indrelid = to_regclass($1) and x.indisprimary
 order by k.nr
 
 -- name: table_rights
--- Who may do what with a table, beside its owner.
+-- Who may do what with a table, besides its owner.
 select
     a.privilege_type,
     a.is_grantable,
@@ -125,7 +125,7 @@ where c.oid = to_regclass($1) and a.grantee <> c.relowner
 select pg_try_advisory_lock(hashtext('claim-ledger rebuild'), hashtext($1))
 
 -- name: try_lock_briefly
--- The lock of rebuilds, until the end of the transaction: tells that nobody works on the ledger.
+-- The lock of rebuilds, until the end of the transaction: held if nobody works on the ledger.
 select pg_try_advisory_xact_lock(hashtext('claim-ledger rebuild'), hashtext($1))
 
 -- name: unlock

@@ -59,7 +59,7 @@ class Rebuilt(NamedTuple):
 
 
 class RebuildSession:
-    """The owner's two connections to one ledger, and the lock against a second rebuild."""
+    """The owner's two connections to one ledger, under the lock against a second rebuild."""
 
     def __init__(self, connections: tuple[Connection, Connection]) -> None:
         """Made by `rebuild_session`."""
@@ -119,7 +119,7 @@ class RebuildSession:
 
 @asynccontextmanager
 async def rebuild_session(database_url: str, ledger: str) -> AsyncGenerator[RebuildSession, None]:
-    """Connect to a ledger as the owner of its tables; clear what is unfinished, before and after.
+    """Connect to a ledger as the owner of its tables; drop unfinished tables before and after.
 
     Raises:
         RebuildRefused: another rebuild works on this ledger, or the login lacks a right.
@@ -152,14 +152,14 @@ async def rebuild_session(database_url: str, ledger: str) -> AsyncGenerator[Rebu
 
 
 async def has_left_over(ledger: Ledger) -> bool:
-    """Return whether there are unfinished tables: somebody works on them, or was killed."""
+    """Return whether there are unfinished tables: a rebuild is running, or was killed."""
     return bool(await ledger.database.fetch(_SQL.schema_tables, f"{ledger.name}_next"))
 
 
 async def clear_left_over(database_url: str, ledger: str) -> None:
-    """Drop unfinished tables of a ledger, unless somebody works on them.
+    """Drop unfinished tables of a ledger, unless a rebuild is running.
 
-    In one transaction, so over a transaction pooler, too.
+    One transaction does it, so it works over a transaction pooler, too.
 
     Raises:
         RebuildRefused: the login does not own them.

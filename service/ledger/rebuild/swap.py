@@ -1,4 +1,4 @@
-"""Putting other tables in the place of a read model's live ones, while the service runs.
+"""Replacing a read model's live tables while the service runs.
 
 Why nothing is missed and nothing is applied twice, for inline rows: every transaction that appends
 an event of the read model also writes to its tables, in the same transaction, and so needs a lock
@@ -10,10 +10,10 @@ that our exclusive one keeps out.
   have no position and are not in the new tables. When it goes on, PostgreSQL looks the table's
   name up again, and it writes to the new one.
 
-For catch-up rows the checkpoint's row lock keeps projecting workers out, and tells the position.
+For catch-up rows the checkpoint's row lock keeps projecting workers out; its row is the position.
 
-A lock that we wait for stops those that come behind us. So we wait for a moment only, let them
-pass, and try again later.
+Others queue behind a lock that we wait for. So we wait for a moment only, let them pass, and try
+again later.
 """
 
 import asyncio
@@ -130,7 +130,7 @@ async def _lock_catch_up(builder: Builder) -> int:
 
 
 async def _lock_tables(builder: Builder) -> None:
-    """Lock out vacuums first, which no reader and no writer notices, then everybody."""
+    """Lock out vacuums first, which no reader or writer notices, and then everybody."""
     model = builder.model
     tables = ", ".join(f"{model.ledger.name}.{name}" for name in model.tables)
     for mode, milliseconds in (
@@ -172,7 +172,7 @@ async def _note(builder: Builder, made: MadeBy, progress: BuildProgress) -> Swap
 async def _move_checkpoint(
     builder: Builder, progress: BuildProgress, back_from: int | None
 ) -> None:
-    """Let the follower go on from the rows' position, with what they lack parked.
+    """Let the follower continue from the rows' position, with what they lack parked.
 
     The checkpoint moves only where it was ahead of a log that was cut.
     """
