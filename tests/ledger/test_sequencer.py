@@ -8,6 +8,7 @@ from service.ledger.database import LedgerUnavailable
 from service.ledger.ledger import Append
 from service.ledger.sequencer import BATCH_MAX, Sequencer
 from tests.ledger.samples import CAUSE, sample
+from tests.patience import PATIENCE_SECONDS
 
 APPROVED = sample(ACCOUNTS["PartnerApproved"])
 XIDS = "select pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
@@ -70,7 +71,7 @@ async def test_a_slow_transaction_and_a_rollback_leave_no_gap(accounts, owner):
     """2,000 appends are numbered beside a transaction that stays open, which follows later."""
     sequencers = [Sequencer(accounts.database) for _ in range(3)]
     slow, streams = uuid4(), [uuid4() for _ in range(50)]
-    async with accounts.transaction() as transaction:
+    async with accounts.transaction(PATIENCE_SECONDS) as transaction:
         await transaction.append(events(slow))
         appending = asyncio.gather(*(_append_one_by_one(accounts, one, 40) for one in streams))
         await _number_until(appending, sequencers)
