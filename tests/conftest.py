@@ -154,6 +154,12 @@ def owner(database_url) -> Iterator[psycopg.Connection]:
         yield connection
 
 
+@pytest.fixture(scope="session")
+def session_database_url(postgres_url, template) -> Iterator[str]:
+    """Return the owner's URL of a migrated database that tests of several modules share."""
+    yield from _clone(postgres_url, template)
+
+
 @pytest.fixture(scope="module")
 def module_database_url(postgres_url, template) -> Iterator[str]:
     """Return the owner's URL of a migrated database that the tests of one module share."""

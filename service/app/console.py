@@ -16,7 +16,7 @@ from service.pages.console.keys import KeyPages, keys_router
 from service.pages.console.links import links_router
 from service.pages.console.members import members_router
 from service.pages.console.requests import requests_router
-from service.pages.console.sandbox import SandboxPages, sandbox_router
+from service.pages.console.sandbox import sandbox_router
 from service.pages.console.settings import settings_router
 from service.pages.console.tutorial import tutorial_router
 from service.pages.console.usage import usage_router
@@ -31,22 +31,17 @@ def console(service: Service) -> list[Router]:
     """Return the routers of the console, in the order of its navigation."""
     partners, partner_list, test = service.partners, service.partner_list, service.modes["test"]
     calls = _by_mode(service, lambda one: RequestsReader(one.ledger.database, service.clock))
-    timelines = _by_mode(service, lambda one: ActivityReader(one.ledger))
+    activity = _by_mode(service, lambda one: ActivityReader(one.ledger))
     links = _by_mode(service, lambda one: ConnectLinksReader(one.ledger.database))
     keys = KeyPages(partners, partner_list, service.secrets, service.sandbox, service.clock)
-    sandbox = SandboxPages(
-        SandboxCommands(test.ledger, partners, service.sandbox),
-        partner_list,
-        test.connection_list,
-        test.onboarding_list,
-    )
+    sandbox = SandboxCommands(test.ledger, partners, service.sandbox)
     return [
         apply_router(partners, partner_list),
-        requests_router(calls, timelines, partner_list),
+        requests_router(calls, activity, partner_list),
         usage_router(calls, service.settings.rate_limit_per_minute, service.clock),
         claims_router(_by_mode(service, lambda one: one.claim_list)),
         links_router(links, _by_mode(service, lambda one: one.onboarding_list)),
-        sandbox_router(sandbox),
+        sandbox_router(sandbox, partner_list, test.connection_list, test.onboarding_list),
         tutorial_router(keys, f"{service.settings.public_url}{API_PATH}"),
         checklist_router(calls["test"], partner_list, service.accounts),
         keys_router(keys),

@@ -71,7 +71,7 @@ def page(
 
 
 def lead_to(path: str, cookies: Sequence[Cookie] = ()) -> Response[bytes]:
-    """Return that the browser shall get another page of ours (303: by GET)."""
+    """Redirect the browser to another page of ours (303: by GET)."""
     return Response(
         b"", status_code=303, headers={"Location": path}, media_type="text/plain", cookies=cookies
     )
@@ -86,7 +86,7 @@ def safe_path(path: str, default: str = "/") -> str:
 
 
 def refused(request: AnyRequest, refusal: Refusal, title: str, advice: str) -> Response[bytes]:
-    """Return a refusal as a page with words of its own; its code and status are told too."""
+    """Return a refusal as a page with its own words; it shows the code and status, too."""
     request.scope["state"]["code"] = refusal.code
     return page(
         request,
@@ -124,7 +124,7 @@ def on_sign_in_needed(request: AnyRequest, _error: SignInNeeded) -> Response[byt
 
 
 def on_ledger_error(request: AnyRequest, error: Exception) -> Response[bytes]:
-    """Return that PostgreSQL is away."""
+    """Return the page for PostgreSQL being away."""
     log.warning("ledger unavailable", error_type=type(error.__cause__ or error).__name__)
     return on_refusal(request, Refusal("service_unavailable"))
 
@@ -138,7 +138,7 @@ def on_http_exception(request: AnyRequest, error: HTTPException) -> Response[byt
 
 
 def on_unexpected(request: AnyRequest, error: Exception) -> Response[bytes]:
-    """Return a fault of ours, and say nothing about it but in the log."""
+    """Return the page for a fault of ours; only the log has its details."""
     log.error("unexpected error", request_id=request.scope["state"]["request_id"], exc_info=error)
     return on_refusal(request, Refusal("internal_error"))
 

@@ -1,4 +1,4 @@
-"""`/sign-in`, `/sign-out`: a link by mail, redeemed by a person's post."""
+"""`/sign-in`, `/sign-out`: a link in an email, redeemed when a person submits the form."""
 
 from typing import Final
 
@@ -17,7 +17,7 @@ from service.people.sessions import Sessions
 from service.people.sign_in import SignIn, SignInLink
 
 NOWHERE: Final = ""
-"""The path of who was on the way to nothing: where they belong is looked up when they are in."""
+"""The path of those who asked for no page: where they belong is looked up once they are in."""
 
 
 def sign_in_router(
@@ -79,7 +79,7 @@ def sign_in_router(
 
 
 class _Attempts:
-    """Limits by network what can be asked for, and guessed. By address: `SignIn.ask`."""
+    """Limits what a network can ask for, and guess. `SignIn.ask` limits by address."""
 
     def __init__(self, sign_in: SignIn, limiter: RateLimiter) -> None:
         self._sign_in = sign_in

@@ -64,7 +64,7 @@ class Visits(ASGIMiddleware):
         return self
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
-        """Find out who visits."""
+        """Put the visitor's person, session and form token into the state."""
         state = scope["state"]
         state["headers"].update(HEADERS)
         state["person"] = state["session"] = state["csrf"] = None

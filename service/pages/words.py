@@ -28,7 +28,7 @@ TEXTS: Final[Mapping[str, str]] = _flat(
 
 
 def text(name: str, /, **values: object) -> Markup:
-    """Return a text with its values, fit for HTML; raises KeyError for a name that is none.
+    """Return a text with its values, escaped for HTML; raise KeyError for an unknown name.
 
     Our own texts may hold simple markup; values never do.
     """

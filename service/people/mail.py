@@ -1,4 +1,4 @@
-"""Sending sign-in links: a loop over those that wait, one mail a transaction."""
+"""Sending sign-in links: one mail a transaction, oldest due first."""
 
 from datetime import timedelta
 from email.utils import parseaddr
@@ -6,7 +6,7 @@ from typing import Final
 
 import structlog
 
-from service.ledger.database import Database, LedgerError, Row
+from service.ledger.database import Database, Row
 from service.ledger.encryption import KeyUnknown, MasterKeys
 from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
@@ -22,7 +22,7 @@ log = structlog.get_logger()
 
 
 class SignInMail:
-    """Sends what is due until it is too late for it to be of use; any number of processes may."""
+    """Sends the mails that are due until their links expire; any number of processes may."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class SignInMail:
         self._domain = parseaddr(sender)[1].rpartition("@")[2]
 
     async def step(self) -> int:
-        """Send one mail that is due; answer how many were taken up."""
+        """Send one mail that is due, and return how many were taken."""
         schema = self._accounts.schema
         if not await self._accounts.fetchrow(_SQL.mail_due):
             return 0
@@ -61,7 +61,7 @@ class SignInMail:
         link_id = row["link_id"]
         try:
             email = unwrapped(self._master_keys, row).email
-        except KeyUnknown:  # its master key was retired: nobody can open it, and others wait
+        except KeyUnknown:  # its master key was retired: nobody can open it
             log.warning("mail not opened", message_id=link_id)
             return "failed"
         token = (await self._secrets.get()).link_token(PURPOSE, link_id)
@@ -76,8 +76,6 @@ class SignInMail:
                     date=row["asked_at"],
                 )
             )
-        except LedgerError:
-            raise
         except MailRefused:
             log.warning("mail refused", message_id=link_id)
             return "failed"

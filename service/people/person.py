@@ -14,5 +14,5 @@ class Person(NamedTuple):
 
     @property
     def person_id(self) -> str:
-        """The id by which events name this person: it tells nothing without the look-up key."""
+        """The id by which events name this person: it reveals nothing without the look-up key."""
         return derived_id("per", self.address_hash)

@@ -19,7 +19,7 @@ _SQL = queries("service.people")
 
 
 class Session(NamedTuple):
-    """A new session; `token` goes into the cookie and is nowhere else."""
+    """A new session. `token` goes into the cookie and is kept nowhere else."""
 
     token: str
     person: Person
@@ -71,7 +71,7 @@ class Sessions:
         await self._accounts.fetch(_SQL.session_end, token_hash(token))
 
     async def forget(self, address_hash: bytes) -> None:
-        """Remove a person's sessions and sign-in links, with the address that they hold."""
+        """Delete a person's sessions and sign-in links, with the address that they hold."""
         await self._accounts.fetch(_SQL.forget, address_hash)
 
     async def end_all(self, address_hash: str) -> None:

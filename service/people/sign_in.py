@@ -1,7 +1,7 @@
 """Signing in by a link that is sent to an e-mail address.
 
-Any address gets one: whether it is known changes nothing in the answer. The link's token is an HMAC
-of its id, so that the mail can be made again; only its SHA-256 is stored (decision 10).
+Any address gets one: the response does not depend on whether it is known. The link's token is an
+HMAC of its id, so that the mail can be made again; only its SHA-256 is stored (decision 10).
 """
 
 from datetime import timedelta
@@ -21,27 +21,27 @@ from service.people.sessions import Session, Sessions
 LINK_LIFETIME: Final = timedelta(minutes=15)
 PURPOSE: Final = "sign-in"
 ASKED_MAX: Final = 5
-"""Links that one address may be sent in LINK_LIFETIME; further ones are dropped in silence."""
+"""Links that one address may be sent in LINK_LIFETIME; further ones are silently dropped."""
 
 _SQL = queries("service.people")
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What is sealed in a link: for which address, and where it leads."""
+    """What is encrypted in a link: the address that it is for, and where it leads."""
 
     email: str
     next_path: str
 
 
 def unwrapped(master_keys: MasterKeys, row: Row) -> Asked:
-    """Open what is sealed in a link's row; raises KeyUnknown."""
+    """Decrypt a link's row; raise KeyUnknown."""
     link_id: str = row["link_id"]
     sealed = master_keys.unwrap(row["wrapped"], row["master_key_id"], link_id.encode())
     return msgspec.json.decode(sealed, type=Asked)
 
 
 class SignInLink(NamedTuple):
-    """A link that can be used: whom it signs in, and where that leads."""
+    """A usable link: whom it signs in, and where it leads."""
 
     email: str
     address_hash: bytes
@@ -69,10 +69,10 @@ class SignIn:
         self._new_id = new_id
 
     async def ask(self, email: str, next_path: str) -> None:
-        """Note a link to be sent; nothing is noted where the address has had too many."""
+        """Record a link to be sent, unless the address has had too many."""
         secrets = await self._secrets.get()
         link_id = self._new_id("sin", self._clock())
-        # The path is sealed with the address: it may hold another link's token.
+        # The path is encrypted with the address: it may hold another link's token.
         sealed = msgspec.json.encode(Asked(email, next_path))
         wrapped = self._master_keys.wrap(sealed, link_id.encode())
         address_hash = bytes.fromhex(secrets.lookup_email(email))
@@ -91,7 +91,7 @@ class SignIn:
             )
 
     async def look(self, token: str) -> SignInLink:
-        """Return what a link would do; it stays as it is.
+        """Return what a link would do, without using it.
 
         Refuses with `sign_in_link_invalid`, `sign_in_link_expired` or `sign_in_link_used`.
         """
@@ -109,9 +109,9 @@ class SignIn:
         return SignInLink(asked.email, row["address_hash"], asked.next_path)
 
     async def redeem(self, token: str, old_session: str | None) -> tuple[Session, str]:
-        """Use a link up; answer a new session, and the path that the person was on the way to.
+        """Use a link up; return a new session, and the path that the person asked for.
 
-        `old_session` is ended. Refuses as `look` does; of two at once one gets the session.
+        `old_session` is ended. Refuses as `look` does; of two calls at once, one gets the session.
         """
         link = await self.look(token)
         if await self._accounts.fetchrow(_SQL.link_use, token_hash(token)) is None:

@@ -43,21 +43,21 @@ class StaffCommands:
         self._new_id = new_id
 
     async def add(self, email: str, cause: Cause) -> str:
-        """Add an address; answer its staff id. Adding it twice changes nothing."""
+        """Add an address, and return its staff id. Adding it twice changes nothing."""
         email_hash = (await self._secrets.get()).lookup_email(email)
         stream = staff_stream(email_hash)
         drawn = self._new_id("stf", self._clock())
 
         async def attempt(transaction: Transaction) -> str:
-            past = await transaction.read(stream)
-            present = _present(past)
+            events = await transaction.read(stream)
+            present = _present(events)
             if present is not None:
                 return present
             keys = await transaction.data_keys([stream])
             key = keys.get(stream) or self._accounts.master_keys.new_data_key(stream)
             event = StaffAdded(staff_id=drawn, email=email, email_hash=email_hash)
             await transaction.append(
-                Append(stream, len(past), [event], cause, key, new_key=stream not in keys)
+                Append(stream, len(events), [event], cause, key, new_key=stream not in keys)
             )
             return drawn
 
@@ -68,11 +68,11 @@ class StaffCommands:
         stream = staff_stream((await self._secrets.get()).lookup_email(email))
 
         async def attempt(transaction: Transaction) -> None:
-            past = await transaction.read(stream)
-            present = _present(past)
+            events = await transaction.read(stream)
+            present = _present(events)
             if present is None:
                 raise Refusal("staff_not_found")
-            await transaction.append(Append(stream, len(past), [StaffRemoved(present)], cause))
+            await transaction.append(Append(stream, len(events), [StaffRemoved(present)], cause))
 
         await self._accounts.decide(attempt)
 
@@ -103,9 +103,9 @@ def _address(past: list[Recorded]) -> str | None:
     return added[-1].email
 
 
-def _present(past: list[Recorded]) -> str | None:
-    """Return the staff id that a stream leaves valid."""
-    match past[-1].event if past else None:
+def _present(events: list[Recorded]) -> str | None:
+    """Return the staff id that a stream's events leave valid, if any."""
+    match events[-1].event if events else None:
         case StaffAdded(staff_id=staff_id):
             return staff_id
         case _:

@@ -2,47 +2,75 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.pages.chromium import CHROMIUM
+from tests.pages.filled import Filled
 from tests.pages.site import Site, site_on
 from tests.patience import PATIENCE_SECONDS
 
 expect.set_options(timeout=PATIENCE_SECONDS * 1000)
 
-# Without its window, which is drawn anew for each visitor, Chromium starts three times as fast.
+
+@dataclass
+class Visiting:
+    """The browser and what it visits, which run from the first test that visits to the last."""
+
+    ends: ExitStack
+    chromium: Browser
+    site: Site | None = None
+    filled: Filled | None = None
 
 
-_started: list[tuple[ExitStack, Browser]] = []
-"""The browser that runs, if one does, and what ends with it."""
+_running: list[Visiting] = []
+"""One, or none."""
 
 
 @pytest.fixture(scope="module")
-def browser() -> Browser:
-    """Return the browser; it goes on through modules that need it and follow each other.
+def browser() -> Visiting:
+    """Return the browser, started where it does not run yet.
 
     A module visits pages in the browser, or has tests that are `async`, never both: its driver
     runs an event loop in this thread, and while it does no `async` test can.
     """
     if CHROMIUM is None:
         pytest.skip("chromium is not installed (apt install chromium-headless-shell, or chromium)")
-    if not _started:
+    if not _running:
         ends = ExitStack()
         playwright = ends.enter_context(sync_playwright())
         # No sandbox: it needs rights that a container's root lacks; it visits nothing but us.
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        ends.callback(browser.close)
-        _started.append((ends, browser))
-    return _started[0][1]
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        ends.callback(chromium.close)
+        _running.append(Visiting(ends, chromium))
+    return _running[0]
 
 
 @pytest.fixture(scope="module")
-def site(module_database_url, tmp_path_factory, browser) -> Iterator[Site]:
-    """Return an installation that the tests of a module share: each has addresses of its own."""
-    with site_on(module_database_url, tmp_path_factory.mktemp("site"), browser) as one:
-        yield one
+def site(browser, session_database_url, tmp_path_factory) -> Site:
+    """Return an installation that all tests which visit share: each has addresses of its own."""
+    if browser.site is None:
+        directory = tmp_path_factory.mktemp("site")
+        visited = site_on(session_database_url, directory, browser.chromium)
+        browser.site = browser.ends.enter_context(visited)
+    return browser.site
+
+
+@pytest.fixture(scope="module")
+def filled(browser, site) -> Filled:
+    """Return the installation with something on every page."""
+    browser.filled = browser.filled or Filled(site)
+    return browser.filled
+
+
+@pytest.fixture(autouse=True)
+def visitors_leave(request) -> Iterator[None]:
+    """Close what a test opened in the browser."""
+    yield
+    if "site" in request.fixturenames:
+        request.getfixturevalue("site").leave()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -54,17 +82,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
     """End the browser after the last test that needs it."""
     if nextitem is None or not _visits(nextitem):
-        while _started:
-            _started.pop()[0].close()
+        while _running:
+            _running.pop().ends.close()
 
 
 def _visits(item: pytest.Item) -> bool:
     return "browser" in getattr(item, "fixturenames", ())
-
-
-@pytest.fixture(autouse=True)
-def visitors_leave(request) -> Iterator[None]:
-    """Close what a test opened in the browser."""
-    yield
-    if "site" in request.fixturenames:
-        request.getfixturevalue("site").leave()

@@ -1,15 +1,8 @@
 """What keys alone can do, and what is said of it. What axe-core finds is in test_gallery.py."""
 
-import pytest
 from playwright.sync_api import Page, expect
 
-from tests.pages.filled import PEOPLE, Filled
-
-
-@pytest.fixture(scope="module")
-def filled(site) -> Filled:
-    """Return an installation with something on every page."""
-    return Filled(site)
+from tests.pages.filled import PEOPLE
 
 
 def test_the_skip_link_comes_first_and_skips(filled):

@@ -26,12 +26,6 @@ LEADS_ON = {"/console"}
 """What has no page of its own: it leads to one."""
 
 
-@pytest.fixture(scope="module")
-def filled(site) -> Filled:
-    """Return an installation with something on every page."""
-    return Filled(site)
-
-
 @pytest.mark.parametrize(
     ("who", "shots"), by_visitor(), ids=[who or shots[0].name for who, shots in by_visitor()]
 )

@@ -1,4 +1,4 @@
-"""What every page of the back office stands in: what it works with, and where to go."""
+"""The frame of the back office's pages: their context, and the navigation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

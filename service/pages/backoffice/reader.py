@@ -1,4 +1,4 @@
-"""What the back office looks up: by any id, by an address, and a business with all it has."""
+"""The back office's queries: by any id, by an address, and a business with all it has."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -55,7 +55,7 @@ class AccountsLookUp:
         return await self._database.fetch(_SQL.accounts_by_id, an_id)
 
     async def by_address(self, email: str, address_hash: str) -> list[Row]:
-        """Return whose an e-mail address is or was: a partner's contact, a member's, the team's."""
+        """Return who has or had an email address: a partner's contact, a member, the team."""
         return await self._database.fetch(
             _SQL.accounts_by_address, email, bytes.fromhex(address_hash)
         )
@@ -85,7 +85,7 @@ class LedgerLookUp:
         return await self._database.fetch(_SQL.ledger_by_person, bits)
 
     async def actor(self, stream: UUID, version: int) -> str | None:
-        """Return by whom an event was caused; None where there is none."""
+        """Return the actor of an event; None where there is no such event."""
         row = await self._database.fetchrow(_SQL.connection_event, stream, version)
         return None if row is None else stored_form(row["state"]).meta.actor
 

@@ -1,21 +1,14 @@
 """The events that a call caused, as its partner may see them: topic, position, time."""
 
 import asyncio
-from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
+
+from projections.activity.reader import ActivityReader
 
 EVENTS_MAX: Final = 100
 PATIENCE_SECONDS: Final = 1.5
-"""Longer than it ever takes, but where the read model is far behind."""
-
-
-class Timeline(Protocol):
-    """Finds what happened by a request."""
-
-    async def timeline(self, subject: str, entries_max: int) -> Sequence[Any]:
-        """Return the events, oldest first; each has `position`, `topic` and `meta`."""
-        ...
+"""Longer than it ever takes, unless the read model is far behind."""
 
 
 class Caused(NamedTuple):
@@ -26,14 +19,14 @@ class Caused(NamedTuple):
     at: datetime
 
 
-async def caused(timeline: Timeline, partner_id: str, request_id: str) -> list[Caused] | None:
+async def caused(activity: ActivityReader, partner_id: str, request_id: str) -> list[Caused] | None:
     """Return the events of a partner's own request; None where that takes too long just now.
 
     Only what the partner itself caused is shown, whatever else may name the request.
     """
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
-            entries = await timeline.timeline(request_id, EVENTS_MAX)
+            entries = await activity.timeline(request_id, EVENTS_MAX)
     except TimeoutError:
         return None
     return [

@@ -1,6 +1,6 @@
-"""`/console/{partner_id}/checklist`: what to have tried before going live, read off the traffic.
+"""`/console/{partner_id}/checklist`: what to have tried before going live, from the traffic.
 
-Nothing is ticked by hand: the counts of calls, the keys and the partner's events tell.
+Nothing is ticked by hand: the counts of calls, the keys and the partner's events decide.
 """
 
 from collections.abc import Callable, Iterable, Sequence

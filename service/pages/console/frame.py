@@ -1,4 +1,4 @@
-"""What every page of the console stands in: whose it is, and where else to go."""
+"""The frame of every page of the console: the partner, and the navigation."""
 
 from typing import Any, Final
 

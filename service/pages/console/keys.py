@@ -37,7 +37,7 @@ _PURPOSE: Final = "issue-key"
 
 
 class KeyPages:
-    """What the handlers share: the parts, and the questions that they ask alike."""
+    """What the handlers of keys and of the tutorial share."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class KeyPages:
         self._clock = clock
 
     async def listed(self, request: AnyRequest) -> Response[bytes]:
-        """Return the list, and the form whose key is drawn already."""
+        """Return the list of keys, and a form whose key id is already drawn."""
         member = member_of(request)
         key_id, proof = await self.drawn(member)
         rows = reversed(await self._partners.keys(member.partner_id))
@@ -93,7 +93,7 @@ class KeyPages:
         return issued
 
     async def drawn(self, member: Member) -> tuple[str, str]:
-        """Return the id of a key to be issued, and what shows that we drew it."""
+        """Return the id of a key to be issued, and the proof that we drew it."""
         key_id = self.commands.new_key_id()
         return key_id, await self._proof(member, key_id)
 
@@ -111,7 +111,7 @@ class KeyPages:
         return {**row, "state": state, "ends_at": exact(ends_at)}
 
     async def _proof(self, member: Member, key_id: str) -> str:
-        """Return what shows that we drew a key's id, for this partner."""
+        """Return the proof that we drew a key's id, for this partner."""
         return (await self._secrets.get()).link_token(_PURPOSE, f"{member.partner_id}\0{key_id}")
 
 

@@ -1,4 +1,4 @@
-"""What the console's lists share: the mode they show, what they are asked, where they go on."""
+"""What the console's lists share: the mode they show, their parameters, their next page."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,7 @@ _DIGITS_MAX: Final = 16
 _TEXT_MAX: Final = 255
 
 Place = tuple[datetime, str]
-"""A moment and an id: where a list goes on. No two rows share both."""
+"""A moment and an id: where a page of a list begins. No two rows share both."""
 
 
 def mode_of(request: AnyRequest) -> Mode:

@@ -8,13 +8,14 @@ from urllib.parse import urlencode
 from litestar import Response, Router, get
 from litestar.params import FromPath
 
+from projections.activity.reader import ActivityReader
 from projections.partners.reader import PartnersReader
 from service.core.clock import timestamp
 from service.core.errors import ERRORS, Refusal, invalid
 from service.facts.caller import Mode
 from service.http.bodies import AnyRequest
 from service.ledger.database import Row
-from service.pages.console.caused import Timeline, caused
+from service.pages.console.caused import caused
 from service.pages.console.frame import CONSOLE, console_page
 from service.pages.console.listing import asked, asked_moment, asked_place, mode_of, place
 from service.pages.gate import member_of
@@ -28,7 +29,7 @@ REQUESTS = {"page": Page("member", "calls.nav")}
 
 def requests_router(
     calls: Mapping[Mode, RequestsReader],
-    timelines: Mapping[Mode, Timeline],
+    activity: Mapping[Mode, ActivityReader],
     partners: PartnersReader,
 ) -> Router:
     """Return the router of a partner's calls. Never a body, a secret or personal data."""
@@ -89,14 +90,14 @@ def requests_router(
             mode=mode,
             call=shown(row),
             error=ERRORS.get(row["code"]),
-            events=await caused(timelines[mode], partner_id, request_id),
+            events=await caused(activity[mode], partner_id, request_id),
         )
 
     return Router(CONSOLE, route_handlers=[listed, errors, one])
 
 
 def shown(row: Row) -> dict[str, Any]:
-    """Return a call as the templates take it; `at` is what logs have, to the millisecond."""
+    """Return a call as the templates take it; `at` is to the millisecond, as in logs."""
     good = row["status"] < 400  # noqa: PLR2004 - HTTP's boundary
     return {
         **row,
@@ -109,7 +110,7 @@ def shown(row: Row) -> dict[str, Any]:
 
 
 def by_code(seen: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return the errors by code, most often first, with what the reference says of each."""
+    """Return the errors by code, most frequent first, with their row of the reference."""
     groups: dict[str, dict[str, Any]] = {}
     for row in seen:
         if row["code"]:
@@ -139,7 +140,7 @@ def _wanted(request: AnyRequest) -> Filter:
 
 
 def _query(wanted: Filter, until: datetime | None, **more: str | None) -> str:
-    """Return the query that asks for the same, and `more`."""
+    """Return the query string of the same filter, with `more`."""
     given = {
         "code": wanted.code,
         "key": wanted.key_id,

@@ -1,4 +1,4 @@
-"""`/console/{partner_id}/sandbox`: entities to test with, and beginning anew."""
+"""`/console/{partner_id}/sandbox`: entities to test with, and resetting them."""
 
 from litestar import Response, Router, get, post
 from litestar.params import FromPath
@@ -10,7 +10,7 @@ from service.core.errors import Refusal, invalid
 from service.http.bodies import AnyRequest
 from service.pages.console.frame import CONSOLE, console_page
 from service.pages.console.listing import asked_place, shown_page
-from service.pages.gate import member_cause, member_of
+from service.pages.gate import Member, member_cause, member_of
 from service.pages.shell import lead_to
 from service.pages.site_map import Page
 from service.pages.visit import read_form
@@ -21,66 +21,39 @@ PAGE = 25
 SANDBOX = {"page": Page("approved", "sandbox.nav")}
 
 
-class SandboxPages:
-    """What the handlers share: the parts, and what the page shows."""
+def sandbox_router(
+    commands: SandboxCommands,
+    partners: PartnersReader,
+    connections: ConnectionsReader,
+    onboardings: OnboardingsReader,
+) -> Router:
+    """Return the router of the sandbox, from the read models of test mode.
 
-    def __init__(
-        self,
-        commands: SandboxCommands,
-        partners: PartnersReader,
-        connections: ConnectionsReader,
-        onboardings: OnboardingsReader,
-    ) -> None:
-        """Take the read models of test mode."""
-        self.commands = commands
-        self._partners = partners
-        self._connections = connections
-        self._onboardings = onboardings
-
-    async def shown(self, request: AnyRequest) -> Response[bytes]:
-        """Return the page. It creates nothing: the subscriber makes the fixtures moments later."""
-        member = member_of(request)
-        row = await self._partners.sandbox(member.partner_id)
-        since = row["sandbox_reset_at"] if row else None
-        before = asked_place(request)
-        rows = await self._onboardings.page(member.partner_id, PAGE + 1, before, since)
-        return console_page(
-            request,
-            "sandbox.html",
-            fixtures=await self._made(member.partner_id, member.sandbox_epoch),
-            since=since,
-            **shown_page(request, "onboardings", rows, PAGE, "started_at", "onboarding_id"),
-        )
-
-    async def _made(self, partner_id: str, epoch: int) -> list[dict[str, object]]:
-        """Return the fixtures; none while they are being made, which is one transaction."""
-        ids = fixture_ids(partner_id, epoch)._asdict()
-        try:
-            return [
-                {
-                    "name": name.removesuffix("_entity_id"),
-                    "access": await self._connections.access(partner_id, entity_id),
-                }
-                for name, entity_id in ids.items()
-            ]
-        except Refusal:
-            return []
-
-
-def sandbox_router(pages: SandboxPages) -> Router:
-    """Return the router of the sandbox; only an approved partner has one."""
-    commands = pages.commands
+    Only an approved partner has one.
+    """
 
     @get(opt=SANDBOX)
     async def sandbox(request: AnyRequest) -> Response[bytes]:
         """Show the entities to test with."""
-        return await pages.shown(request)
+        # It creates nothing: a subscriber makes the fixtures, moments after the approval.
+        member = member_of(request)
+        row = await partners.sandbox(member.partner_id)
+        since = row["sandbox_reset_at"] if row else None
+        before = asked_place(request)
+        rows = await onboardings.page(member.partner_id, PAGE + 1, before, since)
+        return console_page(
+            request,
+            "sandbox.html",
+            fixtures=await _fixtures(connections, member),
+            since=since,
+            **shown_page(request, "onboardings", rows, PAGE, "started_at", "onboarding_id"),
+        )
 
     @post("/entities/{entity_id:str}", opt=SANDBOX)
     async def drive(
         request: AnyRequest, partner_id: FromPath[str], entity_id: FromPath[str]
     ) -> Response[bytes]:
-        """Connect or disconnect one of them."""
+        """Connect or disconnect a business of the sandbox."""
         member = member_of(request)
         wanted = (await read_form(request)).get("to", "")
         change = {"connect": commands.connect, "disconnect": commands.disconnect}.get(wanted)
@@ -107,3 +80,18 @@ def sandbox_router(pages: SandboxPages) -> Router:
         return lead_to(f"{member.path}/sandbox")
 
     return Router(f"{CONSOLE}/sandbox", route_handlers=[sandbox, drive, confirm, reset])
+
+
+async def _fixtures(connections: ConnectionsReader, member: Member) -> list[dict[str, object]]:
+    """Return the fixtures; none while they are being made, which is one transaction."""
+    ids = fixture_ids(member.partner_id, member.sandbox_epoch)._asdict()
+    try:
+        return [
+            {
+                "name": name.removesuffix("_entity_id"),
+                "access": await connections.access(member.partner_id, entity_id),
+            }
+            for name, entity_id in ids.items()
+        ]
+    except Refusal:
+        return []

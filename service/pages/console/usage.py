@@ -23,10 +23,10 @@ HEIGHT: Final = 100.0
 STEP: Final = 100 / MINUTES
 BAR: Final = 0.75 * STEP
 LEAST: Final = 1.0
-"""Of a bar that stands for any call at all: one that is to be seen."""
+"""The height of the smallest bar, so that a single call can be seen."""
 HEADROOM: Final = 1.1
 NAME_HEIGHT: Final = 12.0
-"""What a number beside the picture takes of its height."""
+"""The share of the picture's height that a number beside it takes."""
 TICK_MINUTES: Final = 15
 
 

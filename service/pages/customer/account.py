@@ -108,7 +108,7 @@ def account_router(
     async def connection_of(
         request: AnyRequest, entity_id: str, partner_id: str
     ) -> tuple[Row, Access]:
-        """Return one of the person's businesses, and a partner that is or was connected to it."""
+        """Return one of the person's businesses, and a partner's access to it, present or past."""
         entity = await own_entity(request, connections, entity_id)
         access = await connections.access(partner_id, entity_id)
         if access.connected_at is None:
