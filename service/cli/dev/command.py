@@ -8,7 +8,7 @@ from migrations import MigrationFailed
 from service.app.setting import SettingsError
 from service.app.settings import given
 from service.cli.dev.faults import DevFault
-from service.cli.dev.postgres import EmbeddedPostgresError
+from service.cli.dev.postgres.faults import describe
 from service.cli.dev.run import run
 from service.cli.dev.storage import OF_PRODUCTION
 from service.cli.dev.welcome import announce
@@ -34,7 +34,7 @@ def dev(port: int, data_dir: Path) -> None:
     try:
         taken_over = given("RATE_LIMIT_PER_MINUTE", "REDIS_URL", *OF_PRODUCTION)
         run(data_dir, port, taken_over, announce)
-    except (DevFault, EmbeddedPostgresError, MigrationFailed, SettingsError) as error:
+    except (DevFault, MigrationFailed, SettingsError) as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:
-        raise click.ClickException(f"{error.filename or data_dir}: {error.strerror}") from error
+        raise click.ClickException(describe(error, data_dir)) from error

@@ -1,13 +1,8 @@
-"""Why a dev does not start or ended; `str()` is one line for a person."""
+"""Why a dev does not start or ended."""
 
 
 class DevFault(Exception):
-    """Anything that keeps a dev from running, beside PostgreSQL's own faults."""
+    """Anything that keeps a dev, its PostgreSQL or its document store from running.
 
-
-class PortTaken(DevFault):
-    """Something else listens on the port."""
-
-
-class ServiceFailed(DevFault):
-    """The service did not start or ended by itself; its log says more."""
+    `str()` is one line for a person.
+    """

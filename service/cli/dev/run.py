@@ -1,22 +1,26 @@
 """Starting and stopping everything of `claim-ledger dev` in one process, PostgreSQL its child."""
 
-import socket
+import time
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
-from typing import BinaryIO, Final
+from typing import IO, Final
 
-from service.cli.dev.directory import hold, open_log
-from service.cli.dev.faults import PortTaken
-from service.cli.dev.postgres import EmbeddedPostgres
+from service.cli.dev.faults import DevFault
+from service.cli.dev.ports import HOST, free_port
+from service.cli.dev.postgres import EmbeddedPostgres, EmbeddedPostgresError
+from service.cli.dev.postgres.directory import lock, open_log
 from service.cli.dev.signals import StopSignals
 from service.cli.dev.state import FACTS, Announce, DevState, kept_secrets
 from service.cli.dev.storage import refuse_production
 from service.core import logs
 
-HOST = "127.0.0.1"
+LOG: Final = "service.log"
+LOCK_SECONDS_MAX: Final = 2.0
+"""How long an earlier dev, whose `uv run` was killed, may take to end."""
+
 # Their hooks around fork() fail when they are registered in the middle of one, as it would happen
 # if the thread were the first to import them while this one starts PostgreSQL's programs.
 _HOOKED: Final = ("logging", "concurrent.futures.thread", "random")
@@ -31,17 +35,16 @@ _SLOW_AT_FIRST: Final = ("alembic.command", "sqlalchemy.dialects.postgresql.psyc
 
 
 def run(data_dir: Path, port: int, environment: Mapping[str, str], announce: Announce) -> None:
-    """Run until SIGINT, SIGTERM or SIGHUP; `announce` hears the facts once the service answers.
+    """Run until SIGINT, SIGTERM or SIGHUP; `announce` is given the facts once the service answers.
 
     Raises:
-        DevFault, EmbeddedPostgresError, MigrationFailed, SettingsError: one clear line each.
+        DevFault, MigrationFailed, SettingsError, OSError: one clear line each.
 
     """
     refuse_production(environment)
     with StopSignals().heard() as signals:
         try:
-            with closing(hold(data_dir, signals)):
-                _run(data_dir, port, environment, announce, signals)
+            _run(data_dir, port, environment, announce, signals)
         except Exception:
             if not signals.asked:  # else it is what our own hurrying led to
                 raise
@@ -54,29 +57,17 @@ def _run(
     announce: Announce,
     signals: StopSignals,
 ) -> None:
-    facts = data_dir / FACTS
-    facts.unlink(missing_ok=True)  # of a dev that was killed
-    port = free_port(port)
-    with open_log(data_dir) as log:
-        try:
-            _run_on_postgres(data_dir, port, environment, announce, signals, log)
-        finally:
-            facts.unlink(missing_ok=True)
-
-
-def _run_on_postgres(
-    data_dir: Path,
-    port: int,
-    environment: Mapping[str, str],
-    announce: Announce,
-    signals: StopSignals,
-    log: BinaryIO,
-) -> None:
-    # While PostgreSQL starts, which is another process's work, this one would only wait.
-    _import(_HOOKED)
-    first = not (data_dir / "postgres" / "cluster").exists()
-    imports = Thread(target=_import, args=[_SLOW + _SLOW_AT_FIRST if first else _SLOW])
     with ExitStack() as stack:
+        stack.enter_context(closing(_hold(data_dir, signals)))
+        facts = data_dir / FACTS
+        facts.unlink(missing_ok=True)  # of a dev that was killed
+        port = _own_port(port)
+        stack.callback(facts.unlink, missing_ok=True)
+        log = stack.enter_context(open_log(data_dir / LOG))
+        # While PostgreSQL starts, which is another process's work, this one would only wait.
+        _import(_HOOKED)
+        first = not (data_dir / "postgres" / "cluster").exists()
+        imports = Thread(target=_import, args=[_SLOW + _SLOW_AT_FIRST if first else _SLOW])
         stack.callback(imports.join)  # an import that the process's end overtakes would complain
         imports.start()
         postgres = stack.enter_context(EmbeddedPostgres(data_dir / "postgres"))
@@ -91,18 +82,27 @@ def _run_on_postgres(
         serve(state, port, environment, announce, signals)
 
 
+def _hold(data_dir: Path, signals: StopSignals) -> IO[str]:
+    """Lock the directory, which is made if need be, until the returned file is closed."""
+    deadline = time.monotonic() + LOCK_SECONDS_MAX
+    while True:
+        try:
+            return lock(data_dir)
+        except EmbeddedPostgresError:
+            if time.monotonic() > deadline:
+                raise
+            signals.check()
+            time.sleep(0.05)
+
+
+def _own_port(port: int) -> int:
+    try:
+        return free_port(port)
+    except OSError as error:
+        fault = "is taken" if port else "cannot be had"
+        raise DevFault(f"port {port} {fault}: choose another with --port") from error
+
+
 def _import(modules: tuple[str, ...]) -> None:
     for module in modules:
         import_module(module)
-
-
-def free_port(port: int) -> int:
-    """Return the port, or a free one for 0; raises PortTaken."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError as error:
-            fault = "is taken" if port else "cannot be had"
-            raise PortTaken(f"port {port} {fault}: choose another with --port") from error
-        return probe.getsockname()[1]

@@ -3,12 +3,8 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Final
 
-import structlog
 import uvloop
-from granian.constants import Interfaces
-from granian.server.embed import Server
 
 from migrations import is_newest, migrate
 from service.app.background import background
@@ -17,7 +13,9 @@ from service.app.settings import Settings
 from service.app.storage import storage_for
 from service.app.web import web_app
 from service.cli.dev.document_store import serving_documents
-from service.cli.dev.faults import ServiceFailed
+from service.cli.dev.embedded import embedded_server
+from service.cli.dev.faults import DevFault
+from service.cli.dev.ports import HOST
 from service.cli.dev.seed import seed
 from service.cli.dev.signals import StopSignals
 from service.cli.dev.state import (
@@ -30,16 +28,9 @@ from service.cli.dev.state import (
     write_private,
 )
 from service.cli.dev.supervisor import parent_to_watch
-from service.core import logs
 from service.mail.transport import mail_transport
 from service.operations.metrics import Metrics
 from service.partner_api.gate import API_PATH
-
-HOST: Final = "127.0.0.1"
-STOP_SECONDS_MAX: Final = 1.0
-"""How long requests under way may take to end when we stop."""
-
-log = structlog.get_logger()
 
 
 def serve(
@@ -49,7 +40,7 @@ def serve(
     announce: Announce,
     signals: StopSignals,
 ) -> None:
-    """Migrate, seed what is missing, and serve until a signal; raises ServiceFailed."""
+    """Migrate, seed what is missing, and serve until a signal; raises DevFault."""
     if not is_newest(state.database_url):
         migrate(state.database_url)
     signals.check()
@@ -76,20 +67,16 @@ async def _serve(
     service = Service(settings)
     transport = mail_transport(settings.smtp_url)
     app = web_app(service, Metrics(), background(service, transport))
-    server = Server(
-        app, address=HOST, port=port, interface=Interfaces.ASGI, log_dictconfig=logs.GRANIAN_LOGGING
-    )
-    serving = asyncio.create_task(server.serve())
     try:
-        await _answers(port, serving)
-        facts = _facts(state, seeded)
-        write_private(state.data_dir / FACTS, facts)
-        announce(facts)
-        await asyncio.wait([serving])
+        async with embedded_server(app, HOST, port) as serving:
+            await _answers(port, serving)
+            facts = _facts(state, seeded)
+            write_private(state.data_dir / FACTS, facts)
+            announce(facts)
+            await asyncio.wait([serving])
     finally:
-        await _stop(server, serving)
         await transport.close()
-    raise ServiceFailed(f"the service ended by itself: see {state.data_dir}/service.log")
+    raise DevFault(f"the service ended by itself: see {state.data_dir}/service.log")
 
 
 async def _seeded(state: DevState, settings: Settings) -> Facts:
@@ -117,7 +104,7 @@ def _facts(state: DevState, seeded: Facts) -> Facts:
 
 
 async def _answers(port: int, serving: "asyncio.Task[None]") -> None:
-    """Wait until the service answers; raises ServiceFailed when it ends instead."""
+    """Wait until the service answers; raises DevFault when it ends instead."""
     while not serving.done():
         with suppress(OSError):
             reader, writer = await asyncio.open_connection(HOST, port)
@@ -129,13 +116,4 @@ async def _answers(port: int, serving: "asyncio.Task[None]") -> None:
                 return
         await asyncio.sleep(0.01)
     fault = serving.exception()
-    raise ServiceFailed(f"the service did not start on port {port}: {fault or 'see service.log'}")
-
-
-async def _stop(server: Server, serving: "asyncio.Task[None]") -> None:
-    if serving.done():
-        return
-    server.stop()
-    _, late = await asyncio.wait([serving], timeout=STOP_SECONDS_MAX)
-    if late:
-        log.warning("requests were cut off")
+    raise DevFault(f"the service did not start on port {port}: {fault or 'see service.log'}")

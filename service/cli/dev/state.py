@@ -2,7 +2,6 @@
 
 import base64
 import json
-import os
 import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from service.app.settings import SERVE, Settings
 from service.cli.dev import storage
+from service.cli.dev.postgres.directory import replace
 from service.evidence.note import NoteKey
 
 SECRETS = "secrets.json"
@@ -26,7 +26,7 @@ Facts = dict[str, Any]
 """What dev.json holds: the addresses, ids and keys of a running dev."""
 
 Announce = Callable[[Facts, str], None]
-"""Hears the facts, and the origin of the document store."""
+"""Takes the facts, and the origin of the document store."""
 
 
 class DevState(NamedTuple):
@@ -62,7 +62,7 @@ class DevState(NamedTuple):
 
 
 def kept_secrets(data_dir: Path) -> dict[str, Any]:
-    """Return the directory's secrets; what it has none of yet is drawn, in older ones too."""
+    """Return the directory's secrets, drawing those that it lacks."""
     path = data_dir / SECRETS
     kept: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     drawn = {name: draw() for name, draw in _DRAWN.items() if name not in kept}
@@ -73,15 +73,7 @@ def kept_secrets(data_dir: Path) -> dict[str, Any]:
 
 def write_private(path: Path, content: dict[str, Any]) -> None:
     """Write JSON that only its owner can read, by an atomic replace."""
-    temporary = path.with_suffix(".new")
-    temporary.unlink(missing_ok=True)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        json.dump(content, file, indent=2)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    replace(path, json.dumps(content, indent=2))
 
 
 _DRAWN: Final[Mapping[str, Callable[[], str]]] = {

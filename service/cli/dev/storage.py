@@ -7,8 +7,8 @@ from typing import Final
 from service.app.setting import PREFIX
 from service.cli.dev.faults import DevFault
 from service.cli.dev.gcs.credentials import KEY_FILE
+from service.cli.dev.ports import HOST
 
-HOST: Final = "127.0.0.1"
 LIVE_BUCKET: Final = "claim-ledger-live"
 TEST_BUCKET: Final = "claim-ledger-test"
 OF_PRODUCTION: Final = (

@@ -29,7 +29,7 @@ class LocalStoreApp:
         self._json = JsonSide(store, token)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Return a request."""
+        """Serve a request."""
         if scope["type"] == "lifespan":
             await _lifespan(receive, send)
             return

@@ -23,6 +23,7 @@ from typing import IO, BinaryIO, Final
 
 import msgspec
 
+from service.cli.dev.faults import DevFault
 from service.cli.dev.gcs.incoming import Incoming
 from service.cli.dev.gcs.index import DiskObject, ObjectIndex
 from service.core.clock import Clock, timestamp
@@ -31,7 +32,7 @@ _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
 _META: Final = ".json"
 
 
-class LocalStoreError(Exception):
+class LocalStoreError(DevFault):
     """The directory cannot be used; the text says why, for a person."""
 
 
@@ -68,14 +69,14 @@ class DiskStore:
         self._generation = max(
             (
                 stored.generation
-                for one in self._indexes.values()
-                for stored in one.objects.values()
+                for index in self._indexes.values()
+                for stored in index.objects.values()
             ),
             default=0,
         )
 
     def close(self) -> None:
-        """Let the directory go."""
+        """Release the directory."""
         self._lock.close()
 
     def has_bucket(self, bucket: str) -> bool:
@@ -134,7 +135,7 @@ class DiskStore:
         return self._data(stored).open("rb")
 
     def delete(self, stored: DiskObject) -> bool:
-        """Delete an object that `get` answered; False when it is gone already."""
+        """Delete an object that `get` returned; False if it is gone already."""
         with self._mutex:
             if self._indexes[stored.bucket].objects.get(stored.name) != stored:
                 return False

@@ -48,7 +48,7 @@ class JsonSide:
         self._expected = f"Bearer {token}".encode()
 
     async def answer(self, request: Request) -> Answer:
-        """Return a request; its body, if it has one, means nothing here."""
+        """Return the answer to a request; a body means nothing here."""
         try:
             return await self._answer(request)
         except JsonError as error:

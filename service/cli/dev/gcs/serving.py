@@ -2,26 +2,20 @@
 
 import asyncio
 import ipaddress
-import socket
 from collections.abc import AsyncGenerator, Collection
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import structlog
-from granian.constants import Interfaces
 from granian.log import LogLevels
-from granian.server.embed import Server
 
+from service.cli.dev.embedded import embedded_server
 from service.cli.dev.gcs.app import LocalStoreApp
 from service.cli.dev.gcs.credentials import LocalCredentials, local_credentials
 from service.cli.dev.gcs.disk import DiskStore, LocalStoreError
-from service.core import logs
+from service.cli.dev.ports import HOST, free_port
 from service.core.clock import Clock
-
-HOST: Final = "127.0.0.1"
-STOP_SECONDS_MAX: Final = 1.0
 
 log = structlog.get_logger()
 
@@ -59,22 +53,10 @@ async def local_store(
     store = DiskStore(directory / "objects", buckets, clock)
     try:
         app = LocalStoreApp(store, credentials.public_key_of, credentials.token, clock)
-        server = Server(
-            app,
-            address=host,
-            port=port,
-            interface=Interfaces.ASGI,
-            # Not `log_enabled`: that would silence the other servers of this process too.
-            log_level=LogLevels.warning,
-            log_dictconfig=dict(logs.GRANIAN_LOGGING),
-        )
-        serving = asyncio.create_task(server.serve())
-        try:
+        async with embedded_server(app, host, port, log_level=LogLevels.warning) as serving:
             await _answers(host, port, serving)
             log.warning("a document store for development is serving on loopback", port=port)
             yield LocalStore(f"http://{f'[{host}]' if ':' in host else host}:{port}", credentials)
-        finally:
-            await _stop(server, serving)
     finally:
         store.close()
 
@@ -89,9 +71,8 @@ def _refuse_production(host: str, production_settings: Collection[str]) -> None:
 
 def _refuse_taken(host: str, port: int) -> None:
     # The server would panic, and whoever has the port would be taken for the server.
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        socket.create_server((host, port), family=family).close()
+        free_port(port, host)
     except OSError as error:
         raise LocalStoreError(f"the local store cannot listen on port {port}: {error}") from error
 
@@ -112,9 +93,3 @@ async def _answers(host: str, port: int, serving: "asyncio.Task[None]") -> None:
             return
         await asyncio.sleep(0.01)
     raise LocalStoreError(f"the local store did not start on port {port}: {serving.exception()}")
-
-
-async def _stop(server: Server, serving: "asyncio.Task[None]") -> None:
-    if not serving.done():
-        server.stop()
-        await asyncio.wait([serving], timeout=STOP_SECONDS_MAX)

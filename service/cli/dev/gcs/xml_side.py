@@ -33,7 +33,7 @@ class XmlSide:
         self._clock = clock
 
     async def answer(self, request: Request, body: Body) -> Answer:
-        """Return a request; the body of a refused one is drained. Raises Interrupted."""
+        """Return the answer; the body of a refused request is drained. Raises Interrupted."""
         try:
             return _stored(await self._put(request, body))
         except Refused as error:

@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, BinaryIO, Final
 
 from service.cli.dev.postgres.faults import EmbeddedPostgresError
 from service.cli.dev.postgres.user import ServerUser
@@ -20,9 +20,9 @@ _MAGIC_LINKS: Final = Path("/proc/self/fd")
 
 
 def lock(data_dir: Path) -> IO[str]:
-    """Create the directory if need be and hold it until the answered file is closed.
+    """Create the directory if need be and hold it until the returned file is closed.
 
-    flock, because the kernel gives it back however we end; Python marks the descriptor
+    flock, because the kernel releases it however we end; Python marks the descriptor
     close-on-exec, so a server that outlives us does not hold it.
     """
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -64,20 +64,21 @@ def recorded_port(data_dir: Path) -> int | None:
 
 
 def replace(path: Path, text: str) -> None:
-    """Write a file whole or not at all, mode 0600."""
+    """Write a file whole or not at all, mode 0600, by an atomic replace."""
     new = path.with_suffix(".new")
     new.unlink(missing_ok=True)
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(f"{text}\n")
+        file.flush()
+        os.fsync(file.fileno())
     new.replace(path)
 
 
-def open_log(data_dir: Path) -> IO[bytes]:
-    """Open `postgres.log` to append and to read, setting aside one that grew past 16 MiB."""
-    path = data_dir / "postgres.log"
+def open_log(path: Path) -> BinaryIO:
+    """Open a log to append and to read, mode 0600, setting aside one that grew past 16 MiB."""
     if path.exists() and path.stat().st_size > _LOG_BYTES_MAX:
         path.replace(path.with_suffix(".log.1"))
-    return path.open("ab+")
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "ab+")
 
 
 @contextmanager

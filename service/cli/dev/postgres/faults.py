@@ -5,6 +5,8 @@ import re
 from pathlib import Path
 from typing import Final
 
+from service.cli.dev.faults import DevFault
+
 _LIBRARY: Final = re.compile(r"error while loading shared libraries: ([^:\s]+): (.+)")
 _REASON: Final = re.compile(r"(?:FATAL|PANIC|ERROR|error): +(.+)")
 
@@ -26,7 +28,7 @@ _DEBIAN_PACKAGES: Final = {
 """Shared object → Debian 12 package, for what PostgreSQL 15 to 18 may link against."""
 
 
-class EmbeddedPostgresError(Exception):
+class EmbeddedPostgresError(DevFault):
     """The embedded server cannot do what was asked; `str()` is one line for a person."""
 
 

@@ -1,15 +1,14 @@
 """A PostgreSQL server as a child of this process, which it never outlives."""
 
 import signal
-import socket
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from subprocess import DEVNULL, Popen, TimeoutExpired
-from types import TracebackType
 from typing import IO, Final, Self
 
+from service.cli.dev.ports import HOST, free_port
 from service.cli.dev.postgres.binaries import usable_binaries, wheel_bin_dir
 from service.cli.dev.postgres.cluster import OWNER, ensure_cluster
 from service.cli.dev.postgres.directory import (
@@ -25,7 +24,6 @@ from service.cli.dev.postgres.leftovers import evict, pid_file
 from service.cli.dev.postgres.processes import send, servers_tagged, spawn, wait_until_gone
 from service.cli.dev.postgres.user import server_user
 
-_HOST: Final = "127.0.0.1"
 _START_SECONDS_MAX: Final = 120.0  # replaying the log after a crash of a large database
 _STOP_SECONDS_MAX: Final = 15.0
 _POLL_SECONDS: Final = 0.01
@@ -80,12 +78,7 @@ class EmbeddedPostgres:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.stop()
 
     @property
@@ -101,10 +94,10 @@ class EmbeddedPostgres:
         port = self._port or recorded_port(self.data_dir)
         if port is None:
             raise EmbeddedPostgresError(f"{self.data_dir} was never started")
-        return f"postgresql://{OWNER}:{password(self.data_dir)}@{_HOST}:{port}/{OWNER}"
+        return f"postgresql://{OWNER}:{password(self.data_dir)}@{HOST}:{port}/{OWNER}"
 
     def start(self) -> str:
-        """Start the server, making its cluster on first use; answer the owner's database URL.
+        """Start the server, making its cluster on first use; return the owner's database URL.
 
         Returns when the server accepts connections. Raises EmbeddedPostgresError, and leaves
         nothing running, when the directory is in use, unwritable, on a full disk or of another
@@ -164,7 +157,10 @@ class EmbeddedPostgres:
         evict(cluster, self._tag, seconds_max=_STOP_SECONDS_MAX)
         ports = self._ports()
         for port in ports:
-            with open_log(self.data_dir) as log, seen_by(user, cluster) as (path, descriptors):
+            with (
+                open_log(self.data_dir / "postgres.log") as log,
+                seen_by(user, cluster) as (path, descriptors),
+            ):
                 said_before = log.seek(0, 2)
                 self._process = spawn(
                     [binaries.bin_dir / "postgres", "-D", path, *self._options(port)],
@@ -183,20 +179,20 @@ class EmbeddedPostgres:
                 raise EmbeddedPostgresError(
                     f"PostgreSQL did not start: {reason(said)} (see {self.data_dir}/postgres.log)"
                 )
-        raise EmbeddedPostgresError(f"port {', '.join(map(str, ports))} on {_HOST} is taken")
+        raise EmbeddedPostgresError(f"port {', '.join(map(str, ports))} on {HOST} is taken")
 
     def _ports(self) -> list[int]:
         """Return the ports to try: the asked one alone, or the last one and then free ones."""
         if self._port is not None:
             return [self._port]
         last = recorded_port(self.data_dir)
-        free = [_free_port() for _ in range(_PORT_ATTEMPTS_MAX)]
+        free = [free_port() for _ in range(_PORT_ATTEMPTS_MAX)]
         return free if last is None else [last, *free]
 
     def _options(self, port: int) -> list[str]:
         options = self._settings | {
             "port": str(port),
-            "listen_addresses": _HOST,
+            "listen_addresses": HOST,
             # None: a socket's path is at most 107 bytes, and TCP on the loopback is enough.
             "unix_socket_directories": "",
             "cluster_name": self._tag,
@@ -218,9 +214,3 @@ class EmbeddedPostgres:
                 )
             time.sleep(_POLL_SECONDS)
         return False
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((_HOST, 0))
-        return int(probe.getsockname()[1])
