@@ -1,1 +1,1 @@
-"""The partner API: authentication, the gate, one module of routes a noun, documentation."""
+"""The partner API: authentication, the gate, a module of endpoints for each noun, its docs."""

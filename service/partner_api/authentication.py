@@ -1,7 +1,7 @@
 """Authentication by a partner's API key (contract section 5).
 
-In this order: format, partner, approval, key and secret, revocation. Only the holder of a valid
-secret learns that a key or its partner was revoked, and a miss costs what a hit costs.
+The order of checks: format, partner, approval, key and secret, revocation. Only the holder of a
+valid secret learns that a key or its partner was revoked, and a miss costs what a hit costs.
 """
 
 import hmac
@@ -14,23 +14,23 @@ from service.ledger.service_keys import ServiceKeyStore
 from service.partners.keys import has_ended, hash_secret, parse_authorization
 
 _NO_HASH = bytes(32)
-"""Compared with where there is no such key, so that a miss takes as long as a hit."""
+"""Compared where there is no such key, so that a miss takes as long as a hit."""
 
 
 class Authenticator:
-    """Tells who is calling."""
+    """Authenticates callers by their API keys."""
 
     def __init__(self, partners: PartnersReader, secrets: ServiceKeyStore, clock: Clock) -> None:
-        """One read of `partners` a request: a revoked key is refused from the next request on.
+        """Each request reads `partners` once, so a revoked key is refused from the next one on.
 
-        A key that was rolled ends by the clock, in every process: no job has to run for it.
+        A key that was rolled over ends by the clock, in every process, without a job.
         """
         self._partners = partners
         self._secrets = secrets
         self._clock = clock
 
     async def authenticate(self, authorization: str | None, request_id: str) -> Caller:
-        """Return the caller; refuses with one of the `auth_` codes."""
+        """Return the caller. Raises Refusal with one of the `auth_` codes."""
         token = parse_authorization(authorization)
         row = await self._partners.authenticate(token.partner_id, token.key_id)
         if row is None:

@@ -1,6 +1,6 @@
 """The gate in front of every partner endpoint: authentication, then the rate limit.
 
-A middleware of the partner router, so that no endpoint behind it can be reached around it.
+It is a middleware of the API's router, so no endpoint can be reached around it.
 """
 
 from typing import Any
@@ -24,25 +24,25 @@ _FAILED = {
     "auth_revoked",
     "auth_invalid_format",
 }
-"""Answers to credentials that are wrong; each counts against the caller's address."""
+"""Refusals of wrong credentials; each counts against the caller's network address."""
 
 
 class PartnerGate(ASGIMiddleware):
-    """Lets authenticated callers through while their partner has requests left."""
+    """Admits authenticated callers while their partner has requests left."""
 
     scopes = (ScopeType.HTTP,)
 
     def __init__(self, authenticator: Authenticator, limiter: RateLimiter) -> None:
-        """Take the parts that the bootstrap chose."""
+        """`limiter` throttles partners, and addresses with failed authentications."""
         self._authenticator = authenticator
         self._limiter = limiter
 
     def __deepcopy__(self, _memo: object) -> "PartnerGate":
-        """Stay the same gate: the framework copies routers, with all they hold, when they nest."""
+        """Return the same gate: the framework deep-copies routers when it nests them."""
         return self
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
-        """Put the caller into the request's state, or refuse."""
+        """Put the caller into the request's state and pass the request on, or refuse it."""
         state = scope["state"]
         client = scope.get("client")
         address = client[0] if client else ""
@@ -67,6 +67,6 @@ class PartnerGate(ASGIMiddleware):
 
 
 def _limited(state: dict[str, Any], allowance: Allowance) -> Refusal:
-    """Return the refusal; every 429 has the rate-limit headers (contract section 8)."""
+    """Return a 429, which has the rate-limit headers like every response (contract section 8)."""
     state["headers"].update(allowance.headers())
     return Refusal("rate_limited", retry_after_seconds=allowance.retry_after_seconds)

@@ -10,10 +10,17 @@ from service.documents.paths import EXTENSIONS
 from service.sandbox.fixtures import fixture_ids
 from tests.contract.refusals import fields, refused
 from tests.document_store import BUCKETS, CONTENT, PDF
+from tests.tables import every_row
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 RANGE = "x-goog-content-length-range"
+BODY = {
+    "entity_id": "ent_none",
+    "partner_claim_id": "case-1",
+    "filename": "a.pdf",
+    "mime_type": PDF,
+}
 SHAPE = re.compile(
     r"entities/(?P<entity>[^/]+)/claims/(?P<key>[0-9a-hjkmnp-tv-z]{26})"
     r"/documents/doc_[0-9a-hjkmnp-tv-z]{26}\.(?P<extension>[a-z]+)"
@@ -76,43 +83,43 @@ async def test_the_url_is_signed_for_that_path_and_fifteen_minutes(documents):
     assert body["expires_at"].endswith(".000Z")
 
 
-@pytest.mark.parametrize(("mime_type", "extension"), EXTENSIONS.items())
-async def test_every_mime_type_of_the_contract(documents, mime_type, extension):
+async def test_every_mime_type_of_the_contract(documents):
     """It is what has to be sent, and decides on the extension; the filename does not."""
-    _, _, body = await minted(documents, mime_type=mime_type, filename="a.exe")
-
-    assert body["storage_path"].endswith(f".{extension}")
-    assert body["required_headers"]["Content-Type"] == mime_type
-
-
-@pytest.mark.parametrize(
-    "mime_type",
-    ["", "text/html", "application/PDF", "application/pdf; charset=utf-8", " image/png", None, 1],
-)
-async def test_other_mime_types_are_refused(documents, mime_type):
-    """Byte for byte one of the ten."""
-    partner = await documents.world.partner()
-    entity = await partner.connected_entity()
-    answer = await documents.mint(partner, entity, mime_type=mime_type)
-
-    assert fields(answer) == ["mime_type"]
+    partner, entity, _ = await minted(documents)
+    with every_row() as row:
+        for mime_type, extension in EXTENSIONS.items():
+            with row(mime_type):
+                answer = await documents.mint(
+                    partner, entity, mime_type=mime_type, filename="a.exe"
+                )
+                body = answer.json()
+                assert body["storage_path"].endswith(f".{extension}")
+                assert body["required_headers"]["Content-Type"] == mime_type
 
 
-@pytest.mark.parametrize("most", [1, 1000, 52_428_800])
-async def test_the_cap_is_in_the_header_to_echo(documents, most):
+async def test_the_cap_is_in_the_header_to_echo(documents):
     """Contract 2.4: `0,<max_bytes>`."""
-    _, _, body = await minted(documents, max_bytes=most)
+    partner, entity, _ = await minted(documents)
+    for most in (1, 1000, 52_428_800):
+        answer = await documents.mint(partner, entity, max_bytes=most)
+        assert answer.json()["required_headers"][RANGE] == f"0,{most}"
 
-    assert body["required_headers"][RANGE] == f"0,{most}"
+
+MIME_TYPES = ("", "text/html", "application/PDF", "application/pdf; charset=utf-8", " image/png")
+REFUSED = [
+    *(("mime_type", value) for value in (*MIME_TYPES, None, 1)),  # byte for byte one of the ten
+    *(("max_bytes", value) for value in (0, -1, 52_428_801, 10**30, 1.5, "1", True, None, [])),
+    *(("filename", value) for value in ("", "f" * 256, "a\0b")),
+]
 
 
-@pytest.mark.parametrize("most", [0, -1, 52_428_801, 10**30, 1.5, "1", True, None, []], ids=repr)
-async def test_caps_out_of_range_are_refused(documents, most):
-    """A whole number from 1 to 50 MB."""
-    partner = await documents.world.partner()
-    entity = await partner.connected_entity()
-
-    assert fields(await documents.mint(partner, entity, max_bytes=most)) == ["max_bytes"]
+async def test_values_that_are_refused(documents):
+    """Other MIME types; caps that are no whole number from 1 to 50 MB; filenames not to be kept."""
+    partner, entity, _ = await minted(documents)
+    with every_row() as row:
+        for name, value in REFUSED:
+            with row(name, repr(value)[:40]):
+                assert fields(await documents.mint(partner, entity, **{name: value})) == [name]
 
 
 async def test_the_cap_holds_for_the_upload(documents):
@@ -128,42 +135,24 @@ async def test_the_cap_holds_for_the_upload(documents):
     assert "<Code>EntityTooLarge</Code>" in large.text
 
 
-@pytest.mark.parametrize("name", ["entity_id", "partner_claim_id", "filename", "mime_type"])
-async def test_required_fields(documents, name):
+async def test_required_fields(documents):
     """Contract 2.4: each but max_bytes."""
     partner = await documents.world.partner()
-    body = {
-        "entity_id": "ent_none",
-        "partner_claim_id": "case-1",
-        "filename": "a.pdf",
-        "mime_type": PDF,
-    }
-    del body[name]
-    answer = await partner.call("POST", "/documents/upload-url", json=body)
-
-    assert fields(answer) == [name]
+    for name in BODY:
+        body = {other: value for other, value in BODY.items() if other != name}
+        answer = await partner.call("POST", "/documents/upload-url", json=body)
+        assert fields(answer) == [name]
 
 
-@pytest.mark.parametrize(
-    "filename",
-    ["../../etc/passwd", "a/b\\c", "a\nb.pdf", "\u202efdp.exe", "f" * 255, " "],
-    ids=repr,
-)
-async def test_a_filename_is_no_part_of_the_path(documents, filename):
+async def test_a_filename_is_no_part_of_the_path(documents):
     """It is for people alone, so whatever can be kept is taken."""
-    _, _, body = await minted(documents, filename=filename)
-
-    assert SHAPE.fullmatch(body["storage_path"])
-    assert filename not in body["upload_url"]
-
-
-@pytest.mark.parametrize("filename", ["", "f" * 256, "a\0b"], ids=["empty", "long", "NUL"])
-async def test_filenames_that_cannot_be_kept(documents, filename):
-    """As every other required string."""
-    partner = await documents.world.partner()
-    entity = await partner.connected_entity()
-
-    assert fields(await documents.mint(partner, entity, filename=filename)) == ["filename"]
+    partner, entity, _ = await minted(documents)
+    with every_row() as row:
+        for filename in ("../../etc/passwd", "a/b\\c", "a\nb.pdf", "\u202efdp.exe", "f" * 255, " "):
+            with row(repr(filename)):
+                body = (await documents.mint(partner, entity, filename=filename)).json()
+                assert SHAPE.fullmatch(body["storage_path"])
+                assert filename not in body["upload_url"]
 
 
 async def test_the_claim_key_stands_for_partner_and_reference(documents):
@@ -239,12 +228,7 @@ async def test_without_a_bucket_documents_alone_are_unavailable(shared):
     """503 with Retry-After; a claim without documents goes on."""
     partner = await shared.partner()
     entity = await partner.connected_entity()
-    body = {
-        "entity_id": entity,
-        "partner_claim_id": "case-1",
-        "filename": "a.pdf",
-        "mime_type": PDF,
-    }
+    body = BODY | {"entity_id": entity}
     answer = await partner.call("POST", "/documents/upload-url", json=body)
     refused(answer, "service_unavailable")
     assert int(answer.headers["Retry-After"]) >= 1

@@ -19,6 +19,7 @@ from service.http import scalars
 from service.http.scalars import EMAIL_SHAPE, LIMITS, PLAIN_EMAIL, Checked, check_of, email_fault
 from service.http.validation import faults
 from service.onboardings.wire import OnboardingRequest
+from tests.tables import every_row
 
 steady = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """A busy machine is no reason to fail."""
@@ -160,37 +161,35 @@ def identify(value: object) -> str:
     return ascii(value)[:30]
 
 
-@pytest.mark.parametrize(("kind", "value"), GOOD, ids=identify)
-def test_a_good_value_is_taken_as_it_was_written(kind: Any, value: str) -> None:
+def test_a_good_value_is_taken_as_it_was_written() -> None:
     """Decoding, the walk and the schema take it; encoding gives it back unchanged."""
-    decoded = msgspec.convert({"value": value}, holder(kind))
+    with every_row() as row:
+        for kind, value in GOOD:
+            with row(identify(value)):
+                decoded = msgspec.convert({"value": value}, holder(kind))
+                assert {"value": value} == msgspec.to_builtins(decoded)
+                assert list(faults(mi.type_info(kind), value)) == []
+                assert schema(kind).is_valid(value)
 
-    assert {"value": value} == msgspec.to_builtins(decoded)
-    assert list(faults(mi.type_info(kind), value)) == []
-    assert schema(kind).is_valid(value)
 
-
-@pytest.mark.parametrize(("kind", "value", "message"), REFUSED, ids=identify)
-def test_a_bad_value_is_refused(kind: Any, value: object, message: str) -> None:
+def test_a_bad_value_is_refused() -> None:
     """The walk says why. Decoding refuses it too, but for NUL, which decode() looks for."""
-    assert [message] == [fault.message for fault in faults(mi.type_info(kind), value)]
-    if message != "must not contain NUL":
-        with pytest.raises(msgspec.ValidationError):
-            msgspec.convert({"value": value}, holder(kind))
+    with every_row() as row:
+        for kind, value, message in REFUSED:
+            with row(identify(value)):
+                assert [message] == [fault.message for fault in faults(mi.type_info(kind), value)]
+                if message != "must not contain NUL":
+                    with pytest.raises(msgspec.ValidationError):
+                        msgspec.convert({"value": value}, holder(kind))
 
 
-@pytest.mark.parametrize(
-    ("kind", "value"),
-    [
-        (kind, value)
-        for kind, value, message in REFUSED
-        if identify(value) not in NOT_IN_SCHEMA and message != "not an e-mail address"
-    ],
-    ids=identify,
-)
-def test_the_schema_refuses_what_is_refused(kind: Any, value: object) -> None:
+def test_the_schema_refuses_what_is_refused() -> None:
     """Of e-mail addresses the schema knows the form alone; the year 0 it takes."""
-    assert not schema(kind).is_valid(value)
+    with every_row() as row:
+        for kind, value, message in REFUSED:
+            if identify(value) not in NOT_IN_SCHEMA and message != "not an e-mail address":
+                with row(identify(value)):
+                    assert not schema(kind).is_valid(value)
 
 
 @steady

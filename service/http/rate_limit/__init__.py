@@ -1,1 +1,1 @@
-"""The rate limit: a moving window a partner, in Redis and in the process."""
+"""Rate limits: moving windows, in Redis and in the process."""

@@ -1,9 +1,8 @@
-"""Rate limits: one bucket a partner; failed authentications by address, signing in by network.
+"""Rate limits of partners, of failed authentications by address, of signing in by network.
 
-A charge takes a place in this process's own window first, then in Redis's. So a process admits no
-more than the limit whatever Redis does, before, while and after it is away; a partner that this
-process alone has used up, or that Redis has refused, is refused without a round trip until a
-place is free.
+A charge takes a place in this process's own window first, then in the one in Redis. So a process
+never admits more than the limit, whether Redis is available or not, and a partner whose window is
+full here, or that Redis has refused, is refused without a round trip until a place is free.
 """
 
 import hashlib
@@ -22,15 +21,11 @@ __all__ = ["Allowance", "RateLimiter"]
 _PREFIX: Final = "claim-ledger:rate"
 
 
-def _unheard(_degraded: bool) -> None:
-    """Take no notice."""
-
-
 class RateLimiter:
-    """The limits of one worker; with a Redis they are shared by all workers.
+    """The limits of one worker; with a Redis all workers share them.
 
-    Without `redis_url` (one worker) the windows are in memory. `on_degraded` hears True when a
-    configured Redis is found away and False when it is back; each is logged once.
+    Without `redis_url` (one worker) the windows are in memory. `on_degraded` is called with True
+    when a configured Redis becomes unavailable, and with False when it is back.
     """
 
     def __init__(
@@ -40,13 +35,13 @@ class RateLimiter:
         per_minute: int,
         failures_per_minute: int = 300,
         sign_ins_per_minute: int = 20,
-        on_degraded: Callable[[bool], None] = _unheard,
+        on_degraded: Callable[[bool], None] = lambda _degraded: None,
         clock: Clock = system_clock,
         monotonic: Callable[[], float] = time.monotonic,
         window_seconds: float = 60.0,
         probe_seconds: float = 1.0,
     ) -> None:
-        """Send nothing yet; `clock` dates the resets, `monotonic` (seconds) measures windows."""
+        """`clock` dates the resets, `monotonic` (seconds) measures the windows."""
         limits = (per_minute, failures_per_minute, sign_ins_per_minute)
         if min(limits) < 1:
             raise ValueError("a rate limit is at least 1 a minute")
@@ -69,32 +64,28 @@ class RateLimiter:
         return await self._take(self._partners, partner_id, key)
 
     async def record_failure(self, address: str) -> Allowance | None:
-        """Count a failed authentication; answer the refusal when the address is over its limit."""
+        """Count a failed authentication; return the refusal of an address over its limit."""
         key = f"{_PREFIX}:failures:{_hidden(address)}"
         allowance = await self._take(self._addresses, address, key)
         return None if allowance.admitted else allowance
 
     async def charge_sign_in(self, network: str) -> Allowance:
-        """Charge an attempt of a person's to sign in, or a link that was guessed, to a network."""
+        """Charge an attempt to sign in, or a guessed link, to a network."""
         key = f"{_PREFIX}:sign-in:{_hidden(network)}"
         return await self._take(self._sign_ins, network, key)
 
     def refusal_of(self, address: str) -> Allowance | None:
-        """Return the refusal of an address that this process knows to be blocked, else None."""
+        """Return the refusal of an address that this process knows to be blocked, or None."""
         return self._addresses.refusal(address)
 
-    def is_blocked(self, address: str) -> bool:
-        """Return whether this process knows the address to be over its limit; asks nobody."""
-        return self.refusal_of(address) is not None
-
     async def close(self) -> None:
-        """Close the connections to Redis and stop looking for it."""
+        """Close the connections to Redis and stop probing it."""
         if self._redis:
             await self._redis.close()
 
     async def _take(self, local: LocalWindows, name: str, key: str) -> Allowance:
-        # The local place comes first and is kept when Redis is away. It dates from the question,
-        # so it never outlives the shared one; its refusals may name a reset milliseconds early.
+        # The local place comes first and remains when Redis is unavailable. It dates from the
+        # request, so it never outlives the shared one; a local reset may be milliseconds early.
         asked_at = self._monotonic()
         mine = local.take(name)
         if self._redis is None or not mine.admitted:
@@ -107,7 +98,7 @@ class RateLimiter:
 
 
 def _hidden(address: str) -> str:
-    """Hash it: who failed to sign in is nothing that Redis or its backups need to know."""
+    """Return a hash: neither Redis nor its backups need to know who failed to sign in."""
     return hashlib.blake2b(address.encode(), digest_size=16).hexdigest()
 
 

@@ -1,9 +1,9 @@
-"""Moving windows in Redis, shared by all workers, and the breaker for a Redis that is away.
+"""Moving windows in Redis, shared by all workers, and the circuit breaker for its outages.
 
-Hit and figures through `limits` are two round trips a charge: 156 us of CPU for a lone charge, 114
-at 16 at once, 123 at 64. Here charges that come while an answer is under way travel together, and
-one script takes each place and counts in the same step: 78, 19 and 21 us (63, 11 and 9 with
-hiredis; uvloop, redis-py 8.1, least of six interleaved rounds).
+With `limits` alone a charge is two round trips: 156 us of CPU for a single charge, 114 at 16
+concurrent ones, 123 at 64. Here charges that arrive during a round trip travel together in the
+next, and one script takes each place and counts in the same step: 78, 19 and 21 us (63, 11 and 9
+with hiredis; uvloop, redis-py 8.1, minimum of six interleaved rounds).
 """
 
 import asyncio
@@ -23,9 +23,9 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from service.http.rate_limit.windows import Allowance
 
 TIMEOUT_SECONDS: Final = 1.0
-"""To connect, and again for an answer: what the first request of an outage waits at most.
+"""To connect, and again for a reply: the most that the first request of an outage waits.
 
-Shorter, a burst that keeps the event loop busy would pass for an outage, and each process would
+With less, a burst that keeps the event loop busy would look like an outage, and each process would
 count for itself.
 """
 BATCH_MAX: Final = 256
@@ -35,30 +35,30 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Ask:
-    """One charge on its way; its answer is None when Redis is away."""
+class _Charge:
+    """One charge under way; its result is None while Redis is unavailable."""
 
     key: str
     limit: int
-    answer: asyncio.Future[Allowance | None]
+    result: asyncio.Future[Allowance | None]
 
     def resolve(self, allowance: Allowance | None) -> None:
-        """Answer, unless the request has gone away meanwhile."""
-        if not self.answer.done():
-            self.answer.set_result(allowance)
+        """Set the result, unless the request was cancelled meanwhile."""
+        if not self.result.done():
+            self.result.set_result(allowance)
 
 
 def _allowances(limits: Sequence[int], reply: Sequence[int]) -> Sequence[Allowance]:
     rows = zip(limits, reply[::4], reply[1::4], reply[2::4], reply[3::4], strict=True)
     return [
-        # A limit that was lowered a moment ago can leave more places taken than there are.
+        # Just after the limit was lowered, more places can be taken than there are.
         Allowance(limit, max(0, limit - taken), reset_ms, admitted == 1, wait_ms)
         for limit, admitted, taken, reset_ms, wait_ms in rows
     ]
 
 
 class RedisWindows:
-    """Windows that every worker shares; one call of the script is under way at a time."""
+    """Windows shared by all workers; one call of the script is under way at a time."""
 
     def __init__(
         self,
@@ -70,13 +70,13 @@ class RedisWindows:
     ) -> None:
         """Prepare a client; nothing is sent before the first charge.
 
-        `url` is `redis://`, `rediss://` or `unix://`. `on_degraded` hears True when Redis
-        is found away and False when it is back; a probe looks every `probe_seconds`.
+        `url` is `redis://`, `rediss://` or `unix://`. `on_degraded` is called with True when
+        Redis becomes unavailable and with False when it is back, probed every `probe_seconds`.
         """
-        # redis-py would repeat thrice with pauses of up to 10 s. One repeat, of cut connections
-        # alone, makes a restarted Redis go unnoticed; at worst a charge counts twice.
+        # redis-py would retry three times with pauses of up to 10 s. One retry, of broken
+        # connections only, hides a restart of Redis; at worst a charge counts twice.
         storage = RedisStorage(
-            # `limits` takes a bare unix:// for another server's.
+            # `limits` takes unix:// for another server's scheme.
             f"async+redis+{url}" if url.startswith("unix:") else f"async+{url}",
             implementation="redispy",
             socket_connect_timeout=TIMEOUT_SECONDS,
@@ -89,22 +89,22 @@ class RedisWindows:
         self._on_degraded = on_degraded
         self._probe_seconds = probe_seconds
         self._away = False
-        self._waiting: list[_Ask] = []
+        self._waiting: list[_Charge] = []
         self._sender: asyncio.Task[None] | None = None
         self._prober: asyncio.Task[None] | None = None
 
     async def take(self, key: str, limit: int) -> Allowance | None:
-        """Take a place in a window of `limit`; None at once while Redis is known to be away."""
+        """Take a place in a window of `limit`; None at once during a known outage of Redis."""
         if self._away:
             return None
-        ask = _Ask(key, limit, asyncio.get_running_loop().create_future())
-        self._waiting.append(ask)
+        charge = _Charge(key, limit, asyncio.get_running_loop().create_future())
+        self._waiting.append(charge)
         if self._sender is None:
             self._sender = asyncio.create_task(self._send())
-        return await ask.answer
+        return await charge.result
 
     async def close(self) -> None:
-        """Stop the tasks and close the connections; charges under way are answered None."""
+        """Stop the tasks and close the connections; charges under way result in None."""
         self._away = True
         for task in (self._sender, self._prober):
             if task is not None:
@@ -114,33 +114,33 @@ class RedisWindows:
         await self._client.aclose()
 
     async def _send(self) -> None:
-        batch: list[_Ask] = []
+        batch: list[_Charge] = []
         try:
             while self._waiting and not self._away:
                 batch, self._waiting = self._waiting[:BATCH_MAX], self._waiting[BATCH_MAX:]
-                answers = await self._call([(ask.key, ask.limit) for ask in batch])
-                for ask, answer in zip(batch, answers, strict=True):
-                    ask.resolve(answer)
+                allowances = await self._call([(charge.key, charge.limit) for charge in batch])
+                for charge, allowance in zip(batch, allowances, strict=True):
+                    charge.resolve(allowance)
         finally:
             self._sender = None
             self._give_up([*batch, *self._waiting])
 
-    def _give_up(self, asks: Sequence[_Ask]) -> None:
+    def _give_up(self, charges: Sequence[_Charge]) -> None:
         # However the sender ended, no request is left waiting.
-        for ask in asks:
-            ask.resolve(None)
+        for charge in charges:
+            charge.resolve(None)
         self._waiting = []
 
-    async def _call(self, asks: Sequence[tuple[str, int]]) -> Sequence[Allowance | None]:
-        limits = [limit for _, limit in asks]
+    async def _call(self, keys: Sequence[tuple[str, int]]) -> Sequence[Allowance | None]:
+        limits = [limit for _, limit in keys]
         try:
             reply: list[int] = await self._script(
-                keys=[key for key, _ in asks], args=[self._window_seconds, *limits]
+                keys=[key for key, _ in keys], args=[self._window_seconds, *limits]
             )
             return _allowances(limits, reply)
-        except Exception as fault:  # noqa: BLE001 - whatever it is, a limit must stand
+        except Exception as fault:  # noqa: BLE001 - whatever it is, some limit has to hold
             self._degrade(fault)
-            return [None] * len(asks)
+            return [None] * len(keys)
 
     def _degrade(self, fault: Exception) -> None:
         if self._away:
@@ -151,8 +151,8 @@ class RedisWindows:
         self._prober = asyncio.create_task(self._probe())
 
     async def _probe(self) -> None:
-        # The script itself is tried: a PING would also be answered by a replica or a full Redis,
-        # and the limiter would swing to and fro.
+        # By the script itself: a replica or a full Redis would answer a PING too, and the limiter
+        # would flap.
         while self._away:
             await asyncio.sleep(self._probe_seconds)
             if (await self._call([(_PROBE_KEY, 1)]))[0] is not None:

@@ -1,6 +1,6 @@
--- Take a place in each of the moving windows KEYS, as the storage of `limits` keeps them: a list of
+-- Takes a place in each of the moving windows KEYS, as the storage of `limits` keeps them: a list of
 -- moments in seconds, newest first. ARGV[1]: window in seconds; ARGV[i + 1]: places of KEYS[i].
--- Answers four integers a key: admitted (0 or 1), places taken, the moment at which the oldest
+-- Returns four integers a key: admitted (0 or 1), places taken, the moment at which the oldest
 -- leaves (epoch milliseconds), milliseconds until then.
 --
 -- The moments are Redis's own, so the clocks of the workers do not matter: with `limits`, which

@@ -1,7 +1,7 @@
-"""The answer of a rate limit, and the moving windows that one process keeps by itself.
+"""What a rate limit returns, and the moving windows of one process.
 
 The memory storage of `limits` is not used: after each hit it walks every key it knows, one thread
-hop a key, and it never says what it counted in the same step.
+hop a key, and it does not return its count in the same step.
 """
 
 import math
@@ -14,7 +14,7 @@ from typing import Final
 from service.core.clock import Clock, system_clock
 
 KEYS_MAX: Final = 20_000
-"""Windows that one process remembers: about 8 MB when a flood uses as many addresses."""
+"""Windows that one process keeps: about 8 MB when a flood uses as many addresses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +28,15 @@ class Allowance:
     """Epoch milliseconds at which the oldest request leaves the window."""
     admitted: bool
     wait_ms: float
-    """From the answer to the reset, by the clock that measures the window."""
+    """Until the reset, by the clock that measures the window."""
 
     @property
     def retry_after_seconds(self) -> int:
-        """Whole seconds until a place is free, at least 1; of use when the request was refused."""
+        """Whole seconds until a place is free, at least 1; for refused requests."""
         return max(1, math.ceil(self.wait_ms / 1000))
 
     def headers(self) -> dict[str, str]:
-        """Return the `X-RateLimit-` headers, with `Retry-After` beside them on a refusal."""
+        """Return the `X-RateLimit-` headers; on a refusal, `Retry-After` too."""
         fields = {
             "X-RateLimit-Limit": str(self.limit),
             "X-RateLimit-Remaining": str(self.remaining),
@@ -49,14 +49,14 @@ class Allowance:
 
 @dataclass(slots=True)
 class _Window:
-    """One key's places, oldest first, in monotonic seconds: a clock that is set moves nothing."""
+    """One key's places, oldest first, in monotonic seconds: setting the clock moves nothing."""
 
     places: list[float] = field(default_factory=list[float])
     full_until: float = 0.0
     reset_ms: int = 0
     """Epoch milliseconds of `full_until`."""
     exceeded: bool = False
-    """Whether more was asked for than the limit since it became full."""
+    """Whether a request was refused since the window became full."""
 
     def drop_before(self, moment: float) -> None:
         """Free the places that were taken at `moment` or earlier."""
@@ -67,7 +67,7 @@ class _Window:
 
 
 class LocalWindows:
-    """Moving windows of this process: exact under asyncio, as nothing here awaits."""
+    """Moving windows of this process; exact under asyncio, because nothing here awaits."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class LocalWindows:
         monotonic: Callable[[], float] = time.monotonic,
         keys_max: int = KEYS_MAX,
     ) -> None:
-        """Start empty; `limit` places a window for each key, `keys_max` keys at most."""
+        """Start empty: `limit` places a window, at most `keys_max` keys."""
         self.limit = limit
         self._window_seconds = window_seconds
         self._clock = clock
@@ -90,7 +90,7 @@ class LocalWindows:
         return len(self._windows)
 
     def take(self, key: str) -> Allowance:
-        """Take a place, or refuse until the oldest is free."""
+        """Take a place, or return a refusal until the oldest is free."""
         now = self._monotonic()
         window = self._window(key, now)
         if now < window.full_until:
@@ -109,11 +109,11 @@ class LocalWindows:
         return Allowance(self.limit, remaining, reset_ms, admitted=True, wait_ms=wait_seconds * 1e3)
 
     def learn(self, key: str, shared: Allowance, *, asked_at: float) -> None:
-        """Keep what the shared window answered about the place that `take` gave at `asked_at`.
+        """Apply the shared window's result for the place that `take` gave at `asked_at`.
 
-        A full window stays full until its reset, so nobody need be asked before. The wait counts
-        from the question (monotonic seconds), not the answer: rather ask once more than refuse
-        too long.
+        A full window stays full until its reset, so Redis is not asked before. The wait counts
+        from the request (monotonic seconds), not from the reply: one request too many is better
+        than a refusal that lasts too long.
         """
         window = self._window(key, self._monotonic())
         if not shared.admitted:
@@ -124,7 +124,7 @@ class LocalWindows:
             window.reset_ms = shared.reset_ms
 
     def refusal(self, key: str) -> Allowance | None:
-        """Return the refusal of a key that has asked for more than its limit, else None."""
+        """Return the refusal of a key that is over its limit, or None."""
         now = self._monotonic()
         window = self._windows.get(key)
         if window is None or not window.exceeded or now >= window.full_until:
@@ -143,8 +143,8 @@ class LocalWindows:
         return window
 
     def _make_room(self, now: float) -> None:
-        # Two looks for each new key: what has run out goes faster than new keys come, without a
-        # timer and without a walk over all of them.
+        # Two keys are examined for each new one: expired windows go faster than new ones come,
+        # without a timer and without a walk over all of them.
         for _ in range(min(2, len(self._windows))):
             key, window = self._windows.popitem(last=False)
             window.drop_before(now - self._window_seconds)

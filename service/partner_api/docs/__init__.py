@@ -1,1 +1,1 @@
-"""The OpenAPI document, the reference page and the guide, made from the routes and their types."""
+"""The OpenAPI document, the reference page and the guide, made from the endpoints."""

@@ -1,4 +1,4 @@
-"""Example values put together from the examples that the fields of a schema carry."""
+"""Example values, assembled from the examples of a schema's fields."""
 
 from typing import Any
 
@@ -6,10 +6,9 @@ Json = dict[str, Any]
 
 
 def example_of(schema: Json, schemas: Json, *, least: bool = False) -> Any:  # noqa: ANN401 - JSON
-    """Return a value that the schema accepts; `least` leaves out what is not required.
+    """Return a value that the schema accepts; with `least` without the fields not required.
 
-    What stands in arrays is whole even so. Raises LookupError for a field that has neither an
-    example nor members that have.
+    Items of arrays are complete in either case. Raises LookupError for a field without an example.
     """
     if "examples" in schema:
         return schema["examples"][0]
@@ -28,7 +27,7 @@ def example_of(schema: Json, schemas: Json, *, least: bool = False) -> Any:  # n
 
 
 def resolved(schema: Json, schemas: Json) -> Json:
-    """Follow a reference into the components."""
+    """Return the schema that a reference points to; any other schema as it is."""
     if "$ref" in schema:
         return schemas[schema["$ref"].rpartition("/")[2]]
     return schema

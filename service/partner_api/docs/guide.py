@@ -1,6 +1,6 @@
-"""What partners read beside the endpoints: Markdown, filled in from the tables that the code obeys.
+"""The guide for partners: Markdown, filled in from the tables that the code obeys.
 
-It is the description in the OpenAPI document, and the first half of the reference page.
+It is the description in the OpenAPI document and the first half of the reference page.
 """
 
 from collections.abc import Sequence

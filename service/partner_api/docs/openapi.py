@@ -14,13 +14,13 @@ from service.partner_api.docs.examples import example_of
 from service.partner_api.endpoints import ANY_PATH, Endpoint, Success, WireType
 
 VERSION: Final = "1.0.0"
-"""Of the interface, whose major version is the `v1` of its address."""
+"""Version of the interface, whose major version is the `v1` of its address."""
 
 Json = dict[str, Any]
 
 _SCHEMAS: Final = "#/components/schemas/{name}"
-_CHAPTER: Final = re.compile(r" \(contract [^)]*\)")
-"""Our docstrings name chapters of a document that partners need not have."""
+_SECTION: Final = re.compile(r" \(contract [^)]*\)")
+"""Our docstrings refer to sections of a document that partners may not have."""
 
 PK_WARNING: Final = (
     "An API key of yours. **The `pk_` here does not mean publishable: the whole key is a secret.** "
@@ -73,7 +73,7 @@ def _component_schemas(endpoints: Sequence[Endpoint]) -> Json:
     types = {kind for one in endpoints for kind in (one.body, *(s.type for s in one.successes))}
     ordered = sorted((kind for kind in types if kind), key=lambda kind: kind.__name__)
     _, found = msgspec.json.schema_components(ordered, ref_template=_SCHEMAS)
-    schemas: Json = _without_chapters(found)
+    schemas: Json = _without_sections(found)
     return schemas | {"Error": _error_schema(error_codes(endpoints))}
 
 
@@ -105,26 +105,23 @@ def _operation(endpoint: Endpoint, schemas: Json) -> Json:
 
 
 def _parameters(query: WireType) -> list[Json]:
-    """Return the parameters that the fields of a query's type stand for."""
+    """Return the parameters for the fields of a query type."""
     schema = msgspec.json.schema(query, ref_template=_SCHEMAS)["$defs"][query.__name__]
-    found: list[Json] = []
-    for name, kind in cast("Json", schema["properties"]).items():
-        kind = dict(kind)  # noqa: PLW2901 - ours to take apart
-        found.append(
-            {
-                "name": name,
-                "in": "query",
-                "required": name in schema["required"],
-                "description": kind.pop("description"),
-                "example": kind.pop("examples")[0],
-                "schema": kind,
-            }
-        )
-    return found
+    return [
+        {
+            "name": name,
+            "in": "query",
+            "required": name in schema["required"],
+            "description": kind.pop("description"),
+            "example": kind.pop("examples")[0],
+            "schema": kind,
+        }
+        for name, kind in cast("Json", schema["properties"]).items()
+    ]
 
 
 def _request_examples(body: WireType, schemas: Json) -> Json:
-    """Return the example bodies: the required fields, and every field."""
+    """Return the example bodies: one with the required fields, one with every field."""
     schema = schemas[body.__name__]
     return {
         "least": {
@@ -169,7 +166,7 @@ def _failure(status: int, codes: list[str]) -> Json:
 
 
 def error_example(code: str) -> Json:
-    """Return the envelope of an error, as a partner would see it."""
+    """Return the envelope of an error as a partner would receive it."""
     faults = {"invoices": ["[0].due_date: not a calendar date"], "defendant": ["name: required"]}
     return Refusal(code, field_errors=faults).envelope()
 
@@ -212,7 +209,7 @@ def _header(name: str) -> Json:
 
 
 def _headers(names: Mapping[str, bool]) -> Json:
-    """Return references to the headers; those that are always there are required."""
+    """Return the headers, those always present in full and required, others by reference."""
     return {
         name: _header(name) | {"required": True}
         if always
@@ -229,13 +226,13 @@ def _ref(kind: WireType) -> Json:
     return {"$ref": _SCHEMAS.format(name=kind.__name__)}
 
 
-def _without_chapters(value: Any) -> Any:  # noqa: ANN401 - JSON is any
+def _without_sections(value: Any) -> Any:  # noqa: ANN401 - JSON is any
     match value:
         case dict():
-            return {name: _without_chapters(one) for name, one in cast("Json", value).items()}
+            return {name: _without_sections(one) for name, one in cast("Json", value).items()}
         case list():
-            return [_without_chapters(one) for one in cast("list[Any]", value)]
+            return [_without_sections(one) for one in cast("list[Any]", value)]
         case str():
-            return _CHAPTER.sub("", value)
+            return _SECTION.sub("", value)
         case _:
             return value

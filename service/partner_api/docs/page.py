@@ -39,7 +39,7 @@ class FieldRow(NamedTuple):
 
 
 class ErrorRow(NamedTuple):
-    """A row of the table of errors, and where its code can be met."""
+    """A row of the error table, and the endpoints that can return it."""
 
     row: ErrorCode
     where: str
@@ -49,7 +49,7 @@ class ErrorRow(NamedTuple):
 def render_page(
     endpoints: Sequence[Endpoint], document: Json, guide: str, *, style: str, openapi: str
 ) -> str:
-    """Return the page as HTML. `style` and `openapi` are paths on this host."""
+    """Return the page as HTML; `style` and `openapi` are paths on this host."""
     return TEMPLATES.get_template("reference.html").render(
         info=document["info"],
         base_url=document["servers"][0]["url"],
@@ -101,7 +101,7 @@ def _operation(endpoint: Endpoint, document: Json) -> Json:
 
 
 def field_rows(schema: Json, schemas: Json, prefix: str = "") -> list[FieldRow]:
-    """Return the fields of an object, those of inner objects after it."""
+    """Return the fields of an object, each followed by those of its inner objects."""
     rows: list[FieldRow] = []
     for name, member in schema["properties"].items():
         required = name in schema.get("required", [])
@@ -117,7 +117,7 @@ def field_rows(schema: Json, schemas: Json, prefix: str = "") -> list[FieldRow]:
 
 
 def curl(endpoint: Endpoint, document: Json) -> str:
-    """Return a command to paste; the key stands in the shell's variable `API_KEY`."""
+    """Return a command to paste; it reads the key from the shell variable `API_KEY`."""
     operation = document["paths"][endpoint.path][endpoint.method]
     url = document["servers"][0]["url"] + endpoint.path
     if endpoint.query:
@@ -169,7 +169,7 @@ def _error_row(row: ErrorCode, endpoints: Sequence[Endpoint]) -> ErrorRow:
 
 
 def _html(markdown: str) -> Markup:
-    # Ours: commonmark from the templates and tables of this package, no text of anyone else's.
+    # The Markdown comes from this package alone, never from a request.
     return Markup(_MARKDOWN.render(markdown))  # noqa: S704 - as above
 
 

@@ -1,4 +1,4 @@
-"""`/v1/openapi.json` and `/docs`: made once when the application starts, open to anyone.
+"""`/v1/openapi.json` and `/docs`: rendered once when the application starts, public.
 
 The page is HTML and one style sheet of ours: no script, nothing from another host.
 """
@@ -27,7 +27,7 @@ def reference_router(
     text = guide(endpoints, rate_limit_per_minute)
     described = document(endpoints, f"{public_url}{api_path}", text)
     style = files("service.partner_api.docs").joinpath("reference.css").read_bytes()
-    # The address changes with the content, so that a browser may keep it for good.
+    # The address changes with the content, so browsers may cache it for ever.
     version = hashlib.sha256(style).hexdigest()[:12]
     page = render_page(
         endpoints,
