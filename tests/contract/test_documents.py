@@ -6,10 +6,11 @@ import pytest
 
 from service.facts.claims import ClaimCreated, DocumentsAttached
 from service.sandbox.fixtures import fixture_ids
-from tests.contract.events import events_of, execute
+from tests.contract.events import events_of, execute, rows_as_text
 from tests.contract.refusals import fields, refused
 from tests.contract.rows import rows_as_text
 from tests.document_store import CONTENT, PDF, reference_to
+from tests.tables import every_row
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -140,16 +141,17 @@ TRICKS = {
 }
 
 
-@pytest.mark.parametrize("trick", TRICKS)
-async def test_paths_that_were_not_minted(documents, trick):
+async def test_paths_that_were_not_minted(documents):
     """Contract 4.4: document_path_invalid, before storage is asked; no claim is made."""
     partner, entity = await connected(documents)
     ref = await documents.uploaded(partner, entity)
     asked = documents.asked()
-    path = TRICKS[trick](ref["storage_path"])
-    answer = await partner.claim(entity, document_refs=[ref | {"storage_path": path}])
-
-    refused(answer, "document_path_invalid")
+    with every_row() as row:
+        for name, trick in TRICKS.items():
+            with row(name):
+                path = trick(ref["storage_path"])
+                answer = await partner.claim(entity, document_refs=[ref | {"storage_path": path}])
+                refused(answer, "document_path_invalid")
     assert documents.asked() == asked
     assert await claims_of(documents, entity) == []
 
@@ -160,21 +162,23 @@ async def claims_of(documents, entity, mode="live"):
     return [one.claim_id for one in events if one.entity_id == entity]
 
 
-@pytest.mark.parametrize("whose", ["another partner's", "another entity's", "another claim's"])
-async def test_paths_minted_for_something_else(documents, whose):
+async def test_paths_minted_for_something_else(documents):
     """They exist, and are uploaded, and are still refused."""
     partner, entity = await connected(documents)
     other = await documents.world.partner()
     second = await partner.connected_entity()
     await other.connect(entity)
-    ref = {
+    refs = {
         "another partner's": await documents.uploaded(other, entity),
         "another entity's": await documents.uploaded(partner, second),
         "another claim's": await documents.uploaded(partner, entity, "case-2"),
-    }[whose]
+    }
     asked = documents.asked()
-
-    refused(await partner.claim(entity, document_refs=[ref]), "document_path_invalid")
+    with every_row() as row:
+        for whose, ref in refs.items():
+            with row(whose):
+                answer = await partner.claim(entity, document_refs=[ref])
+                refused(answer, "document_path_invalid")
     assert documents.asked() == asked
     assert await claims_of(documents, entity) == []
 

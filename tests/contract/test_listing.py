@@ -7,6 +7,7 @@ import pytest_asyncio
 
 from service.sandbox.fixtures import fixture_ids
 from tests.contract.refusals import fields, refused
+from tests.tables import every_row
 from tests.world import STAFF
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -109,40 +110,41 @@ async def test_newest_first(shared):
     assert [one["claim_id"] for one in body["claims"]] == made[::-1]
 
 
-@pytest.mark.parametrize(
-    ("limit", "size"),
-    [
-        (None, 100),
-        ("1", 1),
-        ("200", 200),
-        ("201", 200),
-        ("+7", 7),
-        ("007", 7),
-        ("0", 1),
-        ("-0", 1),
-        ("-1", 1),
-        ("9" * 30, 200),
-        ("-" + "9" * 5000, 1),
-    ],
-)
-async def test_limits_are_clamped(big_list, limit, size):
+LIMITS = {
+    None: 100,
+    "1": 1,
+    "200": 200,
+    "201": 200,
+    "+7": 7,
+    "007": 7,
+    "0": 1,
+    "-0": 1,
+    "-1": 1,
+    "9" * 30: 200,
+    "-" + "9" * 5000: 1,
+}
+NO_LIMITS = ("", "x", "1.0", "1e2", "0x10", "1_0", " 1", "\u0661", "null", "--1")
+
+
+async def test_limits_are_clamped(big_list):
     """Contract 4.5: default 100, maximum 200, out of range clamped; readings: at least 1."""
     partner, entity, ids = big_list
-    query = {} if limit is None else {"limit": limit}
-    body = (await listed(partner, entity, **query)).json()
+    with every_row() as row:
+        for limit, size in LIMITS.items():
+            query = {} if limit is None else {"limit": limit}
+            with row(str(limit)[:10]):
+                body = (await listed(partner, entity, **query)).json()
+                assert [one["claim_id"] for one in body["claims"]] == ids[:size]
+                assert body["next_page_token"] == ids[size - 1]
 
-    assert [one["claim_id"] for one in body["claims"]] == ids[:size]
-    assert body["next_page_token"] == ids[size - 1]
 
-
-@pytest.mark.parametrize(
-    "limit", ["", "x", "1.0", "1e2", "0x10", "1_0", " 1", "\u0661", "null", "--1"]
-)
-async def test_a_limit_that_is_no_whole_number_is_refused(big_list, limit):
+async def test_a_limit_that_is_no_whole_number_is_refused(big_list):
     """Readings: validation_failed."""
     partner, entity, _ = big_list
-
-    assert fields(await listed(partner, entity, limit=limit)) == ["limit"]
+    with every_row() as row:
+        for limit in NO_LIMITS:
+            with row(limit):
+                assert fields(await listed(partner, entity, limit=limit)) == ["limit"]
 
 
 async def test_pages_join_into_the_list(big_list):
@@ -276,33 +278,31 @@ async def test_paging_neither_skips_nor_repeats_while_claims_are_added(shared):
     assert len(walks[-1]) > len(ids)
 
 
-@pytest.mark.parametrize(
-    ("query", "named"),
-    [
-        ("", ["entity_id"]),
-        ("entity_id=", ["entity_id"]),
-        ("entity_id=%00", ["entity_id"]),
-        ("entity_id=%ff", ["entity_id"]),
-        ("entity_id=%ED%A0%80", ["entity_id"]),
-        ("entity_id=a&entity_id=b", ["entity_id"]),
-        ("entity_id=" + "a" * 256, ["entity_id"]),
-        ("limit=x&partner_user_id=%00", ["entity_id", "limit", "partner_user_id"]),
-        ("entity_id=a&limit=1&limit=2", ["limit"]),
-        ("entity_id=a&page_token=%00", ["page_token"]),
-    ],
-)
-async def test_a_bad_query_names_its_parameters(shared, query, named):
+BAD_QUERIES = {
+    "": ["entity_id"],
+    "entity_id=": ["entity_id"],
+    "entity_id=%00": ["entity_id"],
+    "entity_id=%ff": ["entity_id"],
+    "entity_id=%ED%A0%80": ["entity_id"],
+    "entity_id=a&entity_id=b": ["entity_id"],
+    "entity_id=" + "a" * 256: ["entity_id"],
+    "limit=x&partner_user_id=%00": ["entity_id", "limit", "partner_user_id"],
+    "entity_id=a&limit=1&limit=2": ["limit"],
+    "entity_id=a&page_token=%00": ["page_token"],
+}
+
+
+async def test_a_bad_query_names_its_parameters(shared):
     """Readings: fieldErrors are keyed by query parameters, and name every fault."""
     partner = await shared.partner()
+    with every_row() as row:
+        for query, named in BAD_QUERIES.items():
+            with row(query[:40]):
+                assert sorted(fields(await partner.call("GET", f"/claims?{query}"))) == named
 
-    assert sorted(fields(await partner.call("GET", f"/claims?{query}"))) == sorted(named)
 
-
-@pytest.mark.parametrize(
-    "query", ["entity_id=a&x=%zz", "&&entity_id=a&", "entity_id=%a", "entity_id=%"]
-)
-async def test_a_query_is_read_as_browsers_write_it(shared, query):
+async def test_a_query_is_read_as_browsers_write_it(shared):
     """Unknown parameters and stray signs are ignored; a bad escape stands for itself."""
     partner = await shared.partner()
-
-    refused(await partner.call("GET", f"/claims?{query}"), "entity_not_found")
+    for query in ("entity_id=a&x=%zz", "&&entity_id=a&", "entity_id=%a", "entity_id=%"):
+        refused(await partner.call("GET", f"/claims?{query}"), "entity_not_found")

@@ -5,9 +5,9 @@ import base64
 import hashlib
 import subprocess
 import sys
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import contextmanager
+from itertools import product
 
 import google_crc32c
 import pytest
@@ -17,6 +17,9 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud.storage import Bucket, Client
 
 from tests.storage.local import BUCKET, Served, free_port
+from tests.patience import until
+from tests.processes import started
+from tests.tables import every_row
 
 pytestmark = pytest.mark.server
 
@@ -38,30 +41,25 @@ class ModeContext:
 def emulator(directory):
     """Run the independent emulator, and answer its address."""
     port = free_port()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "gcp_storage_emulator", "start", "--in-memory",
-         "--host", "127.0.0.1", "--port", str(port), "--default-bucket", BUCKET],
-        cwd=directory,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    command = [sys.executable, "-m", "gcp_storage_emulator", "start", "--in-memory",
+               "--host", "127.0.0.1", "--port", str(port), "--default-bucket", BUCKET]  # fmt: skip
     endpoint = f"http://127.0.0.1:{port}"
-    try:
-        deadline = time.monotonic() + 10
-        while not _answers(endpoint):
+    with started(
+        command, cwd=directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+
+        def is_up() -> bool:
             assert process.poll() is None, "the emulator ended while starting"
-            assert time.monotonic() < deadline, "the emulator does not answer"
-            time.sleep(0.02)
+            return _answers(endpoint)
+
+        until(is_up)
         yield endpoint
-    finally:
-        process.kill()
-        process.wait(timeout=5)
 
 
 def _answers(endpoint: str) -> bool:
     try:
         return requests.get(f"{endpoint}/storage/v1/b/{BUCKET}", timeout=1).ok
-    except requests.ConnectionError:
+    except requests.RequestException:
         return False
 
 
@@ -182,50 +180,52 @@ async def test_permissions(served: Served):
     assert granted == asked[1:]
 
 
-@pytest.mark.parametrize("authorization", [None, "Bearer x", "Basic eDp4", "Bearer \xe9"])
-@pytest.mark.parametrize(
-    "path",
-    [
-        f"/storage/v1/b/{BUCKET}",
-        f"/storage/v1/b/{BUCKET}/o",
-        f"/storage/v1/b/{BUCKET}/o/x",
-        f"/download/storage/v1/b/{BUCKET}/o/x?alt=media",
-        "/storage/v1/b/other",
-        "/storage/v1/nothing",
-    ],
+STRANGERS = (None, b"Bearer x", b"Basic eDp4", b"Bearer \xe9")
+PATHS = (
+    f"/storage/v1/b/{BUCKET}",
+    f"/storage/v1/b/{BUCKET}/o",
+    f"/storage/v1/b/{BUCKET}/o/x",
+    f"/download/storage/v1/b/{BUCKET}/o/x?alt=media",
+    "/storage/v1/b/other",
+    "/storage/v1/nothing",
 )
-async def test_nothing_is_read_without_the_token(served: Served, path, authorization):
+UNKNOWN = (
+    ("GET", "/o?maxResults=0", 400),
+    ("GET", "/o?maxResults=x", 400),
+    ("GET", "/o?pageToken=%00", 400),
+    ("GET", "/o?pageToken=_w==", 400),
+    ("GET", "/o?delimiter=/", 501),
+    ("GET", "/o/x?ifMetagenerationMatch=2", 501),
+    ("GET", "/o/x?generation=1", 404),
+    ("GET", "/o/x?ifGenerationMatch=1", 412),
+    ("POST", "/o", 405),
+    ("PATCH", "/o/x", 405),
+    ("DELETE", "", 405),
+    ("GET", "/acl", 404),
+)
+
+
+async def test_nothing_is_read_without_the_token(served: Served):
     """No path of the JSON side says anything to a stranger."""
     await served.put("x", b"secret")
-    headers = {} if authorization is None else {"authorization": authorization.encode("latin-1")}
-    response = await served.http.get(served.store.endpoint + path, headers=headers)
-    assert (response.status_code, response.json()["error"]["code"]) == (401, 401)
+    with every_row() as row:
+        for path, authorization in product(PATHS, STRANGERS):
+            headers = {} if authorization is None else {"authorization": authorization}
+            with row(path, authorization):
+                response = await served.http.get(served.store.endpoint + path, headers=headers)
+                assert (response.status_code, response.json()["error"]["code"]) == (401, 401)
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status"),
-    [
-        ("GET", "/o?maxResults=0", 400),
-        ("GET", "/o?maxResults=x", 400),
-        ("GET", "/o?pageToken=%00", 400),
-        ("GET", "/o?pageToken=_w==", 400),
-        ("GET", "/o?delimiter=/", 501),
-        ("GET", "/o/x?ifMetagenerationMatch=2", 501),
-        ("GET", "/o/x?generation=1", 404),
-        ("GET", "/o/x?ifGenerationMatch=1", 412),
-        ("POST", "/o", 405),
-        ("PATCH", "/o/x", 405),
-        ("DELETE", "", 405),
-        ("GET", "/acl", 404),
-    ],
-)
-async def test_what_it_does_not_know_is_refused(served: Served, method, path, status):
+async def test_what_it_does_not_know_is_refused(served: Served):
     """A parameter that would change the answer is never ignored."""
     await served.put("x", b"x")
-    url = f"{served.store.endpoint}/storage/v1/b/{BUCKET}{path}"
     headers = {"authorization": f"Bearer {served.store.credentials.token}"}
-    response = await served.http.request(method, url, headers=headers)
-    assert (response.status_code, response.json()["error"]["code"]) == (status, status)
+    with every_row() as row:
+        for method, path, status in UNKNOWN:
+            url = f"{served.store.endpoint}/storage/v1/b/{BUCKET}{path}"
+            with row(method, path):
+                response = await served.http.request(method, url, headers=headers)
+                assert (response.status_code, response.json()["error"]["code"]) == (status, status)
 
 
 async def test_media_beside_metadata(served: Served):

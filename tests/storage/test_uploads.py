@@ -1,11 +1,11 @@
 import asyncio
 import re
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 
 from tests.storage.local import BUCKET, MAX_BYTES, Served
+from tests.patience import eventually
 
 pytestmark = pytest.mark.server
 
@@ -177,9 +177,9 @@ async def test_half_sent_bodies_leave_nothing(served: Served, framing):
     writer.write(f"PUT {target} HTTP/1.1\r\n{host}{headers}{framing}\r\n\r\n".encode())
     writer.write(b"1f4\r\n" + bytes(500) + b"\r\n" if "chunked" in framing else bytes(500))
     await writer.drain()
-    await until(lambda: len(served.files()) == 1)
+    await eventually(lambda: len(served.files()) == 1)
     writer.close()
-    await until(lambda: served.files() == [])
+    await eventually(lambda: served.files() == [])
     assert await reader.read() == b""
     assert (await served.put(NAME, b"again")).status_code == 200
 
@@ -215,15 +215,6 @@ async def test_names_never_become_file_names(served: Served, name):
 async def test_names_that_the_cloud_refuses_are_refused(served: Served, name):
     """Over-long names, line breaks and reserved names are no objects' names."""
     assert code_of(await served.put(name, b"x")) == (400, "InvalidURI")
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait until the store's files are as said, two seconds at most."""
-    for _ in range(200):
-        if condition():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it never came to be")
 
 
 async def raw_put(served: Served, target: str, headers, content: bytes) -> int:
