@@ -16,9 +16,9 @@ from google.api_core.exceptions import NotFound, PreconditionFailed
 from google.auth.credentials import AnonymousCredentials
 from google.cloud.storage import Bucket, Client
 
-from tests.storage.local import BUCKET, Served, free_port
 from tests.patience import until
 from tests.processes import started
+from tests.storage.local import BUCKET, Served, free_port
 from tests.tables import every_row
 
 pytestmark = pytest.mark.server

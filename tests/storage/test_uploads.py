@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from tests.storage.local import BUCKET, MAX_BYTES, Served
 from tests.patience import eventually
+from tests.storage.local import BUCKET, MAX_BYTES, Served
 
 pytestmark = pytest.mark.server
 
