@@ -6,7 +6,7 @@ import pytest
 
 from service.facts.claims import ClaimCreated, DocumentsAttached
 from service.sandbox.fixtures import fixture_ids
-from tests.contract.events import events_of, execute, rows_as_text
+from tests.contract.events import events_of, execute
 from tests.contract.refusals import fields, refused
 from tests.contract.rows import rows_as_text
 from tests.document_store import CONTENT, PDF, reference_to
