@@ -3,7 +3,7 @@ from uuid import uuid4
 import pytest
 
 from service.facts.catalogue import ACCOUNTS
-from service.ledger.ledger import Append, AppendConflict, PublicIdTaken
+from service.ledger.ledger import Append, AppendConflict
 from tests.ledger.samples import CAUSE, sample
 
 APPROVED = sample(ACCOUNTS["PartnerApproved"])
@@ -25,26 +25,6 @@ async def read(ledger, stream):
 def events(stream, expected_version, count=1):
     """Return an append of some events without personal fields, which no projector minds."""
     return Append(stream, expected_version, [APPROVED] * count, CAUSE)
-
-
-async def test_events_are_read_as_they_were_appended(accounts):
-    """A stream is read in the order of its versions, with what was said about each event."""
-    stream = uuid4()
-    written = await append(accounts, events(stream, 0, 2))
-    written += await append(accounts, events(stream, 2))
-    assert await read(accounts, stream) == written
-    assert [one.version for one in written] == [1, 2, 3]
-    assert {one.meta.actor for one in written} == {CAUSE.actor}
-    assert len({one.append_id for one in written}) == 3
-
-
-async def test_another_expected_version_is_a_conflict(accounts):
-    """Whoever decided on an older state of a stream cannot append to it."""
-    stream = uuid4()
-    await append(accounts, events(stream, 0))
-    with pytest.raises(AppendConflict):
-        await append(accounts, events(stream, 0))
-    assert len(await read(accounts, stream)) == 1
 
 
 async def test_an_append_is_written_whole_or_not_at_all(accounts, owner):
@@ -88,29 +68,6 @@ async def test_a_destroyed_key_leaves_the_stream_readable(accounts, owner):
         None,
         None,
     )
-
-
-async def test_a_public_id_can_be_drawn_once(accounts):
-    """A drawn id that exists already is told apart from a conflict of streams."""
-    await append(accounts, events(uuid4(), 0)._replace(public_ids=["ptn_1"]))
-    stream = uuid4()
-    with pytest.raises(PublicIdTaken):
-        await append(accounts, events(stream, 0)._replace(public_ids=["ptn_1"]))
-    assert await read(accounts, stream) == []
-
-
-async def test_a_command_decides_again_after_a_conflict(accounts):
-    """`decide` loads and runs the attempt again until it is alone."""
-    stream, seen = uuid4(), []
-
-    async def attempt(transaction):
-        seen.append(len(await transaction.read(stream)))
-        if len(seen) == 1:
-            await append(accounts, events(stream, 0))
-        return await transaction.append(events(stream, seen[-1]))
-
-    (recorded,) = await accounts.decide(attempt)
-    assert (seen, recorded.version) == ([0, 1], 2)
 
 
 async def test_the_sequencer_is_woken_after_an_append_alone(accounts):

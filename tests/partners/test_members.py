@@ -7,14 +7,21 @@ import pytest
 from service.core.errors import Refusal
 from service.facts.partners import partner_stream
 from service.ledger.events import Cause
-from tests.world import STAFF
+from tests.memory_ledger import memory_service
+from tests.world import STAFF, settings_for
 
 MEMBER = Cause("member:per_1", "req_1")
 
 
-def applying(world, email="dev@example.com"):
+@pytest.fixture
+async def service(tmp_path):
+    """Return a service in memory, where neither a race nor what is stored is the point."""
+    return memory_service(settings_for("postgresql://nobody@127.0.0.1:1/none", tmp_path))
+
+
+def applying(service, email="dev@example.com"):
     """Apply as a person."""
-    return world.service.partners.apply(
+    return service.partners.apply(
         company="Ledger Books",
         contact_name="Zoë Letterhead",
         use="Referrals.",
@@ -23,23 +30,23 @@ def applying(world, email="dev@example.com"):
     )
 
 
-async def hash_of(world, email):
+async def hash_of(service, email):
     """Return the keyed look-up of an address."""
-    return (await world.service.secrets.get()).lookup_email(email)
+    return (await service.secrets.get()).lookup_email(email)
 
 
-async def events_of(world, partner_id):
+async def events_of(service, partner_id):
     """Return a partner's stream."""
-    async with world.service.accounts.transaction() as transaction:
+    async with service.accounts.transaction() as transaction:
         return await transaction.read(partner_stream(partner_id))
 
 
-async def test_who_applies_is_the_first_member(world):
+async def test_who_applies_is_the_first_member(service):
     """The application names them as its cause, and their address, folded, finds the partner."""
-    partner_id = await applying(world, "Dev@example.com")
-    events = await events_of(world, partner_id)
-    mine = await world.service.partner_list.partners_of(await hash_of(world, "dev@EXAMPLE.com"))
-    partner = await world.service.partners.look(partner_id)
+    partner_id = await applying(service, "Dev@example.com")
+    events = await events_of(service, partner_id)
+    mine = await service.partner_list.partners_of(await hash_of(service, "dev@EXAMPLE.com"))
+    partner = await service.partners.look(partner_id)
 
     assert [type(one.event).__name__ for one in events] == ["PartnerApplied", "MemberAdded"]
     assert {"member:per_1"} == {one.meta.actor for one in events}
@@ -50,7 +57,7 @@ async def test_who_applies_is_the_first_member(world):
 
 async def test_what_people_write_is_sealed(world):
     """Neither the stored events nor the table of members hold an address, a name or a reason."""
-    partner_id = await applying(world, "canary-address@example.com")
+    partner_id = await applying(world.service, "canary-address@example.com")
     await world.service.partners.add_member(partner_id, "canary-2@example.com", MEMBER)
     await world.service.partners.decline(partner_id, STAFF, "canary-reason")
     async with world.service.accounts.transaction() as transaction:
@@ -66,22 +73,24 @@ async def test_what_people_write_is_sealed(world):
 
 async def test_one_application_at_a_time(world):
     """Of several sent at once one is taken; another can follow when it is decided."""
-    outcomes = await asyncio.gather(*(applying(world) for _ in range(5)), return_exceptions=True)
+    outcomes = await asyncio.gather(
+        *(applying(world.service) for _ in range(5)), return_exceptions=True
+    )
     taken = [one for one in outcomes if isinstance(one, str)]
     refused = [one.code for one in outcomes if isinstance(one, Refusal)]
-    other = await applying(world, "other@example.com")
+    other = await applying(world.service, "other@example.com")
     await world.service.partners.approve(taken[0], STAFF)
-    second = await applying(world)
+    second = await applying(world.service)
 
     assert (len(taken), refused) == (1, ["application_pending"] * 4)
     assert len({taken[0], other, second}) == 3
 
 
-async def test_a_member_is_who_has_the_address_now(world):
+async def test_a_member_is_who_has_the_address_now(service):
     """Added, they belong to the partner; removed, they do not; added again, they do."""
-    partner_id = await applying(world)
-    commands, readers = world.service.partners, world.service.partner_list
-    hashed = await hash_of(world, "two@example.com")
+    partner_id = await applying(service)
+    commands, readers = service.partners, service.partner_list
+    hashed = await hash_of(service, "two@example.com")
     seen = []
     for _ in range(2):
         await commands.add_member(partner_id, "two@example.com", MEMBER)
@@ -90,19 +99,19 @@ async def test_a_member_is_who_has_the_address_now(world):
         seen.append(row["partner_id"])
         await commands.remove_member(partner_id, row["member_id"], MEMBER)
         assert await readers.member(partner_id, hashed) is None
-    names = [type(one.event).__name__ for one in await events_of(world, partner_id)]
+    names = [type(one.event).__name__ for one in await events_of(service, partner_id)]
 
     assert seen == [partner_id] * 2
     assert names[2:] == ["MemberAdded", "MemberRemoved"] * 2
     assert len(await readers.members(partner_id)) == 1
 
 
-async def test_nobody_is_a_member_elsewhere(world):
+async def test_nobody_is_a_member_elsewhere(service):
     """A member of one partner is none of another's, nor of a partner that is not there."""
-    partner_id = await applying(world)
-    other = await applying(world, "other@example.com")
-    mine = await hash_of(world, "dev@example.com")
-    readers = world.service.partner_list
+    partner_id = await applying(service)
+    other = await applying(service, "other@example.com")
+    mine = await hash_of(service, "dev@example.com")
+    readers = service.partner_list
 
     assert await readers.member(partner_id, mine) is not None
     assert await readers.member(other, mine) is None
@@ -111,7 +120,7 @@ async def test_nobody_is_a_member_elsewhere(world):
 
 async def test_the_last_member_stays(world):
     """Of two who remove each other at once, one is left."""
-    partner_id = await applying(world)
+    partner_id = await applying(world.service)
     commands = world.service.partners
     await commands.add_member(partner_id, "two@example.com", MEMBER)
     rows = await world.service.partner_list.members(partner_id)
@@ -126,7 +135,7 @@ async def test_the_last_member_stays(world):
 
 async def test_an_erased_partner_gets_no_new_member(world):
     """Without its key nothing personal can be sealed, so it is refused and nothing is written."""
-    partner_id = await applying(world)
+    partner_id = await applying(world.service)
     async with world.service.accounts.transaction() as transaction:
         await transaction.connection.execute("delete from accounts.data_keys")
     with pytest.raises(Refusal) as refused:
@@ -136,8 +145,8 @@ async def test_an_erased_partner_gets_no_new_member(world):
     assert len(await world.service.partner_list.members(partner_id)) == 1
 
 
-async def test_being_added_to_a_waiting_team_hinders_nobody(world):
+async def test_being_added_to_a_waiting_team_hinders_nobody(service):
     """A stranger's application, with somebody else in its team, is not that person's own."""
-    strangers = await applying(world, "stranger@example.com")
-    await world.service.partners.add_member(strangers, "dev@example.com", MEMBER)
-    assert await applying(world, "dev@example.com") != strangers
+    strangers = await applying(service, "stranger@example.com")
+    await service.partners.add_member(strangers, "dev@example.com", MEMBER)
+    assert await applying(service, "dev@example.com") != strangers

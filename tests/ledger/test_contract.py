@@ -1,0 +1,219 @@
+"""The ledger in memory does what the one on PostgreSQL does, as far as commands can tell."""
+
+from datetime import timedelta
+from uuid import uuid4
+
+import msgspec
+import pytest
+
+from service.app.bootstrap import Service
+from service.claims.wire import ClaimRequest
+from service.core.errors import Refusal
+from service.facts.caller import Caller
+from service.facts.catalogue import ACCOUNTS
+from service.ledger.ledger import Append, AppendConflict, PublicIdTaken
+from tests.ledger.samples import CAUSE, sample
+from tests.memory_ledger import memory_service
+from tests.patience import PATIENCE_SECONDS
+from tests.world import STAFF, claim_body, settings_for
+
+APPROVED = sample(ACCOUNTS["PartnerApproved"])
+APPLIED = sample(ACCOUNTS["PartnerApplied"])
+ADDED = msgspec.structs.replace(sample(ACCOUNTS["MemberAdded"]), email_hash="00" * 32)
+
+
+@pytest.fixture
+async def in_memory(tmp_path):
+    """Return a service in memory."""
+    return memory_service(settings_for("postgresql://nobody@127.0.0.1:1/none", tmp_path))
+
+
+@pytest.fixture
+async def on_postgresql(database_url, tmp_path):
+    """Return a service on PostgreSQL."""
+    settings = settings_for(database_url, tmp_path)
+    async with Service(settings, deadline_seconds=PATIENCE_SECONDS).opened() as one:
+        yield one
+
+
+@pytest.fixture(params=["in_memory", pytest.param("on_postgresql", marks=pytest.mark.server)])
+def service(request):
+    """Return the parts, on either ledger."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def accounts(service):
+    """Return the ledger of accounts: its events need no entity."""
+    return service.accounts
+
+
+async def append(ledger, *appends):
+    """Append in a transaction of its own."""
+    async with ledger.transaction() as transaction:
+        return await transaction.append(*appends)
+
+
+async def read(ledger, stream):
+    """Read one stream."""
+    async with ledger.transaction() as transaction:
+        return await transaction.read(stream)
+
+
+def approved(stream, expected_version, count=1):
+    """Return an append of events without personal fields."""
+    return Append(stream, expected_version, [APPROVED] * count, CAUSE)
+
+
+def applied(ledger, stream, *public_ids):
+    """Return an append with personal fields, and their key."""
+    key = ledger.master_keys.new_data_key(stream)
+    return Append(stream, 0, [APPLIED], CAUSE, key, new_key=True, public_ids=public_ids)
+
+
+async def test_streams(accounts):
+    """Versions in order, append_ids that grow, and whether a stream has begun."""
+    stream = uuid4()
+    async with accounts.transaction() as transaction:
+        assert not await transaction.exists(stream)
+    written = await append(accounts, approved(stream, 0, 2))
+    written += await append(accounts, approved(stream, 2))
+    assert await read(accounts, stream) == written
+    assert [one.version for one in written] == [1, 2, 3]
+    assert {one.meta.actor for one in written} == {CAUSE.actor}
+    assert written == sorted(written, key=lambda one: one.append_id)
+    async with accounts.transaction() as transaction:
+        assert await transaction.exists(stream)
+        assert abs(await transaction.now() - written[0].meta.at) < timedelta(days=1)
+
+
+async def test_a_conflict_leaves_nothing(accounts):
+    """Of several appends none is kept: no event, public id, key or row."""
+    taken, free = uuid4(), uuid4()
+    await append(accounts, approved(taken, 0))
+    with pytest.raises(AppendConflict):
+        await append(accounts, applied(accounts, free, "ptn_free"), approved(taken, 0))
+    assert (await read(accounts, free), len(await read(accounts, taken))) == ([], 1)
+    with pytest.raises(AppendConflict):
+        await append(accounts, approved(taken, 0))
+    async with accounts.transaction() as transaction:
+        assert await transaction.data_keys([free]) == {}
+    (recorded,) = await append(accounts, applied(accounts, free, "ptn_free"))
+    assert recorded.event == APPLIED
+
+
+async def test_a_failed_transaction_leaves_nothing(accounts):
+    """What was appended before the failure is taken back."""
+    stream = uuid4()
+
+    async def fail():
+        async with accounts.transaction() as transaction:
+            await transaction.append(applied(accounts, stream, "ptn_1"))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await fail()
+    assert await read(accounts, stream) == []
+    await append(accounts, applied(accounts, stream, "ptn_1"))
+
+
+async def test_a_public_id_can_be_drawn_once(accounts):
+    """A taken id is told apart from a conflict."""
+    await append(accounts, approved(uuid4(), 0)._replace(public_ids=["ptn_1"]))
+    stream = uuid4()
+    with pytest.raises(PublicIdTaken):
+        await append(accounts, approved(stream, 0)._replace(public_ids=["ptn_1"]))
+    assert await read(accounts, stream) == []
+
+
+async def test_a_command_decides_again_after_a_conflict(accounts):
+    """`decide` runs the attempt again on what came first."""
+    stream, seen = uuid4(), []
+
+    async def attempt(transaction):
+        seen.append(len(await transaction.read(stream)))
+        if len(seen) == 1:
+            await append(accounts, approved(stream, 0))
+        return await transaction.append(approved(stream, seen[-1]))
+
+    (recorded,) = await accounts.decide(attempt)
+    assert (seen, recorded.version) == ([0, 1], 2)
+
+
+async def test_personal_fields(accounts):
+    """They are read with their key, under which later events are encrypted too."""
+    stream = uuid4()
+    await append(accounts, applied(accounts, stream))
+    async with accounts.transaction() as transaction:
+        (key,) = (await transaction.data_keys([stream])).values()
+        assert await transaction.data_keys([uuid4()]) == {}
+    await append(accounts, Append(stream, 1, [ADDED], CAUSE, key))
+    assert [one.event for one in await read(accounts, stream)] == [APPLIED, ADDED]
+
+
+async def test_partners_and_their_people(service):
+    """Applications, members, settings and decisions, as commands and their look-ups see them."""
+    partners, people = service.partners, service.partner_list
+
+    def apply(email):
+        return partners.apply(company="Co", contact_name="Z", use="U", email=email, cause=STAFF)
+
+    hashed = (await service.secrets.get()).lookup_email("dev@example.com")
+    partner_id = await apply("Dev@example.com")
+    with pytest.raises(Refusal, match="application_pending"):
+        await apply("dev@example.com")
+    assert not await people.is_approved(partner_id)
+    await partners.approve(partner_id, STAFF)
+    assert await people.is_approved(partner_id)
+    await partners.change_settings(partner_id, STAFF, return_link=True)
+    await partners.add_member(partner_id, "two@example.com", STAFF)
+    (row,) = await people.partners_of(hashed)
+    member = await people.member(partner_id, hashed)
+    assert (row["status"], member["return_link"], member["suppress_email"]) == (
+        *("approved", True),
+        False,
+    )
+    assert len(await people.members(partner_id)) == 2
+    await partners.remove_member(partner_id, member["member_id"], STAFF)
+    assert await people.member(partner_id, hashed) is None
+    assert await people.partners_of(hashed) == []
+    assert await apply("dev@example.com") != partner_id
+
+
+async def test_claims_and_connections(service):
+    """Every outcome of creating a claim that rests on what the ledger holds."""
+    live = service.modes["live"]
+    partner_id = await service.partners.add("Partner", "partner@example.com", STAFF)
+    await service.partners.approve(partner_id, STAFF)
+    entity_id = await live.entities.add("Business", "owner@example.com", None, STAFF)
+    caller = Caller(partner_id, "Partner", "key_1", "live", 0, False, False, "req_1")
+
+    async def create(reference="case-1", entity_id=entity_id, **more):
+        body = claim_body(entity_id, reference, **more)
+        return await live.claims.create(caller, msgspec.convert(body, ClaimRequest))
+
+    async def connect():
+        url = (await live.connections.issue_link(caller, "u", None)).connect_url
+        token = url.rpartition("/")[2]
+        assert await live.connections.approve(token, entity_id, STAFF) == partner_id
+        with pytest.raises(Refusal, match="connect_token_already_redeemed"):
+            await live.connections.approve(token, entity_id, STAFF)
+
+    with pytest.raises(Refusal, match="onboarding_unavailable"):
+        await live.entities.add("Same", "owner@example.com", None, STAFF)
+    with pytest.raises(Refusal, match="entity_not_found"):
+        await create(entity_id="ent_none")
+    with pytest.raises(Refusal, match="entity_not_owned"):
+        await create()
+    await connect()
+    first, again, other = await create(), await create(), await create("case-2", message="unpaid")
+    changed = await create(message="changed")
+    assert first.claim_id == again.claim_id == changed.claim_id != other.claim_id
+    assert [one.already_existed for one in (first, again, other)] == [False, True, False]
+    await live.claims.move(first.claim_id, "negotiation", STAFF)
+    assert (await live.claims.show(first.claim_id)).stage == "negotiation"
+    await live.connections.disconnect(entity_id, partner_id, STAFF)
+    with pytest.raises(Refusal, match="partner_disconnected"):
+        await create("case-3")
+    await connect()
+    assert not (await create("case-3")).already_existed
