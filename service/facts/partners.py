@@ -159,15 +159,7 @@ def _evolve(state: Partner, event: Event) -> Partner:  # noqa: C901, PLR0911 - o
     change = msgspec.structs.replace
     match event:
         case PartnerApplied():
-            return change(
-                state,
-                partner_id=event.partner_id,
-                status="pending",
-                name=event.name,
-                email=event.email,
-                contact_name=event.contact_name,
-                use=event.use,
-            )
+            return change(state, status="pending", **msgspec.structs.asdict(event))
         case PartnerApproved():
             return change(state, status="approved", reason=None)
         case PartnerDeclined():
@@ -175,7 +167,7 @@ def _evolve(state: Partner, event: Event) -> Partner:  # noqa: C901, PLR0911 - o
         case PartnerRevoked():
             return change(state, status="revoked")
         case PartnerSettingsChanged():
-            return change(state, return_link=event.return_link, suppress_email=event.suppress_email)
+            return change(state, **msgspec.structs.asdict(event))
         case SandboxReset():
             return change(state, sandbox_epoch=event.epoch)
         case ApiKeyIssued():

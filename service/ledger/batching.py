@@ -56,10 +56,8 @@ class Batcher(Generic[CommandT, OutcomeT]):
     async def submit(self, command: CommandT) -> OutcomeT:
         """Run a command, in a batch or alone; raises what its run raised.
 
-        Raises:
-            LedgerUnavailable: its turn did not come, or its run did not end, in time. A batch
-                that holds it already may still write it.
-
+        Raises LedgerUnavailable if its turn did not come, or its run did not end, in time. A batch
+        that holds it already may still write it.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[OutcomeT] = loop.create_future()

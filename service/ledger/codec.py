@@ -88,10 +88,7 @@ class Codec:
     ) -> tuple[Event, Meta]:
         """Return the event and its meta; without the key, personal fields are None.
 
-        Raises:
-            Unreadable: with the event's place.
-            DecryptionFailed: the key does not open the box.
-
+        Raises Unreadable, with the event's place, or DecryptionFailed.
         """
         try:
             return self.decode_stored(stream_id, version, topic, stored_form(state), key)
@@ -103,11 +100,8 @@ class Codec:
     ) -> tuple[Event, Meta]:
         """Return the event and its meta, given the parsed state, from which its key was looked up.
 
-        Raises:
-            Unreadable: the catalogue lacks the topic or the version, or the data do not fit it;
-                without the event's place.
-            DecryptionFailed: the key does not open the box.
-
+        Raises Unreadable, without a place, if the catalogue lacks the topic or the version, or the
+        data do not fit it; and DecryptionFailed if the key does not open the box.
         """
         try:
             return self._decoded(stream_id, version, topic, stored, key), stored.meta

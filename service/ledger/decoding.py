@@ -49,10 +49,8 @@ async def decode(
 
     What cannot be read is added to `unread` if that is given, instead of being raised.
 
-    Raises:
-        Unreadable: with the event's place.
-        KeyUnknown: a key does not unwrap, or (DecryptionFailed) does not open the box.
-
+    Raises Unreadable, with the event's place, KeyUnknown if a key does not unwrap, and
+    DecryptionFailed if it does not open the box.
     """
     forms = list(_forms(codec, rows, personal, unread))
     keys = await keys_of({form.sealed.key for _, form in forms if form.sealed is not None})

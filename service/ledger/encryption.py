@@ -34,9 +34,7 @@ def encrypt(key: bytes, plain: bytes, bound_to: bytes) -> bytes:
 def decrypt(key: bytes, box: bytes, bound_to: bytes) -> bytes:
     """Decrypt what `encrypt` made.
 
-    Raises:
-        DecryptionFailed: another key, an altered box, or a box of another place.
-
+    Raises DecryptionFailed for another key, an altered box, or a box of another place.
     """
     try:
         return AESGCM(key).decrypt(box[:_NONCE_BYTES], box[_NONCE_BYTES:], bound_to)
@@ -75,9 +73,7 @@ class MasterKeys:
     def unwrap(self, wrapped: bytes, master_key_id: str, key_id: bytes) -> bytes:
         """Decrypt what `wrap` made.
 
-        Raises:
-            KeyUnknown: the ring lacks that master key, or the wrapping is not its work.
-
+        Raises KeyUnknown if the ring lacks that master key, or it did not wrap this.
         """
         master = self._keys.get(master_key_id)
         if master is None:

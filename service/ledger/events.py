@@ -75,9 +75,7 @@ class Unreadable(Exception):
 def upcast(cls: type[Event], data: dict[str, Any], class_version: int) -> dict[str, Any]:
     """Return decoded fields of an older version in the shape of the present one.
 
-    Raises:
-        Unreadable: a later release wrote it, or there is no way from its version to the present.
-
+    Raises Unreadable if a later release wrote it, or an upcast is missing.
     """
     if class_version > cls.class_version:
         raise Unreadable(f"{cls.__name__} of version {class_version}: later than ours")

@@ -74,10 +74,8 @@ class Ledger:
     ) -> AsyncGenerator["Transaction", None]:
         """Open the one transaction of a command.
 
-        Raises:
-            AppendConflict, PublicIdTaken: nothing was written.
-            LedgerUnavailable: whether it was written is unknown until the command is repeated.
-
+        Raises AppendConflict or PublicIdTaken if nothing was written. After LedgerUnavailable that
+        is unknown until the command is repeated.
         """
         try:
             async with self.database.transaction(deadline) as connection:

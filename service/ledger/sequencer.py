@@ -71,9 +71,7 @@ class Sequencer:
     async def number_committed(self) -> None:
         """Wait until all events that have committed by now have numbers.
 
-        Raises:
-            SequencingTimeout: after NUMBERING_SECONDS_MAX.
-
+        Raises SequencingTimeout after NUMBERING_SECONDS_MAX.
         """
         lag, clock = await self.lag(), asyncio.get_running_loop().time
         goal, ends_at = lag.size + lag.waiting, clock() + NUMBERING_SECONDS_MAX

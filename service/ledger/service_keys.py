@@ -77,9 +77,7 @@ class ServiceKeyStore:
     async def get(self) -> Secrets:
         """Return the secrets: from memory after the first time.
 
-        Raises:
-            KeyUnknown: the ring lacks the master key that wrapped them.
-
+        Raises KeyUnknown if the ring lacks the master key that wrapped them.
         """
         if self._loaded is None:
             async with self._lock:

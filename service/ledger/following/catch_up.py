@@ -66,9 +66,7 @@ class ParkingSubscriber:
         A stream goes on until it is done or an event of it fails again. Until then, the follower
         keeps parking what is new in it.
 
-        Raises:
-            RetryRefused: a read model of the ledger is being rebuilt. What was done stays done.
-
+        Raises RetryRefused if a read model of the ledger is being rebuilt; what was done stays.
         """
         async with ledger.transaction() as transaction:
             streams = await self._parking.queue(transaction, position)

@@ -40,9 +40,7 @@ class BuildProgress(NamedTuple):
     ) -> tuple[list[Write], "BuildProgress"]:
         """Return what the next events change, in the log's order, and the progress after them.
 
-        Raises:
-            RebuildRefused: the projector fails at an event, and none may be skipped.
-
+        Raises RebuildRefused if the projector fails at an event, and none may be skipped.
         """
         writes, skipped, streams = list[Write](), list[SkippedEvent](), set(self.skipped_streams)
         for event in events:

@@ -121,17 +121,13 @@ class RebuildSession:
 async def rebuild_session(database_url: str, ledger: str) -> AsyncGenerator[RebuildSession, None]:
     """Connect to a ledger as the owner of its tables; drop unfinished tables before and after.
 
-    Raises:
-        RebuildRefused: another rebuild works on this ledger, or the login lacks a right.
-        LedgerUnavailable: PostgreSQL does not answer.
-
+    Raises RebuildRefused if another rebuild works on this ledger, or the login lacks a right, and
+    LedgerUnavailable if PostgreSQL does not answer.
     """
-    reader = await _connect(database_url, _SESSION)
-    try:
-        writer = await _connect(database_url, _SESSION)
+    async with _connected(database_url) as reader, _connected(database_url) as writer:
+        if not await writer.fetchval(_SQL.try_lock.on(ledger), ledger):
+            raise RebuildRefused(f"another rebuild or verification of {ledger} is running")
         try:
-            if not await writer.fetchval(_SQL.try_lock.on(ledger), ledger):
-                raise RebuildRefused(f"another rebuild or verification of {ledger} is running")
             await clear(writer, f"{ledger}_next")
             try:
                 yield RebuildSession((reader, writer))
@@ -145,10 +141,6 @@ async def rebuild_session(database_url: str, ledger: str) -> AsyncGenerator[Rebu
                 f"{error}: rebuilding needs the login that owns the tables, as `migrate` does, "
                 "with the right to create schemas in the database"
             ) from error
-        finally:
-            writer.terminate()
-    finally:
-        reader.terminate()
 
 
 async def has_left_over(ledger: Ledger) -> bool:
@@ -161,31 +153,32 @@ async def clear_left_over(database_url: str, ledger: str) -> None:
 
     One transaction does it, so it works over a transaction pooler, too.
 
-    Raises:
-        RebuildRefused: the login does not own them.
-        LedgerUnavailable: PostgreSQL does not answer.
-
+    Raises RebuildRefused if the login does not own them, LedgerUnavailable if PostgreSQL is away.
     """
-    connection = await _connect(database_url, {}, statement_cache_size=0)
-    try:
-        async with connection.transaction():
-            if await connection.fetchval(_SQL.try_lock_briefly.on(ledger), ledger):
-                await clear(connection, f"{ledger}_next")
-    except asyncpg.InsufficientPrivilegeError as error:
-        raise RebuildRefused(str(error)) from error
-    finally:
-        connection.terminate()
+    async with _connected(database_url, pooled=True) as connection:
+        try:
+            async with connection.transaction():
+                if await connection.fetchval(_SQL.try_lock_briefly.on(ledger), ledger):
+                    await clear(connection, f"{ledger}_next")
+        except asyncpg.InsufficientPrivilegeError as error:
+            raise RebuildRefused(str(error)) from error
 
 
-async def _connect(
-    database_url: str, session: dict[str, str], *, statement_cache_size: int = 100
-) -> asyncpg.Connection:
+@asynccontextmanager
+async def _connected(
+    database_url: str, *, pooled: bool = False
+) -> AsyncGenerator[asyncpg.Connection, None]:
+    """Lend a connection of its own; `pooled`: perhaps over a transaction pooler."""
     try:
-        return await asyncpg.connect(
+        connection = await asyncpg.connect(
             database_url,
             timeout=CONNECT_SECONDS_MAX,
-            server_settings=session,
-            statement_cache_size=statement_cache_size,
+            server_settings={} if pooled else _SESSION,
+            statement_cache_size=0 if pooled else 100,
         )
     except OSError as error:
         raise LedgerUnavailable(type(error).__name__) from error
+    try:
+        yield connection
+    finally:
+        connection.terminate()

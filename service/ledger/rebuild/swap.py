@@ -74,9 +74,7 @@ async def swap(
 
     `made` is how the builder's rows came to be. All or nothing, however it ends.
 
-    Raises:
-        RebuildRefused: the tables were in use at every try.
-
+    Raises RebuildRefused if the tables were in use at every try.
     """
     for wait in waits_seconds:
         try:
