@@ -79,8 +79,7 @@ class DocumentCommands:
         try:
             upload = await self._storage.signer.sign(path, request.mime_type, request.max_bytes)
         except StorageUnavailable as error:
-            self._alarm(error)
-            raise Refusal("service_unavailable", retry_after_seconds=RETRY_AFTER_SECONDS) from error
+            raise self._refusal("service_unavailable", error) from error
         stream = _stream(caller, request.entity_id, request.partner_claim_id)
         await self._database.fetch(
             _SQL.mint, path, stream, request.mime_type, request.max_bytes, now
@@ -117,18 +116,17 @@ class DocumentCommands:
         try:
             stored = await self._storage.store.under(paths.prefix(request.entity_id, key))
         except StorageUnavailable as error:
-            self._alarm(error)
-            raise Refusal(
-                "document_verification_failed", retry_after_seconds=RETRY_AFTER_SECONDS
-            ) from error
+            raise self._refusal("document_verification_failed", error) from error
         return decisions.uploads(references, stored)
 
     async def _claim_key(self, caller: Caller, partner_claim_id: str) -> str:
         return (await self._secrets.get()).claim_key(caller.partner_id, partner_claim_id)
 
-    def _alarm(self, error: StorageUnavailable) -> None:
+    def _refusal(self, code: str, error: StorageUnavailable) -> Refusal:
+        """Report a storage failure, and return the refusal that it leads to."""
         log.error("storage unavailable", error_type=type(error.__cause__ or error).__name__)
         self._failures.note()
+        return Refusal(code, retry_after_seconds=RETRY_AFTER_SECONDS)
 
 
 def _stream(caller: Caller, entity_id: str, partner_claim_id: str) -> UUID:

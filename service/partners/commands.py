@@ -2,13 +2,20 @@
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Final, NamedTuple
+from typing import Concatenate, Final, NamedTuple, ParamSpec
 from uuid import UUID
 
 from service.core.clock import Clock
 from service.core.errors import Refusal
 from service.core.ids import NewId, stream_id
-from service.facts.partners import MemberAdded, Partner, PartnerApplied, fold, partner_stream
+from service.facts.partners import (
+    ApiKeyIssued,
+    MemberAdded,
+    Partner,
+    PartnerApplied,
+    fold,
+    partner_stream,
+)
 from service.ledger.encryption import DataKey
 from service.ledger.events import Cause, Event
 from service.ledger.ledger import Append, Ledger, Transaction
@@ -16,6 +23,8 @@ from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
 from service.partners import decisions
 from service.partners.keys import hash_secret, new_secret
+
+P = ParamSpec("P")
 
 _SQL = queries("service.partners")
 
@@ -96,9 +105,7 @@ class PartnerCommands:
 
     async def decline(self, partner_id: str, cause: Cause, reason: str | None = None) -> None:
         """Decline a partner; the reason is shown to its people."""
-        await self._decide(
-            partner_id, cause, lambda partner: decisions.decline(partner, reason or None)
-        )
+        await self._decide(partner_id, cause, decisions.decline, reason or None)
 
     async def revoke(self, partner_id: str, cause: Cause) -> None:
         """End a partner's access."""
@@ -116,9 +123,9 @@ class PartnerCommands:
         await self._decide(
             partner_id,
             cause,
-            lambda partner: decisions.change_settings(
-                partner, return_link=return_link, suppress_email=suppress_email
-            ),
+            decisions.change_settings,
+            return_link=return_link,
+            suppress_email=suppress_email,
         )
 
     def new_key_id(self) -> str:
@@ -138,20 +145,17 @@ class PartnerCommands:
         await self._decide(
             partner_id,
             cause,
-            lambda partner: decisions.issue_key(
-                partner, key_id=key_id, mode=mode, secret_hash=secret_hash, now=self._clock()
-            ),
-            public_ids=[key_id],
+            decisions.issue_key,
+            key_id=key_id,
+            mode=mode,
+            secret_hash=secret_hash,
+            now=self._clock(),
         )
         return IssuedKey(key_id, mode, f"pk_{mode}_{partner_id}.{key_id}.{secret}")
 
     async def revoke_key(self, partner_id: str, key_id: str, cause: Cause) -> None:
         """Revoke one of a partner's keys at once."""
-        await self._decide(
-            partner_id,
-            cause,
-            lambda partner: decisions.revoke_key(partner, key_id, now=self._clock()),
-        )
+        await self._decide(partner_id, cause, decisions.revoke_key, key_id, now=self._clock())
 
     async def roll_key(
         self, partner_id: str, key_id: str, overlap: timedelta, cause: Cause
@@ -160,29 +164,24 @@ class PartnerCommands:
 
         Refuses with `key_not_found`, and with `key_state` where the old one has an end already.
         """
-        new_key_id = self.new_key_id()
+        new_key_id, now = self.new_key_id(), self._clock()
         secret, secret_hash = await self._new_secret()
-
-        def roll(partner: Partner) -> list[Event]:
-            now = self._clock()
-            return decisions.roll_key(
-                partner,
-                key_id,
-                new_key_id=new_key_id,
-                secret_hash=secret_hash,
-                now=now,
-                ends_at=now + overlap,
-            )
-
-        partner = await self._decide(partner_id, cause, roll, public_ids=[new_key_id])
+        partner = await self._decide(
+            partner_id,
+            cause,
+            decisions.roll_key,
+            key_id,
+            new_key_id=new_key_id,
+            secret_hash=secret_hash,
+            now=now,
+            ends_at=now + overlap,
+        )
         mode: decisions.Mode = "live" if partner.keys[key_id].mode == "live" else "test"
         return IssuedKey(new_key_id, mode, f"pk_{mode}_{partner_id}.{new_key_id}.{secret}")
 
     async def reset_sandbox(self, partner_id: str, epoch: int, cause: Cause) -> None:
         """Begin an epoch of a partner's sandbox; one that has begun already is left alone."""
-        await self._decide(
-            partner_id, cause, lambda partner: decisions.reset_sandbox(partner, epoch)
-        )
+        await self._decide(partner_id, cause, decisions.reset_sandbox, epoch)
 
     async def add_member(self, partner_id: str, email: str, cause: Cause) -> None:
         """Add a person to a partner's team; nothing is sent: they sign in with that address."""
@@ -191,16 +190,15 @@ class PartnerCommands:
         await self._decide(
             partner_id,
             cause,
-            lambda partner: decisions.add_member(
-                partner, member_id=member_id, email=email, email_hash=email_hash
-            ),
+            decisions.add_member,
+            member_id=member_id,
+            email=email,
+            email_hash=email_hash,
         )
 
     async def remove_member(self, partner_id: str, member_id: str, cause: Cause) -> None:
         """Remove a person from a partner's team, from their next request on."""
-        await self._decide(
-            partner_id, cause, lambda partner: decisions.remove_member(partner, member_id)
-        )
+        await self._decide(partner_id, cause, decisions.remove_member, member_id)
 
     def _first(self, partner_id: str, events: Sequence[Event], cause: Cause) -> Append:
         stream = partner_stream(partner_id)
@@ -215,17 +213,19 @@ class PartnerCommands:
         self,
         partner_id: str,
         cause: Cause,
-        decide: Callable[[Partner], list[Event]],
-        public_ids: Sequence[str] = (),
+        decide: Callable[Concatenate[Partner, P], list[Event]],
+        *args: P.args,
+        **kwargs: P.kwargs,
     ) -> Partner:
-        """Return the state that was decided on."""
+        """Append what `decide` decides; return the state that it decided on."""
         stream = partner_stream(partner_id)
 
         async def attempt(transaction: Transaction) -> Partner:
             partner = await _read(transaction, stream)
-            events = decide(partner)
+            events = decide(partner, *args, **kwargs)
             if events:
                 key = await _key(transaction, stream, events)
+                public_ids = [event.key_id for event in events if isinstance(event, ApiKeyIssued)]
                 append = Append(stream, partner.version, events, cause, key, public_ids=public_ids)
                 await transaction.append(append)
             return partner
