@@ -83,10 +83,7 @@ class ClaimCommands:
 
     async def move(self, claim_id: str, stage: str, cause: Cause) -> Claim:
         """Move a claim to another stage and return it."""
-        row = await self._claims.by_id(claim_id)
-        if row is None:
-            raise Refusal("claim_not_found")
-        stream = row["stream_id"]
+        stream = await self._stream(claim_id)
 
         async def attempt(transaction: Transaction) -> Claim:
             facts = [recorded.event for recorded in await transaction.read(stream)]
@@ -100,12 +97,15 @@ class ClaimCommands:
 
     async def show(self, claim_id: str) -> Claim:
         """Return a claim folded from its stream; refuses with `claim_not_found`."""
+        stream = await self._stream(claim_id)
+        async with self._ledger.transaction() as transaction:
+            return fold(recorded.event for recorded in await transaction.read(stream))
+
+    async def _stream(self, claim_id: str) -> UUID:
         row = await self._claims.by_id(claim_id)
         if row is None:
             raise Refusal("claim_not_found")
-        async with self._ledger.transaction() as transaction:
-            stream = await transaction.read(row["stream_id"])
-        return fold(recorded.event for recorded in stream)
+        return row["stream_id"]
 
     async def _create_all(self, commands: Sequence[CreateClaim]) -> Sequence[Created | Exception]:
         """Run commands in one transaction: lock, read, decide, append.

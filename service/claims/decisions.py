@@ -63,6 +63,11 @@ class Created(NamedTuple):
     matches: bool | None
 
 
+def stream_of(caller: Caller, entity_id: str, partner_claim_id: str) -> UUID:
+    """Return the stream of a caller's claim, derived from its natural key."""
+    return claim_stream(caller.mode, caller.epoch, caller.partner_id, entity_id, partner_claim_id)
+
+
 def create_claim(
     caller: Caller, request: ClaimRequest, uploads: Sequence[Upload] = ()
 ) -> CreateClaim:
@@ -70,13 +75,7 @@ def create_claim(
     return CreateClaim(
         caller,
         request,
-        claim_stream(
-            caller.mode,
-            caller.epoch,
-            caller.partner_id,
-            request.entity_id,
-            request.partner_claim_id,
-        ),
+        stream_of(caller, request.entity_id, request.partner_claim_id),
         connection_stream(caller.mode, caller.partner_id, request.entity_id),
         uploads,
     )

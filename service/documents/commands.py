@@ -1,12 +1,11 @@
 """Minting upload URLs, and checking the uploads that a claim refers to."""
 
 from collections.abc import Callable, Sequence
-from uuid import UUID
 
 import structlog
 
 from projections.connections.reader import ConnectionsReader, access_from
-from service.claims.decisions import Upload
+from service.claims.decisions import Upload, stream_of
 from service.claims.wire import ClaimRequest
 from service.core.clock import Clock
 from service.core.errors import Refusal
@@ -14,7 +13,6 @@ from service.core.ids import NewId
 from service.documents import decisions, paths
 from service.documents.wire import UploadRequest
 from service.facts.caller import Caller
-from service.facts.claims import claim_stream
 from service.ledger.database import Database
 from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
@@ -80,7 +78,7 @@ class DocumentCommands:
             upload = await self._storage.signer.sign(path, request.mime_type, request.max_bytes)
         except StorageUnavailable as error:
             raise self._refusal("service_unavailable", error) from error
-        stream = _stream(caller, request.entity_id, request.partner_claim_id)
+        stream = stream_of(caller, request.entity_id, request.partner_claim_id)
         await self._database.fetch(
             _SQL.mint, path, stream, request.mime_type, request.max_bytes, now
         )
@@ -98,7 +96,7 @@ class DocumentCommands:
         ]
         if not asked:
             return []
-        stream = _stream(caller, request.entity_id, request.partner_claim_id)
+        stream = stream_of(caller, request.entity_id, request.partner_claim_id)
         row = await self._database.fetchrow(
             _SQL.context,
             caller.partner_id,
@@ -127,7 +125,3 @@ class DocumentCommands:
         log.error("storage unavailable", error_type=type(error.__cause__ or error).__name__)
         self._failures.note()
         return Refusal(code, retry_after_seconds=RETRY_AFTER_SECONDS)
-
-
-def _stream(caller: Caller, entity_id: str, partner_claim_id: str) -> UUID:
-    return claim_stream(caller.mode, caller.epoch, caller.partner_id, entity_id, partner_claim_id)

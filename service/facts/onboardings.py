@@ -1,11 +1,12 @@
 """Facts about onboardings: businesses that a partner brings, new to the service."""
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 from uuid import UUID
 
 from service.core.ids import stream_id
-from service.ledger.events import Event
+from service.ledger.events import Event, Recorded
 
 
 class OnboardingStarted(Event, frozen=True):
@@ -47,6 +48,25 @@ class OnboardingReplayMismatched(Event, frozen=True):
 
     onboarding_id: str
     fingerprint: str
+
+
+class Onboarding(NamedTuple):
+    """An onboarding's state, folded from its stream."""
+
+    version: int
+    started: OnboardingStarted
+    completed: bool
+
+
+def fold(stream: Sequence[Recorded]) -> Onboarding | None:
+    """Fold a stream into an onboarding; None for an empty stream."""
+    if not stream:
+        return None
+    started = stream[0].event
+    if not isinstance(started, OnboardingStarted):
+        raise TypeError(f"{type(started).__name__} does not begin an onboarding")
+    completed = any(isinstance(recorded.event, OnboardingCompleted) for recorded in stream)
+    return Onboarding(len(stream), started, completed)
 
 
 def onboarding_stream(mode: str, epoch: int, partner_id: str, partner_user_id: str) -> UUID:

@@ -23,7 +23,7 @@ import structlog
 from projections.partners.reader import PartnersReader
 from service.archive.port import ArchiveUnavailable
 from service.core.clock import Clock
-from service.facts.onboardings import OnboardingStarted
+from service.facts.onboardings import OnboardingStarted, fold
 from service.ledger.database import LedgerError, Row
 from service.ledger.events import Recorded
 from service.ledger.following.runner import EVENTS_MAX
@@ -35,7 +35,6 @@ from service.mail.messages import magic_link_mail
 from service.mail.port import MailRefused, MailTransport, MailUnavailable
 from service.mail.sent import SentMail
 from service.onboardings.commands import PURPOSE, magic_link
-from service.onboardings.decisions import fold
 
 ATTEMPTS_MAX: Final = 20
 """With the waits below, about a day; afterwards the mail is abandoned and an error logged."""

@@ -5,8 +5,6 @@ from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-import msgspec
-
 from projections.connections.reader import access
 from projections.onboardings.reader import OnboardingsReader
 from projections.partners.reader import PartnersReader
@@ -25,8 +23,9 @@ from service.facts.caller import Caller
 from service.facts.connections import EntityConnected, connection_stream
 from service.facts.entities import EntityRegistered, entity_stream
 from service.facts.onboardings import (
-    OnboardingCompleted,
+    Onboarding,
     OnboardingStarted,
+    fold,
     onboarding_stream,
 )
 from service.facts.privacy import PersonalDataErased
@@ -101,7 +100,7 @@ class OnboardingCommands:
         secrets = await self._secrets.get()
 
         async def attempt(transaction: Transaction) -> Started:
-            existing = decisions.fold(await transaction.read(stream))
+            existing = fold(await transaction.read(stream))
             if existing is not None:
                 return await self._replay(transaction, caller, existing.started, request)
             refuse_trigger(caller.mode, "start_onboarding", request.partner_user_id)
@@ -175,9 +174,9 @@ class OnboardingCommands:
             raise Refusal("magic_link_invalid")
         return row
 
-    async def _usable(self, transaction: Transaction, row: Row) -> decisions.Onboarding:
+    async def _usable(self, transaction: Transaction, row: Row) -> Onboarding:
         """Return the onboarding of a link that can be used now."""
-        onboarding = decisions.fold(await transaction.read(row["stream_id"]))
+        onboarding = fold(await transaction.read(row["stream_id"]))
         if onboarding is None:
             raise Refusal("magic_link_invalid")
         decisions.check_link(onboarding, expired=row["expires_at"] <= await transaction.now())
@@ -208,18 +207,14 @@ class OnboardingCommands:
         if live:
             await refuse_established(transaction, entity.event)
         token = secrets.link_token(PURPOSE, onboarding_id)
-        version = replays.request_version(type(request))
-        started = OnboardingStarted(
+        started = decisions.start(
+            caller,
+            request,
+            entity.key,
             onboarding_id=onboarding_id,
             entity_id=entity_id,
-            partner_id=caller.partner_id,
-            partner_user_id=request.partner_user_id,
-            fingerprint=replays.fingerprint(entity.key, request, version),
-            fingerprint_version=version,
-            mail_wanted=live and not caller.suppress_email,
             magic_link_hash=token_hash(token) if live else None,
             expires_at=await transaction.now() + LINK_LIFETIME if live else None,
-            details=msgspec.to_builtins(request),
         )
         appends = [
             Append(stream, 0, [started], caller.cause, entity.key, public_ids=[onboarding_id]),
@@ -254,7 +249,7 @@ class OnboardingCommands:
         self,
         transaction: Transaction,
         row: Row,
-        onboarding: decisions.Onboarding,
+        onboarding: Onboarding,
         cause: Cause,
         confirmed: Confirmed | None,
     ) -> list[Append]:
@@ -264,12 +259,7 @@ class OnboardingCommands:
         key = (await transaction.data_keys([subject])).get(subject)
         if key is None:  # erased since: there is nothing left to finish
             raise Refusal("magic_link_invalid")
-        completed = OnboardingCompleted(
-            onboarding_id=started.onboarding_id,
-            entity_id=started.entity_id,
-            partner_id=started.partner_id,
-            details=None if confirmed is None else confirmed.details(started.details or {}),
-        )
+        completed = decisions.complete(started, confirmed)
         appends = [Append(row["stream_id"], onboarding.version, [completed], cause, key)]
         known = await access(transaction, started.partner_id, started.entity_id)
         if not known.connected:

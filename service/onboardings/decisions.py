@@ -1,30 +1,51 @@
-"""What may happen to an onboarding. Pure: no I/O."""
+"""What may happen to an onboarding. Pure: state in, events out, or a refusal."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from datetime import datetime
+
+import msgspec
 
 from service.core.errors import Refusal
-from service.facts.onboardings import OnboardingCompleted, OnboardingStarted
-from service.ledger.events import Recorded
+from service.facts import replays
+from service.facts.caller import Caller
+from service.facts.onboardings import Onboarding, OnboardingCompleted, OnboardingStarted
+from service.ledger.encryption import DataKey
+from service.onboardings.wire import Confirmed, OnboardingRequest
 
 
-class Onboarding(NamedTuple):
-    """An onboarding's state, folded from its stream."""
+def start(
+    caller: Caller,
+    request: OnboardingRequest,
+    key: DataKey,
+    *,
+    onboarding_id: str,
+    entity_id: str,
+    magic_link_hash: bytes | None,
+    expires_at: datetime | None,
+) -> OnboardingStarted:
+    """Start an onboarding; without a magic link (in test mode) no mail is sent."""
+    version = replays.request_version(type(request))
+    return OnboardingStarted(
+        onboarding_id=onboarding_id,
+        entity_id=entity_id,
+        partner_id=caller.partner_id,
+        partner_user_id=request.partner_user_id,
+        fingerprint=replays.fingerprint(key, request, version),
+        fingerprint_version=version,
+        mail_wanted=magic_link_hash is not None and not caller.suppress_email,
+        magic_link_hash=magic_link_hash,
+        expires_at=expires_at,
+        details=msgspec.to_builtins(request),
+    )
 
-    version: int
-    started: OnboardingStarted
-    completed: bool
 
-
-def fold(stream: Sequence[Recorded]) -> Onboarding | None:
-    """Fold a stream into an onboarding; None for an empty stream."""
-    if not stream:
-        return None
-    started = stream[0].event
-    if not isinstance(started, OnboardingStarted):
-        raise TypeError(f"{type(started).__name__} does not begin an onboarding")
-    completed = any(isinstance(one.event, OnboardingCompleted) for one in stream)
-    return Onboarding(len(stream), started, completed)
+def complete(started: OnboardingStarted, confirmed: Confirmed | None) -> OnboardingCompleted:
+    """Complete an onboarding, with the details that its person confirmed on the page, if any."""
+    return OnboardingCompleted(
+        onboarding_id=started.onboarding_id,
+        entity_id=started.entity_id,
+        partner_id=started.partner_id,
+        details=None if confirmed is None else confirmed.details(started.details or {}),
+    )
 
 
 def check_link(onboarding: Onboarding, *, expired: bool) -> None:

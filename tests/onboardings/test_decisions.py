@@ -5,9 +5,11 @@ import pytest
 
 from service.core.errors import Refusal
 from service.facts.onboardings import (
+    Onboarding,
     OnboardingCompleted,
     OnboardingReplayMismatched,
     OnboardingStarted,
+    fold,
 )
 from service.ledger.events import Meta, Recorded
 from service.onboardings import decisions
@@ -30,15 +32,15 @@ def stream(*events):
 
 def test_an_onboarding_is_folded():
     """No stream is no onboarding; a stream knows whether it was finished."""
-    assert decisions.fold([]) is None
-    assert decisions.fold(stream(STARTED)) == decisions.Onboarding(1, STARTED, False)
-    assert decisions.fold(stream(STARTED, COMPLETED)) == decisions.Onboarding(2, STARTED, True)
+    assert fold([]) is None
+    assert fold(stream(STARTED)) == Onboarding(1, STARTED, False)
+    assert fold(stream(STARTED, COMPLETED)) == Onboarding(2, STARTED, True)
 
 
 def test_a_stream_begins_with_its_start():
     """Another first event is a fault, not an onboarding."""
     with pytest.raises(TypeError):
-        decisions.fold(stream(OnboardingReplayMismatched(onboarding_id="o", fingerprint="")))
+        fold(stream(OnboardingReplayMismatched(onboarding_id="o", fingerprint="")))
 
 
 @pytest.mark.parametrize(
@@ -51,7 +53,7 @@ def test_a_stream_begins_with_its_start():
 )
 def test_a_link_is_used_once_and_in_time(events, expired, code):
     """A used link says so, also after its time."""
-    onboarding = decisions.fold(stream(*events))
+    onboarding = fold(stream(*events))
     with pytest.raises(Refusal) as refused:
         decisions.check_link(onboarding, expired=expired)
     assert refused.value.code == code
@@ -59,6 +61,6 @@ def test_a_link_is_used_once_and_in_time(events, expired, code):
 
 def test_a_fresh_link_passes():
     """Before its time is over and before it was used, nothing stands in the way."""
-    onboarding = decisions.fold(stream(STARTED))
+    onboarding = fold(stream(STARTED))
     assert onboarding is not None
     assert decisions.check_link(onboarding, expired=False) is None
