@@ -96,14 +96,5 @@ async def _member(partners: PartnersReader, partner_id: str, person: Person) -> 
     row = await partners.member(partner_id, person.address_hash)
     if row is None:
         raise Refusal("not_member")
-    return Member(
-        row["partner_id"],
-        row["name"],
-        row["status"],
-        row["member_id"],
-        person,
-        row["return_link"],
-        row["suppress_email"],
-        row["sandbox_epoch"],
-        row["applied_at"],
-    )
+    values = dict(row)
+    return Member(person=person, partner_name=values.pop("name"), **values)

@@ -14,7 +14,7 @@ def home_router(landings: LandingReader) -> Router:
 
     @get("/", opt={"page": Page("public")})
     async def home(request: AnyRequest) -> Response[bytes]:
-        """Say what this is, and where to go on."""
+        """Introduce the service, and link to where to go on."""
         person = person_of(request)
         landing = await landings.of(person.address_hash) if person else None
         return page(request, "home.html", landing=landing)

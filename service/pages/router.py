@@ -14,8 +14,10 @@ from service.pages.visit import Visits
 
 def pages_routers(visits: Visits, guard: PageGuard, routers: Sequence[Router]) -> list[Router]:
     """Return the router of all pages, and that of their assets."""
-    for router in routers:
-        _answer_head(router)
+    for route in (route for router in routers for route in router.routes):
+        for handler in route.route_handlers if isinstance(route, HTTPRoute) else ():
+            if "GET" in handler.http_methods:  # mail scanners ask by HEAD, and mean no harm
+                handler.http_methods.add("HEAD")
     pages = Router(
         "/",
         route_handlers=list(routers),
@@ -25,11 +27,3 @@ def pages_routers(visits: Visits, guard: PageGuard, routers: Sequence[Router]) -
         opt={"site_map": SiteMap(routers)},
     )
     return [pages, Router("/", route_handlers=ASSETS.handlers())]
-
-
-def _answer_head(router: Router) -> None:
-    """Let every page that answers GET answer HEAD: mail scanners ask so, and mean no harm."""
-    for route in router.routes:
-        for handler in route.route_handlers if isinstance(route, HTTPRoute) else ():
-            if "GET" in handler.http_methods:
-                handler.http_methods.add("HEAD")

@@ -42,13 +42,13 @@ def sign_in_router(
             return page(
                 request, "sign_in.html", 400, next_path=next_path, email=email, faults=(fault,)
             )
-        await attempts.charge(request)
+        await attempts.charge(network_of(request))
         await sign_in.ask(email, next_path)
         return lead_to("/sign-in/sent")
 
     @get("/sign-in/sent", opt={"page": Page("public")})
     async def sent(request: AnyRequest) -> Response[bytes]:
-        """Say that the link is on its way."""
+        """Confirm that the link is on its way."""
         return page(request, "sign_in_sent.html")
 
     @get("/sign-in/{token:str}", opt={"page": Page("token")})
@@ -85,11 +85,8 @@ class _Attempts:
         self._sign_in = sign_in
         self._limiter = limiter
 
-    async def charge(self, request: AnyRequest) -> None:
-        """Charge a link that is asked for to the visitor's network; refuses with `rate_limited`."""
-        await self._take(network_of(request))
-
-    async def _take(self, bucket: str) -> None:
+    async def charge(self, bucket: str) -> None:
+        """Charge a bucket; refuses with `rate_limited`."""
         allowance = await self._limiter.charge_sign_in(bucket)
         if not allowance.admitted:
             raise Refusal("rate_limited", retry_after_seconds=allowance.retry_after_seconds)
@@ -104,5 +101,5 @@ class _Attempts:
             return await self._sign_in.look(token)
         except Refusal as refusal:
             if refusal.code == "sign_in_link_invalid":
-                await self._take(f"guesses of {network_of(request)}")
+                await self.charge(f"guesses of {network_of(request)}")
             raise

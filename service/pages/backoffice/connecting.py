@@ -29,7 +29,7 @@ def handing_router(context: BackofficeContext) -> Router:
 
     @get("/connect", opt=STAFF)
     async def confirm(request: AnyRequest, entity_id: FromPath[str]) -> Response[bytes]:
-        """Say what handing the entity id to a partner means, and ask for confirmation."""
+        """Explain what handing the entity id to a partner means, and ask for confirmation."""
         partner_id = request.query_params.get("partner_id", "").strip()
         if not partner_id:
             return lead_to(f"/backoffice/entities/{entity_id}")
@@ -90,7 +90,7 @@ def disconnecting_router(context: BackofficeContext) -> Router:
     async def confirm(
         request: AnyRequest, entity_id: FromPath[str], partner_id: FromPath[str]
     ) -> Response[bytes]:
-        """Say what disconnecting means, and ask for confirmation."""
+        """Explain what disconnecting means, and ask for confirmation."""
         _, entity = await context.entity(entity_id)
         partner = await context.partner_named(partner_id)
         return backoffice_page(request, "disconnect.html", entity=entity, partner=partner)

@@ -69,7 +69,7 @@ def review_router(context: BackofficeContext) -> Router:
 
     @get("/revoke", opt=PARTNERS)
     async def confirm(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
-        """Say what revoking a partner's access means, and ask for confirmation."""
+        """Explain what revoking a partner's access means, and ask for confirmation."""
         partner = await context.partners.look(partner_id)
         if not partner.status:
             raise IdUnknown(partner_id)

@@ -4,7 +4,6 @@ Nothing is ticked by hand: the counts of calls, the keys and the partner's event
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
@@ -36,13 +35,14 @@ class Facts(NamedTuple):
     settings_changed: bool
     has_documents: bool
 
-    def first(self, fits: Callable[[Any], bool]) -> datetime | None:
-        """Return when a call that fits was first made."""
-        return min((row["first_at"] for row in self.seen if fits(row)), default=None)
-
     def answered(self, method: str, route: str, status: int) -> bool:
-        """Return whether an endpoint has answered so."""
-        return self.first(_is(method, route, status)) is not None
+        """Return whether an endpoint has answered with a status."""
+        wanted = (method, route, status)
+        return any((row["method"], row["route"], row["status"]) == wanted for row in self.seen)
+
+    def met(self, code: str) -> bool:
+        """Return whether a call was refused with a code."""
+        return any(row["code"] == code for row in self.seen)
 
     def got_over(self, fits: Callable[[Any], bool]) -> bool:
         """Return whether the same endpoint succeeded after a call that fits."""
@@ -76,7 +76,7 @@ def checklist(facts: Facts) -> list[Item]:
         Item("documents", facts.has_documents, "/docs"),
         Item("error", facts.got_over(_own_fault), "errors?mode=test"),
         Item("retry", facts.got_over(_our_fault), "/docs"),
-        Item("disconnected", _met(facts, "partner_disconnected"), "sandbox"),
+        Item("disconnected", facts.met("partner_disconnected"), "sandbox"),
         Item("limit", facts.got_over(_limited), "/docs#error-rate_limited"),
         Item("settings", facts.settings_changed, "settings"),
         Item("live_key", "live" in facts.key_modes, "keys"),
@@ -110,14 +110,6 @@ def checklist_router(
 def key_modes(keys: Iterable[Row]) -> frozenset[str]:
     """Return the modes that have a key to stay: one with an end is rolled, or does not work."""
     return frozenset(key["mode"] for key in keys if key["revoked_at"] is None)
-
-
-def _met(facts: Facts, code: str) -> bool:
-    return facts.first(lambda row: row["code"] == code) is not None
-
-
-def _is(method: str, route: str, status: int) -> Callable[[Any], bool]:
-    return lambda row: (row["method"], row["route"], row["status"]) == (method, route, status)
 
 
 def _good(row: Any) -> bool:  # noqa: ANN401 - a row of seen.sql

@@ -146,7 +146,7 @@ def keys_router(pages: KeyPages) -> Router:
     async def choose(
         request: AnyRequest, partner_id: FromPath[str], key_id: FromPath[str]
     ) -> Response[bytes]:
-        """Say what rolling a key means, and ask how long the old one shall hold."""
+        """Explain what rolling a key means, and ask how long the old one shall hold."""
         key = await pages.key(partner_id, key_id)
         return console_page(request, "key_roll.html", key=key, overlaps=OVERLAPS)
 
@@ -168,7 +168,7 @@ def keys_router(pages: KeyPages) -> Router:
     async def confirm(
         request: AnyRequest, partner_id: FromPath[str], key_id: FromPath[str]
     ) -> Response[bytes]:
-        """Say what revoking a key means, and ask for confirmation."""
+        """Explain what revoking a key means, and ask for confirmation."""
         return console_page(request, "key_revoke.html", key=await pages.key(partner_id, key_id))
 
     @post("/{key_id:str}/revoke", opt=KEYS)

@@ -54,7 +54,7 @@ def members_router(commands: PartnerCommands, partners: PartnersReader) -> Route
     async def confirm(
         request: AnyRequest, partner_id: FromPath[str], member_id: FromPath[str]
     ) -> Response[bytes]:
-        """Say what removing somebody means, and ask for confirmation."""
+        """Explain what removing somebody means, and ask for confirmation."""
         who = (await commands.look(partner_id)).members.get(member_id)
         if who is None:
             raise Refusal("member_not_found")

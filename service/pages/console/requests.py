@@ -23,7 +23,6 @@ from service.pages.shell import lead_to
 from service.pages.site_map import Page
 from service.request_log.reader import Filter, RequestsReader
 
-CLASSES = {"2": 2, "4": 4, "5": 5}
 REQUESTS = {"page": Page("member", "calls.nav")}
 
 
@@ -129,13 +128,13 @@ def _choices(values: set[str]) -> list[tuple[str, str]]:
 
 def _wanted(request: AnyRequest) -> Filter:
     status_class = asked(request, "class")
-    if status_class is not None and status_class not in CLASSES:
+    if status_class not in {None, "2", "4", "5"}:
         raise invalid("class", "expected 2, 4 or 5")
     return Filter(
         code=asked(request, "code"),
         key_id=asked(request, "key"),
         endpoint=asked(request, "endpoint"),
-        status_class=None if status_class is None else CLASSES[status_class],
+        status_class=None if status_class is None else int(status_class),
     )
 
 

@@ -66,7 +66,7 @@ def sandbox_router(
 
     @get("/reset", opt=SANDBOX)
     async def confirm(request: AnyRequest) -> Response[bytes]:
-        """Say what resetting the sandbox means, and ask for confirmation."""
+        """Explain what resetting the sandbox means, and ask for confirmation."""
         return console_page(request, "sandbox_reset.html")
 
     @post("/reset", opt=SANDBOX)

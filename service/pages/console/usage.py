@@ -97,15 +97,10 @@ async def _minutes(
     found: dict[datetime, Minute] = {}
     for mode, reader in calls.items():
         for row in await reader.usage(partner_id, since):
-            at, admitted = row["minute"], row["requests"] - row["limited"]
-            known = found.get(at, Minute(at))
-            found[at] = Minute(
-                at,
-                known.live + (admitted if mode == "live" else 0),
-                known.test + (admitted if mode == "test" else 0),
-                known.limited + row["limited"],
-                known.refused + row["refused"],
-            )
+            known = found.get(row["minute"], Minute(row["minute"]))
+            admitted = {mode: getattr(known, mode) + row["requests"] - row["limited"]}
+            limited, refused = known.limited + row["limited"], known.refused + row["refused"]
+            found[known.at] = known._replace(limited=limited, refused=refused, **admitted)
     return found
 
 

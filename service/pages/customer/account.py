@@ -75,7 +75,7 @@ def account_router(
     async def confirm(
         request: AnyRequest, entity_id: FromPath[str], partner_id: FromPath[str]
     ) -> Response[bytes]:
-        """Say what disconnecting means, and ask for confirmation."""
+        """Explain what disconnecting means, and ask for confirmation."""
         entity, access = await connection_of(request, entity_id, partner_id)
         if not access.connected:
             return lead_to(f"/account/{entity_id}/{partner_id}")

@@ -30,7 +30,7 @@ def connect_router(commands: ConnectionCommands, connections: ConnectionsReader)
 
     @get("/connect/{token:str}", opt={"page": Page("token")})
     async def ask(request: AnyRequest, token: FromPath[str]) -> Response[bytes]:
-        """Say who asks, for what, and until when."""
+        """Show who asks, for what, and until when."""
         if token.startswith(TEST_PREFIX):
             return _of_test_mode(request)
         link = await commands.look(token)
@@ -65,7 +65,7 @@ def connect_router(commands: ConnectionCommands, connections: ConnectionsReader)
 
     @get("/connect/declined", opt={"page": Page("public")})
     async def declined(request: AnyRequest) -> Response[bytes]:
-        """Say what declining means."""
+        """Explain what declining means."""
         return page(request, "customer/declined.html")
 
     return Router("/", route_handlers=[ask, answer, declined])
