@@ -47,7 +47,7 @@ class Filled:
         self.quiet, self.quiet_key = site.partner("Quiet Partner")
         self.entity = site.entity(PEOPLE["owner"], "Bakery " + "of many words " * 5)
         self.second = site.entity(PEOPLE["owner"], "Grocery", another=True)
-        self.alone = site.entity(PEOPLE["owner"], "RebuildSession", another=True)
+        self.alone = site.entity(PEOPLE["owner"], "Workshop", another=True)
         self.single = site.entity(PEOPLE["single"], "Florist")
         site.do(self._people)
         for key, entity in ((self.key, self.entity), (self.key, self.second)):

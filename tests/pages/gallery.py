@@ -127,7 +127,7 @@ CUSTOMERS = [
     ),
     Shot("sign-in-used", None, _used_link),
     Shot("sign-in-unknown", None, at("/sign-in/unknown")),
-    Shot("front", None, at("/")),
+    Shot("home", None, at("/")),
     Shot(
         "connect",
         None,

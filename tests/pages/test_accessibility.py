@@ -22,10 +22,10 @@ def test_keys_alone_approve_a_partner(filled):
     page.goto(filled.connect_link())
     _tab_to(page, page.get_by_role("radio").first)
     for _ in range(5):
-        if page.get_by_role("radio", name="RebuildSession").is_checked():
+        if page.get_by_role("radio", name="Workshop").is_checked():
             break
         page.keyboard.press("ArrowDown")
-    expect(page.get_by_role("radio", name="RebuildSession")).to_be_checked()
+    expect(page.get_by_role("radio", name="Workshop")).to_be_checked()
     _tab_to(page, page.get_by_role("button", name="Approve"))
     page.keyboard.press("Enter")
     expect(page.get_by_text(filled.alone, exact=True)).to_be_visible()

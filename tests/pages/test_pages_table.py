@@ -216,12 +216,12 @@ async def test_an_unknown_path_is_told_as_the_asker_can_read_it(world):
         assert (await world.client.get(path, headers=browser)).json()["code"] == "not_found"
 
 
-async def test_the_front_page_leads_on(world):
+async def test_the_home_page_leads_on(world):
     """To the account and the console, by way of signing in, and to the reference."""
     visitor = Visitor(world)
-    front = (await visitor.get("/")).text
+    home = (await visitor.get("/")).text
     for path, status in (("/account", 303), ("/console", 303), ("/docs", 200)):
-        assert f'href="{path}"' in front
+        assert f'href="{path}"' in home
         assert (await visitor.get(path)).status_code == status
 
 
@@ -230,6 +230,6 @@ async def test_icons(world):
     for path in ("/favicon.svg", "/favicon.ico"):
         answer = await world.client.get(path)
         assert (answer.status_code, answer.headers["content-type"]) == (200, "image/svg+xml")
-    front = await world.client.get("/")
-    (icon,) = re.findall(r'<link rel="icon" href="([^"]+)"', front.text)
+    home = await world.client.get("/")
+    (icon,) = re.findall(r'<link rel="icon" href="([^"]+)"', home.text)
     assert (await world.client.get(icon)).content == answer.content
