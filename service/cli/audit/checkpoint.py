@@ -5,8 +5,10 @@ from typing import Any
 
 import click
 
-from service.cli.audit.faults import LEDGERS, archive_needed, key_needed, ledger_option
+from service.cli.audit.faults import archive_needed, key_needed, ledger_option
 from service.cli.target import Findings, Target, team_command
+from service.evidence.checkpoints.log_tree import LedgerForked
+from service.facts.caller import LEDGERS
 
 
 @click.command()
@@ -14,15 +16,15 @@ from service.cli.target import Findings, Target, team_command
     "--begin-publication",
     "begin_archive",
     is_flag=True,
-    help="Publish what is stored to a place that holds none of it, such as a new one.",
+    help="Publish what is stored to an archive that holds none of it, such as a new one.",
 )
 @ledger_option
 @team_command
 async def checkpoint(target: Target, ledger: str | None, *, begin_archive: bool) -> dict[str, Any]:
-    """Sign and publish the log as it is now; ends with 1 where it has lost what was published.
+    """Sign and publish each log as it is now; exits with 1 if it lost what was published.
 
-    If checkpoints are stored and CLAIM_LEDGER_ARCHIVE_URL holds none of them, the place is wrong,
-    lost, or new: nothing is signed unless --begin-publication says that it is new.
+    If checkpoints are stored and the archive holds none of them, it is the wrong one, or was lost,
+    or is new: nothing is signed unless --begin-publication says that it is new.
     """
     names = [ledger] if ledger else LEDGERS
     with archive_needed():
@@ -32,8 +34,6 @@ async def checkpoint(target: Target, ledger: str | None, *, begin_archive: bool)
 
 
 async def _row(target: Target, ledger: str, *, begin_archive: bool) -> dict[str, Any]:
-    from service.evidence.checkpoints.signing import LedgerForked
-
     row: dict[str, Any] = dict.fromkeys(("origin", "size", "root", "is_new", "published", "fault"))
     row = {"ledger": ledger} | row
     try:

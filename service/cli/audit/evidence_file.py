@@ -1,35 +1,35 @@
-"""Files that exports and receipts are written to: whole or not at all, and never over another."""
+"""The files of exports and receipts: written whole or not at all, and never over another."""
 
 import os
 import secrets
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 import click
 
 from service.cli.audit.faults import archive_needed
 from service.cli.target import Findings
-
-if TYPE_CHECKING:
-    from service.evidence.checkpoints.signing import Checkpoints, LedgerForked
-    from service.evidence.export.export_writer import Signed
-    from service.evidence.export.format import EvidenceFault
+from service.evidence.checkpoints.log_tree import LedgerForked
+from service.evidence.checkpoints.signing import Checkpoints
+from service.evidence.checkpoints.stored import KeyMissing
+from service.evidence.export.export_writer import Signed
+from service.evidence.export.format import EvidenceFault, open_checkpoint
 
 _BEGINS_BYTES: Final = 64
 
 
 class NewFile(click.Path):
-    """The name of a file to write."""
+    """The path of a file to write."""
 
     def convert(
         self,
-        value: "str | os.PathLike[str]",
+        value: str | os.PathLike[str],
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> Any:  # noqa: ANN401 - as click declares it
-        """Return the path; fails on an empty one, which would be the present directory."""
+        """Return the path; fail on an empty one, which would be the current directory."""
         if not os.fspath(value):
             self.fail("expected the name of a file", param, ctx)
         return super().convert(value, param, ctx)
@@ -46,10 +46,10 @@ force_option = click.option("--force", is_flag=True, help="Write over a file tha
 
 @contextmanager
 def written(path: Path, *, force: bool) -> Generator[BinaryIO]:
-    """Open a file that appears under its name at the end, flushed; on an error it does not.
+    """Open a file that appears under its name, flushed, at the end; on an error it does not.
 
-    Raises ClickException where the file exists, or cannot be written, and UsageError for what is no
-    regular file: a rename would put one in the place of a device, a pipe or a link.
+    Raises ClickException if the file exists or cannot be written, and UsageError for anything but a
+    regular file: a rename would replace a device, a pipe or a link.
     """
     _refuse_special(path)
     if path.exists() and not force:
@@ -64,7 +64,7 @@ def written(path: Path, *, force: bool) -> Generator[BinaryIO]:
             _refuse_special(path)
             temporary.replace(path)
         else:
-            os.link(temporary, path)  # unlike a rename, over no file that came meanwhile
+            os.link(temporary, path)  # unlike a rename, it replaces no file made meanwhile
     except FileExistsError as error:
         raise _refused(path) from error
     except OSError as error:
@@ -74,16 +74,12 @@ def written(path: Path, *, force: bool) -> Generator[BinaryIO]:
             temporary.unlink(missing_ok=True)
 
 
-async def signed_checkpoint(checkpoints: "Checkpoints", covers: int | None = None) -> "Signed":
-    """Return a checkpoint of the log as it is now, or any that has so many events.
+async def signed_checkpoint(checkpoints: Checkpoints, covers: int | None = None) -> Signed:
+    """Return a checkpoint of the log as it is now, or the newest one if it `covers` that many.
 
-    Where no key signs, the newest stored one. Raises ClickException where there is none, or none
-    that goes far enough, and EvidenceFault where a stored one is signed by none of our keys.
+    If no key signs, return the newest stored one. Raises ClickException if there is none, or none
+    that covers enough, and EvidenceFault if none of our keys signed the stored one.
     """
-    from service.evidence.checkpoints.signing import KeyMissing
-    from service.evidence.export.export_writer import Signed
-    from service.evidence.export.format import open_checkpoint
-
     latest = await checkpoints.latest()
     if latest is not None and checkpoints.keys:
         open_checkpoint(latest[1], checkpoints.keys, "the stored checkpoint")
@@ -103,7 +99,7 @@ async def signed_checkpoint(checkpoints: "Checkpoints", covers: int | None = Non
 
 
 def refuse_kind(path: Path, kind: str, remedy: str) -> None:
-    """Refuse a file of the other kind, `export` or `receipt`: that is wrong usage, no finding."""
+    """Raise UsageError for a file of the other kind, `export` or `receipt`."""
     try:
         with path.open("rb") as file:
             begins = file.read(_BEGINS_BYTES)
@@ -114,8 +110,8 @@ def refuse_kind(path: Path, kind: str, remedy: str) -> None:
         raise click.UsageError(f"{path}: this is {article} {kind}, {remedy}")
 
 
-def finding(ledger: str, fault: "EvidenceFault | LedgerForked") -> dict[str, Any]:
-    """Return what is wrong with a ledger, so that no evidence of it was written."""
+def finding(ledger: str, fault: EvidenceFault | LedgerForked) -> dict[str, Any]:
+    """Return the fault because of which no evidence of a ledger was written."""
     position: int | None = getattr(fault, "position", None)
     return Findings({"ok": False, "ledger": ledger, "position": position, "fault": str(fault)})
 

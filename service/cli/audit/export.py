@@ -1,7 +1,7 @@
 """`claim-ledger audit export`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,14 +12,16 @@ from service.cli.audit.evidence_file import (
     signed_checkpoint,
     written,
 )
-from service.cli.audit.faults import LEDGERS
 from service.cli.audit.verify import NoteFile
 from service.cli.progress import progress
 from service.cli.target import Target, team_command
 from service.core.errors import invalid
-
-if TYPE_CHECKING:
-    from service.evidence.checkpoint import Checkpoint
+from service.evidence.checkpoint import Checkpoint
+from service.evidence.checkpoints.log_tree import LedgerForked
+from service.evidence.export.export_writer import ExportScope, write_export
+from service.evidence.export.format import EvidenceFault
+from service.evidence.note import NoteInvalid
+from service.facts.caller import LEDGERS
 
 
 @click.command()
@@ -34,13 +36,13 @@ if TYPE_CHECKING:
     metavar="POSITION",
     type=click.IntRange(min=1),
     default=1,
-    help="Leave out the events before it.",
+    help="Leave out the events before this position.",
 )
 @click.option("--entity", metavar="ID", help="Only what concerns this entity, each with a proof.")
 @click.option(
     "--checkpoint",
     type=NoteFile(),
-    help="A signed checkpoint of old: the export proves that the log goes on from it.",
+    help="An older signed checkpoint: the export proves that the log continues it.",
 )
 @team_command
 async def export(
@@ -54,11 +56,6 @@ async def export(
     force: bool,
 ) -> dict[str, Any]:
     """Write a ledger's events and a checkpoint to a file that can be verified offline."""
-    # Slow to import.
-    from service.evidence.checkpoints.signing import LedgerForked
-    from service.evidence.export.export_writer import ExportScope, write_export
-    from service.evidence.export.format import EvidenceFault
-
     scope = ExportScope(first, entity, None if checkpoint is None else _parsed(checkpoint, ledger))
     checkpoints = target.service.checkpoints(ledger)
     try:
@@ -83,13 +80,10 @@ async def export(
     }
 
 
-def _parsed(note: str, ledger: str) -> "Checkpoint":
-    """Read an older checkpoint. Whose it is the verifier will ask: here it has to fit the log."""
-    from service.evidence.checkpoint import Checkpoint
-    from service.evidence.note import NoteInvalid
-
+def _parsed(note: str, ledger: str) -> Checkpoint:
+    """Read an older checkpoint of this ledger; the verifier checks who signed it."""
     try:
-        checkpoint = Checkpoint.parse(note.rpartition("\n\n")[0] + "\n")
+        checkpoint = Checkpoint.of_note(note)
     except NoteInvalid as error:
         raise invalid("checkpoint", str(error)) from error
     if checkpoint.ledger != ledger:

@@ -1,4 +1,4 @@
-"""What the audit commands that sign have in common."""
+"""What the audit commands share: the choice of a ledger, and faults of signing."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -6,17 +6,17 @@ from contextlib import contextmanager
 import click
 
 from service.core.errors import Refusal
+from service.evidence.checkpoints.published import ArchiveEmpty
+from service.evidence.checkpoints.stored import KeyMissing
 from service.facts.caller import LEDGERS
 
-ledger_option = click.option("--ledger", type=click.Choice(LEDGERS), help="One ledger alone.")
-"""For commands that else work on each ledger."""
+ledger_option = click.option("--ledger", type=click.Choice(LEDGERS), help="Only this ledger.")
+"""For commands that otherwise work on every ledger."""
 
 
 @contextmanager
 def archive_needed() -> Generator[None]:
-    """Tell an operator of an archive that holds nothing of ours."""
-    from service.evidence.checkpoints.published import ArchiveEmpty
-
+    """Turn ArchiveEmpty into a Refusal that names the way on."""
     try:
         yield
     except ArchiveEmpty as error:
@@ -29,9 +29,7 @@ def archive_needed() -> Generator[None]:
 
 @contextmanager
 def key_needed() -> Generator[None]:
-    """Tell an operator of a key that is missing."""
-    from service.evidence.checkpoints.signing import KeyMissing
-
+    """Turn KeyMissing into a ClickException."""
     try:
         yield
     except KeyMissing as error:

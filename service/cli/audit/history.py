@@ -1,20 +1,19 @@
 """`claim-ledger audit history` and `claim-ledger audit trace`."""
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 import click
 
+from projections.activity.reader import TimelineEntry
+from service.cli.audit.faults import ledger_option
 from service.cli.output import Blocks
 from service.cli.target import Target, team_command
 from service.core.clock import timestamp
 from service.core.errors import Refusal
+from service.evidence.replay.history import SECRET
+from service.evidence.replay.history import history as read_history
 from service.facts.caller import LEDGERS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from projections.activity.reader import TimelineEntry
-
 
 LIMIT: Final = 1000
 LIMIT_MAX: Final = 100_000
@@ -24,26 +23,26 @@ _limit = click.option(
     type=click.IntRange(1, LIMIT_MAX),
     default=LIMIT,
     show_default=True,
-    help="How many events at most: the newest.",
+    help="At most this many events, the newest.",
 )
 
 
 @click.command()
 @click.argument("subject_id", metavar="ID")
-@click.option("--ledger", type=click.Choice(LEDGERS), help="Look in one ledger only.")
+@ledger_option
 @_limit
 @team_command
 async def history(
     target: Target, subject_id: str, ledger: str | None, limit: int
 ) -> dict[str, Any]:
-    """Tell what happened to a claim, entity, link, onboarding, partner, key or document.
+    """Show the history of a claim, entity, link, onboarding, partner, key or document.
 
     Events are found by an index, the read model `activity`, and read from the log: what the index
-    has lost is not told here. `projections verify` holds it against the log.
+    lost is not shown. `projections verify` compares it with the log.
 
     Personal fields are named, not shown: `sealed`, or `erased` once their key is destroyed; `key
-    missing` where it is gone and no erasure says so (`keys-at-rest verify` lists those). An
-    event without a position has committed and is not numbered yet. Hashes of secrets are left out.
+    missing` if it is gone and no erasure says so (`keys-at-rest verify` lists those). An event
+    without a position has committed and is not numbered yet. Hashes of secrets are left out.
     """
     return await _timeline(target, subject_id, [ledger] if ledger else LEDGERS, limit)
 
@@ -53,17 +52,15 @@ async def history(
 @_limit
 @team_command
 async def trace(target: Target, request_id: str, limit: int) -> dict[str, Any]:
-    """Tell what one request caused, over all ledgers, in order; as `audit history` does."""
+    """Show what one request caused, over all ledgers, in order; as `audit history` does."""
     return await _timeline(target, request_id, LEDGERS, limit)
 
 
 async def _timeline(
-    target: Target, subject: str, names: "list[str] | tuple[str, ...]", limit: int
+    target: Target, subject: str, names: Iterable[str], limit: int
 ) -> dict[str, Any]:
-    from service.evidence.replay.history import history
-
     ledgers = [ledger for ledger in target.service.ledgers if ledger.name in names]
-    found = await history(ledgers, subject, limit)
+    found = await read_history(ledgers, subject, limit)
     if not found.entries:
         raise Refusal("not_found", f"No event of {', '.join(names)} names {subject}.")
     return {
@@ -73,8 +70,8 @@ async def _timeline(
     }
 
 
-def _row(entry: "TimelineEntry") -> dict[str, Any]:
-    """Return one event; what is damaged says so instead of what it held."""
+def _row(entry: TimelineEntry) -> dict[str, Any]:
+    """Return one event; a damaged one says so instead of showing its fields."""
     meta = entry.meta
     return {
         "ledger": entry.ledger,
@@ -88,7 +85,5 @@ def _row(entry: "TimelineEntry") -> dict[str, Any]:
     }
 
 
-def _shown(data: "Mapping[str, Any] | None") -> dict[str, Any]:
-    from service.evidence.replay.history import SECRET
-
+def _shown(data: Mapping[str, Any] | None) -> dict[str, Any]:
     return {name: value for name, value in (data or {}).items() if name not in SECRET}

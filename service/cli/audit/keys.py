@@ -6,20 +6,21 @@ from urllib.parse import urlsplit
 import click
 
 from service.app.settings import given
+from service.archive.port import parts_of
 from service.cli.output import show
 from service.cli.target import Target, team_command
+from service.evidence.note import NoteKey
 
 _SUFFIX: Final = "/claim-ledger"
 
 
 @click.command()
-@click.option("--name", help="The key's name; default: the host of CLAIM_LEDGER_PUBLIC_URL/…")
+@click.option(
+    "--name", help="The key's name; default: the host of CLAIM_LEDGER_PUBLIC_URL, /claim-ledger."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def keygen(name: str | None, *, as_json: bool) -> None:
-    """Draw a key for checkpoints: the private one for the settings, the public one for auditors."""
-    from service.archive.port import parts_of
-    from service.evidence.note import NoteKey
-
+    """Generate a key for checkpoints: private for the settings, public for auditors."""
     name = name or _default_name()
     try:
         key = NoteKey.generate(name)

@@ -1,32 +1,34 @@
-"""`claim-ledger audit lineage`: the way on after a restore or a failover that lost events."""
+"""`claim-ledger audit lineage`: continuing after a restore or a failover that lost events."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from service.cli.asking import confirm
-from service.cli.audit.faults import LEDGERS, key_needed, ledger_option
+from service.cli.audit.faults import key_needed, ledger_option
 from service.cli.target import Target, team_command
-
-if TYPE_CHECKING:
-    from service.evidence.checkpoints.signing import MadeCheckpoint
+from service.evidence.checkpoints.divergence import LineageRefused, begin_lineage, find_divergence
+from service.evidence.checkpoints.lineage import lineages
+from service.evidence.checkpoints.log_tree import LedgerForked
+from service.evidence.checkpoints.signing import MadeCheckpoint
+from service.facts.caller import LEDGERS
 
 
 @click.command()
 @click.option("--reason", required=True, help="What happened, in the team's own words; recorded.")
 @click.option("--force", is_flag=True, help="Begin a lineage although nothing is lost.")
-@click.option("--yes", is_flag=True, help="Do not ask; needed where nobody can be asked.")
+@click.option("--yes", is_flag=True, help="Do not ask; needed without a terminal.")
 @ledger_option
 @team_command
 async def lineage(
     target: Target, reason: str, ledger: str | None, *, force: bool, yes: bool
 ) -> dict[str, Any]:
-    """Go on after a restore that lost events: a new origin, linked to the last checkpoint.
+    """Continue after a restore that lost events: a new origin, linked to the last checkpoint.
 
-    It is published, and binds for good: a database that still has the lost events is refused from
-    then on. Only for the database that goes on as production, never for a restore on trial.
+    It is published and final: a database that still has the lost events is refused from then on.
+    Run it only on the database that becomes production, never on a trial restore.
     """
     if not reason.strip():
         raise click.BadParameter("expected what happened", param_hint="--reason")
@@ -48,22 +50,18 @@ def _question(target: Target, ledgers: list[str]) -> str:
 
 
 async def _forked(target: Target, *, force: bool) -> list[str]:
-    from service.evidence.checkpoints.divergence import find_divergence
-
     if force:
         return list(LEDGERS)
     found: list[str] = []
     for one in LEDGERS:
         with _refusals(one):
-            parting = await find_divergence(target.service.checkpoints(one))
-        if parting is not None and parting.is_forked:
+            divergence = await find_divergence(target.service.checkpoints(one))
+        if divergence is not None and divergence.is_forked:
             found.append(one)
     return found
 
 
 async def _row(target: Target, ledger: str, reason: str, *, force: bool) -> dict[str, Any]:
-    from service.evidence.checkpoints.divergence import begin_lineage
-
     with _refusals(ledger), key_needed():
         made = await begin_lineage(
             target.service.checkpoints(ledger), reason, target.cause, force=force
@@ -73,9 +71,6 @@ async def _row(target: Target, ledger: str, reason: str, *, force: bool) -> dict
 
 @contextmanager
 def _refusals(ledger: str) -> Generator[None]:
-    from service.evidence.checkpoints.divergence import LineageRefused
-    from service.evidence.checkpoints.log_tree import LedgerForked
-
     try:
         yield
     except LineageRefused as error:
@@ -86,9 +81,7 @@ def _refusals(ledger: str) -> Generator[None]:
         ) from error
 
 
-async def _told(target: Target, ledger: str, made: "MadeCheckpoint") -> dict[str, Any]:
-    from service.evidence.checkpoints.lineage import lineages
-
+async def _told(target: Target, ledger: str, made: MadeCheckpoint) -> dict[str, Any]:
     begun = (await lineages(target.service.checkpoints(ledger).ledger))[-1]
     previous = (begun.previous or "").split("\n")
     return {

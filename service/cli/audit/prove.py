@@ -2,10 +2,12 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from uuid import UUID
 
 import click
 
+from service.app.bootstrap import Service
 from service.cli.audit.evidence_file import (
     finding,
     force_option,
@@ -19,12 +21,16 @@ from service.cli.output import show
 from service.cli.progress import progress
 from service.cli.target import Findings, Target, team_command
 from service.core.errors import Refusal
+from service.evidence.checkpoints.log_tree import LedgerForked
+from service.evidence.export.format import EvidenceFault, encode
+from service.evidence.export.receipt_verifier import check_receipt
+from service.evidence.export.receipt_writer import (
+    begins,
+    find_claim,
+    make_receipt,
+    numbered_stream,
+)
 from service.evidence.note import NoteKey
-
-if TYPE_CHECKING:
-    from uuid import UUID
-
-    from service.app.bootstrap import Service
 
 
 @click.command()
@@ -35,14 +41,9 @@ if TYPE_CHECKING:
 async def prove(target: Target, claim_id: str, out: Path, *, force: bool) -> dict[str, Any]:
     """Write a claim's receipt: its events, each with the proof that it is in the signed log.
 
-    The events alone are believed. A claim that the read models do not know, or know otherwise, is
-    searched for in the whole log, which takes its time.
+    Only events are trusted. A claim that the read models do not know, or show otherwise, is
+    searched for in the whole log, which takes a while.
     """
-    # Slow to import.
-    from service.evidence.checkpoints.signing import LedgerForked
-    from service.evidence.export.format import EvidenceFault, encode
-    from service.evidence.export.receipt_writer import make_receipt, numbered_stream
-
     ledger, stream = await _found(target.service, claim_id)
     checkpoints = target.service.checkpoints(ledger)
     try:
@@ -76,7 +77,7 @@ async def prove(target: Target, claim_id: str, out: Path, *, force: bool) -> dic
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def check(file: Path, public_key: tuple[NoteKey, ...], *, as_json: bool) -> None:
-    """Verify a receipt without any installation; ends with 1 if it does not hold."""
+    """Verify a receipt without an installation; exits with 1 if it does not hold."""
     refuse_kind(file, "export", "use `claim-ledger audit verify --export`")
     answer = _checked(file, public_key)
     show(answer, as_json=as_json)
@@ -85,9 +86,6 @@ def check(file: Path, public_key: tuple[NoteKey, ...], *, as_json: bool) -> None
 
 
 def _checked(file: Path, keys: tuple[NoteKey, ...]) -> dict[str, Any]:
-    from service.evidence.export.format import EvidenceFault
-    from service.evidence.export.receipt_verifier import check_receipt
-
     try:
         proved = check_receipt(file, keys)
     except EvidenceFault as fault:
@@ -105,13 +103,11 @@ def _checked(file: Path, keys: tuple[NoteKey, ...]) -> dict[str, Any]:
     }
 
 
-async def _found(service: "Service", claim_id: str) -> "tuple[str, UUID]":
-    """Return a claim's ledger and stream; refuses with `claim_not_found`.
+async def _found(service: Service, claim_id: str) -> tuple[str, UUID]:
+    """Return a claim's ledger and stream; raises Refusal (`claim_not_found`).
 
-    The read model says where to look first, and the events whether it is so.
+    The read model says where to look first, and the events confirm it.
     """
-    from service.evidence.export.receipt_writer import begins, find_claim
-
     for name, mode in service.modes.items():
         row = await mode.claim_list.by_id(claim_id)
         if row is not None and await begins(mode.ledger, row["stream_id"], claim_id):

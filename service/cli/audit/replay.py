@@ -3,21 +3,22 @@
 import re
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import click
+import msgspec
 
 from service.cli.progress import progress
 from service.cli.spool import Spool
 from service.cli.target import Findings, Target, team_command
 from service.core.clock import timestamp
 from service.core.errors import Refusal
-
-if TYPE_CHECKING:
-    from service.evidence.replay.state import ReplayedState, Wanted
-    from service.ledger.ledger import Ledger
-
-LEDGERS: Final = ("live", "test", "accounts")
+from service.evidence.replay.comparison import compare, independent_claims
+from service.evidence.replay.log_fault import LogFault
+from service.evidence.replay.state import ReplayedState, Wanted, moment_of, replayed
+from service.facts.caller import LEDGERS
+from service.facts.partners import partner_stream
+from service.ledger.ledger import Ledger
 
 _FINER: Final = re.compile(r"(\.[0-9]{6})[0-9]+", re.ASCII)
 
@@ -31,7 +32,7 @@ _PARTNER_LEDGER: Final = {
     "documents": "claim_documents",
     "erased": "erasures",
 }
-"""What an answer has, and the table that it is read from."""
+"""The members of an answer, and the table that each is read from."""
 
 
 class Instant(click.ParamType[datetime, str]):
@@ -42,10 +43,8 @@ class Instant(click.ParamType[datetime, str]):
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> datetime:
-        """Return the moment in UTC; fails on what is none."""
-        import msgspec
-
-        # Else a finer time is rounded, and rounding up takes in what came later.
+        """Return the moment in UTC; fail on anything else."""
+        # A finer time would be rounded, and rounding up would include what came later.
         value = _FINER.sub(r"\1", value)
         try:
             return msgspec.convert(value, Annotated[datetime, msgspec.Meta(tz=True)]).astimezone(
@@ -59,17 +58,17 @@ class Instant(click.ParamType[datetime, str]):
 @click.option(
     "--at",
     type=Instant(),
-    help="As of the last event that says it happened by then, such as `2026-03-01T10:15:30Z`.",
+    help="As of the last event that says it happened by this time, such as `2026-03-01T10:15:30Z`.",
 )
 @click.option("--position", type=click.IntRange(0), help="As of a position of the log.")
 @click.option("--claim", "claim_id", help="Only this claim and what belongs to it.")
 @click.option("--entity", "entity_id", help="Only this entity and what belongs to it.")
-@click.option("--partner", "partner_id", help="Only what this partner has to do with.")
+@click.option("--partner", "partner_id", help="Only what concerns this partner.")
 @click.option("--ledger", "name", type=click.Choice(LEDGERS), default="live", show_default=True)
 @click.option(
     "--independent",
     is_flag=True,
-    help="Fold the claims by other software too, and compare; needs a direct connection.",
+    help="Fold the claims by independent software too, and compare; needs a direct connection.",
 )
 @team_command
 async def replay(
@@ -81,14 +80,11 @@ async def replay(
     independent: bool,
     **wanted: str | None,
 ) -> dict[str, Any]:
-    """Return the state as of any moment, from numbered events alone, and nothing erased since."""
+    """Show the state as of any moment, from numbered events alone, without what was erased."""
     # Positions decide what had happened. A time only chooses the position: clocks may disagree.
-    from service.evidence.replay.log_fault import LogFault
-    from service.evidence.replay.state import Wanted
-
     only = Wanted(**wanted)
     _check_usage(at, position, name, only, independent=independent)
-    ledger = next(one for one in target.service.ledgers if one.name == name)
+    ledger = target.service.ledger(name)
     try:
         return await _replayed(target, ledger, only, at, position, independent=independent)
     except LogFault as error:
@@ -98,15 +94,13 @@ async def replay(
 
 async def _replayed(
     target: Target,
-    ledger: "Ledger",
-    only: "Wanted",
+    ledger: Ledger,
+    only: Wanted,
     at: datetime | None,
     position: int | None,
     *,
     independent: bool,
 ) -> dict[str, Any]:
-    from service.evidence.replay.state import moment_of, replayed
-
     name = ledger.name
     moment = await moment_of(ledger, at=at, position=position)
     answer: dict[str, Any] = {"ledger": name} | _plain(moment._asdict())
@@ -123,7 +117,7 @@ async def _replayed(
 
 
 def _check_usage(
-    at: datetime | None, position: int | None, name: str, only: "Wanted", *, independent: bool
+    at: datetime | None, position: int | None, name: str, only: Wanted, *, independent: bool
 ) -> None:
     if at is not None and position is not None:
         raise click.UsageError("--at and --position exclude each other")
@@ -134,7 +128,7 @@ def _check_usage(
         raise click.UsageError("the ledger of accounts has partners, and no claims or entities")
 
 
-async def _tables(state: "ReplayedState", name: str, only: "Wanted") -> dict[str, Spool]:
+async def _tables(state: ReplayedState, name: str, only: Wanted) -> dict[str, Spool]:
     spools: dict[str, Spool] = {}
     for of, table in (_ACCOUNTS if name == "accounts" else _PARTNER_LEDGER).items():
         spools[of] = Spool()
@@ -143,10 +137,8 @@ async def _tables(state: "ReplayedState", name: str, only: "Wanted") -> dict[str
     return spools
 
 
-async def _refuse_unknown(target: Target, tables: dict[str, Spool], only: "Wanted") -> None:
-    """Refuse an id that the events do not know; partners are known by those of accounts."""
-    from service.facts.partners import partner_stream
-
+async def _refuse_unknown(target: Target, tables: dict[str, Spool], only: Wanted) -> None:
+    """Raise Refusal for an id that no event has; those of partners are in accounts."""
     if only.claim_id is not None and not tables["claims"]:
         raise Refusal("claim_not_found")
     if only.entity_id is not None and not tables["entities"]:
@@ -158,15 +150,13 @@ async def _refuse_unknown(target: Target, tables: dict[str, Spool], only: "Wante
 
 
 async def _compared(
-    ledger: "Ledger",
-    state: "ReplayedState",
-    only: "Wanted",
+    ledger: Ledger,
+    state: ReplayedState,
+    only: Wanted,
     answer: dict[str, Any],
     tables: dict[str, Spool],
 ) -> dict[str, Any]:
-    """Return what both have, and where they differ: the end is 1 then."""
-    from service.evidence.replay.comparison import compare, independent_claims
-
+    """Return both claim lists compared; as Findings if they differ."""
     position: int = answer["position"]
     with progress("replaying independently", position) as advance:
         theirs = await independent_claims(ledger.database, position, only, advance)

@@ -4,22 +4,25 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
+from service.archive.port import ArchiveUnavailable
 from service.cli.audit.auditor import of_auditor
 from service.cli.audit.evidence_file import refuse_kind
+from service.cli.audit.faults import ledger_option
 from service.cli.output import show
 from service.cli.progress import progress
 from service.cli.target import Findings, Target, team_command
 from service.core.errors import Refusal
+from service.evidence.checkpoint import Checkpoint
+from service.evidence.export.export_verifier import verify_export
 from service.evidence.note import NoteInvalid, NoteKey
+from service.evidence.verdict import Verdict
+from service.evidence.verify.expectations import published_evidence
+from service.evidence.verify.ledger_verifier import size_of, verify_ledger
 from service.facts.caller import LEDGERS
-
-if TYPE_CHECKING:
-    from service.evidence.checkpoint import Checkpoint
-    from service.evidence.verdict import Verdict
 
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _NOTE_BYTES_MAX: Final = 64_000
@@ -33,7 +36,7 @@ class PublicKey(click.ParamType[NoteKey, str]):
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> NoteKey:
-        """Return the key; fails without quoting what could be a secret."""
+        """Return the key; fail without quoting what could be a secret."""
         try:
             key = NoteKey.parse(value)
         except ValueError as error:
@@ -49,7 +52,7 @@ class NoteFile(click.ParamType[str, str]):
     name = "file"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the note's text; fails on what cannot be read, or is no text."""
+        """Return the note's text; fail on what cannot be read or is not text."""
         try:
             with Path(value).open("rb") as file:
                 return file.read(_NOTE_BYTES_MAX).decode()
@@ -59,7 +62,7 @@ class NoteFile(click.ParamType[str, str]):
 
 
 def _offline_first(online: Callable[..., None]) -> Callable[..., None]:
-    """With `--export` answer from the file alone: no settings, no database, no network."""
+    """With `--export` verify the file alone: no settings, no database, no network."""
 
     @wraps(online)
     def run(
@@ -94,9 +97,7 @@ def _offline_first(online: Callable[..., None]) -> Callable[..., None]:
 
 
 @click.command()
-@click.option(
-    "--ledger", type=click.Choice(LEDGERS), help="One ledger alone; without it, all three."
-)
+@ledger_option
 @click.option("--export", type=_FILE, help="Verify this export; needs no database, no network.")
 @click.option(
     "--public-key",
@@ -107,7 +108,7 @@ def _offline_first(online: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--checkpoint",
     type=NoteFile(),
-    help="A signed checkpoint of old that the log has to go on from.",
+    help="An older signed checkpoint that the log has to continue.",
 )
 @_offline_first
 @partial(team_command, environment=of_auditor)
@@ -117,17 +118,13 @@ async def verify(
     public_key: tuple[NoteKey, ...],
     checkpoint: str | None,
 ) -> dict[str, Any]:
-    """Recompute the log from its tables or an export; ends with 1 if anything is wrong.
+    """Recompute the log from its tables or an export; exits with 1 if anything is wrong.
 
-    `published` says how many published checkpoints it was held against: with none, all is said by
-    the database itself. An export of a part proves that part: `from`, `entity` and `events` tell.
-    It only reads, and needs public keys alone: CLAIM_LEDGER_MASTER_KEYS may be absent.
+    `published` counts the published checkpoints that the log was compared with: without any, all
+    evidence is the database's own. An export of a part proves that part: `from`, `entity` and
+    `events` say which. It only reads, and needs public keys alone: CLAIM_LEDGER_MASTER_KEYS may be
+    absent.
     """
-    # Slow to import.
-    from service.archive.port import ArchiveUnavailable
-    from service.evidence.verify.expectations import published_evidence
-    from service.evidence.verify.ledger_verifier import size_of, verify_ledger
-
     service = target.service
     keys = (*(service.settings.checkpoint_keys or ()), *public_key)
     if not keys:
@@ -154,36 +151,28 @@ async def verify(
     return _answer(verdicts)
 
 
-def _answer(verdicts: "Sequence[Verdict]") -> dict[str, Any]:
-    """Return the first faulty ledger, else the live one; several are listed too."""
+def _answer(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """Return the first faulty ledger, or else the live one; list all if there are several."""
     faulty = [one for one in verdicts if not one.ok]
-    told = (faulty or [one for one in verdicts if one.ledger == "live"] or verdicts)[0]
-    answer = _fields(told)
-    if told.ok:
+    shown = (faulty or [one for one in verdicts if one.ledger == "live"] or verdicts)[0]
+    answer = _fields(shown)
+    if shown.ok:
         del answer["position"], answer["fault"]
     if len(verdicts) > 1:
-        about = {"about": f"what follows is of {told.ledger} alone; all of them are in `ledgers`"}
-        answer = {"ok": told.ok, **about, **answer}
+        about = {"about": f"what follows is of {shown.ledger} alone; all of them are in `ledgers`"}
+        answer = {"ok": shown.ok, **about, **answer}
         answer["ledgers"] = [_fields(one) for one in verdicts]
     return Findings(answer) if faulty else answer
 
 
-def _fields(verdict: "Verdict") -> dict[str, Any]:
-    """Return a verdict's fields, `ok` first: it is what people look for."""
+def _fields(verdict: Verdict) -> dict[str, Any]:
+    """Return a verdict's fields, `ok` first, which people look for."""
     names = ("ok", "ledger", "size", "root", "checkpoints", "published", "lineages")
     answer = {name: getattr(verdict, name) for name in (*names, "set_aside", "set_aside_size")}
     return answer | {"position": verdict.position, "fault": verdict.fault}
 
 
-def _of_part(verdict: "Verdict") -> dict[str, Any]:
-    """Return how much of a log an export had."""
-    entity = {} if verdict.entity is None else {"entity": verdict.entity}
-    return {"from": verdict.first, **entity, "events": verdict.events}
-
-
 def _of_export(export: Path, keys: tuple[NoteKey, ...], older: str | None) -> dict[str, Any]:
-    from service.evidence.export.export_verifier import verify_export
-
     if older is not None:
         _opened(older, keys)
     try:
@@ -193,14 +182,15 @@ def _of_export(export: Path, keys: tuple[NoteKey, ...], older: str | None) -> di
         raise click.ClickException(f"{export}: {error.strerror or error}") from error
     fields = _answer([verdict])
     del fields["published"]
-    told = {name: fields.pop(name) for name in ("ok", "ledger")} | _of_part(verdict) | fields
-    return told if verdict.ok else Findings(told)
+    part: dict[str, Any] = {"from": verdict.first, "entity": verdict.entity}
+    part = {name: value for name, value in part.items() if value is not None}
+    begins = {name: fields.pop(name) for name in ("ok", "ledger")}
+    answer = begins | part | {"events": verdict.events} | fields
+    return answer if verdict.ok else Findings(answer)
 
 
-def _opened(note: str, keys: Sequence[NoteKey]) -> "Checkpoint":
-    """Open the checkpoint that is given; one that cannot be is wrong usage, and no finding."""
-    from service.evidence.checkpoint import Checkpoint
-
+def _opened(note: str, keys: Sequence[NoteKey]) -> Checkpoint:
+    """Open the given checkpoint; raises BadParameter: that is wrong usage, not a finding."""
     try:
         return Checkpoint.open(note, keys)
     except NoteInvalid as error:
