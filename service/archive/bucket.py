@@ -1,4 +1,4 @@
-"""An archive in a bucket of the cloud, through the object store's client and its deadlines."""
+"""An archive in a cloud bucket, through the object store's client and its deadlines."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -12,19 +12,19 @@ _T = TypeVar("_T")
 
 
 class BucketArchive:
-    """A bucket, or what lies under a prefix of it. A retention policy keeps what is in there."""
+    """A bucket, or a prefix of it. The bucket's retention policy protects the objects."""
 
     def __init__(
         self, choose: Callable[[], GoogleObjectStore], bucket: str, prefix: str = ""
     ) -> None:
-        """`choose` answers the store of `bucket` at the first use; `prefix` has no slash around."""
+        """`choose` returns the store of `bucket` at first use; `prefix` has no outer slashes."""
         self._choose = choose
         self._bucket = bucket
         self._prefix = f"{prefix}/" if prefix else ""
         self._store: GoogleObjectStore | None = None
 
     async def put(self, name: str, content: bytes) -> bool:
-        """Upload on the condition that nothing of that name is there."""
+        """Upload on the condition that the name is free."""
         full = self._full(name)
         return await self._ask(lambda store: store.put_new(full, content))
 
@@ -34,19 +34,19 @@ class BucketArchive:
         return await self._ask(lambda store: store.read(full))
 
     async def names(self, prefix: str, after: str = "") -> list[str]:
-        """List what begins with a prefix, from `after` on."""
+        """List the names that begin with a prefix, from `after` on."""
         start = self._prefix + after if after else None
         found = await self._ask(lambda store: store.names(self._prefix + prefix, start))
         names = (name.removeprefix(self._prefix) for name in found)
         return sorted(name for name in names if name > after)
 
     async def folders(self, prefix: str) -> list[str]:
-        """List by the delimiter: what lies deeper is not listed."""
+        """List by the delimiter, so that what is deeper is not listed."""
         found = await self._ask(lambda store: store.folders(self._prefix + prefix))
         return sorted(name.removeprefix(self._prefix).removesuffix("/") for name in found)
 
     def close(self) -> None:
-        """Let threads and connections go."""
+        """Release threads and connections."""
         store, self._store = self._store, None
         if store is not None:
             store.close()

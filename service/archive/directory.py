@@ -20,11 +20,11 @@ class DirectoryArchive:
     """A directory, best on another machine's disk. Only its owner can read it."""
 
     def __init__(self, directory: Path) -> None:
-        """Take a directory that exists: one made here could be mistyped, or not mounted."""
+        """Take an existing directory: one created here could be mistyped, or not mounted."""
         self._directory = directory
 
     async def put(self, name: str, content: bytes) -> bool:
-        """Write a file beside, flush it, link it to its name: whole at once, over nothing."""
+        """Write a temporary file, flush it, and link it to its name: whole, and over nothing."""
         return await self._in_thread(lambda: self._put(self._path(name), content))
 
     async def get(self, name: str) -> bytes | None:
@@ -45,7 +45,7 @@ class DirectoryArchive:
         return sorted(prefix + name for name in found)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resource is held."""
 
     async def _in_thread(self, call: Callable[[], _T]) -> _T:
         try:
@@ -98,7 +98,7 @@ class DirectoryArchive:
             (Path(at) / name).relative_to(self._directory).as_posix()
             for at, _, names in os.walk(top, onerror=_fail)
             for name in names
-            if not name.startswith(".")  # not whole yet, or left by a crash
+            if not name.startswith(".")  # incomplete, or left by a crash
         ]
 
 
@@ -116,7 +116,7 @@ def _folders(top: Path) -> list[str]:
 
 
 def _flush(folder: Path) -> None:
-    """Have the folder's entries on disk: a file whose name is lost is lost."""
+    """Flush the folder's entries to disk: a file whose name is lost is lost."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

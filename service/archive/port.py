@@ -4,41 +4,41 @@ from typing import Protocol
 
 
 class ArchiveUnavailable(Exception):
-    """The place cannot be reached, or refuses us. `str()` is for an operator."""
+    """The archive cannot be reached, or refuses us. `str()` is for an operator."""
 
 
 class Archive(Protocol):
-    """Objects whose names are paths with `/`, each written once: the place may lock them.
+    """Objects whose names are paths with `/`, each written once: the archive may lock them.
 
-    Every method raises ArchiveUnavailable, and ValueError for a name that is no such path.
+    Every method raises ArchiveUnavailable, and ValueError for a name that is not such a path.
     """
 
     async def put(self, name: str, content: bytes) -> bool:
-        """Keep an object, whole or not at all; False: there was one of that name, which stays."""
+        """Write an object, whole or not at all; False: the name is taken, and its object stays."""
         ...
 
     async def get(self, name: str) -> bytes | None:
-        """Return an object's content; None: there is none."""
+        """Return an object's content; None: there is no such object."""
         ...
 
     async def names(self, prefix: str, after: str = "") -> list[str]:
-        """Return the names that begin with `prefix` and sort behind `after`, sorted."""
+        """Return the names that begin with `prefix` and sort after `after`, sorted."""
         ...
 
     async def folders(self, prefix: str) -> list[str]:
-        """Return what names have from `prefix`, which ends in `/`, up to the next `/`, sorted.
+        """Return the folders directly under `prefix`, which ends in `/`, as full names, sorted.
 
-        It costs what there are folders, however much lies in them.
+        The cost grows with the folders, not with what is in them.
         """
         ...
 
     def close(self) -> None:
-        """Let threads and connections go; a later call takes up new ones."""
+        """Release threads and connections; a later call opens new ones."""
         ...
 
 
 def parts_of(name: str) -> list[str]:
-    """Return the parts of an object's name; raises ValueError where one could lead elsewhere."""
+    """Return the parts of an object's name; raises ValueError if one could lead elsewhere."""
     parts = name.split("/")
     if any(not part or part.startswith(".") or not part.isprintable() for part in parts):
         raise ValueError(f"{name!r} is no name to publish under")

@@ -1,7 +1,7 @@
 """Who may begin a lineage: the operator's key signs all that its beginning says (decision 24).
 
 Whoever can write the database can append a LineageBegun. Without the signature it could name a
-checkpoint that was published long ago, and so take back all that were published since.
+checkpoint that was published long ago, and so disown all that were published since.
 """
 
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ _HEADING: Final = "claim-ledger lineage v1"
 
 
 class Unsound(ValueError):
-    """What is wrong with a lineage's beginning."""
+    """A lineage's beginning is not sound; `str()` says why."""
 
 
 class Lineage(NamedTuple):
     """A lineage: its origin, what it follows, and how many events it shares with that.
 
-    `follows_size` is that of the checkpoint that it follows: later ones it says nothing of.
+    `follows_size` is the size of the checkpoint that it follows: it says nothing of later ones.
     """
 
     origin: str
@@ -50,9 +50,9 @@ def lineage_of(
     before: Sequence[Lineage],
     position: int | None = None,
 ) -> Lineage:
-    """Return the lineage that an event begins, `before` being those of the log so far.
+    """Return the lineage that an event begins; raises Unsound.
 
-    `position` is the event's, if that is known. Raises Unsound.
+    `before` are those of the log so far, `position` is the event's, if that is known.
     """
     origin, shared = begun.origin, begun.shared_size
     previous = _opened(begun, keys)
@@ -69,7 +69,7 @@ def lineage_of(
         raise Unsound(f"it cannot share {shared} events with one of {previous.size}")
     if position is not None and shared >= position:
         raise Unsound(f"it cannot share {shared} events where only {position - 1} precede it")
-    # An authorisation that was drawn for an earlier fork and never used does not fit here.
+    # An authorisation that was made for an earlier fork and never used does not fit here.
     if previous.origin in known and previous.origin != before[-1].origin:
         raise Unsound("it follows a lineage that another one has followed already")
     return Lineage(origin, previous.origin, previous.size, shared)
@@ -86,7 +86,7 @@ def lineages_so_far(
 
 
 def _opened(begun: LineageBegun, keys: Sequence[NoteKey]) -> Checkpoint | None:
-    """Return the checkpoint that a lineage follows, as the operator's key has signed it."""
+    """Return the checkpoint that a lineage follows, as the operator's key signed it."""
     try:
         previous = None if begun.previous is None else Checkpoint.open(begun.previous, keys)
     except NoteInvalid as error:

@@ -45,7 +45,7 @@ class Checkpoint(NamedTuple):
 
     @classmethod
     def of_note(cls, note: str) -> Self:
-        """Read a checkpoint whose signature somebody else judges; raises NoteInvalid."""
+        """Read a checkpoint without checking its signature; raises NoteInvalid."""
         text, _, _ = note.rpartition("\n\n")
         return cls.parse(f"{text}\n")
 

@@ -1,7 +1,7 @@
 """The lineages that a log says it had, and how far each one's checkpoints bind it.
 
-Where a restore has lost events, a new lineage says from where on the log is another one than was
-signed before (service/facts/lineages.py). Up to there the older checkpoints go on to hold.
+If a restore lost events, a new lineage says how many of the events signed before the log still has
+(service/facts/lineages.py). Up to there the older checkpoints continue to hold.
 """
 
 from collections.abc import Sequence
@@ -32,9 +32,9 @@ class Lineages:
         self.fault = fault
 
     def reach(self, origin: str) -> int | None:
-        """Return up to which size checkpoints of an origin bind this log; None: no such lineage.
+        """Return the size up to which checkpoints of an origin bind this log; None: unknown origin.
 
-        One that only a later lineage names was lost whole, its beginning included.
+        An origin that only a later lineage names was lost whole, its beginning included.
         """
         for number, lineage in enumerate(self.begun):
             if origin == lineage.origin:
@@ -49,8 +49,8 @@ class Lineages:
     def sets_aside(self, origin: str, size: int) -> bool:
         """Return whether a lineage says that a checkpoint covers events that were lost since.
 
-        It says so only of those up to the one that it follows: a later one of the same origin binds
-        the log, so that nobody can bring up an authorisation of old that was never used.
+        It says so only of checkpoints up to the one that it follows: a later one of the same origin
+        binds the log, so that nobody can use an old authorisation that was never used.
         """
         reach = self.reach(origin)
         if reach is None or size <= reach:
@@ -59,16 +59,16 @@ class Lineages:
         return size <= max(followed, default=size)
 
     def has_begun(self, origin: str) -> bool:
-        """Return whether this log has the beginning of a lineage."""
+        """Return whether a lineage of this log begins with this origin."""
         return any(one.origin == origin for one in self.begun)
 
     def is_current(self, origin: str) -> bool:
-        """Return whether checkpoints are signed under this origin today."""
+        """Return whether this is the origin of the present lineage."""
         return bool(self.begun) and self.begun[-1].origin == origin
 
 
 async def lineages_of(connection: Connection, schema: str, keys: Sequence[NoteKey]) -> Lineages:
-    """Read the lineages of a ledger, as far as they can be read."""
+    """Read the lineages of a ledger, up to the first one that is unsound."""
     stream = lineage_stream(schema)
     codec = Codec(schema, _CATALOGUE)
     begun: list[Lineage] = []
@@ -76,7 +76,7 @@ async def lineages_of(connection: Connection, schema: str, keys: Sequence[NoteKe
         try:
             event = _event(codec, stream, row)
             lineage = lineage_of(event, keys, schema, begun, row["position"])
-        # Decoding JSON that somebody altered: too deep, no UTF-8, another shape or type.
+        # Altered JSON: too deep, no UTF-8, another shape or type.
         except (Unreadable, ValueError, TypeError, RecursionError, msgspec.MsgspecError) as error:
             said = str(error) if isinstance(error, Unsound) else "it cannot be read"
             place = f"at position {row['position']}" if row["position"] else "without a number"

@@ -33,11 +33,11 @@ class NoteInvalid(ValueError):
 
 
 class SignerUnknown(NoteInvalid):
-    """A note, and none of its signatures is of a known key."""
+    """A well-formed note that no known key signed."""
 
 
 class NoteKey(NamedTuple):
-    """A key that signs notes, or only tells whose a signature is. Never shown whole."""
+    """A key that signs notes, or a public one that only verifies them. Never shown whole."""
 
     name: str
     public: bytes
@@ -45,7 +45,7 @@ class NoteKey(NamedTuple):
 
     @classmethod
     def generate(cls, name: str) -> Self:
-        """Draw a key; raises ValueError for a name that a note cannot have."""
+        """Generate a key; raises ValueError for a name that a note cannot have."""
         return cls.of_seed(name, secrets.token_bytes(_SEED_BYTES))
 
     @classmethod
@@ -134,7 +134,7 @@ def open_note(note: str, keys: Sequence[NoteKey]) -> str:
     if len(lines) > _SIGNATURES_MAX:
         raise NoteInvalid(f"more than {_SIGNATURES_MAX} signatures")
     known = {(key.name, key.key_id): key for key in keys}
-    # Every line is looked at before any is believed.
+    # Every line is parsed before any is trusted.
     signed = [(known[which], raw) for which, raw in map(_signature, lines) if which in known]
     for key, signature in signed:
         _verify(key, signature, text)

@@ -1,4 +1,4 @@
-"""What a verification answers, whatever it read: a database or an export."""
+"""The result of a verification, of a database or of an export."""
 
 import base64
 from collections.abc import Collection
@@ -8,9 +8,9 @@ import msgspec
 
 
 class Fault(NamedTuple):
-    """What is wrong, in a sentence for people, and the first position that it makes doubtful.
+    """What is wrong, in a sentence for people, and the first position in doubt.
 
-    `position` is None where no event of the log is concerned.
+    `position` is None if no event of the log is concerned.
     """
 
     position: int | None
@@ -18,7 +18,7 @@ class Fault(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """What was read of a log: so many events, from a position on, perhaps of one entity."""
+    """What was read of a log: the number of events, the first position, perhaps one entity."""
 
     events: int
     first: int = 1

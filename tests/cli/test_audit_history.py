@@ -160,7 +160,7 @@ def test_a_retry_takes_up_what_is_parked(team, claim, owner):
 def test_an_unknown_read_model_is_wrong_usage(team):
     """The names that there are, are told."""
     done = team.raw("projections", "retry", "claim_list")
-    assert (done.returncode, "there is activity" in done.stderr) == (2, True)
+    assert (done.returncode, "there are activity" in done.stderr) == (2, True)
 
 
 def test_hashes_of_secrets_are_left_out(team):

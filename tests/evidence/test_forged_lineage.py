@@ -13,6 +13,7 @@ from service.evidence.verify.ledger_verifier import verify_ledger
 from service.facts.lineages import LineageBegun, lineage_stream
 from service.ledger.events import Cause
 from service.ledger.ledger import Append
+from service.ledger.sequencer import Sequencer
 from tests.evidence.checkpointing import KEY, lose
 
 CAUSE = Cause("staff:test", "req_test")
@@ -41,7 +42,7 @@ async def appended(accounts, begun):
 async def refused(checkpoints, accounts, place):
     """Fail unless nothing is signed and the verdict tells of it; answer the verdict."""
     stored = await checkpoints.all()
-    await checkpoints.number()
+    await Sequencer(checkpoints.ledger.database).number_committed()
     with pytest.raises(LedgerForked):
         await checkpoints.make()
     assert (await checkpoints.state()).forked

@@ -4,6 +4,7 @@ import pytest
 
 from service.archive.port import ArchiveUnavailable
 from service.evidence.checkpoint import Checkpoint
+from service.ledger.sequencer import Sequencer
 from tests.evidence.checkpointing import KEY, forked, lose, root_of
 
 REMAKE = """
@@ -17,7 +18,7 @@ async def test_an_altered_event(checkpoints, add, attack):
     """It is found by the leaf that does not hold any more."""
     await checkpoints.make()
     await add(3)
-    await checkpoints.number()
+    await Sequencer(checkpoints.ledger.database).number_committed()
     attack("update accounts.events set state = state || ' ' where append_id = 3")
     await forked(checkpoints, "position 3 is not the one that was hashed")
 
@@ -26,7 +27,7 @@ async def test_an_altered_event_with_its_hash(checkpoints, add, attack):
     """The sequencer's tree tells it, which was made of the first hash."""
     await checkpoints.make()
     await add(3)
-    await checkpoints.number()
+    await Sequencer(checkpoints.ledger.database).number_committed()
     attack("update accounts.events set state = state || ' ' where append_id = 3", REMAKE)
     await forked(checkpoints, "the head's tree is not that of the 4 events")
 
@@ -64,7 +65,7 @@ async def test_other_attacks(checkpoints, add, attack, statement, match):
     """Each is refused, and nothing is signed over it."""
     await checkpoints.make()
     await add(3)
-    await checkpoints.number()
+    await Sequencer(checkpoints.ledger.database).number_committed()
     attack(statement)
     await forked(checkpoints, match)
 

@@ -15,6 +15,7 @@ from service.evidence.note import NoteKey
 from service.evidence.verify.expectations import published_evidence
 from service.evidence.verify.ledger_verifier import verify_ledger
 from service.ledger.events import Cause
+from service.ledger.sequencer import Sequencer
 from tests.evidence.checkpointing import KEY, directory_at, lose
 
 REMAKE = """
@@ -44,7 +45,7 @@ async def test_nothing_is_lost(checkpoints, add):
     """A sound log shares all of its past, and no lineage is begun."""
     await checkpointed(checkpoints, add, 2, 3)
     await add(1)
-    await checkpoints.number()
+    await Sequencer(checkpoints.ledger.database).number_committed()
     assert await parted(checkpoints) == (6, 6, 7)
     with pytest.raises(LineageRefused, match="holds all 6 events"):
         await begin_lineage(checkpoints, "no reason", CAUSE, force=False)
@@ -72,7 +73,7 @@ async def test_lost_and_replaced_events(checkpoints, add, attack, owner):
     await checkpointed(checkpoints, add, 2, 3, 3)
     await lose(owner, attack, 5)
     await add(7)
-    await checkpoints.number()
+    await Sequencer(checkpoints.ledger.database).number_committed()
     assert await parted(checkpoints) == (9, 5, 12)
 
 

@@ -82,7 +82,8 @@ def _refusals(ledger: str) -> Generator[None]:
 
 
 async def _told(target: Target, ledger: str, made: MadeCheckpoint) -> dict[str, Any]:
-    begun = (await lineages(target.service.checkpoints(ledger).ledger))[-1]
+    begun = (await lineages(target.service.ledger(ledger)))[-1]
+    published = target.service.checkpoints(ledger).published
     previous = (begun.previous or "").split("\n")
     return {
         "ledger": ledger,
@@ -91,11 +92,5 @@ async def _told(target: Target, ledger: str, made: MadeCheckpoint) -> dict[str, 
         "shared_size": begun.shared_size,
         "previous_origin": previous[0],
         "previous_size": int(previous[1]),
-        "set_aside": await _set_aside(target, ledger, previous[0], begun.shared_size or 0),
+        "set_aside": await published.sizes(previous[0], behind=begun.shared_size or 0),
     }
-
-
-async def _set_aside(target: Target, ledger: str, origin: str, shared_size: int) -> list[int]:
-    """Return the sizes of the published checkpoints that hold of this log no more."""
-    published = target.service.checkpoints(ledger).published
-    return [] if published is None else await published.sizes(origin, behind=shared_size)

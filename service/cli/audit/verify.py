@@ -68,22 +68,15 @@ def _offline_first(online: Callable[..., None]) -> Callable[..., None]:
     def run(
         *,
         export: Path | None,
-        data_dir: Path | None,
         as_json: bool,
-        ledger: str | None,
         public_key: tuple[NoteKey, ...],
         checkpoint: str | None,
+        **installation: object,
     ) -> None:
         if export is None:
-            online(
-                data_dir=data_dir,
-                as_json=as_json,
-                ledger=ledger,
-                public_key=public_key,
-                checkpoint=checkpoint,
-            )
+            online(as_json=as_json, public_key=public_key, checkpoint=checkpoint, **installation)
             return
-        if data_dir is not None or ledger is not None:
+        if any(value is not None for value in installation.values()):
             raise click.UsageError("--export is verified alone; expected no --ledger, --data-dir")
         if not public_key:
             raise click.UsageError("--export needs --public-key, the key that signed")

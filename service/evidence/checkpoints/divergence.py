@@ -1,8 +1,8 @@
-"""Where a log parted from what was published of it, and going on under a new lineage.
+"""Where a log diverged from what was published of it, and how it continues as a new lineage.
 
 After a restore or a failover that lost events, the log can never again be consistent with its last
 published checkpoint. A new lineage says so in the log itself: it holds that checkpoint in full, and
-how many events the log still has in common with it.
+how many events the log still shares with it.
 """
 
 from bisect import bisect_right
@@ -19,6 +19,7 @@ from service.evidence.note import NoteKey
 from service.ledger.events import Cause
 from service.ledger.ledger import AppendConflict
 from service.ledger.merkle import HASH_BYTES, CompactRange
+from service.ledger.sequencer import Sequencer
 
 
 class LineageRefused(Exception):
@@ -26,9 +27,9 @@ class LineageRefused(Exception):
 
 
 class Divergence(NamedTuple):
-    """The last checkpoint of the past and its note, and how many first events are still the same.
+    """The last checkpoint of the past and its note, and how many first events the log shares.
 
-    `size` is the log's own. Nothing is lost where `shared_size` is the checkpoint's.
+    `size` is the log's own. Nothing is lost if `shared_size` is the checkpoint's size.
     """
 
     checkpoint: Checkpoint
@@ -43,7 +44,7 @@ class Divergence(NamedTuple):
 
 
 class _Past(NamedTuple):
-    """What there is of one origin: sizes, rising, and how to have a checkpoint or leaf hashes."""
+    """The checkpoints of one origin: their sizes, rising, and how to read one or its leaves."""
 
     sizes: list[int]
     open: Callable[[int], Awaitable[tuple[Checkpoint, str] | None]]
@@ -51,13 +52,13 @@ class _Past(NamedTuple):
 
 
 async def find_divergence(checkpoints: Checkpoints) -> Divergence | None:
-    """Hold the log against the last checkpoint of its past; None: there never was one.
+    """Compare the log with the last checkpoint of its past; None: there never was one.
 
-    Reads the whole log once, and of the archive what a bisection takes. Raises LedgerForked
-    where the log contradicts itself, which no new lineage mends, and ArchiveUnavailable, also
-    where a place holds nothing of what was published: what is stored alone cannot tell of a loss.
+    Reads the whole log once, and from the archive what a bisection needs. Raises LedgerForked if
+    the log contradicts itself, which no new lineage mends, and ArchiveUnavailable, also if the
+    archive is empty: what is stored cannot alone reveal a loss.
     """
-    await checkpoints.check_place()
+    await checkpoints.check_archive()
     past = await _published(checkpoints) or await _stored(checkpoints)
     if past is None:
         return None
@@ -73,35 +74,35 @@ async def begin_lineage(
 ) -> MadeCheckpoint:
     """Begin a new lineage and make its first checkpoint.
 
-    Raises LineageRefused where nothing was lost, unless forced, and where there is no past at all.
+    Raises LineageRefused if nothing was lost, unless forced, and if there is no past at all.
     """
     key = checkpoints.signing_key()
-    await checkpoints.number()
-    parting = await find_divergence(checkpoints)
-    if parting is None:
+    await Sequencer(checkpoints.ledger.database).number_committed()
+    divergence = await find_divergence(checkpoints)
+    if divergence is None:
         raise LineageRefused("there is no checkpoint yet: `audit checkpoint` makes the first one")
-    if not (parting.is_forked or force):
+    if not (divergence.is_forked or force):
         raise LineageRefused(
-            f"nothing is lost: the log holds all {parting.checkpoint.size} events of its last "
+            f"nothing is lost: the log holds all {divergence.checkpoint.size} events of its last "
             "checkpoint; --force begins a lineage all the same"
         )
-    if not force and parting.size >= parting.checkpoint.size:
+    if not force and divergence.size >= divergence.checkpoint.size:
         await _refuse_altered(checkpoints)
-    await checkpoints.take_back(parting.shared_size)
-    await _begin(checkpoints, key, parting, reason, cause)
-    # Lineages can have been lost one after the other: each of them is told of.
+    await checkpoints.restore_published(divergence.shared_size)
+    await _begin(checkpoints, key, divergence, reason, cause)
+    # Lineages can have been lost one after the other: the log names each of them.
     while (other := await find_divergence(checkpoints)) is not None and other.is_forked:
         await _begin(checkpoints, key, other, reason, cause)
     return await checkpoints.make()
 
 
 async def _begin(
-    checkpoints: Checkpoints, key: NoteKey, parting: Divergence, reason: str, cause: Cause
+    checkpoints: Checkpoints, key: NoteKey, divergence: Divergence, reason: str, cause: Cause
 ) -> None:
     ledger = checkpoints.ledger
     known = await lineages(ledger)
     origin = new_origin(ledger, key, checkpoints.new_id)
-    begun = authorised(key, origin, reason, parting.note, parting.shared_size)
+    begun = authorised(key, origin, reason, divergence.note, divergence.shared_size)
     try:
         await begin_next(ledger, begun, known, cause)
     except AppendConflict as error:
@@ -109,7 +110,10 @@ async def _begin(
 
 
 async def _refuse_altered(checkpoints: Checkpoints) -> None:
-    """Refuse where checkpoints and events are not of one moment, as a restore brings them back."""
+    """Raise LineageRefused if the stored checkpoints are not of these events.
+
+    A restore brings both back as of one moment: otherwise events were altered, not lost.
+    """
     stored = await _stored(checkpoints)
     if stored is None:
         return
@@ -125,13 +129,10 @@ async def _refuse_altered(checkpoints: Checkpoints) -> None:
 
 
 async def _published(checkpoints: Checkpoints) -> _Past | None:
-    """Return the newest past that was published, of lineages too that the log does not know."""
-    published = checkpoints.published
-    if published is None:
-        return None
-    known = await lineages(checkpoints.ledger)
-    strange = await checkpoints.strange(known)
-    origin = strange[-1] if strange else known[-1].origin if known else ""
+    """Return the newest published past, including lineages that the log does not know."""
+    published, known = checkpoints.published, await lineages(checkpoints.ledger)
+    unknown = await published.unknown_origins(known)
+    origin = unknown[-1] if unknown else known[-1].origin if known else ""
     sizes = await published.sizes(origin) if origin else []
     if not sizes:
         return None
@@ -170,10 +171,10 @@ async def _trees(checkpoints: Checkpoints, sizes: list[int]) -> tuple[dict[int, 
 
 
 async def _shared(checkpoints: Checkpoints, past: _Past, trees: dict[int, bytes]) -> int:
-    """Return how many first events the log has in common with its past.
+    """Return how many first events the log shares with its past.
 
-    The largest checkpoint that is consistent, and beyond it as far as the published leaf hashes
-    agree: if a prefix of the log is the past's, every smaller one is, so bisection finds it.
+    Up to the largest checkpoint that is consistent, and beyond it as far as the published leaf
+    hashes agree. If a prefix of the log is the past's, every smaller one is: hence the bisection.
     """
     sizes = [size for size in past.sizes if size in trees]
     low, high = 0, len(sizes)
@@ -194,7 +195,7 @@ async def _shared(checkpoints: Checkpoints, past: _Past, trees: dict[int, bytes]
 
 
 async def _agreeing(checkpoints: Checkpoints, past: _Past, tree: CompactRange, size: int) -> int:
-    """Return how many leaves behind a tree agree with those published up to `size`."""
+    """Return how many leaves after a tree agree with those published up to `size`."""
     leaves, found = await past.leaves(size), await past.open(size)
     if leaves is None or found is None or len(leaves) != (size - tree.size) * HASH_BYTES:
         return 0

@@ -1,4 +1,4 @@
-"""Lineages: under which origin a ledger's checkpoints are signed, and since when (decision 24)."""
+"""Lineage events: the origin that a ledger's checkpoints are signed under (decision 24)."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -21,7 +21,7 @@ async def lineages(ledger: Ledger) -> list[LineageBegun]:
 
 
 async def begin_first(ledger: Ledger, key: NoteKey, new_id: NewId) -> list[LineageBegun]:
-    """Begin the first lineage, unless another process was as quick; answer what there is."""
+    """Begin the first lineage, unless another process just did; return those that exist."""
     now = ledger.clock()
     begun = authorised(key, new_origin(ledger, key, new_id), _FIRST)
     cause = Cause(_ACTOR, new_id("req", now))
@@ -38,9 +38,9 @@ async def begin_first(ledger: Ledger, key: NoteKey, new_id: NewId) -> list[Linea
 async def begin_next(
     ledger: Ledger, begun: LineageBegun, known: Sequence[LineageBegun], cause: Cause
 ) -> None:
-    """Begin another one behind those that are known; raises AppendConflict when there are more.
+    """Begin a lineage after the known ones; raises AppendConflict if there are more.
 
-    Under the lock of storing a checkpoint, so that none is stored under the old origin afterwards.
+    It takes the lock of storing a checkpoint, so that none is stored under the old origin later.
     """
     async with ledger.transaction() as transaction:
         await transaction.lock(lineage_stream(ledger.name))
@@ -49,19 +49,14 @@ async def begin_next(
 
 
 def new_origin(ledger: Ledger, key: NoteKey, new_id: NewId) -> str:
-    """Draw an origin; the ids of lineages sort by their age."""
+    """Return a new origin; the ids of lineages sort by age."""
     return f"{key.name}/{ledger.name}/{new_id('lin', ledger.clock())}"
 
 
 def known_origins(known: Sequence[LineageBegun]) -> set[str]:
-    """Return the origins that this log tells of: its lineages, and what they went on from."""
-    return {one.origin for one in known} | {
-        _origin(one.previous) for one in known if one.previous is not None
-    }
-
-
-def _origin(note: str) -> str:
-    return note.partition("\n")[0]
+    """Return the origins that the log names: its lineages, and those that they follow."""
+    followed = [one.previous for one in known if one.previous is not None]
+    return {one.origin for one in known} | {note.partition("\n")[0] for note in followed}
 
 
 async def read_lineages(transaction: Transaction, ledger: Ledger) -> list[LineageBegun]:

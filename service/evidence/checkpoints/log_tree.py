@@ -1,4 +1,4 @@
-"""Reading the log for a checkpoint: what its tables hold now, made again and compared."""
+"""Reading the log for a checkpoint: leaves are recomputed from its tables and compared."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -12,7 +12,7 @@ EVENTS_MAX: Final = 200_000
 """Events read at once: 6 MB of hashes, and a second or two of PostgreSQL's time."""
 READ_SECONDS_MAX: Final = 120.0
 _BREATH: Final = 5_000
-"""Leaves hashed before other tasks of this process have their turn: some 5 ms."""
+"""Leaves hashed before other tasks of this process run: about 5 ms."""
 
 _SQL = queries("service.evidence.checkpoints")
 
@@ -20,13 +20,13 @@ _SQL = queries("service.evidence.checkpoints")
 class LedgerForked(Exception):
     """The log has lost or changed events that a checkpoint covers, or contradicts itself.
 
-    `str()` says which, for an operator. Nothing may be signed then: `audit verify` tells more, and
-    `audit lineage` is the way on after a restore or a failover.
+    `str()` says which, for an operator. Nothing may be signed then: `audit verify` finds out more,
+    and `audit lineage` continues after a restore or a failover.
     """
 
 
 class TreeHead(NamedTuple):
-    """How many events are numbered, and the sequencer's tree over them; None: not made yet."""
+    """The number of numbered events, and the sequencer's tree over them; None: not made yet."""
 
     size: int
     tree: CompactRange | None
@@ -41,9 +41,9 @@ class Part(NamedTuple):
 
 
 async def read_part(database: Database, start: int, stop: int | None) -> Part:
-    """Return the leaf hashes behind `start`, made again from the events; at most EVENTS_MAX.
+    """Return the leaf hashes after `start`, recomputed from the events; at most EVENTS_MAX.
 
-    `stop` is where to end sooner. Raises LedgerForked where a leaf does not hold or is missing.
+    `stop` ends the part sooner. Raises LedgerForked if a leaf does not hold or is missing.
     """
     async with database.transaction(READ_SECONDS_MAX) as connection:
         await connection.execute(_SQL.snapshot.on(database.schema))
@@ -72,7 +72,7 @@ async def _head(connection: Connection, schema: str) -> TreeHead:
 
 
 async def extended(tree: CompactRange, leaves: bytes) -> CompactRange:
-    """Return a tree that has grown by joined leaf hashes; other tasks go on meanwhile."""
+    """Return a tree grown by joined leaf hashes; other tasks run meanwhile."""
     grown = CompactRange.from_bytes(tree.size, tree.to_bytes())
     for start in range(0, len(leaves), _BREATH * HASH_BYTES):
         piece = leaves[start : start + _BREATH * HASH_BYTES]
@@ -82,7 +82,7 @@ async def extended(tree: CompactRange, leaves: bytes) -> CompactRange:
 
 
 async def leaves_of_log(database: Database, start: int, end: int) -> AsyncGenerator[bytes]:
-    """Return the joined leaf hashes of a range, a part at a time; LedgerForked where it lacks."""
+    """Yield the joined leaf hashes of a range, a part at a time; raises LedgerForked."""
     while start < end:
         part = await read_part(database, start, end)
         if part.end == start:
@@ -92,7 +92,7 @@ async def leaves_of_log(database: Database, start: int, end: int) -> AsyncGenera
 
 
 async def tree_of_log(database: Database, size: int) -> CompactRange:
-    """Return the tree of the first `size` events, read from the first one on."""
+    """Return the tree of the first `size` events; raises LedgerForked."""
     tree = CompactRange()
     async for leaves in leaves_of_log(database, 0, size):
         tree = await extended(tree, leaves)
@@ -100,6 +100,6 @@ async def tree_of_log(database: Database, size: int) -> CompactRange:
 
 
 def check_head(head: TreeHead, tree: CompactRange) -> None:
-    """Compare the sequencer's tree with ours, where they are of one size; raises LedgerForked."""
+    """Compare the sequencer's tree with ours if they have one size; raises LedgerForked."""
     if head.size == tree.size and head.tree is not None and head.tree.root() != tree.root():
         raise LedgerForked(f"the head's tree is not that of the {head.size} events in the log")

@@ -1,43 +1,53 @@
-"""Checkpoints in their archive: `checkpoints/<origin>/<size, 20 digits>.txt` and `.leaves`.
+"""What is published of a ledger's checkpoints, and the log's lineages compared with it.
 
 A note's `.leaves` are the leaf hashes, 32 bytes each, from the checkpoint before it in its origin
-(from the first event for an origin's first one) up to its own size. Lineages sort by age.
+(from the first event for an origin's first one) up to its own size.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final
 
 from service.archive.port import Archive, ArchiveUnavailable
+from service.evidence.authorisation import Unsound, lineages_so_far
 from service.evidence.checkpoint import Checkpoint
+from service.evidence.checkpoints.lineage import known_origins, lineages
+from service.evidence.checkpoints.log_tree import LedgerForked, tree_of_log
+from service.evidence.checkpoints.names import TOP, leaves_name, note_name, parsed
+from service.evidence.lineages import Lineages
 from service.evidence.note import NoteInvalid, NoteKey
-
-_TOP: Final = "checkpoints/"
-_NOTE: Final = ".txt"
-_LEAVES: Final = ".leaves"
+from service.facts.lineages import LineageBegun
+from service.ledger.ledger import Ledger
 
 
 class ArchiveEmpty(ArchiveUnavailable):
-    """The place answers, and holds nothing of a ledger that has published before."""
+    """The archive answers, and holds nothing of a ledger that has published before."""
 
 
-class Published:
-    """What has been published of one installation's checkpoints."""
+class PublishedHistory:
+    """The published checkpoints of a ledger, which nothing that is signed next may contradict."""
 
-    def __init__(self, place: Archive, keys: Sequence[NoteKey]) -> None:
-        """`keys` tell whose notes are believed."""
-        self._place = place
+    def __init__(self, ledger: Ledger, keys: Sequence[NoteKey], archive: Archive | None) -> None:
+        """`keys` are those whose lineages and notes are trusted.
+
+        Without an `archive`, nothing is published, and nothing is found.
+        """
+        self.has_archive = archive is not None
+        self._ledger = ledger
         self._keys = keys
+        self._archive = archive
+        self._homes = {f"{key.name}/{ledger.name}" for key in keys}
 
     async def put(self, checkpoint: Checkpoint, note: str, leaves: bytes) -> None:
         """Publish a checkpoint; its leaves first, so that whoever finds the note finds them."""
-        await self._place.put(_name(checkpoint) + _LEAVES, leaves)
-        await self._place.put(_name(checkpoint) + _NOTE, note.encode())
+        if self._archive is not None:
+            origin, size, _ = checkpoint
+            await self._archive.put(leaves_name(origin, size), leaves)
+            await self._archive.put(note_name(origin, size), note.encode())
 
     async def get(self, origin: str, size: int) -> tuple[Checkpoint, str] | None:
         """Return a checkpoint and its note; raises ArchiveUnavailable if it is not ours."""
-        name = _name_of(origin, size) + _NOTE
-        raw = await self._place.get(name)
+        name = note_name(origin, size)
+        raw = await self._read(name)
         if raw is None:
             return None
         try:
@@ -53,43 +63,85 @@ class Published:
         return checkpoint, note
 
     async def has(self, origin: str, size: int) -> bool:
-        """Return whether an object lies where a checkpoint is published."""
+        """Return whether an object has the name of a checkpoint's note."""
         with suppress(ValueError):
-            return await self._place.get(_name_of(origin, size) + _NOTE) is not None
+            return await self._read(note_name(origin, size)) is not None
         return False
 
     async def leaves(self, origin: str, size: int) -> bytes | None:
         """Return the leaf hashes up to a checkpoint, as they were published."""
-        return await self._place.get(_name_of(origin, size) + _LEAVES)
+        return await self._read(leaves_name(origin, size))
 
     async def sizes(self, origin: str, behind: int = 0) -> list[int]:
-        """Return the sizes of an origin's checkpoints behind a size, smallest first."""
-        after = _name_of(origin, behind) + _NOTE
-        found = map(_parsed, await self._place.names(f"{_TOP}{origin}/", after=after))
-        return [one[1] for one in found if one is not None and one[0] == origin]
+        """Return the sizes of an origin's checkpoints beyond a size, smallest first."""
+        if self._archive is None:
+            return []
+        names = await self._archive.names(f"{TOP}{origin}/", after=note_name(origin, behind))
+        return [size for at, size in filter(None, map(parsed, names)) if at == origin]
 
-    async def origins(self, homes: Collection[str]) -> list[str]:
-        """Return the origins below `<key's name>/<ledger>`, oldest first."""
-        names = [name for home in homes for name in await self._place.folders(f"{_TOP}{home}/")]
-        return sorted((name.removeprefix(_TOP) for name in names), key=_age)
+    async def known(self, begun: list[LineageBegun]) -> list[LineageBegun]:
+        """Return the lineages, `begun` as they were read, once the log knows all that is published.
 
+        Raises LedgerForked if one of them was begun by none of our keys or outside their names, or
+        if checkpoints were published under an origin that the log does not know.
+        """
+        unknown = await self.unknown_origins(begun)
+        if unknown:  # another process may have begun it a moment ago
+            begun = await lineages(self._ledger)
+            unknown = [origin for origin in unknown if origin not in known_origins(begun)]
+        if unknown:
+            sizes = await self.sizes(unknown[-1])
+            raise LedgerForked(
+                f"a checkpoint of {sizes[-1]} events was published under {unknown[-1]}, and the "
+                "log knows nothing of it"
+            )
+        self._check(begun)
+        return begun
 
-def _name(checkpoint: Checkpoint) -> str:
-    return _name_of(checkpoint.origin, checkpoint.size)
+    async def unknown_origins(self, begun: Sequence[LineageBegun]) -> list[str]:
+        """Return the origins of published checkpoints that no lineage names, oldest first."""
+        known = known_origins(begun)
+        found = [origin for origin in await self._origins() if origin not in known]
+        return [origin for origin in found if await self.sizes(origin)]
 
+    async def is_empty(self) -> bool:
+        """Return whether no checkpoint of this ledger was published, of whichever lineage."""
+        return not any([await self.sizes(origin) for origin in await self._origins()])
 
-def _name_of(origin: str, size: int) -> str:
-    return f"{_TOP}{origin}/{size:020}"
+    async def hold(self, begun: Sequence[LineageBegun]) -> None:
+        """Compare the log with what was published under earlier lineages; raises LedgerForked.
 
+        For a lineage that has no checkpoint yet: what comes later continues its first one.
+        """
+        found = self._check(begun)
+        for origin in known_origins(begun) - {begun[-1].origin}:
+            sizes = await self.sizes(origin)
+            binding = [size for size in sizes if not found.sets_aside(origin, size)]
+            if binding:
+                published = await self.get(origin, binding[-1])
+                tree = await tree_of_log(self._ledger.database, binding[-1])
+                if published is None or published[0].root != tree.root():
+                    raise LedgerForked(f"the first {tree.size} events are not those published")
 
-def _age(origin: str) -> str:
-    return origin.rpartition("/")[2]
+    async def _origins(self) -> list[str]:
+        """Return the origins of this ledger, oldest first: the ids of lineages sort by age."""
+        archive, tops = self._archive, [f"{TOP}{home}/" for home in self._homes]
+        found = [] if archive is None else [await archive.folders(top) for top in tops]
+        origins = [name.removeprefix(TOP) for names in found for name in names]
+        return sorted(origins, key=lambda origin: origin.rpartition("/")[2])
 
+    async def _read(self, name: str) -> bytes | None:
+        return None if self._archive is None else await self._archive.get(name)
 
-def _parsed(name: str) -> tuple[str, int] | None:
-    """Return the origin and size of a note's name; None for any other name."""
-    origin, _, file = name.removeprefix(_TOP).rpartition("/")
-    digits = file.removesuffix(_NOTE)
-    if digits == file or not (digits.isascii() and digits.isdigit()):
-        return None
-    return origin, int(digits)
+    def _check(self, begun: Sequence[LineageBegun]) -> Lineages:
+        try:
+            found = lineages_so_far(begun, self._keys, self._ledger.name)
+        except Unsound as error:
+            raise LedgerForked(
+                f"a lineage of the log is not sound: {error}; if a key was replaced, its public "
+                "key belongs at the end of CLAIM_LEDGER_CHECKPOINT_KEYS"
+            ) from error
+        for lineage in found:
+            if lineage.origin.rpartition("/")[0] not in self._homes:
+                raise LedgerForked(f"the lineage {lineage.origin} is outside what our keys sign")
+        return Lineages(found)

@@ -1,17 +1,17 @@
 -- name: durable
--- What is signed and published may not be lost by a failover: whatever the session's setting.
+-- A failover must not lose what is signed and published, whatever the session's setting.
 set local synchronous_commit = on
 
 -- name: failed
--- The archive was away once more.
+-- Count a failure of the archive.
 update ledger.checkpoint_state set publication_failures = publication_failures + 1
 
 -- name: forked
--- Whether the log has lost or changed what was published; writes only where that is news.
+-- Whether the log has lost or changed what was published; writes only what changes.
 update ledger.checkpoint_state set forked = $1 where forked <> $1
 
 -- name: head
--- How far the log is numbered, and the tree that its sequencer has made.
+-- How far the log is numbered, and its sequencer's tree.
 select size, tree from ledger.head where id = 1
 
 -- name: last
@@ -19,8 +19,8 @@ select size, tree from ledger.head where id = 1
 select note, tree, made_at from ledger.checkpoints where origin = $1 order by size desc limit 1
 
 -- name: leaves
--- A range of the log, each leaf made again from its event: how many there are, the first position
--- that does not hold, and the hashes, joined.
+-- A range of the log, each leaf recomputed from its event: how many there are, the first position
+-- whose leaf does not hold, and the hashes, joined.
 select
     count(*) as events,
     min(l.position) filter (
@@ -46,7 +46,7 @@ select origin, size, note from ledger.checkpoints order by size, made_at, origin
 set transaction isolation level repeatable read, read only
 
 -- name: state
--- How checkpoints of this ledger fare: the last one's size and time, and what is wrong.
+-- The health of this ledger's checkpoints: what is wrong, and the last one's size and time.
 select s.forked, s.publication_failures, c.size, c.made_at
 from ledger.checkpoint_state as s
 left join (
@@ -54,7 +54,7 @@ left join (
 ) as c on true
 
 -- name: store
--- A checkpoint that follows the one of size $3, unless another came first, or one was made after $6.
+-- Store a checkpoint after the one of size $3, unless another came first or one was made after $6.
 insert into ledger.checkpoints (origin, size, note, tree, made_at)
 select $1, $2, $4, $5, $7
 where
@@ -64,7 +64,7 @@ on conflict do nothing
 returning size
 
 -- name: lineages
--- The stream in which the log's lineages begin, with positions where it is numbered.
+-- The stream in which the log's lineages begin, with the positions of numbered events.
 select l.position, e.originator_version, e.topic, e.state
 from ledger.events as e
 left join ledger.log as l on l.append_id = e.append_id

@@ -1,4 +1,4 @@
-"""Checkpoints on schedule: what a worker does for one ledger."""
+"""Checkpoints on schedule, as a worker makes them for one ledger."""
 
 import time
 from collections.abc import Callable
@@ -12,9 +12,9 @@ from service.evidence.checkpoints.published import ArchiveEmpty
 from service.evidence.checkpoints.signing import Checkpoints, KeyMissing
 
 RETRY_SECONDS: Final = 30.0
-"""After a fault; sooner where checkpoints are made more often."""
+"""After a fault; sooner if checkpoints are made more often."""
 _REST: Final = 0.9
-"""Of the interval: what a checkpoint's making takes may not make every second one come late."""
+"""Of the interval: the time that making one takes must not delay every second one."""
 
 log = structlog.get_logger()
 
@@ -22,8 +22,8 @@ log = structlog.get_logger()
 class Schedule:
     """Makes a ledger's checkpoints. Several workers make no more of them than one does.
 
-    The log is held against its archive at the start already, so that a restore that lost
-    events is told of at once. A ledger without any checkpoint gets its first one an interval later.
+    The log is compared with its archive at the start already, so that a restore that lost events is
+    noticed at once. A ledger without any checkpoint gets its first one an interval later.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Schedule:
         self._first_at = self._next_at + seconds
 
     async def step(self) -> int:
-        """Return 1 where a checkpoint was signed. Between times this reads a clock and no more."""
+        """Return 1 if a checkpoint was signed. When none is due, this only reads a clock."""
         now = self._monotonic()
         if now < self._next_at:
             return 0
@@ -55,7 +55,7 @@ class Schedule:
         except KeyMissing:
             log.error("checkpoint lacks a key", ledger=ledger)  # noqa: TRY400 - no fault of code
             return 0
-        except ArchiveUnavailable as error:  # counted: an alarm tells of both
+        except ArchiveUnavailable as error:  # both are counted, and raise an alarm
             if isinstance(error, ArchiveEmpty):
                 log.error("archive is empty", ledger=ledger)  # noqa: TRY400 - as above
             else:

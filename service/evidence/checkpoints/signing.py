@@ -1,9 +1,9 @@
 """Signing checkpoints of a ledger, storing and publishing them (decision 23).
 
-What a checkpoint adds to the one before it is read again from the events, and its tree goes on from
-that one's, whose note has to be the published one. Older events are not read again each time: that
-they are still what was signed is for `audit verify` to say. A checkpoint is stored in a transaction
-that waits for the synchronous replica, where there is one, and published after that: no published
+What a checkpoint adds to the one before it is read again from the events, and its tree continues
+that one's, whose note has to be the published one. Older events are not read again each time:
+`audit verify` checks that they are still what was signed. A checkpoint is stored in a transaction
+that waits for the synchronous replica, if there is one, and published after that: no published
 checkpoint is beyond what a failover keeps.
 """
 
@@ -24,11 +24,9 @@ from service.evidence.checkpoints.log_tree import (
     leaves_of_log,
     read_part,
 )
-from service.evidence.checkpoints.past import PublishedHistory
-from service.evidence.checkpoints.published import ArchiveEmpty, Published
+from service.evidence.checkpoints.published import ArchiveEmpty, PublishedHistory
 from service.evidence.checkpoints.stored import KeyMissing, StoredCheckpoint, StoredCheckpoints
 from service.evidence.note import NoteKey
-from service.facts.lineages import LineageBegun
 from service.ledger.ledger import Ledger
 from service.ledger.merkle import CompactRange
 from service.ledger.sequencer import Sequencer
@@ -38,17 +36,9 @@ _SQL = queries("service.evidence.checkpoints")
 
 log = structlog.get_logger()
 
-__all__ = [
-    "CheckpointState",
-    "Checkpoints",
-    "KeyMissing",
-    "LedgerForked",
-    "MadeCheckpoint",
-]
-
 
 class MadeCheckpoint(NamedTuple):
-    """A ledger's newest checkpoint; `is_new` where this call has signed it."""
+    """A ledger's newest checkpoint; `is_new` if this call signed it."""
 
     checkpoint: Checkpoint
     note: str
@@ -57,7 +47,7 @@ class MadeCheckpoint(NamedTuple):
 
 
 class CheckpointState(NamedTuple):
-    """How a ledger's checkpoints fare. `size` and `made_at` are the newest one's, if any."""
+    """The health of a ledger's checkpoints; `size` and `made_at` are the newest one's, if any."""
 
     forked: bool
     archive_failures: int
@@ -80,32 +70,31 @@ class Checkpoints:
         self.ledger = ledger
         self.keys = keys
         self.new_id = new_id
-        self.published = None if archive is None else Published(archive, keys)
+        self.published = PublishedHistory(ledger, keys, archive)
         self._database = ledger.database
+        self._sequencer = Sequencer(ledger.database)
         self._stored = StoredCheckpoints(ledger, keys)
-        self._past = PublishedHistory(ledger, keys, self.published)
 
     async def make(
         self, *, rest_seconds: float | None = None, begin_archive: bool = False
     ) -> MadeCheckpoint:
         """Make a checkpoint: number what waits, sign the log as it is then, store and publish it.
 
-        Where nothing is new, the newest checkpoint is answered, and whatever a crash has left
-        unpublished is published. A ledger's first checkpoint begins its first lineage, which is an
-        event: there is none of size 0. `rest_seconds`: nothing is signed sooner after the last one.
-        `begin_archive`: an archive that holds nothing yet gets all that the present lineage
-        has stored.
+        If nothing is new, return the newest checkpoint, and publish what a crash left unpublished.
+        A ledger's first checkpoint begins its first lineage, which is an event: there is none of
+        size 0. Within `rest_seconds` of the last one nothing is signed. `begin_archive`: an empty
+        archive gets all that the present lineage has stored.
 
         Raises:
-            KeyMissing, LedgerForked, ArchiveUnavailable: nothing was signed; the last also
-                where a signed checkpoint could not be published, which the next call makes up for.
-            ArchiveEmpty: one of the last, where the archive is not to be begun.
-            LedgerError: as ever.
+            KeyMissing, LedgerForked, ArchiveUnavailable: nothing was signed; the last also if a
+                signed checkpoint could not be published, which the next call makes up for.
+            ArchiveEmpty: one of the last, unless the archive is to be begun.
+            LedgerError: from the database.
 
         """
         try:
             if not begin_archive:
-                await self.check_place()
+                await self.check_archive()
             made = await self._make(rest_seconds)
         except LedgerForked:
             log.error("ledger forked", ledger=self.ledger.name)  # noqa: TRY400 - no fault of code
@@ -120,13 +109,13 @@ class Checkpoints:
     async def latest(self) -> tuple[Checkpoint, str] | None:
         """Return the newest checkpoint of the present lineage and its note, as they are stored.
 
-        Nothing is verified here: `Checkpoint.open` does. Raises NoteInvalid for what is no note.
+        Nothing is verified here: `Checkpoint.open` does that. Raises NoteInvalid.
         """
         known = await lineages(self.ledger)
         return await self._stored.newest(known[-1].origin) if known else None
 
     async def all(self) -> list[tuple[Checkpoint, str]]:
-        """Return every stored checkpoint of every lineage, by size; as `latest` does."""
+        """Return the stored checkpoints of every lineage, by size, unverified as in `latest`."""
         return await self._stored.all()
 
     async def begun(self) -> bool:
@@ -134,41 +123,35 @@ class Checkpoints:
         return bool(await lineages(self.ledger))
 
     async def state(self) -> CheckpointState:
-        """Return how the checkpoints fare, whichever process makes them."""
+        """Return the checkpoints' health, whichever process makes them."""
         row = await self._database.fetchrow(_SQL.state)
         return CheckpointState(*row) if row is not None else CheckpointState(False, 0, None, None)
 
-    async def number(self) -> None:
-        """Wait until committed events have numbers; raises SequencingTimeout after too long."""
-        await Sequencer(self._database).number_committed()
+    async def check_archive(self) -> None:
+        """Raise ArchiveEmpty if checkpoints are stored and none of them was published.
 
-    async def check_place(self) -> None:
-        """Raise ArchiveEmpty where checkpoints are stored and nothing of them was published.
-
-        Another place than before, or one that was lost, would be filled with a past that nobody has
-        held against what was published.
+        A wrong archive, or one that was lost, would be filled with a past that nobody has compared
+        with what was published.
         """
-        if self.published is None:
-            return
-        newest = await self._stored.newest_of_all()
-        # Asked first: it is there unless a crash, or another place, lies between.
+        newest = await self._stored.newest_of_all() if self.published.has_archive else None
+        # Asked first: it is there unless a crash, or another archive, lies between.
         if newest is None or await self.published.has(*newest):
             return
-        if not await self._past.is_published():
+        if await self.published.is_empty():
             raise ArchiveEmpty(
                 f"the archive holds no checkpoint of {self.ledger.name}, and the database has "
                 "some: it is the wrong place, or what was published is lost"
             )
 
-    async def take_back(self, up_to: int) -> None:
-        """Store again what was published of the present lineage, up to a size, and is not stored.
+    async def restore_published(self, up_to: int) -> None:
+        """Store the published checkpoints of the present lineage again, up to a size.
 
         A restore keeps events and can lose a checkpoint over them that was stored a moment later.
-        Where the log's tree is another one than was published, this ends without a word.
+        Stops at the first one that is not of this log.
         """
         begun = await lineages(self.ledger)
         newest = await self._stored.newest(begun[-1].origin) if begun else None
-        if self.published is None or not begun or (newest and newest[0].size >= up_to):
+        if not begun or (newest and newest[0].size >= up_to):
             return
         start, tree = newest[0].size if newest else 0, CompactRange()
         for size in await self.published.sizes(begun[-1].origin, behind=start):
@@ -184,12 +167,12 @@ class Checkpoints:
 
     async def _make(self, rest_seconds: float | None) -> MadeCheckpoint:
         key = self.signing_key()
-        await self.number()
+        await self._sequencer.number_committed()
         if not await lineages(self.ledger):
-            await self._past.known([])
+            await self.published.known([])
             await begin_first(self.ledger, key, self.new_id)
-            await self.number()
-        goal = (await Sequencer(self._database).lag()).size
+            await self._sequencer.number_committed()
+        goal = (await self._sequencer.lag()).size
         is_new = False
         while True:
             made = await self._step(key, goal, None if is_new else rest_seconds)
@@ -201,16 +184,17 @@ class Checkpoints:
     async def _step(
         self, key: NoteKey, goal: int, rest_seconds: float | None
     ) -> MadeCheckpoint | Checkpoint | None:
-        """Return the new checkpoint at the log's end; None where another came first.
+        """Return the next new checkpoint, or the last one's state at the end; None: too late.
 
-        The end is where the log ended when it was asked for, `goal`: it may grow all the while.
+        The end is `goal`, where the log ended when the checkpoint was asked for: it may grow
+        meanwhile. None means that another process stored one first.
         """
         begun = await lineages(self.ledger)
         last = await self._stored.last(begun[-1].origin) if begun else None
-        begun = await self._past.known(begun)
+        begun = await self.published.known(begun)
         origin = begun[-1].origin
         if last is None:
-            await self._past.hold(begun)
+            await self.published.hold(begun)
         ahead = await self._ahead(origin, last)
         tree = last.tree if last is not None else CompactRange()
         part = await read_part(self._database, tree.size, ahead[0] if ahead else None)
@@ -220,21 +204,22 @@ class Checkpoints:
             )
         grown = await extended(tree, part.leaves)
         check_head(part.head, grown)
-        not_after = None if rest_seconds is None else self._ago(rest_seconds)
+        now = self.ledger.clock()
+        not_after = None if rest_seconds is None else now - timedelta(seconds=rest_seconds)
         rests = last is not None and not_after is not None and last.made_at > not_after
         ends = part.end == tree.size or (tree.size >= goal and not ahead)
         if last is not None and (rests or ends):
-            return MadeCheckpoint(last.checkpoint, last.note, False, self.published is not None)
+            return MadeCheckpoint(last.checkpoint, last.note, False, self.published.has_archive)
         checkpoint = Checkpoint(origin, grown.size, grown.root())
         note = checkpoint.sign(key)
-        if self.published is not None and checkpoint.size in ahead:
+        if checkpoint.size in ahead:
             there = await self.published.get(origin, checkpoint.size)
             if there is None or there[0] != checkpoint:
                 raise LedgerForked(f"the first {checkpoint.size} events are not those published")
             note = there[1]
         if not await self._stored.store(checkpoint, note, grown, tree.size, not_after):
             return None
-        await self._publish(checkpoint, note, part.leaves)
+        await self.published.put(checkpoint, note, part.leaves)
         return checkpoint
 
     def signing_key(self) -> NoteKey:
@@ -246,19 +231,12 @@ class Checkpoints:
             )
         return self.keys[0]
 
-    def _ago(self, seconds: float) -> datetime:
-        return self.ledger.clock() - timedelta(seconds=seconds)
-
-    async def strange(self, known: Sequence[LineageBegun]) -> list[str]:
-        """Return the published origins that none of these lineages tells of, oldest first."""
-        return await self._past.strange(known)
-
     async def _ahead(self, origin: str, last: StoredCheckpoint | None) -> list[int]:
-        """Return the sizes of what was published beyond the last stored checkpoint.
+        """Return the sizes of the published checkpoints beyond the last stored one.
 
         Asked before the log is read: what another process signs meanwhile is in the log then.
         """
-        if self.published is None:
+        if not self.published.has_archive:
             return []
         size = 0 if last is None else last.checkpoint.size
         if last is not None:
@@ -269,13 +247,8 @@ class Checkpoints:
                 raise LedgerForked(f"another checkpoint of {size} events was published")
         return await self.published.sizes(origin, behind=size)
 
-    async def _publish(self, checkpoint: Checkpoint, note: str, leaves: bytes) -> None:
-        if self.published is not None:
-            await self.published.put(checkpoint, note, leaves)
-
     async def _publish_missing(self, origin: str) -> None:
-        """Publish what was stored and not published: after a crash, or before there was a place."""
-        assert self.published is not None  # noqa: S101 - the caller has asked it
+        """Publish what was only stored: before a crash, or before there was an archive."""
         there, start = set(await self.published.sizes(origin)), 0
         for checkpoint, note in await self.all():
             if checkpoint.origin != origin:

@@ -1,4 +1,4 @@
-"""The checkpoints in a ledger's own database, each with the tree that it was made of."""
+"""The checkpoints in a ledger's own database, each with its tree."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -19,7 +19,7 @@ _SQL = queries("service.evidence.checkpoints")
 
 
 class KeyMissing(Exception):
-    """No key signs here, or the last checkpoint's key is not in the ring. For an operator."""
+    """No key signs here, or the last checkpoint's key is not in the ring; `str()` says which."""
 
 
 class StoredCheckpoint(NamedTuple):
@@ -35,7 +35,7 @@ class StoredCheckpoints:
     """Reads and writes the table `checkpoints` of one ledger, which only grows."""
 
     def __init__(self, ledger: Ledger, keys: Sequence[NoteKey]) -> None:
-        """`keys` tell whose notes are believed."""
+        """`keys` are those whose notes are trusted."""
         self._ledger = ledger
         self._keys = keys
 
@@ -57,7 +57,7 @@ class StoredCheckpoints:
     async def last(self, origin: str) -> StoredCheckpoint | None:
         """Return the largest checkpoint of an origin, verified.
 
-        Raises KeyMissing where no known key signed it, LedgerForked where it does not hold.
+        Raises KeyMissing if no known key signed it, LedgerForked if it does not hold.
         """
         row = await self._ledger.database.fetchrow(_SQL.last, origin)
         if row is None:
@@ -84,10 +84,10 @@ class StoredCheckpoints:
         start: int,
         not_after: datetime | None,
     ) -> bool:
-        """Store what follows the checkpoint of size `start`; False where another came first.
+        """Store what follows the checkpoint of size `start`, and wait for the synchronous replica.
 
-        Or where one was made after `not_after`, or another lineage has begun. It waits for the
-        synchronous replica.
+        Return False, and store nothing, if another one came first or was made after `not_after`,
+        or if another lineage has begun.
         """
         async with self._ledger.transaction(STORE_SECONDS_MAX) as transaction:
             await transaction.fetch(_SQL.durable)
@@ -108,7 +108,7 @@ class StoredCheckpoints:
         return row is not None
 
     async def _tree(self, checkpoint: Checkpoint, kept: bytes | None) -> CompactRange:
-        """Return the tree of a signed root: the kept one if it makes it, else made from the log."""
+        """Return the tree of a signed root: the stored one if it has it, or else the log's."""
         try:
             tree = CompactRange.from_bytes(checkpoint.size, kept or b"")
         except ValueError:

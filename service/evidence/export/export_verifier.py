@@ -42,9 +42,9 @@ def verify_export(
     checkpoint: str | None,
     advance: Callable[[int], object] = lambda _bytes: None,
 ) -> Verdict:
-    """Return whether an export holds; `checkpoint` is an older signed note that it has to go on.
+    """Verify an export; `checkpoint` is an older signed note that it has to continue.
 
-    `advance` is told the bytes that were read. Raises OSError where the file cannot be read.
+    `advance` gets the number of bytes read. Raises OSError if the file cannot be read.
     """
     events = _Events(_NOTHING, None)
     try:
@@ -89,7 +89,7 @@ def _header(file: BinaryIO) -> Header:
 
 
 class _Events:
-    """What the events of an export come to, as they go by."""
+    """The events of an export so far: their tree, lineages and count."""
 
     def __init__(
         self, header: Header, older: Checkpoint | None, keys: Sequence[NoteKey] = ()
@@ -110,11 +110,11 @@ class _Events:
 
     @property
     def expected(self) -> int | None:
-        """The position that has to come next; None in an entity's export, where many are absent."""
+        """The position that has to come next; None in an entity's export, which skips many."""
         return self.next if self.header.entity is None else None
 
     def take(self, raw: bytes) -> None:
-        """Take the next event's line."""
+        """Verify the next event's line; raises EvidenceFault."""
         event = decode(raw, EventLine, self.expected)
         is_whole = self.header.entity is None
         if is_whole and event.position != self.next:
@@ -141,7 +141,7 @@ class _Events:
 
     @property
     def set_aside(self) -> list[int]:
-        """The sizes of the checkpoints that a lineage here follows and says events of were lost."""
+        """The sizes of the checkpoints whose lost events the lineages here set aside."""
         return [one.follows_size for one in self.lineages if one.follows_size > one.shared_size]
 
     def _begun(self, event: EventLine) -> Lineage:
@@ -241,9 +241,9 @@ def _verify_older(events: _Events, checkpoint: Checkpoint, older: Checkpoint) ->
 
 
 def _shared_size(lineages: Sequence[Lineage], checkpoint: Checkpoint, older: Checkpoint) -> int:
-    """Return how many events the logs of both checkpoints have in common, as far as is stated.
+    """Return how many events the logs of both checkpoints share; raises EvidenceFault.
 
-    From one lineage to the one before it, by the events with which they begin.
+    Goes from one lineage to the one before it, by the events with which they begin.
     """
     begun = {one.origin: one for one in lineages}
     origin, shared = checkpoint.origin, checkpoint.size

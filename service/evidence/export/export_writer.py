@@ -1,4 +1,4 @@
-"""Writing an export: the log, or what of it concerns an entity, for whoever verifies it offline."""
+"""Writing an export for offline verification: the log, or what of it concerns an entity."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import BinaryIO, Final, NamedTuple
@@ -29,9 +29,9 @@ from service.ledger.sql import queries
 BATCH_EVENTS: Final = 2000
 BATCH_HASHES: Final = 20_000
 READ_SECONDS_MAX: Final = 60.0
-"""For one batch: its events may be far larger than those that requests read."""
+"""For one batch, whose events may be far larger than those that requests read."""
 SEARCH_SECONDS_MAX: Final = 3600.0
-"""For finding what concerns an entity, which reads the whole log once or twice."""
+"""For the search for what concerns an entity, which reads the whole log once or twice."""
 
 _SQL = queries("service.evidence.export")
 _LEAF_HASHES = queries("service.ledger").leaf_hashes
@@ -40,7 +40,7 @@ Advance = Callable[[int], object]
 
 
 class Signed(NamedTuple):
-    """A checkpoint, and the note that says so."""
+    """A checkpoint and its signed note."""
 
     checkpoint: Checkpoint
     note: str
@@ -49,7 +49,7 @@ class Signed(NamedTuple):
 class ExportScope(NamedTuple):
     """What to export: the events from a position on, perhaps only those of an entity.
 
-    It is proved to go on from the `older` checkpoint, if one is given.
+    If an `older` checkpoint is given, the export proves that the log continues it.
     """
 
     first: int = 1
@@ -60,11 +60,11 @@ class ExportScope(NamedTuple):
 async def write_export(
     ledger: Ledger, signed: Signed, scope: ExportScope, out: BinaryIO, advance: Advance
 ) -> int:
-    """Write an export as far as the checkpoint goes; answer how many events it has.
+    """Write an export up to the checkpoint; return how many events it has.
 
-    `advance` is told how many positions of the log were passed. Raises EvidenceFault, and what was
-    written is then nothing: an event that cannot be exported, or a log that does not make the
-    checkpoint's root.
+    `advance` gets the number of positions passed. Raises EvidenceFault, and the file is then
+    worthless, for an event that cannot be exported and a log that does not make the checkpoint's
+    root.
     """
     size = signed.checkpoint.size
     if scope.first > size + 1:
@@ -72,20 +72,20 @@ async def write_export(
     if scope.older is not None and scope.older.size > size:
         raise EvidenceFault(size + 1, f"the older checkpoint counts more events than {size}")
     if scope.older is not None and scope.older.size == 0:
-        scope = scope._replace(older=None)  # every log goes on from nothing
+        scope = scope._replace(older=None)  # every log continues an empty one
     if scope.entity_id is None:
         return await _export_range(ledger, signed, scope, out, advance)
     return await _export_entity(ledger, signed, scope, out, advance)
 
 
 def event_lines(rows: Sequence[Row], positions: Sequence[int]) -> list[EventLine]:
-    """Return the lines of rows at these positions; raises EvidenceFault where one is unsound."""
+    """Return the lines of rows at these positions; raises EvidenceFault if one is unsound."""
     found = {row["position"]: row for row in rows}
     return [event_line(found.get(position), position) for position in positions]
 
 
 def with_proof(line: EventLine, cutter: ProofCutter) -> EventLine:
-    """Return an event's line with the proof that it is included."""
+    """Return an event's line with its proof of inclusion."""
     proof = to_texts(cutter.inclusion_proof(line.position - 1))
     return msgspec.structs.replace(line, proof=proof)
 
@@ -147,7 +147,7 @@ async def _export_entity(
 
 
 async def _concerning(ledger: Ledger, size: int, scope: ExportScope) -> list[int]:
-    """Return the positions of what concerns an entity; refuses with `entity_not_found`."""
+    """Return the positions of what concerns an entity; raises Refusal (`entity_not_found`)."""
     lineages = lineage_stream(ledger.name)
     async with ledger.database.connection(SEARCH_SECONDS_MAX) as connection:
         rows = await connection.fetch(

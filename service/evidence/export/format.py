@@ -1,7 +1,7 @@
-"""What evidence files are made of (docs/ledger-format.md): their lines, and how lines are read.
+"""The lines of evidence files (docs/ledger-format.md), and how they are read.
 
-One spelling only: a line that says the same in other bytes is refused, so that no two readers can
-take a file for different things.
+There is one spelling: a line that says the same in other bytes is refused, so that no two readers
+can take a file for different things.
 """
 
 import base64
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class EvidenceFault(Exception):
-    """Something does not hold: str() says what, `position` where, if that is known."""
+    """Something does not hold: `str()` says what, `position` where, if that is known."""
 
     def __init__(self, position: int | None, fault: str) -> None:
         """Keep both."""
@@ -48,7 +48,7 @@ class _Line(
 
 
 class EventLine(_Line, frozen=True):
-    """An event as the log has it. `state` is its bytes as text; `proof` that it is included."""
+    """An event as the log has it; `state` is its bytes as text, `proof` that of inclusion."""
 
     position: Position
     append_id: Size
@@ -60,7 +60,7 @@ class EventLine(_Line, frozen=True):
     proof: list[HashText] | None = None
 
     def leaf(self) -> bytes:
-        """Return the hash that the columns have; raises EvidenceFault if the line names another."""
+        """Return the hash of the columns; raises EvidenceFault if the line has another."""
         record = leaf_record(
             self.position,
             self.append_id,
@@ -84,7 +84,7 @@ class Consistency(_Line, frozen=True):
 
 
 class Header(_Line, frozen=True):
-    """The first line of an export. `tree` is there where events are left out at the beginning."""
+    """The first line of an export; `tree` is there if events are left out at the beginning."""
 
     format: Literal["claim-ledger export v1"]
     ledger: LedgerName
@@ -157,7 +157,7 @@ def decode(raw: bytes, kind: type[T], position: int | None = None) -> T:
 
 
 def event_line(row: Row | None, position: int) -> EventLine:
-    """Return the line of a row of log and event; raises EvidenceFault where they are unsound."""
+    """Return the line of a row of log and event; raises EvidenceFault if they are unsound."""
     if row is None:
         raise EvidenceFault(position, "the log has no such position")
     if row["state"] is None:
@@ -180,7 +180,7 @@ def event_line(row: Row | None, position: int) -> EventLine:
 
 
 def open_checkpoint(note: str, keys: Sequence[NoteKey], what: str) -> Checkpoint:
-    """Return a signed checkpoint; raises EvidenceFault, which names it as `what`."""
+    """Return a signed checkpoint; raises EvidenceFault, which calls it `what`."""
     try:
         return Checkpoint.open(note, keys)
     except NoteInvalid as error:

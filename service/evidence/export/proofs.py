@@ -1,4 +1,4 @@
-"""Cutting proofs out of a tree while its leaves go by: memory for the proofs, not for the tree."""
+"""Proofs cut from a tree as its leaves stream by: memory for the proofs, not for the tree."""
 
 from collections.abc import Iterable, Iterator
 

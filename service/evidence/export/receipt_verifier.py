@@ -56,14 +56,14 @@ class _State(msgspec.Struct):
 
 
 def check_receipt(path: Path, keys: Sequence[NoteKey]) -> Proved:
-    """Return what a receipt proves; raises EvidenceFault, and OSError where it cannot be read."""
+    """Return what a receipt proves; raises EvidenceFault, and OSError if it cannot be read."""
     with path.open("rb") as file:
         receipt = decode(file.read(LINE_BYTES_MAX), Receipt)
     return proved_by(receipt, open_checkpoint(receipt.checkpoint, keys, "the checkpoint"))
 
 
 def proved_by(receipt: Receipt, checkpoint: Checkpoint) -> Proved:
-    """Return what a receipt proves, its checkpoint being believed; raises EvidenceFault."""
+    """Return what a receipt proves under a trusted checkpoint; raises EvidenceFault."""
     if checkpoint.ledger != receipt.ledger:
         raise EvidenceFault(None, "receipt and checkpoint are not of the same ledger")
     if not receipt.events:
@@ -101,7 +101,7 @@ def _decoded(raw: str | msgspec.Raw, kind: type[T], position: int) -> T:
 
 
 def _verify(event: EventLine, last: int, checkpoint: Checkpoint) -> None:
-    """Verify an event behind position `last`: its hash and its proof."""
+    """Verify an event after position `last`: its hash and its proof."""
     if event.position <= last or event.position > checkpoint.size:
         raise EvidenceFault(event.position, "events are out of order, or beyond the checkpoint")
     leaf = event.leaf()

@@ -1,6 +1,7 @@
 """Writing a receipt: a claim's events, each with the proof that it is in the log."""
 
 from collections.abc import Callable
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -17,8 +18,11 @@ from service.evidence.export.proofs import ProofCutter
 from service.evidence.export.receipt_verifier import BEGINS, proved_by
 from service.ledger.database import Row
 from service.ledger.ledger import Ledger
-from service.ledger.sequencer import Sequencer
+from service.ledger.sequencer import Sequencer, SequencingTimeout
 from service.ledger.sql import queries
+
+_ATTEMPTS_MAX: Final = 10
+"""A claim can get another event while the others are being numbered."""
 
 _SQL = queries("service.evidence.export")
 
@@ -32,8 +36,8 @@ class _State(msgspec.Struct):
 
 
 async def begins(ledger: Ledger, stream_id: UUID, claim_id: str) -> bool:
-    """Return whether a stream's events begin a claim: a read model may say anything."""
-    rows = await ledger.database.fetch(_SQL.claim_events, stream_id, deadline=READ_SECONDS_MAX)
+    """Return whether a stream begins this claim by its events: a read model may be wrong."""
+    rows = await _stream(ledger, stream_id)
     if not rows or rows[0]["topic"] != BEGINS:
         return False
     try:
@@ -43,8 +47,12 @@ async def begins(ledger: Ledger, stream_id: UUID, claim_id: str) -> bool:
     return found == claim_id
 
 
+async def _stream(ledger: Ledger, stream_id: UUID) -> list[Row]:
+    return await ledger.database.fetch(_SQL.claim_events, stream_id, deadline=READ_SECONDS_MAX)
+
+
 async def find_claim(ledger: Ledger, claim_id: str) -> UUID | None:
-    """Search the events for the stream of a claim, all of them; None: there is none."""
+    """Search all events for the stream of a claim; None: there is none."""
     rows = await ledger.database.fetch(_SQL.claim_streams, claim_id, deadline=SEARCH_SECONDS_MAX)
     for row in rows:
         if await begins(ledger, row["originator_id"], claim_id):
@@ -53,15 +61,13 @@ async def find_claim(ledger: Ledger, claim_id: str) -> UUID | None:
 
 
 async def numbered_stream(ledger: Ledger, stream_id: UUID) -> list[Row]:
-    """Return a stream's rows once all of them have positions, numbering them where needed.
-
-    Raises SequencingTimeout where that takes too long.
-    """
-    while True:
-        rows = await ledger.database.fetch(_SQL.claim_events, stream_id, deadline=READ_SECONDS_MAX)
+    """Return a stream's rows once all of them have positions; raises SequencingTimeout."""
+    for _ in range(_ATTEMPTS_MAX):
+        rows = await _stream(ledger, stream_id)
         if all(row["position"] for row in rows):
             return rows
         await Sequencer(ledger.database).number_committed()
+    raise SequencingTimeout("the claim's events wait for their numbers")
 
 
 async def make_receipt(
@@ -71,10 +77,10 @@ async def make_receipt(
     signed: Signed,
     advance: Callable[[int], object],
 ) -> Receipt:
-    """Return the receipt of a claim; `rows` are its stream, all under the checkpoint.
+    """Return the receipt of a claim; `rows` are its stream, covered by the checkpoint.
 
-    `advance` is told how many positions of the log were passed. Raises EvidenceFault where the log
-    does not make the checkpoint's root, and for whatever else a check of the receipt would refuse.
+    `advance` gets the number of positions passed. Raises EvidenceFault if the log does not make the
+    checkpoint's root, and for whatever else a check of the receipt would refuse.
     """
     checkpoint = signed.checkpoint
     cutter = ProofCutter(checkpoint.size, [row["position"] - 1 for row in rows])

@@ -1,20 +1,17 @@
-"""What a log is held against: checkpoints in its database, published ones, one that is given."""
+"""What a log is compared with: checkpoints in its database, published ones, a given one."""
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from service.archive.port import Archive, ArchiveUnavailable
 from service.evidence.checkpoint import Checkpoint
+from service.evidence.checkpoints.names import TOP, leaves_name, note_name, parsed
 from service.evidence.lineages import Lineages
 from service.evidence.note import NoteInvalid, NoteKey
 from service.ledger.database import Row
 
-PREFIX: Final = "checkpoints/"
-_NOTE: Final = ".txt"
-_NAME: Final = re.compile(rf"{PREFIX}(?P<origin>.+)/(?P<size>[0-9]{{20}})\.txt", re.ASCII)
 _AT_ONCE: Final = 16
 """Objects fetched at a time: a bucket answers in tens of milliseconds each."""
 
@@ -23,21 +20,16 @@ IsThere = Callable[[str], Awaitable[bool]]
 
 
 class ReadNote(NamedTuple):
-    """A published note: the origin and size of its name, and its text, None if it is no text."""
+    """A published note: the origin and size in its name, and its text; None: it is not text."""
 
     origin: str
     size: int
     text: str | None
 
     @property
-    def name(self) -> str:
-        """The name that it is published under."""
-        return f"{PREFIX}{self.origin}/{self.size:020}{_NOTE}"
-
-    @property
     def leaves_name(self) -> str:
         """The name of the hashes since the note published before it."""
-        return f"{self.name.removesuffix(_NOTE)}.leaves"
+        return leaves_name(self.origin, self.size)
 
 
 async def _no_leaves(_name: str) -> bytes | None:
@@ -73,22 +65,18 @@ async def published_evidence(
     """
     if archive is None:
         return Evidence(keys, given=given)
-    found = [_NAME.fullmatch(name) for name in await archive.names(PREFIX)]
-    named = [
-        (one["origin"], int(one["size"]), one[0])
-        for one in found
-        if one is not None and one["origin"].split("/")[-2:-1] == [ledger]
-    ]
+    found = [parsed(name) for name in await archive.names(TOP)]
+    named = [one for one in found if one is not None and one[0].split("/")[-2:-1] == [ledger]]
     gate = asyncio.Semaphore(_AT_ONCE)
 
-    async def note(origin: str, size: int, name: str) -> ReadNote:
+    async def note(origin: str, size: int) -> ReadNote:
         async with gate:
-            return ReadNote(origin, size, _text(await archive.get(name)))
+            return ReadNote(origin, size, _text(await archive.get(note_name(origin, size))))
 
     async def leaves(name: str) -> bytes | None:
         try:
             return await archive.get(name)
-        except ArchiveUnavailable:  # the fault is known: without them its range is told
+        except ArchiveUnavailable:  # the fault is known: without them its range is reported
             return None
 
     async def is_there(name: str) -> bool:
@@ -112,7 +100,7 @@ class Expected(NamedTuple):
 
 
 class Expectations:
-    """Everything that a log is held against, by size."""
+    """Everything that a log is compared with, by size."""
 
     def __init__(
         self,
@@ -122,7 +110,7 @@ class Expectations:
         stored: Iterable[Row],
         known: Iterable[Expected] = (),
     ) -> None:
-        """Take what there is; `known` are faults that were found already."""
+        """Open all checkpoints; `known` are faults that were found already."""
         self._ledger = ledger
         self._keys = evidence.keys
         self._lineages = lineages
@@ -131,11 +119,11 @@ class Expectations:
         self.set_aside: set[tuple[str, int]] = set()
         """Origin and size of sound checkpoints that a later lineage says are of lost events."""
         self.published = None if evidence.published is None else 0
-        """How many sound ones of this installation were published; None: there is no place."""
+        """How many sound ones of this installation were published; None: there is no archive."""
         expected = [*known, *(one for row in stored for one in self._of_stored(row))]
         expected += [one for note in evidence.published or () for one in self._of_published(note)]
         expected += self._of_given(evidence.given)
-        # Roots first: that an event was altered weighs more than a note that was.
+        # Roots first: an altered event weighs more than an altered note.
         if lineages.fault is not None:
             expected.append(broken(*lineages.fault))
         self.by_size = sorted(expected, key=lambda one: (one.size, one.root is None))
@@ -160,7 +148,7 @@ class Expectations:
             checkpoint = self._open(note.text)
         except NoteInvalid as error:
             if not self._is_ours(note.origin):
-                return []  # another installation publishes to the same place
+                return []  # another installation publishes to the same archive
             return [broken(note.size, f"{what} is not sound: {error}.")]
         if (checkpoint.origin, checkpoint.size) != (note.origin, note.size):
             return [broken(note.size, f"{what} is published under another one's name.")]
@@ -191,7 +179,7 @@ class Expectations:
         reach = self._lineages.reach(origin)
         if reach is None:
             unknown = broken(size, f"{what} is of {origin}, which is no lineage of this log.")
-            # A log that was cut off may have lost its lineages too: its root tells where.
+            # A log that was cut off may have lost its lineages too: its root shows where.
             is_of_it = checkpoint.ledger == self._ledger
             return [Expected(size, root, what, origin), unknown] if is_of_it else [unknown]
         if self._lineages.sets_aside(origin, size):
@@ -200,7 +188,7 @@ class Expectations:
         return [Expected(size, root, what, origin)]
 
     def _open(self, note: str | None) -> Checkpoint:
-        """Open a note once, wherever it lies; raises NoteInvalid."""
+        """Open a note, once for all its copies; raises NoteInvalid."""
         if note is None:
             raise NoteInvalid("not a signed note")
         known = self._opened.get(note)
@@ -216,7 +204,7 @@ class Expectations:
 async def unpublished(
     evidence: Evidence, lineages: Lineages, stored: Iterable[Row]
 ) -> list[Expected]:
-    """Return the fault of the first stored checkpoint that has to be published and is not, if any.
+    """Return the fault of the first stored checkpoint that must be published and is not, if any.
 
     The newest one of the present lineage may be on its way. Those before it are published before
     another is stored, so the archive is asked once more, after the database's snapshot. Raises
@@ -228,7 +216,7 @@ async def unpublished(
     ours = [row for row in stored if lineages.is_current(row["origin"])]
     sizes = sorted((row["size"], row["origin"]) for row in ours if row["size"] is not None)
     for size, origin in sizes[:-1]:
-        if (origin, size) in there or await evidence.is_there(ReadNote(origin, size, None).name):
+        if (origin, size) in there or await evidence.is_there(note_name(origin, size)):
             continue
         sentence = f"The stored checkpoint of {size} events is not where they are published."
         return [broken(size, sentence)]
@@ -236,7 +224,7 @@ async def unpublished(
 
 
 def broken(size: int | None, sentence: str) -> Expected:
-    """Return a fault that is known before the log is read, at the last event that it speaks of."""
+    """Return a fault that is known before the log is read, at the last event that it concerns."""
     return Expected(size or 0, None, sentence)
 
 

@@ -1,4 +1,4 @@
-"""What stands around the log: its head, the queue of the unnumbered, events in neither."""
+"""What surrounds the log: its head, the queue of unnumbered events, and events in neither."""
 
 from service.evidence.verdict import Fault
 from service.evidence.verify.rows import Rows
@@ -12,7 +12,7 @@ _PREFETCH = 2000
 async def tail_fault(
     connection: Connection, schema: str, rows: Rows, *, has_lineage: bool
 ) -> Fault | None:
-    """Return the first thing that is wrong around a log whose rows are all sound."""
+    """Return the first fault around a log whose rows are all sound."""
     heads = await connection.fetch(_SQL.head.on(schema))
     return (
         _head_fault(heads, rows, has_lineage=has_lineage)
@@ -25,8 +25,8 @@ async def tail_fault(
 def _head_fault(heads: list[Row], rows: Rows, *, has_lineage: bool) -> Fault | None:
     last = rows.size or None
     if len(heads) != 1:
-        said = "more than one row" if heads else "no row"
-        return Fault(last, f"The head of the log has {said}, so nothing can be numbered.")
+        rows_found = "more than one row" if heads else "no row"
+        return Fault(last, f"The head of the log has {rows_found}, so nothing can be numbered.")
     head_id, size, tree, unplaced = heads[0]
     if size != rows.size:
         first = min(size, rows.size) + 1 if isinstance(size, int) and size >= 0 else last
@@ -43,7 +43,7 @@ def _head_fault(heads: list[Row], rows: Rows, *, has_lineage: bool) -> Fault | N
 
 
 async def _waiting_fault(connection: Connection, schema: str, rows: Rows) -> Fault | None:
-    """Judge the queue: its events exist, have no number, and go on with their streams."""
+    """Check the queue: its events exist, have no number, and continue their streams."""
     due = rows.size + 1
     async for append_id, event, stream, version, position in connection.cursor(
         _SQL.waiting.on(schema), prefetch=_PREFETCH

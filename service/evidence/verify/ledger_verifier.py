@@ -1,13 +1,12 @@
-"""Verifying a ledger from its tables: nothing that the database says about itself is believed.
+"""Verifying a ledger from its tables; nothing that the database says about itself is trusted.
 
-The rows are read once, in their order. Each one's hash is made again from its columns, the tree
-grows over the hashes, and at the size of every checkpoint its root is compared. Both roots of two
-successive checkpoints are made over one sequence of leaves, so that they are consistent follows
-from their holding: there is no proof to check.
+The rows are read once, in their order. Each one's hash is recomputed from its columns, the tree
+grows over the hashes, and its root is compared at the size of every checkpoint. All checkpoints are
+compared with one sequence of leaves, so those that hold are consistent: there is no proof to check.
 
-Someone who rewrites events together with all hashes and what the database keeps of checkpoints is
-still found by the first published checkpoint that covers the change; the verdict says how many were
-consulted. What nobody has signed yet can be rewritten unseen: so checkpoints are frequent.
+Whoever rewrites events together with all hashes and the stored checkpoints is still detected by the
+first published checkpoint that covers the change; the verdict says how many were consulted. What is
+not signed yet can be rewritten unnoticed: hence checkpoints are frequent.
 """
 
 from collections.abc import Callable
@@ -29,7 +28,7 @@ DEADLINE_SECONDS: Final = 86_400.0
 IDLE_SECONDS_MAX: Final = 3600.0
 """Of the database: published hashes may have to be fetched from afar."""
 PREFETCH: Final = 500
-"""Rows fetched at a time: more take memory and gain nothing that can be measured."""
+"""Rows fetched at a time: more take memory, without a measurable gain."""
 
 _SQL = queries("service.evidence.verify")
 
@@ -41,10 +40,10 @@ def _unwatched(_events: int) -> None:
 async def verify_ledger(
     database: Database, evidence: Evidence, advance: Callable[[int], object] = _unwatched
 ) -> Verdict:
-    """Verify a ledger on a snapshot of it, beside a service that goes on.
+    """Verify a ledger on a snapshot of it, while the service runs.
 
-    `advance` is told how many more events were read. Raises LedgerUnavailable, and
-    ArchiveUnavailable where it has to be asked again.
+    `advance` gets the number of events read since the last call. Raises LedgerUnavailable, and
+    ArchiveUnavailable if the archive has to be asked again.
     """
     async with (
         database.connection(DEADLINE_SECONDS) as connection,
@@ -59,7 +58,7 @@ async def verify_ledger(
 
 
 async def size_of(database: Database) -> int:
-    """Return about how many events there are to read, for whoever watches."""
+    """Return about how many events there are to read, for a progress bar."""
     row = await database.fetchrow(_SQL.size)
     return 0 if row is None else max(0, row["size"] or 0)
 
@@ -70,7 +69,7 @@ async def verify(
     evidence: Evidence,
     advance: Callable[[int], object] = _unwatched,
 ) -> Verdict:
-    """Verify a ledger in the caller's transaction, which has to see one snapshot."""
+    """Verify a ledger in the caller's transaction, which must see one snapshot."""
     lineages = await lineages_of(connection, schema, evidence.keys)
     stored = await connection.fetch(_SQL.checkpoints.on(schema))
     known = await unpublished(evidence, lineages, stored)
@@ -98,7 +97,7 @@ async def verify(
 async def _walked(
     connection: Connection, schema: str, walk: Walk, advance: Callable[[int], object]
 ) -> Found | None:
-    """Walk through the rows; answer the first fault."""
+    """Walk through the rows; return the first fault."""
     found = walk.begin()
     await connection.fetchrow(_SQL.plan.on(schema), "off")
     cursor = await connection.cursor(ROWS.on(schema), FIRST)

@@ -1,7 +1,7 @@
-"""Finding the exact event that was changed, where every hash in the database was made again.
+"""Finding the exact event that was changed when every hash in the database was recomputed.
 
-With each published checkpoint go the hashes of the leaves since the one before it. They are
-believed where they lead from the tree that holds to the root that was signed.
+Each published checkpoint comes with the hashes of the leaves since the one before it. They are
+trusted if they lead from the tree that holds to the root that was signed.
 """
 
 from typing import Final
@@ -27,7 +27,7 @@ async def pinpoint(
     held: Held,
     found: Found,
 ) -> Fault:
-    """Return the fault at the first position that differs from what was published, if it is known.
+    """Return the fault at the first position that differs from what was published, if known.
 
     A fault at a later row stays as it is unless the published hashes show an earlier one.
     """
@@ -53,7 +53,7 @@ async def pinpoint(
 
 
 def _opened(note: ReadNote, evidence: Evidence, lineages: Lineages) -> Checkpoint | None:
-    """Return a published checkpoint that binds the log, None where it is of no use here."""
+    """Return a published checkpoint if it binds the log and is sound, or else None."""
     if note.text is None or lineages.sets_aside(note.origin, note.size):
         return None
     try:
@@ -65,7 +65,7 @@ def _opened(note: ReadNote, evidence: Evidence, lineages: Lineages) -> Checkpoin
 async def _leaves(
     note: ReadNote, checkpoint: Checkpoint, evidence: Evidence, held: Held
 ) -> list[bytes] | None:
-    """Return the hashes from the first leaf that is in doubt up to a checkpoint's size."""
+    """Return the hashes from the first leaf in doubt up to a checkpoint's size."""
     joined = await evidence.leaves(note.leaves_name)
     doubtful = (checkpoint.size - held.size) * HASH_BYTES
     if joined is None or len(joined) % HASH_BYTES or not 0 < doubtful <= len(joined):
@@ -80,7 +80,7 @@ async def _leaves(
 async def _first_difference(
     connection: Connection, schema: str, held_size: int, leaves: list[bytes]
 ) -> int | None:
-    """Return the first position whose row does not lead to the published hash."""
+    """Return the first position whose row does not have the published hash."""
     due = held_size + 1
     cursor = connection.cursor(ROWS.on(schema), due, prefetch=_PREFETCH)
     async for record in cursor:

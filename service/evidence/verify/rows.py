@@ -17,7 +17,7 @@ _APPEND_ID_MASK: Final = (1 << _APPEND_ID_BITS) - 1
 
 
 class LogRow(NamedTuple):
-    """A row of the log beside its event, as the database answers it: any of it may be forged.
+    """A row of the log beside its event, as the database returns it: any of it may be forged.
 
     `event` is the event's own append_id, None where there is no event.
     """
@@ -32,7 +32,7 @@ class LogRow(NamedTuple):
     state: bytes
 
     def leaf(self) -> bytes | None:
-        """Return the hash that the columns lead to, None where nothing can be hashed."""
+        """Return the hash of the columns; None if they cannot be hashed."""
         try:
             return leaf_hash(
                 leaf_record(
@@ -49,13 +49,13 @@ class LogRow(NamedTuple):
 
 
 class Streams:
-    """How far each stream has come: about 130 bytes a stream, measured at half a million."""
+    """The last version of each stream: about 130 bytes a stream, measured at half a million."""
 
     def __init__(self) -> None:
         self._last: dict[int, int] = {}
 
     def take(self, stream: UUID, version: int, append_id: int) -> str | None:
-        """Go on by an event; answer what is wrong with its place in its stream."""
+        """Take the next event; return what is wrong with its place in its stream."""
         key = stream.int
         if append_id < 1:
             return f"its append_id is {append_id}"
@@ -84,7 +84,7 @@ class Rows:
         return self.tree.size
 
     def take(self, row: LogRow) -> Fault | None:
-        """Go on by a row; answer what is wrong with it."""
+        """Take the next row; return what is wrong with it."""
         due = self.tree.size + 1
         position = row.position
         if position != due:
@@ -102,9 +102,9 @@ class Rows:
         return None
 
     def _out_of_order(self, position: int | None, due: int) -> Fault | None:
-        """Judge a position that is not the one due."""
+        """Return the fault of a position that is not the one due."""
         if position is None or position < 1:
-            # No position of the log: told if nothing is wrong with those that are.
+            # Not a position of the log: reported if nothing is wrong with the others.
             self.misplaced = Fault(None, f"The log has a row at {position}, which is no position.")
             return None
         if position < due:

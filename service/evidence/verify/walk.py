@@ -1,4 +1,4 @@
-"""The one walk through a log's rows, past every checkpoint that it has to agree with."""
+"""The walk through a log's rows, past every checkpoint that it has to agree with."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from service.ledger.merkle import CompactRange
 
 
 class Held(NamedTuple):
-    """Up to where a checkpoint proved the log, and the tree there."""
+    """The size up to which a checkpoint proved the log, and the tree there."""
 
     size: int = 0
     tree: bytes = b""
@@ -24,10 +24,10 @@ class Found(NamedTuple):
 
 
 class Walk:
-    """Takes the rows in their order and answers the first fault, at the lowest position."""
+    """Takes the rows in their order and finds the first fault, at the lowest position."""
 
     def __init__(self, expected: Sequence[Expected]) -> None:
-        """Take what is expected of the log, by size."""
+        """Begin with an empty log; `expected` is what it is compared with, by size."""
         self.rows = Rows()
         self.held: set[tuple[str, int]] = set()
         self.last_held = Held()
@@ -35,11 +35,11 @@ class Walk:
         self._ahead = list(reversed(expected))
 
     def begin(self) -> Found | None:
-        """Compare what is expected of an empty log."""
+        """Compare the empty log."""
         return self._compare()
 
     def take(self, rows: Iterable[LogRow]) -> Found | None:
-        """Go on by rows."""
+        """Take the next rows; return the first fault."""
         for row in rows:
             fault = self.rows.take(row)
             if fault is not None:
@@ -51,7 +51,7 @@ class Walk:
         return None
 
     def end(self) -> Found | None:
-        """Judge what was expected of a longer log than there is."""
+        """Return the fault of what was expected beyond the end of the log, if any."""
         size = self.rows.size
         for expected in reversed(self._ahead):
             if expected.root is not None:
@@ -61,12 +61,12 @@ class Walk:
         return None
 
     def _compare(self) -> Found | None:
-        """Hold the tree against everything that is expected at its size."""
+        """Compare the tree with everything that is expected at its size."""
         size = self.rows.size
         while self._ahead and self._ahead[-1].size <= size:
             expected = self._ahead.pop()
             if expected.size < 1 and expected.root is None:
-                # Nothing of the log is concerned: told if nothing else is wrong.
+                # No event is concerned: reported if nothing else is wrong.
                 self.unplaced = self.unplaced or Fault(None, expected.sentence)
             elif expected.root is None:
                 return Found(Fault(size, expected.sentence))
@@ -88,7 +88,7 @@ class Walk:
 
     def _mismatch(self, expected: Expected) -> Found:
         size, first = self.rows.size, self.last_held.size + 1
-        if first > size:  # others of this size held: it is this one that is wrong
+        if first > size:  # others of this size held: this one is wrong
             sentence = f"{expected.sentence} contradicts another one that holds."
             return Found(Fault(size or None, sentence))
         where = (
@@ -101,5 +101,5 @@ class Walk:
 
 
 def tree_of(held: Held) -> CompactRange:
-    """Return the tree where the log is proved, to let it grow."""
+    """Return the tree up to where the log is proved."""
     return CompactRange.from_bytes(held.size, held.tree)

@@ -1,0 +1,23 @@
+"""Names of published checkpoints: `checkpoints/<origin>/<size, 20 digits>.txt` and `.leaves`."""
+
+import re
+from typing import Final
+
+TOP: Final = "checkpoints/"
+_NOTE: Final = re.compile(rf"{TOP}(?P<origin>.+)/(?P<size>[0-9]{{20}})\.txt", re.ASCII)
+
+
+def note_name(origin: str, size: int) -> str:
+    """Return the name of a checkpoint's note; names of an origin sort by size."""
+    return f"{TOP}{origin}/{size:020}.txt"
+
+
+def leaves_name(origin: str, size: int) -> str:
+    """Return the name of the leaf hashes since the checkpoint published before."""
+    return f"{TOP}{origin}/{size:020}.leaves"
+
+
+def parsed(name: str) -> tuple[str, int] | None:
+    """Return the origin and size of a note's name; None for any other name."""
+    found = _NOTE.fullmatch(name)
+    return (found["origin"], int(found["size"])) if found else None
