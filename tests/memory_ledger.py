@@ -8,7 +8,8 @@ tests/ledger/test_contract.py holds that the real ledger does the same.
 import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import Any
 
 import pytest
@@ -332,7 +333,14 @@ def in_memory() -> Iterator[None]:
 
 
 def memory_service(settings: Any, **parts: Any) -> Service:
-    """Return the parts of a service whose ledgers are in memory."""
+    """Return the parts of a service whose ledgers are in memory.
+
+    Its clock shows a later millisecond at each look: ids are sorted by time, and without a round
+    trip two may be drawn in one millisecond.
+    """
+    looks = count(1)
+    begun = datetime.now(UTC)
+    parts.setdefault("clock", lambda: begun + timedelta(milliseconds=next(looks)))
     with in_memory():
         return Service(settings, **parts)
 

@@ -12,6 +12,7 @@ from service.facts.onboardings import OnboardingReplayMismatched, OnboardingStar
 from service.sandbox.fixtures import fixture_ids
 from tests.contract.events import events_of, execute
 from tests.contract.refusals import refused
+from tests.patience import eventually
 from tests.world import STAFF
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -244,9 +245,7 @@ async def test_mail_goes_out_unless_suppressed_or_a_test_or_a_replay(shared):
         texts = (path.read_text() for path in shared.mail_dir.glob("*.eml"))
         return [text for text in texts if "@mail.example.com" in text]
 
-    async with asyncio.timeout(10):
-        while not mailed():  # noqa: ASYNC110 - a file that appears sets no event
-            await asyncio.sleep(0.02)
+    await eventually(mailed)
     await asyncio.sleep(0.6)
 
     (mail,) = mailed()

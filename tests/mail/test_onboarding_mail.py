@@ -9,14 +9,8 @@ from service.ledger.following.runner import Subscription
 from service.ledger.sequencer import Sequencer
 from service.mail.directory import DirectoryTransport
 from service.mail.outbox import MailSubscriber, Outbox
+from tests.patience import eventually
 from tests.world import PUBLIC_URL, STAFF, settings_for, world_on
-
-
-async def until(condition, seconds=5.0):
-    """Wait until a condition holds."""
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - a file appears, which wakes nobody
-            await asyncio.sleep(0.01)
 
 
 def onboarding(reference="u1", email="owner@example.com"):
@@ -28,7 +22,7 @@ async def test_the_magic_link_is_mailed_once(world):
     """An onboarding mails its link to the person; a replay mails nothing more."""
     partner = await world.partner()
     await partner.call("POST", "/onboardings", json=onboarding())
-    await until(lambda: world.mail_dir.exists() and list(world.mail_dir.glob("*.eml")))
+    await eventually(lambda: world.mail_dir.exists() and list(world.mail_dir.glob("*.eml")))
     await partner.call("POST", "/onboardings", json=onboarding())
     await asyncio.sleep(0.3)
     (path,) = world.mail_dir.glob("*.eml")
