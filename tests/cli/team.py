@@ -29,7 +29,7 @@ class Team:
         return run(*arguments, "--data-dir", self.dev.data_dir)
 
     def answer(self, *arguments: str | bytes) -> tuple[int, dict[str, Any]]:
-        """Run a command with `--json`; answer its exit code and the one object it printed."""
+        """Run a command with `--json`; return its exit code and the one object it printed."""
         done = self.raw(*arguments, "--json")
         assert done.stdout.count("\n") == 1
         answer = json.loads(done.stdout)
@@ -43,7 +43,7 @@ class Team:
         return answer
 
     def refused(self, *arguments: str | bytes) -> str:
-        """Run a command that is refused; answer the code of its envelope."""
+        """Run a command that is refused; return the code of its envelope."""
         code, answer = self.answer(*arguments)
         assert code == 1, answer
         assert {"error", "code", "message"} <= set(answer)

@@ -21,7 +21,7 @@ def public_key(team):
 
 
 def claim(team, demo, mode="live"):
-    """Create a claim; answer its id."""
+    """Create a claim; return its id."""
     body = claim_body(demo["entity_id"], f"case-{uuid4().hex}")
     answer = team.call(demo[f"{mode}_key"], "POST", "/claims", json=body)
     assert answer.status_code == 201, answer.text
@@ -29,7 +29,7 @@ def claim(team, demo, mode="live"):
 
 
 def offline(*arguments):
-    """Run a command without settings or a database; answer its exit code and its object."""
+    """Run a command without settings or a database; return its exit code and its object."""
     done = run(*arguments, "--json", env=environment())
     return done.returncode, json.loads(done.stdout)
 

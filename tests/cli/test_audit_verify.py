@@ -42,7 +42,7 @@ def installed(database_url, log, tmp_path) -> dict[str, str]:
 
 
 def verified(env, *arguments) -> tuple[int, dict]:
-    """Run the command; answer its exit code and the one object that it printed."""
+    """Run the command; return its exit code and the one object that it printed."""
     done = run(*VERIFY, *arguments, "--json", env=env)
     assert done.stdout.count("\n") == 1, done.stderr
     assert done.stderr == ""

@@ -15,7 +15,7 @@ CANARY = "canary-Zoë"
 
 
 def claim_about(team: Team, demo, email: str, reference: str) -> str:
-    """Create a claim of the demonstration that holds an address; answer its id."""
+    """Create a claim of the demonstration that holds an address; return its id."""
     body = claim_body(
         demo["entity_id"], reference, message=f"{CANARY}: {email}", defendant={"name": CANARY}
     )

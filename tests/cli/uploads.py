@@ -49,7 +49,7 @@ class Upload:
         return self.team.call(self.demo["live_key"], "POST", "/claims", json=body)
 
     def object(self, method: str = "GET") -> int:
-        """Send a request for the object to the JSON side; answer the status."""
+        """Send a request for the object to the JSON side; return the status."""
         storage = self.team.dev.data_dir / "storage"
         token = (storage / "json-api-token").read_text().strip()
         name = self.path.replace("/", "%2F")

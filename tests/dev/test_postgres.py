@@ -78,7 +78,7 @@ def refused(server: EmbeddedPostgres) -> str:
 
 
 def killed_parent(data_dir: Path) -> int:
-    """Start a server from another process, kill -9 that, and answer the postmaster's pid."""
+    """Start a server from another process, kill -9 that, and return the postmaster's pid."""
     with subprocess.Popen(
         [sys.executable, "-c", PARENT, data_dir],
         stdin=subprocess.PIPE,

@@ -20,7 +20,7 @@ def directory(dev) -> Path:
 
 
 def answers(block: str, directory: Path) -> list[str]:
-    """Run a block; answer the JSON objects that it prints."""
+    """Run a block; return the JSON objects that it prints."""
     done = subprocess.run(
         ["bash", "-ec", block], capture_output=True, text=True, check=True, cwd=directory
     )
