@@ -1,4 +1,4 @@
-"""The documents that are made from code: the command line's, the settings', the list of events.
+"""Documents generated from code: the command line, the settings, the list of events.
 
 `python -m service.cli.reference` writes them; a test compares them.
 """
@@ -16,15 +16,14 @@ from service.facts.catalogue import catalogue_document
 _COMMANDS: Final = """\
 # The command line
 
-Made from the commands by `just docs`; a test compares the two.
+Generated from the commands by `just docs`; a test compares the two.
 
-`dev`, `serve`, `worker` and `migrate` run the service. All others are the team's: they take
-`--json` (print one JSON object, refusals and wrong usage included) and `--data-dir` (work on the
-running `claim-ledger dev` of this directory). Without `--data-dir` they work on the installation
-that `CLAIM_LEDGER_DATABASE_URL`, `CLAIM_LEDGER_MASTER_KEYS` and `CLAIM_LEDGER_PUBLIC_URL` name
-([settings](settings.md)); `audit check` and `audit keygen` need no
-installation. A refusal prints the error envelope on stdout and ends with 1; wrong
-usage ends with 2.
+`dev`, `serve`, `worker` and `migrate` run the service. All other commands are the team's. They take
+`--json` (print one JSON object, also for refusals and wrong usage) and `--data-dir` (work on the
+running `claim-ledger dev` of this directory). Without `--data-dir`, they work on the installation
+named by `CLAIM_LEDGER_DATABASE_URL`, `CLAIM_LEDGER_MASTER_KEYS` and `CLAIM_LEDGER_PUBLIC_URL`
+([settings](settings.md)). `audit check` and `audit keygen` need no installation. A refusal prints
+the error envelope on stdout and exits with 1; wrong usage exits with 2.
 
 | command | what it does |
 |---|---|
@@ -32,7 +31,7 @@ usage ends with 2.
 _SETTINGS: Final = """\
 # Settings
 
-Made from `service/app/settings.py` by `just docs`; a test compares the two.
+Generated from `service/app/settings.py` by `just docs`; a test compares the two.
 
 Settings are environment variables, read once at the start. All faults are reported together,
 unknown `CLAIM_LEDGER_` variables among them; secrets are never printed. `migrate` needs
