@@ -35,19 +35,16 @@ class _Written(msgspec.Struct, frozen=True, omit_defaults=True):
     sealed: Sealed | None = None
 
 
-class State(msgspec.Struct, frozen=True):
-    """A stored event, its data not decoded yet."""
-
-    class_version: int
-    meta: Meta
-    data: msgspec.Raw
-    sealed: Sealed | None = None
-
-
 class _Clear(msgspec.Struct, frozen=True):
     class_version: int
     meta: Meta
     data: msgspec.Raw
+
+
+class State(_Clear, frozen=True):
+    """A stored event, its data not decoded yet."""
+
+    sealed: Sealed | None = None
 
 
 DAMAGE: Final = (

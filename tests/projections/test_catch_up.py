@@ -21,12 +21,12 @@ from tests.projections.brittle import INSERT, META, Setting
 from tests.world import settings_for
 
 BAD_STATES = {
-    "unknown topic": ("NoSuchThing", {"class_version": 1, "data": {}}, "Unreadable"),
-    "later version": ("PartnerApproved", {"class_version": 9, "data": {}}, "Unreadable"),
-    "no upcast": ("PartnerApproved", {"class_version": 0, "data": {}}, "Unreadable"),
-    "field missing": ("PartnerApproved", {"class_version": 1, "data": {}}, "Unreadable"),
-    "no meta": ("PartnerApproved", {"class_version": 1, "meta": 1, "data": {}}, "Unreadable"),
-    "no JSON": ("PartnerApproved", b"{secret", "Unreadable"),
+    "unknown topic": ("NoSuchThing", {"class_version": 1, "data": {}}),
+    "later version": ("PartnerApproved", {"class_version": 9, "data": {}}),
+    "no upcast": ("PartnerApproved", {"class_version": 0, "data": {}}),
+    "field missing": ("PartnerApproved", {"class_version": 1, "data": {}}),
+    "no meta": ("PartnerApproved", {"class_version": 1, "meta": 1, "data": {}}),
+    "no JSON": ("PartnerApproved", b"{secret"),
 }
 
 
@@ -40,20 +40,26 @@ async def one(database_url, tmp_path, owner):
 A, B = UUID(int=1), UUID(int=2)
 
 
-@pytest.mark.parametrize(
-    ("error", "told"),
-    [(ZeroDivisionError("secret"), "ZeroDivisionError"), (None, "NotNullViolationError")],
-    ids=["in Python", "in the database"],
-)
-async def test_a_bad_event_parks_its_stream_and_no_other(one, error, told):
-    """What follows it in its stream waits too, in order; the rest and the checkpoint go on."""
-    await one.append(A, 2)
-    await one.append(B, 2)
-    await one.append(A, 1, after=2)
-    one.projector.error, one.projector.fail_at = error, {2}
-    await one.follow()
-    assert (one.rows(), one.checkpoint()) == ([1, 3, 4], 5)
-    assert await one.parked() == [(2, told), (5, FOLLOWS)]
+async def test_a_bad_event_parks_its_stream_and_no_other(one):
+    """What follows it in its stream waits too, in order; the rest and the checkpoint continue.
+
+    Whether it fails in Python or in the database.
+    """
+    for start, (error, described) in enumerate(
+        (
+            (ZeroDivisionError("secret"), "ZeroDivisionError"),
+            (None, "NotNullViolationError"),
+        )
+    ):
+        bad, good, first = UUID(int=10 + start), UUID(int=20 + start), 5 * start + 1
+        await one.append(bad, 2)
+        await one.append(good, 2)
+        await one.append(bad, 1, after=2)
+        one.projector.error, one.projector.fail_at = error, {first + 1}
+        await one.follow()
+        assert one.rows()[-3:] == [first, first + 2, first + 3]
+        assert one.checkpoint() == first + 4
+        assert (await one.parked())[-2:] == [(first + 1, described), (first + 4, FOLLOWS)]
 
 
 async def test_later_events_of_a_parked_stream_wait_without_being_tried(one):
@@ -68,17 +74,22 @@ async def test_later_events_of_a_parked_stream_wait_without_being_tried(one):
     assert (one.rows(), await one.parked()) == ([2], [(1, "ZeroDivisionError"), (3, FOLLOWS)])
 
 
-@pytest.mark.parametrize(("topic", "state", "error"), BAD_STATES.values(), ids=BAD_STATES)
-async def test_an_event_that_cannot_be_decoded_is_parked(one, topic, state, error):
-    """Its fault is kept without a word of its content; the rest of the log goes on."""
-    raw = state if isinstance(state, bytes) else json.dumps({"meta": META} | state).encode()
-    one.owner.execute(INSERT, (A, 1, topic, raw))
-    await one.append(A, after=1)
+async def test_an_event_that_cannot_be_decoded_is_parked(one):
+    """Its fault is kept without its content, whatever is wrong; the rest of the log continues."""
+    for number, (topic, state) in enumerate(BAD_STATES.values(), 100):
+        raw = state if isinstance(state, bytes) else json.dumps({"meta": META} | state).encode()
+        one.owner.execute(INSERT, (UUID(int=number), 1, topic, raw))
+        await one.append(UUID(int=number), after=1)
     await one.append(B)
     await one.follow()
-    (first, second) = await one.parked()
-    assert (first[0], first[1].partition(":")[0], second) == (1, error, (2, FOLLOWS))
-    assert ("secret" in first[1], one.rows(), one.checkpoint()) == (False, [3], 3)
+    parked = await one.parked()
+    faults = dict(zip(BAD_STATES, (error for _, error in parked[::2]), strict=True))
+    assert {fault.partition(":")[0] for fault in faults.values()} == {"Unreadable"}, faults
+    assert not any("secret" in fault for fault in faults.values())
+    assert {error for _, error in parked[1::2]} == {FOLLOWS}
+    last = 2 * len(BAD_STATES) + 1
+    assert [position for position, _ in parked] == list(range(1, last))
+    assert (one.rows(), one.checkpoint()) == ([last], last)
 
 
 async def test_a_spoilt_box_is_parked(one):
@@ -111,23 +122,22 @@ async def test_a_missing_master_key_parks_nothing(one, database_url, tmp_path):
     assert one.rows() == [1, 2]
 
 
-@pytest.mark.parametrize(
-    ("error", "raised"),
-    [
-        (LedgerUnavailable("away"), LedgerUnavailable),
-        (asyncpg.CannotConnectNowError("away"), LedgerUnavailable),
-        (asyncpg.DiskFullError("full"), LedgerUnavailable),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-async def test_a_database_that_is_away_parks_nothing(one, error, raised):
+async def test_a_database_that_is_away_parks_nothing(one):
     """No event is to blame: the follower tries the same events again."""
     await one.append(A, 2)
-    one.projector.error, one.projector.fail_at = error, {2}
     await Subscription(one.ledger, one.projection).step()
-    with pytest.raises(raised):
-        await one.follow()
-    assert (await one.parked(), one.rows(), one.checkpoint()) == ([], [], 0)
+    for error in (
+        LedgerUnavailable("away"),
+        asyncpg.CannotConnectNowError("away"),
+        asyncpg.DiskFullError("full"),
+    ):
+        one.projector.error, one.projector.fail_at = error, {2}
+        with pytest.raises(LedgerUnavailable):
+            await one.follow()
+        assert (await one.parked(), one.rows(), one.checkpoint()) == ([], [], 0)
+    one.projector.fail_at = set()
+    await one.follow()
+    assert one.rows() == [1, 2]
 
 
 async def test_a_missing_table_parks_nothing(one):
