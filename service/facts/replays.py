@@ -55,11 +55,12 @@ def compare(
     found = fingerprint(key, request, made.fingerprint_version)
     if found == made.fingerprint:
         return ReplayComparison(True)
-    match made:
-        case ClaimCreated(claim_id=made_id):
-            event = ClaimReplayMismatched(claim_id=made_id, fingerprint=found)
-        case OnboardingStarted(onboarding_id=made_id):
-            event = OnboardingReplayMismatched(onboarding_id=made_id, fingerprint=found)
+    if isinstance(made, ClaimCreated):
+        made_id = made.claim_id
+        event = ClaimReplayMismatched(claim_id=made_id, fingerprint=found)
+    else:
+        made_id = made.onboarding_id
+        event = OnboardingReplayMismatched(onboarding_id=made_id, fingerprint=found)
     return ReplayComparison(False, Mismatch(stream_id("mismatch", mode, made_id, found), event))
 
 

@@ -1,9 +1,12 @@
 from datetime import UTC, datetime
 from uuid import UUID
 
+import msgspec
 import pytest
 
 from service.core.errors import Refusal
+from service.facts import replays
+from service.facts.caller import Caller
 from service.facts.onboardings import (
     Onboarding,
     OnboardingCompleted,
@@ -11,8 +14,10 @@ from service.facts.onboardings import (
     OnboardingStarted,
     fold,
 )
+from service.ledger.encryption import DataKey
 from service.ledger.events import Meta, Recorded
 from service.onboardings import decisions
+from service.onboardings.wire import Confirmed, OnboardingRequest
 
 META = Meta(datetime(2026, 3, 1, tzinfo=UTC), "system:test", "req_1", "live")
 STARTED = OnboardingStarted(
@@ -64,3 +69,44 @@ def test_a_fresh_link_passes():
     onboarding = fold(stream(STARTED))
     assert onboarding is not None
     assert decisions.check_link(onboarding, expired=False) is None
+
+
+CALLER = Caller("ptn_1", "A partner", "key_1", "live", 7, False, False, "req_1")
+KEY = DataKey(UUID(int=1), b"k" * 32, b"", "")
+REQUEST = OnboardingRequest(
+    partner_user_id="u", company_name="New Ltd", user_email="owner@example.com"
+)
+
+
+@pytest.mark.parametrize(
+    ("link", "suppressed", "mail_wanted"),
+    [(b"hash", False, True), (b"hash", True, False), (None, False, False)],
+    ids=["live", "mail suppressed", "test mode"],
+)
+def test_a_start_records_the_request_and_whether_mail_is_sent(link, suppressed, mail_wanted):
+    """Mail needs a magic link, and a partner that has not switched it off."""
+    started = decisions.start(
+        CALLER._replace(suppress_email=suppressed),
+        REQUEST,
+        KEY,
+        onboarding_id="onb_1",
+        entity_id="ent_1",
+        magic_link_hash=link,
+        expires_at=None,
+    )
+    assert (started.magic_link_hash, started.mail_wanted) == (link, mail_wanted)
+    assert started.details == msgspec.to_builtins(REQUEST)
+    assert started.fingerprint_version == 1
+    assert replays.compare("live", started, REQUEST, KEY).matches is True
+
+
+def test_a_completion_has_the_confirmed_details():
+    """What the person confirmed replaces what the partner sent; without a page there is nothing."""
+    started = msgspec.structs.replace(STARTED, details=msgspec.to_builtins(REQUEST))
+    confirmed = Confirmed(company_name="Newer Ltd")
+    assert decisions.complete(started, None).details is None
+    assert decisions.complete(started, confirmed).details == {
+        "partner_user_id": "u",
+        "user_email": "owner@example.com",
+        "company_name": "Newer Ltd",
+    }
