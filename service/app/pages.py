@@ -11,8 +11,7 @@ from service.pages.customer.account import account_router
 from service.pages.customer.connect import connect_router, connected_router
 from service.pages.customer.onboarding import onboarding_router
 from service.pages.gate import page_guard
-from service.pages.home import home_router
-from service.pages.landing import LandingReader
+from service.pages.home import LandingReader, home_router
 from service.pages.router import pages_routers
 from service.pages.sign_in import sign_in_router
 from service.pages.visit import Visits

@@ -9,7 +9,7 @@ from service.core.errors import Refusal
 from service.http.bodies import AnyRequest
 from service.http.rate_limit.limiter import RateLimiter
 from service.http.scalars import email_fault
-from service.pages.landing import LandingReader
+from service.pages.home import LandingReader
 from service.pages.shell import lead_to, page, safe_path
 from service.pages.site_map import Page
 from service.pages.visit import network_of, no_cookie, read_form, session_cookie

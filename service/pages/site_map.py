@@ -77,8 +77,7 @@ def site_map_of(request: AnyRequest) -> SiteMap:
 
 def place_of(request: AnyRequest) -> str:
     """Return the place in the navigation of the page that is asked for."""
-    page: Page = request.route_handler.opt["page"]
-    return page.place
+    return request.route_handler.opt["page"].place
 
 
 def _pages(routers: Sequence[Router]) -> Iterator[RoutedPage]:
