@@ -9,7 +9,7 @@ from google.api_core.exceptions import GoogleAPIError, NotFound, PreconditionFai
 from google.auth.credentials import Credentials
 from google.auth.exceptions import GoogleAuthError
 from google.auth.transport.requests import AuthorizedSession, Request
-from google.cloud.storage import Client
+from google.cloud.storage import Blob, Client
 from requests import RequestException, Session
 
 from service.storage.deadline import AbortableAdapter, CallFailed
@@ -70,7 +70,7 @@ class GoogleObjectStore:
         """Return all objects under a prefix by one listing, paged beyond 1,000."""
 
         def listed(client: Client) -> dict[str, StoredObject]:
-            return {one.name: one for one in map(_stored, self._blobs(client, prefix, None))}
+            return {one.name: one for one in map(_stored, self._blobs(client, prefix=prefix))}
 
         return await self._ask(listed, self._deadline_seconds)
 
@@ -82,10 +82,10 @@ class GoogleObjectStore:
             def page(
                 client: Client, token: str | None = token
             ) -> tuple[list[StoredObject], str | None]:
-                found = self._blobs(client, prefix, token)
+                found = self._blobs(client, prefix=prefix, page_token=token)
                 return [_stored(one) for one in next(found.pages, ())], found.next_page_token
 
-            stored, token = await self._ask(page, PAGE_SECONDS_MAX)
+            stored, token = await self._ask(page)
             for one in stored:
                 yield one
             if token is None:
@@ -95,54 +95,51 @@ class GoogleObjectStore:
         """Delete an object unless it has changed; return whether it is gone."""
 
         def deleted(client: Client) -> bool:
-            blob = client.bucket(self._bucket).blob(name)
             try:
-                blob.delete(if_generation_match=generation, **_ONE_TRY)
+                self._blob(client, name).delete(if_generation_match=generation, **_ONE_TRY)
             except NotFound:
                 return True
             except PreconditionFailed:
                 return False
             return True
 
-        return await self._ask(deleted, PAGE_SECONDS_MAX)
+        return await self._ask(deleted)
 
     async def put_new(self, name: str, content: bytes) -> bool:
         """Upload an object unless one of that name exists; return whether it was uploaded."""
 
         def put(client: Client) -> bool:
-            blob = client.bucket(self._bucket).blob(name)
             kind = "application/octet-stream"
             try:
-                blob.upload_from_string(content, kind, if_generation_match=0, **_ONE_TRY)
+                self._blob(client, name).upload_from_string(
+                    content, kind, if_generation_match=0, **_ONE_TRY
+                )
             except PreconditionFailed:
                 return False
             return True
 
-        return await self._ask(put, PAGE_SECONDS_MAX)
+        return await self._ask(put)
 
     async def read(self, name: str) -> bytes | None:
         """Return an object's bytes, or None where there is none."""
 
         def read(client: Client) -> bytes | None:
             try:
-                return client.bucket(self._bucket).blob(name).download_as_bytes(**_ONE_TRY)
+                return self._blob(client, name).download_as_bytes(**_ONE_TRY)
             except NotFound:
                 # The same error for a missing bucket, which is not an empty one.
                 next(client.list_blobs(self._bucket, max_results=1, **_ONE_TRY).pages, None)
                 return None
 
-        return await self._ask(read, PAGE_SECONDS_MAX)
+        return await self._ask(read)
 
     async def names(self, prefix: str, start: str | None) -> list[str]:
         """Return the names under a prefix, in order, from `start` on."""
-
-        def listed(client: Client) -> list[str]:
-            found = client.list_blobs(
-                self._bucket, prefix=prefix, start_offset=start, fields=_FIELDS, **_ONE_TRY
-            )
-            return [one.name for one in found]
-
-        return await self._ask(listed, PAGE_SECONDS_MAX)
+        return await self._ask(
+            lambda client: [
+                one.name for one in self._blobs(client, prefix=prefix, start_offset=start)
+            ]
+        )
 
     async def folders(self, prefix: str) -> list[str]:
         """Return the folders directly under a prefix, each with its trailing slash."""
@@ -154,24 +151,20 @@ class GoogleObjectStore:
                 pass  # each adds to the prefixes
             return found.prefixes
 
-        return sorted(await self._ask(listed, PAGE_SECONDS_MAX))
+        return sorted(await self._ask(listed))
 
     async def granted(self, permissions: Sequence[str]) -> set[str]:
         """Return which of the permissions the credentials have on the bucket."""
-
-        def asked(client: Client) -> list[str]:
-            bucket = client.bucket(self._bucket)
-            return bucket.test_iam_permissions(list(permissions), **_ONE_TRY)
-
-        return set(await self._ask(asked, PAGE_SECONDS_MAX))
+        wanted = list(permissions)
+        return await self._ask(
+            lambda client: set(client.bucket(self._bucket).test_iam_permissions(wanted, **_ONE_TRY))
+        )
 
     async def cors(self) -> list[dict[str, Any]]:
         """Return the bucket's CORS rules; needs `storage.buckets.get`."""
-
-        def read(client: Client) -> list[dict[str, Any]]:
-            return list(client.get_bucket(self._bucket, **_ONE_TRY).cors)
-
-        return await self._ask(read, PAGE_SECONDS_MAX)
+        return await self._ask(
+            lambda client: list(client.get_bucket(self._bucket, **_ONE_TRY).cors)
+        )
 
     def close(self) -> None:
         """End the threads and the connections."""
@@ -181,7 +174,9 @@ class GoogleObjectStore:
             channel.adapter.close()
         self._idle.clear()
 
-    async def _ask(self, call: Callable[[Client], T], deadline_seconds: float) -> T:
+    async def _ask(
+        self, call: Callable[[Client], T], deadline_seconds: float = PAGE_SECONDS_MAX
+    ) -> T:
         """Run a call in a thread; at the deadline its connections are aborted, which ends it."""
         channel = self._idle.pop() if self._idle else self._new_channel()
         running = self._threads.submit(call, channel.client)
@@ -217,14 +212,11 @@ class GoogleObjectStore:
         vars(client)["_bucket_metadata_cache"] = None
         return _Channel(client, adapter)
 
-    def _blobs(self, client: Client, prefix: str, token: str | None) -> Any:  # noqa: ANN401 - untyped
-        return client.list_blobs(
-            self._bucket,
-            prefix=prefix,
-            page_token=token,
-            fields=_FIELDS,
-            **_ONE_TRY,
-        )
+    def _blob(self, client: Client, name: str) -> Blob:
+        return client.bucket(self._bucket).blob(name)
+
+    def _blobs(self, client: Client, **which: str | None) -> Any:  # noqa: ANN401 - untyped
+        return client.list_blobs(self._bucket, fields=_FIELDS, **which, **_ONE_TRY)
 
 
 def _stored(blob: Any) -> StoredObject:  # noqa: ANN401 - the client's Blob is untyped

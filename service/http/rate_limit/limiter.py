@@ -52,11 +52,17 @@ class RateLimiter:
             )
             for limit in limits
         )
-        self._redis = (
-            _redis_windows(redis_url, window_seconds, on_degraded, probe_seconds)
-            if redis_url
-            else None
-        )
+        self._redis: RedisWindows | None = None
+        if redis_url:
+            # Slow to import, and `claim-ledger dev` has no Redis.
+            from service.http.rate_limit import redis  # noqa: PLC0415 - as said above
+
+            self._redis = redis.RedisWindows(
+                redis_url,
+                window_seconds=window_seconds,
+                on_degraded=on_degraded,
+                probe_seconds=probe_seconds,
+            )
 
     async def charge(self, partner_id: str) -> Allowance:
         """Charge one authenticated request to its partner, over all keys and modes."""
@@ -100,14 +106,3 @@ class RateLimiter:
 def _hidden(address: str) -> str:
     """Return a hash: neither Redis nor its backups need to know who failed to sign in."""
     return hashlib.blake2b(address.encode(), digest_size=16).hexdigest()
-
-
-def _redis_windows(
-    url: str, window_seconds: float, on_degraded: Callable[[bool], None], probe_seconds: float
-) -> "RedisWindows":
-    # Slow to import, and `claim-ledger dev` has no Redis.
-    from service.http.rate_limit.redis import RedisWindows  # noqa: PLC0415 - as said above
-
-    return RedisWindows(
-        url, window_seconds=window_seconds, on_degraded=on_degraded, probe_seconds=probe_seconds
-    )
