@@ -85,11 +85,13 @@ def _operation(endpoint: Endpoint, document: Json) -> Json:
         "fields": field_rows(body, schemas) if body else [],
         "answer_fields": field_rows(schemas[endpoint.successes[0].type.__name__], schemas),
         "curl": curl(endpoint, document),
-        "body": _pretty(_body_examples(operation)["complete"]["value"]) if body else "",
+        "body": _pretty(_examples(operation["requestBody"])["complete"]["value"]) if body else "",
         "answers": [
             {
                 "success": one,
-                "example": _pretty(_answer_example(operation["responses"][str(one.status)])),
+                "example": _pretty(
+                    _examples(operation["responses"][str(one.status)])["answer"]["value"]
+                ),
             }
             for one in endpoint.successes
         ],
@@ -125,17 +127,14 @@ def curl(endpoint: Endpoint, document: Json) -> str:
         url += "?" + "&".join(f"{one['name']}={one['example']}" for one in required)
     lines = [f"curl -s {shlex.quote(url)}", '-H "Authorization: Bearer $API_KEY"']
     if endpoint.body:
-        body = _pretty(_body_examples(operation)["least"]["value"])
+        body = _pretty(_examples(operation["requestBody"])["least"]["value"])
         lines += ["-H 'Content-Type: application/json'", f"-d {shlex.quote(body)}"]
     return " \\\n  ".join(lines)
 
 
-def _body_examples(operation: Json) -> Json:
-    return operation["requestBody"]["content"]["application/json"]["examples"]
-
-
-def _answer_example(response: Json) -> Json:
-    return response["content"]["application/json"]["examples"]["answer"]["value"]
+def _examples(message: Json) -> Json:
+    """Return the examples of a request body or a response."""
+    return message["content"]["application/json"]["examples"]
 
 
 def _type(schema: Json, schemas: Json) -> str:
