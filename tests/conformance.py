@@ -21,9 +21,7 @@ METHODS = {"get", "post"}
 Json = dict[str, Any]
 
 
-DESCRIBED = endpoints_of(
-    partner_handlers(onboardings={}, connections={}, documents={}, claims={}, claim_list={})
-)
+DESCRIBED = endpoints_of(partner_handlers({}))
 """The endpoints as their handlers describe them."""
 
 

@@ -61,14 +61,7 @@ def web_app(service: Service, metrics: Metrics, background: Background | None) -
                 await limiter.close()
 
     service.storage_failures.on_failure = metrics.storage_unavailable
-    modes = service.modes
-    api = partner_handlers(
-        onboardings={mode: ledger.onboardings for mode, ledger in modes.items()},
-        connections={mode: ledger.connections for mode, ledger in modes.items()},
-        documents={mode: ledger.documents for mode, ledger in modes.items()},
-        claims={mode: ledger.claims for mode, ledger in modes.items()},
-        claim_list={mode: ledger.claim_list for mode, ledger in modes.items()},
-    )
+    api = partner_handlers(service.modes)
     return make_app(
         partner_handlers=api,
         open_routers=[
@@ -78,7 +71,9 @@ def web_app(service: Service, metrics: Metrics, background: Background | None) -
                 [
                     *ledger_collectors(service.ledgers, service.read_models, service.clock),
                     *database_collectors(
-                        service.accounts.database, modes["live"].ledger.database, service.clock
+                        service.accounts.database,
+                        service.modes["live"].ledger.database,
+                        service.clock,
                     ),
                     *checkpoint_collectors(
                         [service.checkpoints(one.name) for one in service.ledgers], service.clock

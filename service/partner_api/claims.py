@@ -1,7 +1,7 @@
 """`POST /claims` and `GET /claims` (contract 4.4, 4.5)."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 from litestar import Response
@@ -91,16 +91,28 @@ LIST_CLAIMS: Final = Endpoint(
 )
 
 
-def claim_handlers(
-    commands: Mapping[Mode, ClaimCommands], readers: Mapping[Mode, ClaimListReader]
-) -> list[HTTPRouteHandler]:
-    """Return the handlers of `/claims`; each mode has commands and a reader of its own ledger."""
+class ClaimParts(Protocol):
+    """What these endpoints need of a mode's ledger."""
+
+    @property
+    def claims(self) -> ClaimCommands:
+        """The commands on claims."""
+        ...
+
+    @property
+    def claim_list(self) -> ClaimListReader:
+        """The reader of an entity's claims."""
+        ...
+
+
+def claim_handlers(modes: Mapping[Mode, ClaimParts]) -> list[HTTPRouteHandler]:
+    """Return the handlers of `/claims`."""
 
     @CREATE_CLAIM.handler
     async def create_claim(request: AnyRequest) -> Response[bytes]:
         caller = caller_of(request)
         claim = await read_as(request, ClaimRequest)
-        outcome = await commands[caller.mode].create(caller, claim)
+        outcome = await modes[caller.mode].claims.create(caller, claim)
         return json_response(
             ClaimResponse(
                 claim_id=outcome.claim_id,
@@ -116,7 +128,7 @@ def claim_handlers(
     async def list_claims(request: AnyRequest) -> Response[bytes]:
         caller = caller_of(request)
         query = decode_query(request.scope["query_string"], ClaimListQuery)
-        page = await readers[caller.mode].page(
+        page = await modes[caller.mode].claim_list.page(
             caller.partner_id,
             query.entity_id,
             limit=max(1, min(query.limit, LIMIT_MAX)),

@@ -1,7 +1,7 @@
 """`POST /connect-requests` (contract 4.2)."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Protocol
 
 from litestar import Response
 from litestar.handlers import HTTPRouteHandler
@@ -34,14 +34,23 @@ REQUEST_CONNECTION: Final = Endpoint(
 )
 
 
-def connection_handlers(commands: Mapping[Mode, ConnectionCommands]) -> list[HTTPRouteHandler]:
+class ConnectionParts(Protocol):
+    """What these endpoints need of a mode's ledger."""
+
+    @property
+    def connections(self) -> ConnectionCommands:
+        """The commands on connections."""
+        ...
+
+
+def connection_handlers(modes: Mapping[Mode, ConnectionParts]) -> list[HTTPRouteHandler]:
     """Return the handlers of `/connect-requests`."""
 
     @REQUEST_CONNECTION.handler
     async def request_connection(request: AnyRequest) -> Response[bytes]:
         caller = caller_of(request)
         asked = await read_as(request, ConnectRequest)
-        link = await commands[caller.mode].issue_link(
+        link = await modes[caller.mode].connections.issue_link(
             caller, asked.partner_user_id, given(asked.label) or None
         )
         answer = ConnectResponse(connect_url=link.connect_url, expires_at=link.expires_at)

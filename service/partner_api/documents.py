@@ -1,7 +1,7 @@
 """`POST /documents/upload-url` (contract 4.3)."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Protocol
 
 from litestar import Response
 from litestar.handlers import HTTPRouteHandler
@@ -38,14 +38,23 @@ MINT_UPLOAD_URL: Final = Endpoint(
 )
 
 
-def document_handlers(commands: Mapping[Mode, DocumentCommands]) -> list[HTTPRouteHandler]:
+class DocumentParts(Protocol):
+    """What these endpoints need of a mode's ledger."""
+
+    @property
+    def documents(self) -> DocumentCommands:
+        """The commands on documents."""
+        ...
+
+
+def document_handlers(modes: Mapping[Mode, DocumentParts]) -> list[HTTPRouteHandler]:
     """Return the handlers of `/documents`."""
 
     @MINT_UPLOAD_URL.handler
     async def mint_upload_url(request: AnyRequest) -> Response[bytes]:
         caller = caller_of(request)
         asked = await read_as(request, UploadRequest)
-        path, upload = await commands[caller.mode].mint(caller, asked)
+        path, upload = await modes[caller.mode].documents.mint(caller, asked)
         answer = UploadResponse(
             upload_url=upload.url,
             storage_path=path,

@@ -1,7 +1,7 @@
 """`POST /onboardings` (contract 4.1)."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 from litestar import Response
@@ -49,14 +49,23 @@ START_ONBOARDING: Final = Endpoint(
 )
 
 
-def onboarding_handlers(commands: Mapping[Mode, OnboardingCommands]) -> list[HTTPRouteHandler]:
+class OnboardingParts(Protocol):
+    """What these endpoints need of a mode's ledger."""
+
+    @property
+    def onboardings(self) -> OnboardingCommands:
+        """The commands on onboardings."""
+        ...
+
+
+def onboarding_handlers(modes: Mapping[Mode, OnboardingParts]) -> list[HTTPRouteHandler]:
     """Return the handlers of `/onboardings`."""
 
     @START_ONBOARDING.handler
     async def start_onboarding(request: AnyRequest) -> Response[bytes]:
         caller = caller_of(request)
         onboarding = await read_as(request, OnboardingRequest)
-        outcome = await commands[caller.mode].start(caller, onboarding)
+        outcome = await modes[caller.mode].onboardings.start(caller, onboarding)
         link = outcome.magic_link_url if caller.return_link else msgspec.UNSET
         return json_response(
             OnboardingResponse(
