@@ -21,7 +21,7 @@ SUBJECT_FIELDS: Final = (
     "staff_id",
     "subject",
 )
-"""Fields of events that hold an id of ours. Partners' own references are none."""
+"""Fields of events that hold an id of ours; partners' own references are not among them."""
 
 ACTIVITY = Table(
     "activity",
@@ -47,11 +47,11 @@ class ActivityProjector:
 
 
 def subjects(event: Event) -> list[str]:
-    """Return the ids of what an event is about; an id may come twice."""
+    """Return the ids of what an event is about, some perhaps twice."""
     found = [getattr(event, name) for name in _fields(type(event))]
     if isinstance(event, DocumentsAttached):
         found += [document.document_id for document in event.documents]
-    return [one for one in found if one is not None]
+    return [subject for subject in found if subject is not None]
 
 
 @cache

@@ -1,6 +1,7 @@
 """Timelines: what happened to a thing or by a request, complete however far activity has come."""
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -60,7 +61,7 @@ class ActivityReader:
             )
             found = [(row, _stored(row)) for row in reversed(rows)]
             found = [(row, stored) for row, stored in found if self._is_about(subject, row, stored)]
-            sealed = {one.sealed.key for _, one in found if one and one.sealed}
+            sealed = {state.sealed.key for _, state in found if state and state.sealed}
             left = await connection.fetch(_SQL.keys_left.on(schema), list(sealed)) if sealed else []
         keys = {row["key_id"]: _personal(row) for row in left}
         return [self._entry(row, stored, keys) for row, stored in found]
@@ -106,7 +107,7 @@ def _stored(row: Row) -> State | None:
 
 
 def merged(timelines: Sequence[Sequence[TimelineEntry]]) -> list[TimelineEntry]:
-    """Return several ledgers' timelines as one: by time, each ledger's in its own order."""
+    """Merge several ledgers' timelines by time, each ledger's in its own order."""
     order: list[tuple[tuple[float, int], TimelineEntry]] = []
     for ledger, timeline in enumerate(timelines):
         at = 0.0
@@ -114,4 +115,4 @@ def merged(timelines: Sequence[Sequence[TimelineEntry]]) -> list[TimelineEntry]:
             # Never before what precedes it in its ledger, whatever the clocks said.
             at = max(at, entry.meta.at.timestamp() if entry.meta else at)
             order.append(((at, ledger), entry))
-    return [entry for _, entry in sorted(order, key=lambda one: one[0])]
+    return [entry for _, entry in sorted(order, key=itemgetter(0))]

@@ -18,7 +18,7 @@ class ClaimDocumentsReader:
         self._database = database
 
     async def pages(self) -> AsyncIterator[list[Row]]:
-        """Return every linked document by its path, in pages of at most 1,000."""
+        """Yield every linked document in the order of the paths, in pages of at most 1,000."""
         last = ""
         while rows := await self._database.fetch(_SQL.after, last, PAGE):
             yield rows

@@ -14,7 +14,7 @@ ASKS_MAX = 256
 
 
 class _Ask:
-    """Who a request says it is. Each is a key of its own: no two asks exclude each other."""
+    """The ids that a request presents. Each is its own key: no two exclude each other."""
 
     def __init__(self, partner_id: str, key_id: str) -> None:
         self.partner_id = partner_id

@@ -1,4 +1,4 @@
-"""What a rebuild knows of a read model: its ledger, its projector, how its rows keep up."""
+"""A read model as a rebuild sees it: its ledger, its projector, how its rows keep up."""
 
 from typing import Literal, NamedTuple
 
@@ -10,7 +10,7 @@ Kind = Literal["inline", "catch-up"]
 
 
 class RebuildRefused(Exception):
-    """A rebuild cannot go on; nothing live has changed. `str()` is fit for an operator."""
+    """A rebuild cannot continue; nothing live has changed. str() tells an operator why."""
 
 
 class ReadModel(NamedTuple):

@@ -99,9 +99,8 @@ async def _try(
             raise _NotNow
         progress = await builder.apply_up_to(progress, target)
         await _exchange(builder)
-        progress = progress._replace(
-            position=target
-        )  # kept rows may be ahead of a log that was cut
+        # The progress of kept rows may be ahead of the log, where that was cut.
+        progress = progress._replace(position=target)
         return await _note(builder, made, progress), progress
 
 
@@ -140,7 +139,7 @@ async def _lock_tables(builder: Builder) -> None:
 
 
 async def _exchange(builder: Builder) -> None:
-    """Live tables are kept as the previous ones, the builder's become the live ones."""
+    """Keep the live tables as the previous ones; the builder's become the live ones."""
     connection, model = builder.writer, builder.model
     live, kept = model.ledger.name, model.previous_schema
     await drop(connection, model, model.next_schema if builder.schema == kept else kept)
@@ -154,12 +153,12 @@ async def _exchange(builder: Builder) -> None:
 
 
 async def _note(builder: Builder, made: MadeBy, progress: BuildProgress) -> Swapped:
+    """Record which rows are live and which are kept now; move what follows from that along."""
     model, ledger, position = builder.model, builder.model.ledger.name, progress.position
     row = await builder.writer.fetchrow(_SQL.kept.on(ledger), model.name)
     if model.kind == "catch-up":
-        back_from = (
-            row["previous_position"] if row and builder.schema != model.next_schema else None
-        )
+        is_back = builder.schema == model.previous_schema
+        back_from = row["previous_position"] if row and is_back else None
         await _move_checkpoint(builder, progress, back_from)
     # Rows that nothing rebuilt yet are of the first version.
     was = MadeBy(row["version"], row["rebuilt_at"]) if row else MadeBy(1, None)
