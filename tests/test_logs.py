@@ -7,6 +7,7 @@ import json
 import logging
 import logging.config
 import re
+import time
 import timeit
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -272,8 +273,9 @@ def test_fast_enough(lines: Lines) -> None:
         )
 
     count = 1000
-    microseconds = min(timeit.repeat(line, number=count, repeat=5)) / count * 1e6
-    assert microseconds < 60  # generous: other work may share the machine
+    # Of the processor, which other work that shares the machine does not count towards.
+    seconds = min(timeit.repeat(line, timer=time.process_time, number=count, repeat=5))
+    assert seconds / count * 1e6 < 60
     assert len(lines()) == 5 * count
 
 
