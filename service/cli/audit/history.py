@@ -1,6 +1,6 @@
 """`claim-ledger audit history` and `claim-ledger audit trace`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final
 
 import click
@@ -73,6 +73,7 @@ async def _timeline(
 def _row(entry: TimelineEntry) -> dict[str, Any]:
     """Return one event; a damaged one says so instead of showing its fields."""
     meta = entry.meta
+    data = {name: value for name, value in (entry.data or {}).items() if name not in SECRET}
     return {
         "ledger": entry.ledger,
         "position": entry.position,
@@ -81,9 +82,5 @@ def _row(entry: TimelineEntry) -> dict[str, Any]:
         "actor": meta.actor if meta else None,
         "request_id": meta.request_id if meta else None,
         "personal": entry.personal,
-        "data": _shown(entry.data) if meta else "unreadable: the stored event is damaged",
+        "data": data if meta else "unreadable: the stored event is damaged",
     }
-
-
-def _shown(data: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {name: value for name, value in (data or {}).items() if name not in SECRET}

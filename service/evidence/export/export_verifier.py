@@ -47,31 +47,24 @@ def verify_export(
     `advance` gets the number of bytes read. Raises OSError if the file cannot be read.
     """
     events = _Events(_NOTHING, None)
+    older = found = fault = None
     try:
-        older = None
         if checkpoint is not None:
             older = open_checkpoint(checkpoint, keys, "the older checkpoint")
         with path.open("rb") as file:
             events = _Events(_header(file), older, keys)
             found = _verify(file, events, keys, advance)
-    except EvidenceFault as fault:
-        return Verdict.of(
-            events.header.ledger,
-            events.tree.size,
-            events.tree.root(),
-            scope=events.scope,
-            lineages=len(events.lineages),
-            set_aside=events.set_aside,
-            fault=Fault(fault.position, str(fault)),
-        )
+    except EvidenceFault as error:
+        fault = Fault(error.position, str(error))
     return Verdict.of(
-        found.ledger,
-        found.size,
-        found.root,
+        found.ledger if found else events.header.ledger,
+        found.size if found else events.tree.size,
+        found.root if found else events.tree.root(),
         scope=events.scope,
-        checkpoints=1 if older is None else 2,
+        checkpoints=0 if found is None else 1 if older is None else 2,
         lineages=len(events.lineages),
         set_aside=events.set_aside,
+        fault=fault,
     )
 
 
@@ -148,13 +141,12 @@ class _Events:
         try:
             begun = msgspec.json.decode(event.state, type=_State).data
             # An export can leave out the lineages before its first event.
-            found = lineage_of(begun, self._keys, self.header.ledger, self.lineages, event.position)
+            return lineage_of(begun, self._keys, self.header.ledger, self.lineages, event.position)
         except (ValueError, RecursionError) as error:
             said = str(error) if isinstance(error, Unsound) else "it cannot be read"
             raise EvidenceFault(
                 event.position, f"the lineage that begins here is not sound: {said}"
             ) from None
-        return found
 
     def _includes(self, leaf: bytes, position: int, proof: Sequence[str]) -> bool:
         try:
