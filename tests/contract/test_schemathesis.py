@@ -122,6 +122,7 @@ def _is_about_authorization(case: Any) -> bool:
     return getattr(case.meta.phase.data, "parameter", None) == "Authorization"
 
 
+@pytest.mark.timeout(600)  # some 800 requests: half a minute where other work shares the machine
 @pytest.mark.parametrize("mode", ["live", "test"])
 async def test_no_answer_is_outside_the_document(documents: Documents, mode: str):
     """Whatever is sent, the answer is one that the document has, and never a 500."""
