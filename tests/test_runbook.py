@@ -36,13 +36,21 @@ RULES: list[dict[str, Any]] = [
 METRIC = re.compile(r"claim_ledger_[a-z_]+")
 
 
-@pytest.mark.parametrize("line", COMMANDS)
-def test_every_command_is_one_of_ours(line):
-    """Groups, commands, options, choices and the number of arguments are as the CLI has them."""
+def command_of(line: str) -> tuple[click.Command, list[str]]:
+    """Return the command that a line calls, and the line's other words."""
     command: click.Command = cli
     words = shlex.split(line)[1:]
     while isinstance(command, click.Group):
-        command = command.commands[words.pop(0)]
+        found = command.get_command(click.Context(command), words.pop(0))
+        assert found is not None, line
+        command = found
+    return command, words
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_every_command_is_one_of_ours(line):
+    """Groups, commands, options, choices and the number of arguments are as the CLI has them."""
+    command, words = command_of(line)
     context = click.Context(command)
     given, left, _ = command.make_parser(context).parse_args(words)
     assert left == []
@@ -58,10 +66,7 @@ def test_every_command_that_ends_takes_json():
     """As the first lines say of them."""
     lacking: set[str] = set()
     for line in COMMANDS:
-        command: click.Command = cli
-        words = shlex.split(line)[1:]
-        while isinstance(command, click.Group):
-            command = command.commands[words.pop(0)]
+        command, _ = command_of(line)
         if not any("--json" in one.opts for one in command.params):
             lacking.add(line)
     assert lacking == {"claim-ledger serve", "claim-ledger worker"}
