@@ -1,12 +1,10 @@
 """`claim-ledger claims`."""
 
-from typing import Any
-
 import click
 import msgspec
 
 from service.claims.commands import ClaimCommands
-from service.cli.target import Target, team_command
+from service.cli.target import Fields, Target, team_command
 from service.core.errors import Refusal
 from service.facts.caller import Mode
 from service.facts.claims import Claim
@@ -15,20 +13,18 @@ _NOT_SHOWN = {"fingerprint", "fingerprint_version", "details"}
 """Fields of `ClaimCreated` that are not shown as they are."""
 
 
-@click.command()
-@click.argument("claim_id")
 @team_command
-async def show(target: Target, claim_id: str) -> dict[str, Any]:
+@click.argument("claim_id")
+async def show(target: Target, claim_id: str) -> Fields:
     """Show a claim, folded from its events."""
     mode, commands = await _find(target, claim_id)
     return _answer(mode, await commands.show(claim_id))
 
 
-@click.command()
+@team_command
 @click.argument("claim_id")
 @click.argument("stage")
-@team_command
-async def move(target: Target, claim_id: str, stage: str) -> dict[str, Any]:
+async def move(target: Target, claim_id: str, stage: str) -> Fields:
     """Move a claim to another stage."""
     mode, commands = await _find(target, claim_id)
     return _answer(mode, await commands.move(claim_id, stage, target.cause))
@@ -41,7 +37,7 @@ async def _find(target: Target, claim_id: str) -> tuple[Mode, ClaimCommands]:
     raise Refusal("claim_not_found")
 
 
-def _answer(mode: Mode, claim: Claim) -> dict[str, Any]:
+def _answer(mode: Mode, claim: Claim) -> Fields:
     created = claim.created
     if created is None:
         raise Refusal("claim_not_found")
@@ -60,7 +56,7 @@ def _answer(mode: Mode, claim: Claim) -> dict[str, Any]:
     }
 
 
-def _documents(claim: Claim) -> list[dict[str, Any]]:
+def _documents(claim: Claim) -> list[Fields]:
     """Return what is attached, with the partner's filenames unless they were erased."""
     if claim.attached is None:
         return []

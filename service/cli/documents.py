@@ -2,12 +2,12 @@
 
 import re
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 import click
 
 from service.cli.progress import progress
-from service.cli.target import Findings, Target, team_command
+from service.cli.target import Fields, Findings, Target, team_command
 from service.documents.sweep import Sweep, Swept
 from service.documents.verify import verify as verified
 
@@ -33,9 +33,8 @@ class Age(click.ParamType[timedelta, str]):
         return timedelta(hours=hours)
 
 
-@click.command()
 @team_command
-async def verify(target: Target) -> dict[str, Any]:
+async def verify(target: Target) -> Fields:
     """Compare every linked document with storage; exits with 1 if any is missing or changed.
 
     Documents of erased claims must be gone: they are counted separately, and reported if they
@@ -54,7 +53,7 @@ async def verify(target: Target) -> dict[str, Any]:
     return Findings(answer) if findings else answer
 
 
-@click.command()
+@team_command
 @click.option(
     "--older-than",
     required=True,
@@ -62,11 +61,10 @@ async def verify(target: Target) -> dict[str, Any]:
     help="Age in hours or days, such as `12h` or `7d`; at least `1h`.",
 )
 @click.option("--dry-run", is_flag=True, help="Only report what would be removed.")
-@team_command
-async def sweep(target: Target, older_than: timedelta, *, dry_run: bool) -> dict[str, Any]:
+async def sweep(target: Target, older_than: timedelta, *, dry_run: bool) -> Fields:
     """Remove uploads that no claim refers to, also from storage."""
     before = target.service.clock() - older_than
-    modes: list[dict[str, Any]] = []
+    modes: list[Fields] = []
     for mode, ledger in target.service.modes.items():
         sweeping = Sweep(ledger.ledger, ledger.storage.store, before, dry_run=dry_run)
         with progress(f"sweeping {mode}", await sweeping.count()) as advance:

@@ -1,11 +1,9 @@
 """`claim-ledger entities`."""
 
-from typing import Any
-
 import click
 
 from service.app.modes import PartnerLedger
-from service.cli.target import Target, team_command
+from service.cli.target import Fields, Target, team_command
 from service.core.clock import timestamp
 from service.core.errors import Refusal
 from service.entities.wire import NewEntity
@@ -14,15 +12,14 @@ from service.facts.caller import Mode
 from service.http.decoding import check
 
 
-@click.command()
+@team_command
 @click.argument("name")
 @click.option("--email", required=True, help="The business's contact address.")
 @click.option("--company-number", help="Its number in the register of companies.")
 @click.option("--another", is_flag=True, help="Allow a second business at this address.")
-@team_command
 async def add(
     target: Target, name: str, email: str, company_number: str | None, *, another: bool
-) -> dict[str, Any]:
+) -> Fields:
     """Register a business that already uses the service."""
     given = {"name": name, "email": email}
     if company_number is not None:
@@ -33,19 +30,17 @@ async def add(
     return await _entity(target, entity_id)
 
 
-@click.command()
-@click.argument("entity_id")
 @team_command
-async def show(target: Target, entity_id: str) -> dict[str, Any]:
+@click.argument("entity_id")
+async def show(target: Target, entity_id: str) -> Fields:
     """Show a business and the partners it is or was connected to."""
     return await _entity(target, entity_id)
 
 
-@click.command()
+@team_command
 @click.argument("entity_id")
 @click.option("--partner", "partner_id", required=True)
-@team_command
-async def disconnect(target: Target, entity_id: str, partner_id: str) -> dict[str, Any]:
+async def disconnect(target: Target, entity_id: str, partner_id: str) -> Fields:
     """End a partner's connection: its writes are refused from now on."""
     _, ledger, _ = await _find(target, entity_id, partner_id)
     await ledger.connections.disconnect(entity_id, partner_id, target.cause)
@@ -65,7 +60,7 @@ async def _find(
     raise Refusal("entity_not_found")
 
 
-async def _entity(target: Target, entity_id: str) -> dict[str, Any]:
+async def _entity(target: Target, entity_id: str) -> Fields:
     mode, ledger, access = await _find(target, entity_id)
     rows = await ledger.connection_list.connections(entity_id)
     return {

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
-from typing import Any, Final
+from typing import Final
 
 import click
 
 from service.cli.progress import progress
-from service.cli.target import Target
+from service.cli.target import Fields, Target
 from service.core.clock import timestamp
 from service.core.errors import Refusal
 from service.ledger.database import LedgerError, Row
@@ -111,12 +111,10 @@ def _remaining(subject: Subject, error: DocumentsRemain) -> str:
     )
 
 
-def answer_of(
-    mode: str, subject: Subject, done: ErasureDone, *, with_claims: bool
-) -> dict[str, Any]:
+def answer_of(mode: str, subject: Subject, done: ErasureDone, *, with_claims: bool) -> Fields:
     """Return what was erased, by this call or before it."""
     erased = done.erased
-    answer: dict[str, Any] = {
+    answer: Fields = {
         f"{subject.kind}_id": subject.subject_id,
         "mode": mode,
         "already_erased": not erased.is_new,

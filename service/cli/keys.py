@@ -1,11 +1,9 @@
 """`claim-ledger keys`: the API keys of partners."""
 
-from typing import Any
-
 import click
 
 from service.cli.partners import partner
-from service.cli.target import Target, team_command
+from service.cli.target import Fields, Target, team_command
 from service.core.clock import timestamp
 from service.core.errors import Refusal
 from service.facts.caller import MODES, Mode
@@ -14,11 +12,10 @@ from service.partners.commands import OVERLAPS
 from service.sandbox.fixtures import fixture_ids
 
 
-@click.command()
+@team_command
 @click.argument("partner_id")
 @click.option("--mode", type=click.Choice(MODES), required=True)
-@team_command
-async def issue(target: Target, partner_id: str, mode: Mode) -> dict[str, Any]:
+async def issue(target: Target, partner_id: str, mode: Mode) -> Fields:
     """Issue a key. Its token is shown once; despite its `pk_` it is a secret."""
     key = await target.service.partners.issue_key(partner_id, mode, target.cause)
     epoch = (await _key_row(target, partner_id, key.key_id))["sandbox_epoch"]
@@ -27,27 +24,25 @@ async def issue(target: Target, partner_id: str, mode: Mode) -> dict[str, Any]:
     return {**key._asdict(), "partner_id": partner_id} | _sandbox(partner_id, mode, epoch)
 
 
-@click.command(name="list")
-@click.argument("partner_id")
 @team_command
-async def list_(target: Target, partner_id: str) -> dict[str, Any]:
+@click.argument("partner_id")
+async def list_(target: Target, partner_id: str) -> Fields:
     """List a partner's keys, without their secrets."""
     await partner(target, partner_id)
     rows = await target.service.partner_list.keys(partner_id)
     return {"partner_id": partner_id, "keys": [_key(row) for row in rows]}
 
 
-@click.command()
-@click.argument("key_id")
 @team_command
-async def revoke(target: Target, key_id: str) -> dict[str, Any]:
+@click.argument("key_id")
+async def revoke(target: Target, key_id: str) -> Fields:
     """Revoke a key; the next request that uses it is refused."""
     partner_id = await _owner(target, key_id)
     await target.service.partners.revoke_key(partner_id, key_id, target.cause)
     return _key(await _key_row(target, partner_id, key_id))
 
 
-@click.command()
+@team_command
 @click.argument("key_id")
 @click.option(
     "--overlap",
@@ -56,8 +51,7 @@ async def revoke(target: Target, key_id: str) -> dict[str, Any]:
     show_default=True,
     help="How long the old key goes on working.",
 )
-@team_command
-async def roll(target: Target, key_id: str, overlap: str) -> dict[str, Any]:
+async def roll(target: Target, key_id: str, overlap: str) -> Fields:
     """Replace a key by a new one, whose token is shown once."""
     partner_id = await _owner(target, key_id)
     issued = await target.service.partners.roll_key(
@@ -79,7 +73,7 @@ async def _key_row(target: Target, partner_id: str, key_id: str) -> Row:
     return next(row for row in rows if row["key_id"] == key_id)
 
 
-def _key(row: Row) -> dict[str, Any]:
+def _key(row: Row) -> Fields:
     revoked_at = None if row["revoked_at"] is None else timestamp(row["revoked_at"])
     return {
         "key_id": row["key_id"],
@@ -90,6 +84,6 @@ def _key(row: Row) -> dict[str, Any]:
     } | _sandbox(row["partner_id"], row["mode"], row["sandbox_epoch"])
 
 
-def _sandbox(partner_id: str, mode: str, epoch: int) -> dict[str, Any]:
+def _sandbox(partner_id: str, mode: str, epoch: int) -> Fields:
     """Return the entities on which a test key can be tried."""
     return {"sandbox": fixture_ids(partner_id, epoch)._asdict()} if mode == "test" else {}

@@ -1,12 +1,8 @@
 """`claim-ledger keys-at-rest`: the keys in the database, and the master keys that wrap them."""
 
-from typing import Any
-
-import click
-
 from service.app.bootstrap import Service
 from service.cli.progress import progress
-from service.cli.target import Findings, Target, team_command
+from service.cli.target import Fields, Findings, Target, team_command
 from service.privacy.lost_keys import LostKeys
 from service.privacy.rotation import (
     DATA_KEYS,
@@ -18,9 +14,8 @@ from service.privacy.rotation import (
 )
 
 
-@click.command()
 @team_command
-async def rotate(target: Target) -> dict[str, Any]:
+async def rotate(target: Target) -> Fields:
     """Wrap all keys with the newest master key, while the service runs.
 
     First add the new key behind the old one in every process's ring, then put it first in all of
@@ -30,9 +25,8 @@ async def rotate(target: Target) -> dict[str, Any]:
     return await rotate_all(target.service)
 
 
-@click.command()
 @team_command
-async def verify(target: Target) -> dict[str, Any]:
+async def verify(target: Target) -> Fields:
     """Find data keys that are gone although no erasure explains it: their data is lost.
 
     Exits with 1 if there are any. An erasure leaves a `PersonalDataErased` in the log.
@@ -40,7 +34,7 @@ async def verify(target: Target) -> dict[str, Any]:
     return await verify_all(target.service)
 
 
-async def verify_all(service: Service) -> dict[str, Any]:
+async def verify_all(service: Service) -> Fields:
     """Search every ledger; Findings if keys are lost."""
     events, lost = 0, []
     for ledger in service.ledgers:
@@ -52,11 +46,11 @@ async def verify_all(service: Service) -> dict[str, Any]:
             {"ledger": ledger.name} | key._asdict() | {"data_key": str(key.data_key)}
             for key in found.keys
         ]
-    answer: dict[str, Any] = {"events_lost": events, "lost_keys": lost}
+    answer: Fields = {"events_lost": events, "lost_keys": lost}
     return Findings(answer) if events else answer
 
 
-async def rotate_all(service: Service) -> dict[str, Any]:
+async def rotate_all(service: Service) -> Fields:
     """Wrap every ledger's keys anew; Findings if some are left."""
     ring = service.accounts.master_keys
     tables = [(ledger.database, DATA_KEYS) for ledger in service.ledgers]
@@ -70,9 +64,7 @@ async def rotate_all(service: Service) -> dict[str, Any]:
     return _answer(outcomes, ring.ids)
 
 
-def _answer(
-    outcomes: list[tuple[str, str, RotationOutcome]], ring: tuple[str, ...]
-) -> dict[str, Any]:
+def _answer(outcomes: list[tuple[str, str, RotationOutcome]], ring: tuple[str, ...]) -> Fields:
     newest, *older = ring
     in_use = {key for _, _, outcome in outcomes for key in outcome.wrapped}
     missing = sorted({key for _, _, outcome in outcomes for key in outcome.unopened})

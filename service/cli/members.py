@@ -1,46 +1,41 @@
 """`claim-ledger members`: who may use the developer console of a partner."""
 
-from typing import Any
-
 import click
 
-from service.cli.target import Target, team_command
+from service.cli.target import Fields, Target, team_command
 from service.core.clock import timestamp
 from service.core.errors import Refusal
 from service.http.decoding import check
 from service.partners.wire import NewMember
 
 
-@click.command()
+@team_command
 @click.argument("partner_id")
 @click.option("--email", required=True, help="The address that the person signs in with.")
-@team_command
-async def add(target: Target, partner_id: str, email: str) -> dict[str, Any]:
+async def add(target: Target, partner_id: str, email: str) -> Fields:
     """Add a person to a partner's team. No mail is sent."""
     check(NewMember, email=email)
     await target.service.partners.add_member(partner_id, email, target.cause)
     return await _members(target, partner_id)
 
 
-@click.command(name="list")
-@click.argument("partner_id")
 @team_command
-async def list_(target: Target, partner_id: str) -> dict[str, Any]:
+@click.argument("partner_id")
+async def list_(target: Target, partner_id: str) -> Fields:
     """List a partner's team."""
     return await _members(target, partner_id)
 
 
-@click.command()
+@team_command
 @click.argument("partner_id")
 @click.argument("member_id")
-@team_command
-async def remove(target: Target, partner_id: str, member_id: str) -> dict[str, Any]:
+async def remove(target: Target, partner_id: str, member_id: str) -> Fields:
     """Remove a person from a partner's team. The last member cannot be removed."""
     await target.service.partners.remove_member(partner_id, member_id, target.cause)
     return await _members(target, partner_id)
 
 
-async def _members(target: Target, partner_id: str) -> dict[str, Any]:
+async def _members(target: Target, partner_id: str) -> Fields:
     partner = await target.service.partners.look(partner_id)
     if not partner.status:
         raise Refusal("partner_not_found")

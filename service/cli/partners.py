@@ -1,10 +1,8 @@
 """`claim-ledger partners`."""
 
-from typing import Any
-
 import click
 
-from service.cli.target import Target, team_command
+from service.cli.target import Fields, Target, team_command
 from service.core.clock import timestamp
 from service.core.errors import Refusal
 from service.http.decoding import check
@@ -13,47 +11,43 @@ from service.partners.wire import PartnerApplication
 _FIELDS = ("partner_id", "status", "name", "email", "return_link", "suppress_email")
 
 
-@click.command()
+@team_command
 @click.argument("name")
 @click.option("--email", required=True, help="The partner's contact address.")
-@team_command
-async def add(target: Target, name: str, email: str) -> dict[str, Any]:
+async def add(target: Target, name: str, email: str) -> Fields:
     """Record a partner's application. It is pending until it is approved or declined."""
     check(PartnerApplication, name=name, email=email)
     partner_id = await target.service.partners.add(name, email, target.cause)
     return await partner(target, partner_id)
 
 
-@click.command()
-@click.argument("partner_id")
 @team_command
-async def approve(target: Target, partner_id: str) -> dict[str, Any]:
+@click.argument("partner_id")
+async def approve(target: Target, partner_id: str) -> Fields:
     """Approve a pending partner: keys can be issued, and work."""
     await target.service.partners.approve(partner_id, target.cause)
     await target.service.sandbox.ensure(partner_id)
     return await partner(target, partner_id)
 
 
-@click.command()
+@team_command
 @click.argument("partner_id")
 @click.option("--reason", help="The reason, shown to the partner's people.")
-@team_command
-async def decline(target: Target, partner_id: str, reason: str | None) -> dict[str, Any]:
+async def decline(target: Target, partner_id: str, reason: str | None) -> Fields:
     """Decline a pending partner."""
     await target.service.partners.decline(partner_id, target.cause, reason)
     return await partner(target, partner_id)
 
 
-@click.command()
-@click.argument("partner_id")
 @team_command
-async def revoke(target: Target, partner_id: str) -> dict[str, Any]:
+@click.argument("partner_id")
+async def revoke(target: Target, partner_id: str) -> Fields:
     """End the access of a partner and of all its keys."""
     await target.service.partners.revoke(partner_id, target.cause)
     return await partner(target, partner_id)
 
 
-@click.command(name="set")
+@team_command
 @click.argument("partner_id")
 @click.option(
     "--return-link/--no-return-link",
@@ -65,10 +59,9 @@ async def revoke(target: Target, partner_id: str) -> dict[str, Any]:
     default=None,
     help="Do not mail the magic link: the partner delivers it.",
 )
-@team_command
 async def set_(
     target: Target, partner_id: str, return_link: bool | None, suppress_email: bool | None
-) -> dict[str, Any]:
+) -> Fields:
     """Change a partner's settings; those that are not given stay as they are."""
     await target.service.partners.change_settings(
         partner_id, target.cause, return_link=return_link, suppress_email=suppress_email
@@ -76,22 +69,20 @@ async def set_(
     return await partner(target, partner_id)
 
 
-@click.command(name="list")
 @team_command
-async def list_(target: Target) -> dict[str, Any]:
+async def list_(target: Target) -> Fields:
     """List every partner."""
     return {"partners": await _partners(target)}
 
 
-@click.command()
-@click.argument("partner_id")
 @team_command
-async def show(target: Target, partner_id: str) -> dict[str, Any]:
+@click.argument("partner_id")
+async def show(target: Target, partner_id: str) -> Fields:
     """Show one partner."""
     return await partner(target, partner_id)
 
 
-async def partner(target: Target, partner_id: str) -> dict[str, Any]:
+async def partner(target: Target, partner_id: str) -> Fields:
     """Return a partner; raises Refusal `partner_not_found`."""
     found = await _partners(target, partner_id)
     if not found:
@@ -99,7 +90,7 @@ async def partner(target: Target, partner_id: str) -> dict[str, Any]:
     return found[0]
 
 
-async def _partners(target: Target, partner_id: str | None = None) -> list[dict[str, Any]]:
+async def _partners(target: Target, partner_id: str | None = None) -> list[Fields]:
     return [
         {name: row[name] for name in _FIELDS} | {"applied_at": timestamp(row["applied_at"])}
         for row in await target.service.partner_list.partners(partner_id)

@@ -1,7 +1,7 @@
 """`claim-ledger privacy`: erasing a person's data, and finding where it is."""
 
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -17,7 +17,7 @@ from service.cli.erasing import (
     warn_of_unlisted,
 )
 from service.cli.progress import progress
-from service.cli.target import Findings, Target, team_command
+from service.cli.target import Fields, Findings, Target, team_command
 from service.core.clock import timestamp
 from service.core.errors import invalid
 from service.privacy.find import Search
@@ -27,7 +27,7 @@ from service.privacy.text_search import Sought
 REASON_CHARACTERS_MAX: Final = 500
 
 
-@click.command()
+@team_command
 @click.option("--claim", "claim_id", metavar="ID", help="Erase the personal data of a claim.")
 @click.option("--entity", "entity_id", metavar="ID", help="Erase the personal data of an entity.")
 @click.option(
@@ -37,7 +37,6 @@ REASON_CHARACTERS_MAX: Final = 500
 )
 @click.option("--with-claims", is_flag=True, help="Erase an entity's claims as well.")
 @click.option("--yes", is_flag=True, help="Do not ask; required where nobody can be asked.")
-@team_command
 async def erase(
     target: Target,
     *,
@@ -46,7 +45,7 @@ async def erase(
     reason: str,
     with_claims: bool,
     yes: bool,
-) -> dict[str, Any]:
+) -> Fields:
     """Destroy the key of a claim's or an entity's personal data. This cannot be undone.
 
     Look-ups, pending mail and stored documents are removed too; ids, times, stages and the reason
@@ -67,10 +66,9 @@ async def erase(
     return Findings(answer) if done.objects.left else answer
 
 
-@click.command()
-@click.argument("email")
 @team_command
-async def find(target: Target, email: str) -> dict[str, Any]:
+@click.argument("email")
+async def find(target: Target, email: str) -> Fields:
     """Find a person's data by decrypting all personal data; shows places and fields, no values.
 
     The contents of documents are not searched. Events that cannot be read are listed, and it exits
@@ -81,8 +79,8 @@ async def find(target: Target, email: str) -> dict[str, Any]:
         raise invalid("email", "expected an e-mail address")
     secrets = await target.service.secrets.get()
     sought = Sought(address, secrets.lookup_email(address))
-    found: list[dict[str, Any]] = []
-    unread: list[dict[str, Any]] = []
+    found: list[Fields] = []
+    unread: list[Fields] = []
     for ledger in target.service.ledgers:
         search = Search(ledger, sought)
         with progress(f"searching {ledger.name}", await search.size()) as advance:
@@ -95,9 +93,8 @@ async def find(target: Target, email: str) -> dict[str, Any]:
     return Findings(answer) if unread else answer
 
 
-@click.command()
 @team_command
-async def reapply(target: Target) -> dict[str, Any]:
+async def reapply(target: Target) -> Fields:
     """After a restore, redo every listed erasure that the database does not show.
 
     All keys come first, then documents. A failure is listed under `faults`, does not hold up the
@@ -128,7 +125,7 @@ def _check(claim_id: str | None, entity_id: str | None, reason: str, *, with_cla
         raise invalid("reason", "no e-mail address: the reason stays in the log for ever")
 
 
-def _reapplied(names: list[str], outcome: ReapplyOutcome, unlisted_count: int) -> dict[str, Any]:
+def _reapplied(names: list[str], outcome: ReapplyOutcome, unlisted_count: int) -> Fields:
     """Count what the database showed already and what it has no more; list what was done."""
     done = outcome.done
     return {

@@ -1,37 +1,32 @@
 """`claim-ledger staff`: which of the people who sign in belong to the service's team."""
 
-from typing import Any
-
 import click
 
-from service.cli.target import Target, team_command
+from service.cli.target import Fields, Target, team_command
 from service.core.clock import timestamp
 from service.core.errors import invalid
 from service.http.scalars import email_fault
 
 
-@click.command()
-@click.argument("email")
 @team_command
-async def add(target: Target, email: str) -> dict[str, Any]:
+@click.argument("email")
+async def add(target: Target, email: str) -> Fields:
     """Add an address to the team. Adding it twice changes nothing."""
     _check(email)
     return {"staff_id": await target.service.staff.add(email, target.cause), "email": email}
 
 
-@click.command()
-@click.argument("email")
 @team_command
-async def remove(target: Target, email: str) -> dict[str, Any]:
+@click.argument("email")
+async def remove(target: Target, email: str) -> Fields:
     """Remove an address from the team; its open sessions lose access at once."""
     _check(email)
     await target.service.staff.remove(email, target.cause)
     return {"removed": email}
 
 
-@click.command(name="list")
 @team_command
-async def list_(target: Target) -> dict[str, Any]:
+async def list_(target: Target) -> Fields:
     """List everyone in the team."""
     return {
         "staff": [

@@ -1,18 +1,14 @@
 """`claim-ledger storage`."""
 
 from functools import partial
-from typing import Any
-
-import click
 
 from service.app.storage import storage_of_mode
-from service.cli.target import Findings, Target, team_command
+from service.cli.target import Fields, Findings, Target, team_command
 from service.storage.check import check as checks_of
 
 
-@click.command()
 @team_command
-async def check(target: Target) -> dict[str, Any]:
+async def check(target: Target) -> Fields:
     """Check the buckets' configuration, and prove uploads; exits with 1 if anything is wrong."""
     settings = target.service.settings
     buckets = {"live": settings.live_bucket, "test": settings.test_bucket}

@@ -54,11 +54,23 @@ class Target(NamedTuple):
     cause: Cause
 
 
-class Findings(dict[str, Any]):
+Fields = dict[str, Any]
+"""A JSON object that is printed: a command's answer, or a part of it."""
+
+
+class Findings(Fields):
     """An answer that reports something wrong: printed like any other; the exit code is 1."""
 
 
 Command = Callable[..., Awaitable[Mapping[str, Any]]]
+Run = Callable[..., None]
+
+JSON_HELP = "Print one JSON object."
+json_option = click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
+
+
+def _unwrapped(run: Run) -> Run:
+    return run
 
 
 def of_team() -> Settings:
@@ -67,38 +79,48 @@ def of_team() -> Settings:
 
 
 def team_command(
-    command: Command, environment: Callable[[], Settings] = of_team
-) -> Callable[..., None]:
-    """Give a command `--json` and `--data-dir`, open the service for it, print what it returns.
+    command: Command,
+    environment: Callable[[], Settings] = of_team,
+    around: Callable[[Run], Run] = _unwrapped,
+) -> click.Command:
+    """Make a function a command of its name, with `--json` and `--data-dir`.
 
-    `environment` reads the settings when no running dev is named.
+    It opens the service for the function, and prints what that returns. `environment` reads the
+    settings when no running dev is named; `around` wraps what click calls.
     """
 
-    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-    @click.option(
-        "--data-dir",
-        type=click.Path(path_type=Path),
-        help="Work on the running `claim-ledger dev` of this directory.",
-    )
     @wraps(command)
-    def run(*args: object, as_json: bool, data_dir: Path | None, **options: object) -> None:
+    def run(*, as_json: bool, data_dir: Path | None, **options: object) -> None:
         try:
-            answer = _answer(command, environment, data_dir, args, options)
+            answer = _answer(command, environment, data_dir, options)
         except Refusal as refusal:
             refuse(refusal)
-        show(answer, as_json=as_json)
-        if isinstance(answer, Findings):
-            sys.exit(1)
+        print_answer(answer, as_json=as_json)
 
-    return run
+    made = click.command(command.__name__.strip("_").replace("_", "-"))(around(run))
+    made.params += [
+        click.Option(["--json", "as_json"], is_flag=True, help=JSON_HELP),
+        click.Option(
+            ["--data-dir"],
+            type=click.Path(path_type=Path),
+            help="Work on the running `claim-ledger dev` of this directory.",
+        ),
+    ]
+    return made
+
+
+def print_answer(answer: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print an answer; exit with 1 if it is Findings."""
+    show(answer, as_json=as_json)
+    if isinstance(answer, Findings):
+        sys.exit(1)
 
 
 def _answer(
     command: Command,
     environment: Callable[[], Settings],
     data_dir: Path | None,
-    args: tuple[object, ...],
-    options: dict[str, object],
+    options: Mapping[str, object],
 ) -> Mapping[str, Any]:
     """Return the command's answer; every fault becomes a Refusal or a ClickException."""
     for name, value in options.items():
@@ -106,14 +128,11 @@ def _answer(
             raise invalid(name, "not text in UTF-8")
     try:
         settings = _settings(data_dir, environment)
-    except SettingsError as error:
-        raise click.ClickException(str(error)) from error
-    logs.configure("warning", sys.stderr.buffer)
-    try:
-        return asyncio.run(_run(command, settings, args, options))
+        logs.configure("warning", sys.stderr.buffer)
+        return asyncio.run(_run(command, settings, options))
     except (Refusal, click.ClickException, click.Abort):
         raise
-    except (KeyUnknown, Unreadable) as error:
+    except (KeyUnknown, Unreadable, SettingsError) as error:
         whose = "CLAIM_LEDGER_MASTER_KEYS: " if isinstance(error, KeyUnknown) else ""
         raise click.ClickException(f"{whose}{error}") from error
     except ArchiveUnavailable as error:
@@ -130,7 +149,7 @@ def _answer(
 
 
 async def _run(
-    command: Command, settings: Settings, args: tuple[object, ...], options: dict[str, object]
+    command: Command, settings: Settings, options: Mapping[str, object]
 ) -> Mapping[str, Any]:
     def storage(mode: Mode) -> Storage:
         return lazy_storage(partial(storage_of_mode, settings, mode))
@@ -138,7 +157,7 @@ async def _run(
     service = Service(settings, deadline_seconds=DEADLINE_SECONDS, storage=storage)
     cause = Cause(ACTOR, service.new_id("req", service.clock()))
     async with service.opened():
-        return await command(Target(service, cause), *args, **options)
+        return await command(Target(service, cause), **options)
 
 
 def _settings(data_dir: Path | None, environment: Callable[[], Settings]) -> Settings:

@@ -1,17 +1,16 @@
 """`claim-ledger audit checkpoint`."""
 
 import base64
-from typing import Any
 
 import click
 
 from service.cli.audit.faults import archive_needed, key_needed, ledger_option
-from service.cli.target import Findings, Target, team_command
+from service.cli.target import Fields, Findings, Target, team_command
 from service.evidence.checkpoints.log_tree import LedgerForked
 from service.facts.caller import LEDGERS
 
 
-@click.command()
+@team_command
 @click.option(
     "--begin-publication",
     "begin_archive",
@@ -19,8 +18,7 @@ from service.facts.caller import LEDGERS
     help="Publish what is stored to an archive that holds none of it, such as a new one.",
 )
 @ledger_option
-@team_command
-async def checkpoint(target: Target, ledger: str | None, *, begin_archive: bool) -> dict[str, Any]:
+async def checkpoint(target: Target, ledger: str | None, *, begin_archive: bool) -> Fields:
     """Sign and publish each log as it is now; exits with 1 if it lost what was published.
 
     If checkpoints are stored and the archive holds none of them, it is the wrong one, or was lost,
@@ -33,8 +31,8 @@ async def checkpoint(target: Target, ledger: str | None, *, begin_archive: bool)
     return Findings(answer) if any(row["fault"] for row in rows) else answer
 
 
-async def _row(target: Target, ledger: str, *, begin_archive: bool) -> dict[str, Any]:
-    row: dict[str, Any] = dict.fromkeys(("origin", "size", "root", "is_new", "published", "fault"))
+async def _row(target: Target, ledger: str, *, begin_archive: bool) -> Fields:
+    row: Fields = dict.fromkeys(("origin", "size", "root", "is_new", "published", "fault"))
     row = {"ledger": ledger} | row
     try:
         with key_needed():

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Final
 import click
 
 from service.cli.audit.faults import archive_needed
-from service.cli.target import Findings
+from service.cli.target import Fields, Findings
 from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.checkpoints.signing import Checkpoints
 from service.evidence.checkpoints.stored import KeyMissing
@@ -110,7 +110,7 @@ def refuse_kind(path: Path, kind: str, remedy: str) -> None:
         raise click.UsageError(f"{path}: this is {article} {kind}, {remedy}")
 
 
-def finding(ledger: str, fault: EvidenceFault | LedgerForked) -> dict[str, Any]:
+def finding(ledger: str, fault: EvidenceFault | LedgerForked) -> Fields:
     """Return the fault because of which no evidence of a ledger was written."""
     position: int | None = getattr(fault, "position", None)
     return Findings({"ok": False, "ledger": ledger, "position": position, "fault": str(fault)})

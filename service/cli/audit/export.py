@@ -1,7 +1,6 @@
 """`claim-ledger audit export`."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -14,7 +13,7 @@ from service.cli.audit.evidence_file import (
 )
 from service.cli.audit.verify import NoteFile
 from service.cli.progress import progress
-from service.cli.target import Target, team_command
+from service.cli.target import Fields, Target, team_command
 from service.core.errors import invalid
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.log_tree import LedgerForked
@@ -24,7 +23,7 @@ from service.evidence.note import NoteInvalid
 from service.facts.caller import LEDGERS
 
 
-@click.command()
+@team_command
 @out_option
 @force_option
 @click.option(
@@ -44,7 +43,6 @@ from service.facts.caller import LEDGERS
     type=NoteFile(),
     help="An older signed checkpoint: the export proves that the log continues it.",
 )
-@team_command
 async def export(
     target: Target,
     out: Path,
@@ -54,7 +52,7 @@ async def export(
     checkpoint: str | None,
     *,
     force: bool,
-) -> dict[str, Any]:
+) -> Fields:
     """Write a ledger's events and a checkpoint to a file that can be verified offline."""
     scope = ExportScope(first, entity, None if checkpoint is None else _parsed(checkpoint, ledger))
     checkpoints = target.service.checkpoints(ledger)

@@ -1,14 +1,14 @@
 """`claim-ledger audit history` and `claim-ledger audit trace`."""
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 import click
 
 from projections.activity.reader import TimelineEntry
 from service.cli.audit.faults import ledger_option
 from service.cli.output import Blocks
-from service.cli.target import Target, team_command
+from service.cli.target import Fields, Target, team_command
 from service.core.clock import timestamp
 from service.core.errors import Refusal
 from service.evidence.replay.history import SECRET
@@ -27,14 +27,11 @@ _limit = click.option(
 )
 
 
-@click.command()
+@team_command
 @click.argument("subject_id", metavar="ID")
 @ledger_option
 @_limit
-@team_command
-async def history(
-    target: Target, subject_id: str, ledger: str | None, limit: int
-) -> dict[str, Any]:
+async def history(target: Target, subject_id: str, ledger: str | None, limit: int) -> Fields:
     """Show the history of a claim, entity, link, onboarding, partner, key or document.
 
     Events are found by an index, the read model `activity`, and read from the log: what the index
@@ -47,18 +44,15 @@ async def history(
     return await _timeline(target, subject_id, [ledger] if ledger else LEDGERS, limit)
 
 
-@click.command()
+@team_command
 @click.argument("request_id")
 @_limit
-@team_command
-async def trace(target: Target, request_id: str, limit: int) -> dict[str, Any]:
+async def trace(target: Target, request_id: str, limit: int) -> Fields:
     """Show what one request caused, over all ledgers, in order; as `audit history` does."""
     return await _timeline(target, request_id, LEDGERS, limit)
 
 
-async def _timeline(
-    target: Target, subject: str, names: Iterable[str], limit: int
-) -> dict[str, Any]:
+async def _timeline(target: Target, subject: str, names: Iterable[str], limit: int) -> Fields:
     ledgers = [ledger for ledger in target.service.ledgers if ledger.name in names]
     found = await read_history(ledgers, subject, limit)
     if not found.entries:
@@ -70,7 +64,7 @@ async def _timeline(
     }
 
 
-def _row(entry: TimelineEntry) -> dict[str, Any]:
+def _row(entry: TimelineEntry) -> Fields:
     """Return one event; a damaged one says so instead of showing its fields."""
     meta = entry.meta
     data = {name: value for name, value in (entry.data or {}).items() if name not in SECRET}

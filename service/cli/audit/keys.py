@@ -1,6 +1,6 @@
 """`claim-ledger audit keygen` and `public-key`: the keys that checkpoints are signed with."""
 
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import click
@@ -8,7 +8,7 @@ import click
 from service.app.settings import given
 from service.archive.port import parts_of
 from service.cli.output import show
-from service.cli.target import Target, team_command
+from service.cli.target import Fields, Target, json_option, team_command
 from service.evidence.note import NoteKey
 
 _SUFFIX: Final = "/claim-ledger"
@@ -18,7 +18,7 @@ _SUFFIX: Final = "/claim-ledger"
 @click.option(
     "--name", help="The key's name; default: the host of CLAIM_LEDGER_PUBLIC_URL, /claim-ledger."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def keygen(name: str | None, *, as_json: bool) -> None:
     """Generate a key for checkpoints: private for the settings, public for auditors."""
     name = name or _default_name()
@@ -30,9 +30,8 @@ def keygen(name: str | None, *, as_json: bool) -> None:
     show({"private_key": key.private_text, "public_key": key.public_text}, as_json=as_json)
 
 
-@click.command(name="public-key")
 @team_command
-async def public_key(target: Target) -> dict[str, Any]:
+async def public_key(target: Target) -> Fields:
     """Print the public keys of the ring, newest first; the first one signs."""
     ring = target.service.settings.checkpoint_keys or ()
     return {"keys": [{"name": key.name, "public_key": key.public_text} for key in ring]}

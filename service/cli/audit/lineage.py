@@ -2,13 +2,12 @@
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any
 
 import click
 
 from service.cli.asking import confirm
 from service.cli.audit.faults import key_needed, ledger_option
-from service.cli.target import Target, team_command
+from service.cli.target import Fields, Target, team_command
 from service.evidence.checkpoints.divergence import LineageRefused, begin_lineage, find_divergence
 from service.evidence.checkpoints.lineage import lineages
 from service.evidence.checkpoints.log_tree import LedgerForked
@@ -16,15 +15,14 @@ from service.evidence.checkpoints.signing import MadeCheckpoint
 from service.facts.caller import LEDGERS
 
 
-@click.command()
+@team_command
 @click.option("--reason", required=True, help="What happened, in the team's own words; recorded.")
 @click.option("--force", is_flag=True, help="Begin a lineage although nothing is lost.")
 @click.option("--yes", is_flag=True, help="Do not ask; needed without a terminal.")
 @ledger_option
-@team_command
 async def lineage(
     target: Target, reason: str, ledger: str | None, *, force: bool, yes: bool
-) -> dict[str, Any]:
+) -> Fields:
     """Continue after a restore that lost events: a new origin, linked to the last checkpoint.
 
     It is published and final: a database that still has the lost events is refused from then on.
@@ -61,7 +59,7 @@ async def _forked(target: Target, *, force: bool) -> list[str]:
     return found
 
 
-async def _row(target: Target, ledger: str, reason: str, *, force: bool) -> dict[str, Any]:
+async def _row(target: Target, ledger: str, reason: str, *, force: bool) -> Fields:
     with _refusals(ledger), key_needed():
         made = await begin_lineage(
             target.service.checkpoints(ledger), reason, target.cause, force=force
@@ -81,7 +79,7 @@ def _refusals(ledger: str) -> Generator[None]:
         ) from error
 
 
-async def _told(target: Target, ledger: str, made: MadeCheckpoint) -> dict[str, Any]:
+async def _told(target: Target, ledger: str, made: MadeCheckpoint) -> Fields:
     begun = (await lineages(target.service.ledger(ledger)))[-1]
     published = target.service.checkpoints(ledger).published
     previous = (begun.previous or "").split("\n")

@@ -1,8 +1,6 @@
 """`claim-ledger audit prove` and `check`: receipts of claims."""
 
-import sys
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 import click
@@ -17,9 +15,8 @@ from service.cli.audit.evidence_file import (
     written,
 )
 from service.cli.audit.verify import PublicKey
-from service.cli.output import show
 from service.cli.progress import progress
-from service.cli.target import Findings, Target, team_command
+from service.cli.target import Fields, Findings, Target, json_option, print_answer, team_command
 from service.core.errors import Refusal
 from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.export.format import EvidenceFault, encode
@@ -33,12 +30,11 @@ from service.evidence.export.receipt_writer import (
 from service.evidence.note import NoteKey
 
 
-@click.command()
+@team_command
 @click.argument("claim_id")
 @out_option
 @force_option
-@team_command
-async def prove(target: Target, claim_id: str, out: Path, *, force: bool) -> dict[str, Any]:
+async def prove(target: Target, claim_id: str, out: Path, *, force: bool) -> Fields:
     """Write a claim's receipt: its events, each with the proof that it is in the signed log.
 
     Only events are trusted. A claim that the read models do not know, or show otherwise, is
@@ -75,17 +71,14 @@ async def prove(target: Target, claim_id: str, out: Path, *, force: bool) -> dic
     multiple=True,
     help="The key that signed; can be given more than once.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def check(file: Path, public_key: tuple[NoteKey, ...], *, as_json: bool) -> None:
     """Verify a receipt without an installation; exits with 1 if it does not hold."""
     refuse_kind(file, "export", "use `claim-ledger audit verify --export`")
-    answer = _checked(file, public_key)
-    show(answer, as_json=as_json)
-    if isinstance(answer, Findings):
-        sys.exit(1)
+    print_answer(_checked(file, public_key), as_json=as_json)
 
 
-def _checked(file: Path, keys: tuple[NoteKey, ...]) -> dict[str, Any]:
+def _checked(file: Path, keys: tuple[NoteKey, ...]) -> Fields:
     try:
         proved = check_receipt(file, keys)
     except EvidenceFault as fault:

@@ -3,14 +3,14 @@
 import re
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import click
 import msgspec
 
 from service.cli.progress import progress
 from service.cli.spool import Spool
-from service.cli.target import Findings, Target, team_command
+from service.cli.target import Fields, Findings, Target, team_command
 from service.core.clock import timestamp
 from service.core.errors import Refusal
 from service.evidence.replay.comparison import compare, independent_claims
@@ -54,7 +54,7 @@ class Instant(click.ParamType[datetime, str]):
             self.fail(f"{value!r}: expected RFC 3339 such as 2026-03-01T10:15:30Z", param, ctx)
 
 
-@click.command()
+@team_command
 @click.option(
     "--at",
     type=Instant(),
@@ -70,7 +70,6 @@ class Instant(click.ParamType[datetime, str]):
     is_flag=True,
     help="Fold the claims by independent software too, and compare; needs a direct connection.",
 )
-@team_command
 async def replay(
     target: Target,
     at: datetime | None,
@@ -79,7 +78,7 @@ async def replay(
     *,
     independent: bool,
     **wanted: str | None,
-) -> dict[str, Any]:
+) -> Fields:
     """Show the state as of any moment, from numbered events alone, without what was erased."""
     # Positions decide what had happened. A time only chooses the position: clocks may disagree.
     only = Wanted(**wanted)
@@ -100,10 +99,10 @@ async def _replayed(
     position: int | None,
     *,
     independent: bool,
-) -> dict[str, Any]:
+) -> Fields:
     name = ledger.name
     moment = await moment_of(ledger, at=at, position=position)
-    answer: dict[str, Any] = {"ledger": name} | _plain(moment._asdict())
+    answer: Fields = {"ledger": name} | _plain(moment._asdict())
     with ExitStack() as bar:
         advance = bar.enter_context(progress(f"replaying {name}", moment.position))
         async with replayed(ledger, moment.position, advance) as state:
@@ -153,9 +152,9 @@ async def _compared(
     ledger: Ledger,
     state: ReplayedState,
     only: Wanted,
-    answer: dict[str, Any],
+    answer: Fields,
     tables: dict[str, Spool],
-) -> dict[str, Any]:
+) -> Fields:
     """Return both claim lists compared; as Findings if they differ."""
     position: int = answer["position"]
     with progress("replaying independently", position) as advance:
@@ -170,7 +169,7 @@ async def _compared(
     return Findings(answer) if found.differences else answer
 
 
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
+def _plain(row: Fields) -> Fields:
     """Return a row as JSON has it."""
     return {
         name: timestamp(value) if isinstance(value, datetime) else value

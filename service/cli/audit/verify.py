@@ -1,10 +1,9 @@
 """`claim-ledger audit verify`: of the database, or of an export without one."""
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -12,9 +11,8 @@ from service.archive.port import ArchiveUnavailable
 from service.cli.audit.auditor import of_auditor
 from service.cli.audit.evidence_file import refuse_kind
 from service.cli.audit.faults import ledger_option
-from service.cli.output import show
 from service.cli.progress import progress
-from service.cli.target import Findings, Target, team_command
+from service.cli.target import Fields, Findings, Run, Target, print_answer, team_command
 from service.core.errors import Refusal
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.export.export_verifier import verify_export
@@ -61,7 +59,7 @@ class NoteFile(click.ParamType[str, str]):
             self.fail(f"{value!r}: {why}", param, ctx)
 
 
-def _offline_first(online: Callable[..., None]) -> Callable[..., None]:
+def _offline_first(online: Run) -> Run:
     """With `--export` verify the file alone: no settings, no database, no network."""
 
     @wraps(online)
@@ -81,15 +79,12 @@ def _offline_first(online: Callable[..., None]) -> Callable[..., None]:
         if not public_key:
             raise click.UsageError("--export needs --public-key, the key that signed")
         refuse_kind(export, "receipt", "use `claim-ledger audit check`")
-        answer = _of_export(export, public_key, checkpoint)
-        show(answer, as_json=as_json)
-        if isinstance(answer, Findings):
-            sys.exit(1)
+        print_answer(_of_export(export, public_key, checkpoint), as_json=as_json)
 
     return run
 
 
-@click.command()
+@partial(team_command, environment=of_auditor, around=_offline_first)
 @ledger_option
 @click.option("--export", type=_FILE, help="Verify this export; needs no database, no network.")
 @click.option(
@@ -103,14 +98,12 @@ def _offline_first(online: Callable[..., None]) -> Callable[..., None]:
     type=NoteFile(),
     help="An older signed checkpoint that the log has to continue.",
 )
-@_offline_first
-@partial(team_command, environment=of_auditor)
 async def verify(
     target: Target,
     ledger: str | None,
     public_key: tuple[NoteKey, ...],
     checkpoint: str | None,
-) -> dict[str, Any]:
+) -> Fields:
     """Recompute the log from its tables or an export; exits with 1 if anything is wrong.
 
     `published` counts the published checkpoints that the log was compared with: without any, all
@@ -144,7 +137,7 @@ async def verify(
     return _answer(verdicts)
 
 
-def _answer(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+def _answer(verdicts: Sequence[Verdict]) -> Fields:
     """Return the first faulty ledger, or else the live one; list all if there are several."""
     faulty = [one for one in verdicts if not one.ok]
     shown = (faulty or [one for one in verdicts if one.ledger == "live"] or verdicts)[0]
@@ -158,14 +151,14 @@ def _answer(verdicts: Sequence[Verdict]) -> dict[str, Any]:
     return Findings(answer) if faulty else answer
 
 
-def _fields(verdict: Verdict) -> dict[str, Any]:
+def _fields(verdict: Verdict) -> Fields:
     """Return a verdict's fields, `ok` first, which people look for."""
     names = ("ok", "ledger", "size", "root", "checkpoints", "published", "lineages")
     answer = {name: getattr(verdict, name) for name in (*names, "set_aside", "set_aside_size")}
     return answer | {"position": verdict.position, "fault": verdict.fault}
 
 
-def _of_export(export: Path, keys: tuple[NoteKey, ...], older: str | None) -> dict[str, Any]:
+def _of_export(export: Path, keys: tuple[NoteKey, ...], older: str | None) -> Fields:
     if older is not None:
         _opened(older, keys)
     try:
@@ -175,7 +168,7 @@ def _of_export(export: Path, keys: tuple[NoteKey, ...], older: str | None) -> di
         raise click.ClickException(f"{export}: {error.strerror or error}") from error
     fields = _answer([verdict])
     del fields["published"]
-    part: dict[str, Any] = {"from": verdict.first, "entity": verdict.entity}
+    part: Fields = {"from": verdict.first, "entity": verdict.entity}
     part = {name: value for name, value in part.items() if value is not None}
     begins = {name: fields.pop(name) for name in ("ok", "ledger")}
     answer = begins | part | {"events": verdict.events} | fields

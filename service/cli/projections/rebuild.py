@@ -2,14 +2,14 @@
 
 import os
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import click
 
 from service.cli.asking import warn
 from service.cli.progress import progress
 from service.cli.projections.rows import ledger_option
-from service.cli.target import Findings, Target, team_command
+from service.cli.target import Fields, Findings, Target, team_command
 from service.core.clock import timestamp
 from service.ledger.read_model import ReadModel, RebuildRefused
 from service.ledger.rebuild.compare import Compared
@@ -27,7 +27,7 @@ NICENESS: Final = 10
 class Completed(NamedTuple):
     """What was done with a read model: its row of the answer, and what was found wrong."""
 
-    row: dict[str, Any]
+    row: Fields
     compared: Compared | None = None
     put_aside: Sequence[SkippedEvent] = ()
 
@@ -35,7 +35,7 @@ class Completed(NamedTuple):
 Work = Callable[[RebuildSession, ReadModel, Advance], Awaitable[Completed]]
 
 
-@click.command()
+@team_command
 @click.argument("name", required=False)
 @click.option("--all", "everything", is_flag=True, help="Every read model.")
 @ledger_option
@@ -45,7 +45,6 @@ Work = Callable[[RebuildSession, ReadModel, Advance], Awaitable[Completed]]
     is_flag=True,
     help="Swap even if events of the live rows can no longer be applied, and park those events.",
 )
-@team_command
 async def rebuild(
     target: Target,
     name: str | None,
@@ -54,7 +53,7 @@ async def rebuild(
     everything: bool,
     if_equal: bool,
     park: bool,
-) -> dict[str, Any]:
+) -> Fields:
     """Rebuild a read model from the log, beside the live one, and swap it in under traffic.
 
     Rows that differ are reported, and mended by the swap: that is what a rebuild is for. The old
@@ -93,11 +92,10 @@ async def rebuild(
     return answer if is_well else Findings(answer)
 
 
-@click.command()
+@team_command
 @click.argument("name")
 @ledger_option
-@team_command
-async def rollback(target: Target, name: str, ledger: str | None) -> dict[str, Any]:
+async def rollback(target: Target, name: str, ledger: str | None) -> Fields:
     """Restore the rows that the last rebuild replaced, and bring them up to date.
 
     The rows that were live are kept instead, so a second rollback undoes the first. The answer
@@ -117,11 +115,10 @@ async def rollback(target: Target, name: str, ledger: str | None) -> dict[str, A
     return {"rolled_back": answer["rolled_back"]}
 
 
-@click.command()
+@team_command
 @click.argument("name", required=False)
 @ledger_option
-@team_command
-async def verify(target: Target, name: str | None, ledger: str | None) -> dict[str, Any]:
+async def verify(target: Target, name: str | None, ledger: str | None) -> Fields:
     """Replay the log and compare with the live rows; exits with 1 if they differ. Only reads.
 
     At most 20 differing rows per table are listed, by their keys and columns; all are counted.
@@ -162,10 +159,10 @@ def _chosen(target: Target, name: str | None, ledger: str | None) -> list[ReadMo
 
 async def _each(
     target: Target, models: Sequence[ReadModel], doing: str, work: Work, done: str
-) -> dict[str, list[dict[str, Any]]]:
+) -> dict[str, list[Fields]]:
     """Do the work for each read model; return a row for each under `done`, and what is wrong."""
     os.nice(NICENESS)
-    answer: dict[str, list[dict[str, Any]]] = {done: [], "differences": [], "put_aside": []}
+    answer: dict[str, list[Fields]] = {done: [], "differences": [], "put_aside": []}
     for model in models:
         name = model.ledger.name
         which = {"ledger": name, "name": model.name}
@@ -188,7 +185,7 @@ async def _each(
     return answer
 
 
-def _made(which: str, made: MadeBy) -> dict[str, Any]:
+def _made(which: str, made: MadeBy) -> Fields:
     """Return how rows came to be; without a time they were never rebuilt."""
     at = timestamp(made.at) if made.at else None
     return {f"{which}_version": made.version, f"{which}_made_at": at}

@@ -1,28 +1,23 @@
 """`claim-ledger projections retry`."""
 
-from typing import Any
-
 import click
 
 from service.app.bootstrap import Service
 from service.cli.projections.rows import ledger_option, parked_row
-from service.cli.target import Findings, Target, team_command
+from service.cli.target import Fields, Findings, Target, team_command
 from service.core.errors import Refusal
 from service.ledger.following.catch_up import ParkingSubscriber
 from service.ledger.following.parking import RetryRefused, parked
 from service.ledger.ledger import Ledger
 
 
-@click.command()
+@team_command
 @click.argument("name")
 @ledger_option
 @click.option(
     "--position", type=click.IntRange(1), help="Only the stream of the event parked there."
 )
-@team_command
-async def retry(
-    target: Target, name: str, ledger: str | None, position: int | None
-) -> dict[str, Any]:
+async def retry(target: Target, name: str, ledger: str | None, position: int | None) -> Fields:
     """Retry the parked streams of a read model or subscriber; exits with 1 if any remains."""
     chosen = _chosen(target.service, name, ledger)
     before = [row for where, _ in chosen for row in await _parked(where, name)]
@@ -55,7 +50,7 @@ def _chosen(
     return chosen
 
 
-async def _parked(ledger: Ledger, name: str) -> list[dict[str, Any]]:
+async def _parked(ledger: Ledger, name: str) -> list[Fields]:
     rows = [
         parked_row(ledger.name, event)
         for event in await parked(ledger.database)

@@ -1,9 +1,8 @@
 """What several commands of read models show."""
 
-from typing import Any
-
 import click
 
+from service.cli.target import Fields
 from service.core.clock import timestamp
 from service.facts.caller import LEDGERS
 from service.ledger.following.parking import Parked
@@ -11,7 +10,7 @@ from service.ledger.following.parking import Parked
 ledger_option = click.option("--ledger", type=click.Choice(LEDGERS), help="Only this ledger.")
 
 
-def parked_row(ledger: str, event: Parked) -> dict[str, Any]:
+def parked_row(ledger: str, event: Parked) -> Fields:
     """Return a parked event as it is shown."""
     return (
         {"ledger": ledger}

@@ -1,14 +1,12 @@
 """`claim-ledger projections status`."""
 
 import asyncio
-from typing import Any
 
-import click
 from asyncpg import PostgresError
 
 from service.cli.asking import warn
 from service.cli.projections.rows import parked_row
-from service.cli.target import Findings, Target, team_command
+from service.cli.target import Fields, Findings, Target, team_command
 from service.ledger.database import LedgerUnavailable
 from service.ledger.following.parking import parked
 from service.ledger.following.status import HeadWatch, progress
@@ -17,9 +15,8 @@ from service.ledger.read_model import RebuildRefused
 from service.ledger.rebuild.session import clear_left_over, has_left_over
 
 
-@click.command()
 @team_command
-async def status(target: Target) -> dict[str, Any]:
+async def status(target: Target) -> Fields:
     """Show each read model's and subscriber's position and lag; exits with 1 if anything is wrong.
 
     Wrong is: a ledger is stalled (events wait to be numbered and the log does not grow: no
