@@ -13,7 +13,7 @@ from projections.partners.reader import PartnersReader
 from projections.staff.projector import StaffProjector
 from service.app.archive import archive_for
 from service.app.ledgers import ledger_for
-from service.app.modes import PartnerLedger, inline_projectors, partner_ledger
+from service.app.modes import PartnerLedger, inline_projectors
 from service.app.settings import Settings
 from service.app.storage import storage_of_mode
 from service.core.clock import Clock, system_clock
@@ -79,7 +79,7 @@ class Service:
         self.staff = StaffCommands(self.accounts, self.secrets, clock, new_id)
         make_storage = storage or partial(storage_of_mode, settings)
         self.modes: Mapping[Mode, PartnerLedger] = {
-            mode: partner_ledger(
+            mode: PartnerLedger(
                 make_ledger(mode, catalogue.PARTNER_LEDGER, inline_projectors()),
                 make_storage(mode),
                 self.storage_failures,

@@ -1,7 +1,6 @@
 """The parts of one mode, live or test, over its ledger."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from projections.claim_documents.projector import ClaimDocumentsProjector
 from projections.claim_documents.reader import ClaimDocumentsReader
@@ -25,23 +24,6 @@ from service.onboardings.commands import OnboardingCommands
 from service.storage.port import Storage
 
 
-@dataclass(frozen=True)
-class PartnerLedger:
-    """Everything of one mode. Nothing of the other can be reached from it (decision 5)."""
-
-    ledger: Ledger
-    entities: EntityCommands
-    onboardings: OnboardingCommands
-    connections: ConnectionCommands
-    claims: ClaimCommands
-    documents: DocumentCommands
-    claim_documents: ClaimDocumentsReader
-    storage: Storage
-    claim_list: ClaimListReader
-    connection_list: ConnectionsReader
-    onboarding_list: OnboardingsReader
-
-
 def inline_projectors() -> Sequence[Projector]:
     """Return the read models that a mode's ledger projects in the append's transaction."""
     return [
@@ -53,35 +35,36 @@ def inline_projectors() -> Sequence[Projector]:
     ]
 
 
-def partner_ledger(
-    ledger: Ledger,
-    storage: Storage,
-    storage_failures: StorageFailures,
-    partner_list: PartnersReader,
-    secrets: ServiceKeyStore,
-    public_url: str,
-    clock: Clock,
-    new_id: NewId,
-) -> PartnerLedger:
-    """Wire a mode's commands and readers."""
-    claim_list = ClaimListReader(ledger.database)
-    onboarding_list = OnboardingsReader(ledger.database)
-    connection_list = ConnectionsReader(ledger.database)
-    documents = DocumentCommands(
-        ledger.database, connection_list, secrets, storage, clock, new_id, storage_failures
-    )
-    return PartnerLedger(
-        ledger=ledger,
-        entities=EntityCommands(ledger, secrets, clock, new_id),
-        onboardings=OnboardingCommands(
-            ledger, onboarding_list, partner_list, secrets, public_url, clock, new_id
-        ),
-        connections=ConnectionCommands(ledger, partner_list, secrets, public_url, clock, new_id),
-        claims=ClaimCommands(ledger, claim_list, documents, clock, new_id),
-        documents=documents,
-        claim_documents=ClaimDocumentsReader(ledger.database),
-        storage=storage,
-        claim_list=claim_list,
-        connection_list=connection_list,
-        onboarding_list=onboarding_list,
-    )
+class PartnerLedger:
+    """Everything of one mode. Nothing of the other can be reached from it (decision 5)."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        storage: Storage,
+        storage_failures: StorageFailures,
+        partner_list: PartnersReader,
+        secrets: ServiceKeyStore,
+        public_url: str,
+        clock: Clock,
+        new_id: NewId,
+    ) -> None:
+        """Wire the mode's commands and readers."""
+        database = ledger.database
+        self.ledger = ledger
+        self.storage = storage
+        self.claim_list = ClaimListReader(database)
+        self.claim_documents = ClaimDocumentsReader(database)
+        self.onboarding_list = OnboardingsReader(database)
+        self.connection_list = ConnectionsReader(database)
+        self.documents = DocumentCommands(
+            database, self.connection_list, secrets, storage, clock, new_id, storage_failures
+        )
+        self.claims = ClaimCommands(ledger, self.claim_list, self.documents, clock, new_id)
+        self.entities = EntityCommands(ledger, secrets, clock, new_id)
+        self.onboardings = OnboardingCommands(
+            ledger, self.onboarding_list, partner_list, secrets, public_url, clock, new_id
+        )
+        self.connections = ConnectionCommands(
+            ledger, partner_list, secrets, public_url, clock, new_id
+        )

@@ -1,18 +1,25 @@
-"""The web part of the bootstrap, apart from it: the team's commands do without a web framework."""
+"""The web part of the bootstrap, apart from it: the team's commands do without a web framework.
 
-from collections.abc import AsyncGenerator
+The partners' handlers are reached through the gate alone; around everything stands the observer.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
-from litestar import Litestar
+from litestar import Litestar, Router
+from litestar.datastructures import State
+from litestar.exceptions import HTTPException
 
-from service.app.application import make_app
 from service.app.bootstrap import Service
 from service.app.pages import pages
+from service.http.methods import OptionsRefused
 from service.http.rate_limit.limiter import RateLimiter
+from service.http.responses import EXCEPTION_HANDLERS
 from service.ledger.following.runner import Background
 from service.operations.collectors.checkpoints import checkpoint_collectors
 from service.operations.collectors.database import database_collectors
 from service.operations.collectors.ledgers import ledger_collectors
+from service.operations.gauges import Collector
 from service.operations.health import operations_router
 from service.operations.metrics import Metrics
 from service.operations.request_middleware import RequestMiddleware
@@ -62,24 +69,11 @@ def web_app(service: Service, metrics: Metrics, background: Background | None) -
 
     service.storage_failures.on_failure = metrics.storage_unavailable
     api = partner_handlers(service.modes)
-    return make_app(
-        partner_handlers=api,
-        open_routers=[
-            operations_router(
-                service.ledgers,
-                metrics,
-                [
-                    *ledger_collectors(service.ledgers, service.read_models, service.clock),
-                    *database_collectors(
-                        service.accounts.database,
-                        service.modes["live"].ledger.database,
-                        service.clock,
-                    ),
-                    *checkpoint_collectors(
-                        [service.checkpoints(one.name) for one in service.ledgers], service.clock
-                    ),
-                ],
-            ),
+    gate = PartnerGate(Authenticator(service.partner_list, service.secrets, service.clock), limiter)
+    app = Litestar(
+        route_handlers=[
+            Router(API_PATH, route_handlers=list(api), middleware=[gate]),
+            operations_router(service.ledgers, metrics, _collectors(service)),
             reference_router(
                 endpoints_of(api),
                 service.settings.public_url,
@@ -88,14 +82,24 @@ def web_app(service: Service, metrics: Metrics, background: Background | None) -
             ),
             *pages(service, limiter),
         ],
-        gate=PartnerGate(
-            Authenticator(service.partner_list, service.secrets, service.clock), limiter
-        ),
-        metrics=metrics,
-        public_url=service.settings.public_url,
-        clock=service.clock,
-        new_id=service.new_id,
-        lifespan=lifespan,
-        request_log=request_log,
-        unrouted=on_unrouted,
+        middleware=[OptionsRefused()],
+        # HTTPException is what the framework refuses: unknown paths, wrong methods.
+        exception_handlers={**EXCEPTION_HANDLERS, HTTPException: on_unrouted},
+        lifespan=[lifespan],
+        openapi_config=None,
+        request_max_body_size=None,  # service/http/bodies.py bounds, drains and times bodies
+        state=State({"docs_url": f"{service.settings.public_url}/docs"}),
+        logging_config=None,
     )
+    return RequestMiddleware(app, metrics, service.clock, service.new_id, request_log)
+
+
+def _collectors(service: Service) -> Sequence[Collector]:
+    checkpoints = [service.checkpoints(ledger.name) for ledger in service.ledgers]
+    return [
+        *ledger_collectors(service.ledgers, service.read_models, service.clock),
+        *database_collectors(
+            service.accounts.database, service.modes["live"].ledger.database, service.clock
+        ),
+        *checkpoint_collectors(checkpoints, service.clock),
+    ]
