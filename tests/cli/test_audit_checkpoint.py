@@ -60,22 +60,28 @@ def test_keygen_with_a_name_that_is_none():
 def test_checkpoints_in_dev(team):
     """They work at once, cover what was just written, and are signed by the dev's key."""
     team.partner()
+    written = {ledger: events_of(team, ledger) for ledger in LEDGERS}
     rows = team.do("audit", "checkpoint")["checkpoints"]
     (row,) = team.do("audit", "public-key")["keys"]
     key = NoteKey.parse(row["public_key"])
     assert not key.can_sign
     assert [one["ledger"] for one in rows] == LEDGERS
     for one in rows:
-        assert (one["is_new"], one["published"], one["fault"]) == (True, True, None)
+        # Whether it is new depends on the dev's own worker, which may have been first.
+        assert (one["published"], one["fault"]) == (True, None)
+        assert one["size"] >= written[one["ledger"]] > 0
         path = published(team) / "checkpoints" / one["origin"] / f"{one['size']:020}.txt"
         checkpoint = Checkpoint.open(path.read_text(), [key])
         assert checkpoint == (one["origin"], one["size"], base64.b64decode(one["root"]))
         assert checkpoint.ledger == one["ledger"]
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def events_of(team, ledger: str) -> int:
+    """Return how many events a ledger has."""
     with psycopg.connect(team.dev.facts["database_url"]) as connection:
-        for one in rows:
-            count = f"select count(*) from {one['ledger']}.events"  # noqa: S608 - ours
-            assert connection.execute(count).fetchone() == (one["size"],)
+        count = f"select count(*) from {ledger}.events"  # noqa: S608 - ours
+        return connection.execute(count).fetchone()[0]
 
 
 def test_nothing_new(team):
