@@ -294,7 +294,9 @@ def open_note(note: str, keys: Keys, position: int | None = None) -> list[str]:
 def open_checkpoint(note: str, keys: Keys, position: int | None = None) -> Checkpoint:
     """Return a signed checkpoint: its origin, size and root are the three lines of the note."""
     origin, size, root, *_ = *open_note(note, keys, position), "", ""
-    holds = re.fullmatch(NUMBER, size) and re.fullmatch(HASH, root) and origin
+    # "Numbers are whole and below 2^63", here too.
+    holds = re.fullmatch(NUMBER, size) and int(size) < 2**63
+    holds = holds and re.fullmatch(HASH, root) and origin
     demand(holds, position, "no checkpoint")
     return Checkpoint(origin, int(size), b64decode(root))
 

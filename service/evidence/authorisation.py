@@ -75,16 +75,6 @@ def lineage_of(
     return Lineage(origin, previous.origin, previous.size, shared)
 
 
-def lineages_so_far(
-    begun: Sequence[LineageBegun], keys: Sequence[NoteKey], ledger: str
-) -> list[Lineage]:
-    """Return the lineages that events begin, oldest first; raises Unsound."""
-    found: list[Lineage] = []
-    for one in begun:
-        found.append(lineage_of(one, keys, ledger, found))
-    return found
-
-
 def _opened(begun: LineageBegun, keys: Sequence[NoteKey]) -> Checkpoint | None:
     """Return the checkpoint that a lineage follows, as the operator's key signed it."""
     try:

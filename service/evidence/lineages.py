@@ -5,8 +5,7 @@ If a restore lost events, a new lineage says how many of the events signed befor
 """
 
 from collections.abc import Sequence
-from typing import Final
-from uuid import UUID
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -15,7 +14,7 @@ from service.evidence.note import NoteKey
 from service.evidence.verdict import Fault
 from service.facts.lineages import LineageBegun, lineage_stream
 from service.ledger.codec import Codec
-from service.ledger.database import Connection, Row
+from service.ledger.database import Connection
 from service.ledger.events import Catalogue, Unreadable
 from service.ledger.sql import queries
 
@@ -24,12 +23,11 @@ _CATALOGUE: Final[Catalogue] = {LineageBegun.__name__: LineageBegun}
 _UNBOUNDED: Final = 1 << 64
 
 
-class Lineages:
+class Lineages(NamedTuple):
     """The lineages of a log, oldest first, and the first fault in how they began."""
 
-    def __init__(self, begun: Sequence[Lineage], fault: Fault | None = None) -> None:
-        self.begun = begun
-        self.fault = fault
+    begun: Sequence[Lineage]
+    fault: Fault | None = None
 
     def reach(self, origin: str) -> int | None:
         """Return the size up to which checkpoints of an origin bind this log; None: unknown origin.
@@ -74,7 +72,8 @@ async def lineages_of(connection: Connection, schema: str, keys: Sequence[NoteKe
     begun: list[Lineage] = []
     for row in await connection.fetch(_SQL.lineages.on(schema), stream):
         try:
-            event = _event(codec, stream, row)
+            event, _ = codec.decode(stream, row["originator_version"], row["topic"], row["state"])
+            assert isinstance(event, LineageBegun)  # noqa: S101 - the catalogue has no other
             lineage = lineage_of(event, keys, schema, begun, row["position"])
         # Altered JSON: too deep, no UTF-8, another shape or type.
         except (Unreadable, ValueError, TypeError, RecursionError, msgspec.MsgspecError) as error:
@@ -84,10 +83,3 @@ async def lineages_of(connection: Connection, schema: str, keys: Sequence[NoteKe
             return Lineages(begun, Fault(row["position"], sentence))
         begun.append(lineage)
     return Lineages(begun)
-
-
-def _event(codec: Codec, stream: UUID, row: Row) -> LineageBegun:
-    event, _ = codec.decode(stream, row["originator_version"], row["topic"], row["state"])
-    if not isinstance(event, LineageBegun):
-        raise Unsound("it is another event")
-    return event

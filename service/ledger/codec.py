@@ -135,25 +135,19 @@ class Codec:
         )
 
 
-def stored_form(state: bytes) -> State:
-    """Return a stored event, its data not decoded yet; raises Unreadable."""
-    try:
-        return _state_decoder.decode(state)
-    except DAMAGE as error:
-        raise _misshapen(error) from error
+def stored_form(state: bytes, *, with_sealed: bool = True) -> State:
+    """Return a stored event, its data not decoded yet; raises Unreadable.
 
-
-def clear_form(state: bytes) -> State:
-    """Return a stored event without its sealed box, which is not decoded; raises Unreadable."""
+    Without its sealed box where that is not wanted, which is not decoded then.
+    """
     try:
+        if with_sealed:
+            return _state_decoder.decode(state)
         clear = _clear_decoder.decode(state)
     except DAMAGE as error:
-        raise _misshapen(error) from error
+        message = f"it has not the form of an event ({type(error).__name__})"
+        raise Unreadable(message) from error
     return State(clear.class_version, clear.meta, clear.data)
-
-
-def _misshapen(error: Exception) -> Unreadable:
-    return Unreadable(f"it has not the form of an event ({type(error).__name__})")
 
 
 def happened_at(state: bytes | None) -> datetime | None:

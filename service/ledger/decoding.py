@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Container, Iterable
 from typing import NamedTuple
 from uuid import UUID
 
-from service.ledger.codec import Codec, State, clear_form, stored_form
+from service.ledger.codec import Codec, State, stored_form
 from service.ledger.database import Row
 from service.ledger.encryption import DataKey, DecryptionFailed
 from service.ledger.events import Recorded, Unreadable
@@ -76,7 +76,7 @@ def _forms(
     for row in rows:
         is_opened = personal if isinstance(personal, bool) else row[4] in personal
         try:
-            yield row, stored_form(row[5]) if is_opened else clear_form(row[5])
+            yield row, stored_form(row[5], with_sealed=is_opened)
         except Unreadable as error:
             _report(codec, row, error, unread)
 

@@ -68,13 +68,13 @@ class Sequencer:
                         return await self._number(connection, head)
                     await self._grow(connection, head)
 
-    async def number_committed(self) -> None:
+    async def number_committed(self, seconds_max: float = NUMBERING_SECONDS_MAX) -> None:
         """Wait until all events that have committed by now have numbers.
 
-        Raises SequencingTimeout after NUMBERING_SECONDS_MAX.
+        Raises SequencingTimeout where another process has held the head for `seconds_max`.
         """
         lag, clock = await self.lag(), asyncio.get_running_loop().time
-        goal, ends_at = lag.size + lag.waiting, clock() + NUMBERING_SECONDS_MAX
+        goal, ends_at = lag.size + lag.waiting, clock() + seconds_max
         while lag.waiting and lag.size < goal:
             if not await self.step():  # another process is at it
                 if clock() > ends_at:

@@ -23,7 +23,7 @@ async def log(database_url, tmp_path):
     folder.mkdir(parents=True)
     for note in made.published.published:
         (folder / f"{note.size:020}.txt").write_text(note.text)
-        leaves = await made.published.leaves(note.leaves_name)
+        leaves = await made.published.read(note.leaves_name)
         (folder / f"{note.size:020}.leaves").write_bytes(leaves)
     return made
 

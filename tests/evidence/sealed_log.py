@@ -157,7 +157,7 @@ async def _seal(connection: asyncpg.Connection) -> SealedLog:
     return SealedLog(
         [Numbered(*row[:-1]) for row in rows],
         [row["append_id"] for row in waiting],
-        Evidence([KEY], notes, leaves=fetch),
+        Evidence([KEY], notes, read=fetch),
         Evidence([KEY], notes),
         Evidence([KEY]),
     )

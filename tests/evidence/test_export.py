@@ -21,7 +21,7 @@ from service.evidence.export.receipt_writer import make_receipt, numbered_stream
 from service.facts.lineages import lineage_stream
 from service.ledger.database import LedgerUnavailable
 from service.ledger.ledger import Append
-from service.ledger.merkle import MerkleTree, leaf_hash, leaf_record
+from service.ledger.merkle import leaf_hash, leaf_record
 from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
 from tests.evidence.evidence_world import (
@@ -34,6 +34,7 @@ from tests.evidence.evidence_world import (
     make_files,
     signed,
 )
+from tests.ledger.merkle_tree import MerkleTree
 from tests.world import STAFF, world_on
 
 KEYS = [KEY]

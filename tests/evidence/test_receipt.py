@@ -6,6 +6,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from service.evidence.export import receipt_writer
 from service.evidence.export.format import EvidenceFault
 from service.evidence.export.receipt_verifier import check_receipt
 from service.evidence.export.receipt_writer import begins, find_claim, make_receipt, numbered_stream
@@ -85,7 +86,8 @@ async def test_events_that_cannot_be_numbered_are_told(keyed, monkeypatch):
     """Another process holds the head: the wait ends, and nothing is said to be wrong."""
     live = keyed.service.modes["live"]
     row = await live.claim_list.by_id(keyed.about[1])
-    monkeypatch.setattr("service.ledger.sequencer.NUMBERING_SECONDS_MAX", 0.2)
+    assert receipt_writer.NUMBERING_SECONDS_MAX == 30
+    monkeypatch.setattr(receipt_writer, "NUMBERING_SECONDS_MAX", 0.2)
     async with live.ledger.transaction() as transaction:
         await transaction.connection.execute("select from live.head for update")
         with pytest.raises(SequencingTimeout, match="wait for their numbers"):

@@ -227,6 +227,7 @@ def test_both_refuse_forged_notes_and_wrong_keys(files, kind, tmp_path):
         checkpoint.sign(OTHER),
         checkpoint._replace(root=bytes(32)).sign(KEY),
         checkpoint._replace(size=1).sign(KEY),
+        checkpoint._replace(size=2**63).sign(KEY),
         checkpoint._replace(origin="example.com/claim-ledger/test/1").sign(KEY),
         line["checkpoint"].replace("\u2014 ", "- "),
         line["checkpoint"].removesuffix("\n"),
@@ -254,14 +255,17 @@ def test_both_say_how_much_they_read(files):
 
 
 def test_wrong_usage_is_no_finding(files, tmp_path, monkeypatch, capsys):
-    """No public key, and a checkpoint that none of the keys signed: one line, and 2."""
+    """No public key; a checkpoint that no key signed, or of 2^63 events: one line, and 2."""
     (tmp_path / "empty").write_text("")
     (tmp_path / "other").write_text(files.older)
+    large = Checkpoint.open(files.older, [KEY])._replace(size=2**63).sign(KEY)
+    (tmp_path / "large").write_text(large)
     key, whole = KEY.public_text, files.whole
     for arguments in (
         *([whole, "--public-key", given] for given in ("garbage", "a+00000000+AAAA", "")),
         [whole, "--public-key", KEY.private_text],
         [whole, "--public-key", key, "--checkpoint", tmp_path / "empty"],
+        [whole, "--public-key", key, "--checkpoint", tmp_path / "large"],
         [whole, "--public-key", key, "--checkpoint", tmp_path / "none"],
         [whole, "--public-key", OTHER.public_text, "--checkpoint", tmp_path / "other"],
         [tmp_path / "none", "--public-key", key],

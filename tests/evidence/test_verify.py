@@ -68,19 +68,19 @@ async def test_what_is_published_is_fetched(log, accounts, tmp_path):
     for note in log.published.published:
         name = note.leaves_name
         await place.put(name.replace(".leaves", ".txt"), note.text.encode())
-        await place.put(name, await log.published.leaves(name))
+        await place.put(name, await log.published.read(name))
     other = NoteKey.of_seed("example.com/other", b"\3" * 32)
     foreign = Checkpoint(f"{other.name}/accounts/1", 5, bytes(32))
     await place.put(f"checkpoints/{foreign.origin}/{5:020}.txt", foreign.sign(other).encode())
     await place.put(f"checkpoints/{KEY.name}/live/1/{5:020}.txt", b"of another ledger")
     evidence = await published_evidence(place, "accounts", [KEY], None)
-    assert await evidence.is_there(f"checkpoints/{ORIGIN}/{SIZES[0]:020}.txt")
-    assert not await evidence.is_there(f"checkpoints/{ORIGIN}/{1:020}.txt")
+    assert await evidence.read(f"checkpoints/{ORIGIN}/{SIZES[0]:020}.txt")
+    assert await evidence.read(f"checkpoints/{ORIGIN}/{1:020}.txt") is None
     sizes = [note.size for note in evidence.published]
     assert sizes == [5, *SIZES]
     verdict = await verify_ledger(accounts.database, evidence)
     assert (verdict.ok, verdict.published) == (True, len(SIZES))
-    assert await evidence.leaves(log.published.published[0].leaves_name) is not None
+    assert await evidence.read(log.published.published[0].leaves_name) is not None
 
 
 async def test_what_was_stored_has_to_be_published(log, owner_connection):
@@ -107,11 +107,11 @@ async def test_what_was_published_meanwhile_is_no_fault(log, owner_connection):
     """Names are listed before the database is read: what came between is asked for again."""
     asked = []
 
-    async def is_there(name):
+    async def read(name):
         asked.append(name)
-        return True
+        return b""
 
-    evidence = Evidence([KEY], log.published.published[:1], is_there=is_there)
+    evidence = Evidence([KEY], log.published.published[:1], read=read)
     assert (await judged(owner_connection, evidence)).ok
     assert asked == [f"checkpoints/{ORIGIN}/{SIZES[1]:020}.txt"]
 
@@ -196,7 +196,7 @@ async def test_leaves_that_do_not_lead_to_the_signed_root_are_not_believed(log, 
         async def forged(_name, leaves=leaves):
             return leaves
 
-        evidence = Evidence([KEY], log.published.published, leaves=forged)
+        evidence = Evidence([KEY], log.published.published, read=forged)
         verdict = await judged(owner_connection, evidence)
         assert verdict.position == 21
         assert "events at positions 21 to 45 is not what was signed" in verdict.fault

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from service.ledger.merkle import (
     CompactRange,
-    MerkleTree,
     is_consistent,
     leaf_hash,
     root_by_inclusion,
 )
+from tests.ledger.merkle_tree import MerkleTree
 
 LEAVES = [
     bytes.fromhex(one)

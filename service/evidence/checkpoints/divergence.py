@@ -18,7 +18,7 @@ from service.evidence.checkpoints.signing import Checkpoints, MadeCheckpoint
 from service.evidence.note import NoteKey
 from service.ledger.events import Cause
 from service.ledger.ledger import AppendConflict
-from service.ledger.merkle import HASH_BYTES, CompactRange
+from service.ledger.merkle import HASH_BYTES, CompactRange, split_hashes
 from service.ledger.sequencer import Sequencer
 
 
@@ -202,9 +202,5 @@ async def _agreeing(checkpoints: Checkpoints, past: _Past, tree: CompactRange, s
     if (await extended(tree, leaves)).root() != found[0].root:
         return 0  # not what was signed: nobody can tell any more
     part = await read_part(checkpoints.ledger.database, tree.size, size)
-    both = zip(_pieces(leaves), _pieces(part.leaves), strict=False)
+    both = zip(split_hashes(leaves), split_hashes(part.leaves), strict=False)
     return next((at for at, (one, other) in enumerate(both) if one != other), part.end - tree.size)
-
-
-def _pieces(leaves: bytes) -> list[bytes]:
-    return [leaves[at : at + HASH_BYTES] for at in range(0, len(leaves), HASH_BYTES)]

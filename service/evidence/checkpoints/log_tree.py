@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from typing import Final, NamedTuple
 
 from service.ledger.database import Connection, Database
-from service.ledger.merkle import HASH_BYTES, CompactRange
+from service.ledger.merkle import HASH_BYTES, CompactRange, split_hashes
 from service.ledger.sql import queries
 
 EVENTS_MAX: Final = 200_000
@@ -73,10 +73,9 @@ async def _head(connection: Connection, schema: str) -> TreeHead:
 
 async def extended(tree: CompactRange, leaves: bytes) -> CompactRange:
     """Return a tree grown by joined leaf hashes; other tasks run meanwhile."""
-    grown = CompactRange.from_bytes(tree.size, tree.to_bytes())
+    grown = CompactRange(tree.size, tree.hashes)
     for start in range(0, len(leaves), _BREATH * HASH_BYTES):
-        piece = leaves[start : start + _BREATH * HASH_BYTES]
-        grown.extend(piece[at : at + HASH_BYTES] for at in range(0, len(piece), HASH_BYTES))
+        grown.extend(split_hashes(leaves[start : start + _BREATH * HASH_BYTES]))
         await asyncio.sleep(0)
     return grown
 

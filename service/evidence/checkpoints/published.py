@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from service.archive.port import Archive, ArchiveUnavailable
-from service.evidence.authorisation import Unsound, lineages_so_far
+from service.evidence.authorisation import Lineage, Unsound, lineage_of
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.lineage import known_origins, lineages
 from service.evidence.checkpoints.log_tree import LedgerForked, tree_of_log
@@ -134,8 +134,10 @@ class PublishedHistory:
         return None if self._archive is None else await self._archive.get(name)
 
     def _check(self, begun: Sequence[LineageBegun]) -> Lineages:
+        found: list[Lineage] = []
         try:
-            found = lineages_so_far(begun, self._keys, self._ledger.name)
+            for one in begun:
+                found.append(lineage_of(one, self._keys, self._ledger.name, found))
         except Unsound as error:
             raise LedgerForked(
                 f"a lineage of the log is not sound: {error}; if a key was replaced, its public "

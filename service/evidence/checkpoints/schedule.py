@@ -7,6 +7,7 @@ from typing import Final
 import structlog
 
 from service.archive.port import ArchiveUnavailable
+from service.evidence.checkpoints.lineage import lineages
 from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.checkpoints.published import ArchiveEmpty
 from service.evidence.checkpoints.signing import Checkpoints, KeyMissing
@@ -45,7 +46,7 @@ class Schedule:
         if now < self._next_at:
             return 0
         self._next_at = now + min(RETRY_SECONDS, self._seconds)
-        if now < self._first_at and not await self._checkpoints.begun():
+        if now < self._first_at and not await lineages(self._checkpoints.ledger):
             return 0
         ledger = self._checkpoints.ledger.name
         try:

@@ -118,10 +118,6 @@ class Checkpoints:
         """Return the stored checkpoints of every lineage, by size, unverified as in `latest`."""
         return await self._stored.all()
 
-    async def begun(self) -> bool:
-        """Return whether the ledger has a lineage."""
-        return bool(await lineages(self.ledger))
-
     async def state(self) -> CheckpointState:
         """Return the checkpoints' health, whichever process makes them."""
         row = await self._database.fetchrow(_SQL.state)

@@ -17,7 +17,6 @@ from service.evidence.export.format import (
     event_line,
     to_text,
     to_texts,
-    tree_texts,
 )
 from service.evidence.export.proofs import ProofCutter
 from service.facts.lineages import lineage_stream
@@ -113,7 +112,9 @@ async def _export_range(
     async for leaves in _leaf_hashes(ledger.database, before):
         tree.extend(leaves)
         advance(len(leaves))
-    header = _header(ledger, checkpoint, scope, tree_texts(tree) if before else None, consistency)
+    header = _header(
+        ledger, checkpoint, scope, to_texts(tree.hashes) if before else None, consistency
+    )
     out.write(encode(header))
     for start in range(before, checkpoint.size, BATCH_EVENTS):
         end = min(start + BATCH_EVENTS, checkpoint.size)

@@ -14,7 +14,7 @@ import msgspec
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.note import NoteInvalid, NoteKey
 from service.ledger.database import Row
-from service.ledger.merkle import HASH_BYTES, CompactRange, leaf_hash, leaf_record
+from service.ledger.merkle import leaf_hash, leaf_record
 
 LINE_BYTES_MAX: Final = 1 << 26
 """No event comes near it: a request's body has at most 1 MiB."""
@@ -120,12 +120,6 @@ def to_text(raw: bytes) -> str:
 def to_texts(hashes: Sequence[bytes]) -> list[str]:
     """Return hashes as lines spell them."""
     return [to_text(one) for one in hashes]
-
-
-def tree_texts(tree: CompactRange) -> list[str]:
-    """Return a tree's right edge as a header spells it."""
-    joined = tree.to_bytes()
-    return [to_text(joined[at : at + HASH_BYTES]) for at in range(0, len(joined), HASH_BYTES)]
 
 
 def to_hash(text: str) -> bytes:

@@ -30,8 +30,8 @@ class ProofCutter(CompactRange):
                 self._kept[level][index] = node
             if not index & 1:
                 break
-            node, index, level = node_hash(self._hashes.pop(), node), index >> 1, level + 1
-        self._hashes.append(node)
+            node, index, level = node_hash(self.hashes.pop(), node), index >> 1, level + 1
+        self.hashes.append(node)
         self.size += 1
 
     def inclusion_proof(self, index: int) -> list[bytes]:

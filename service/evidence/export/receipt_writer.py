@@ -21,6 +21,8 @@ from service.ledger.ledger import Ledger
 from service.ledger.sequencer import Sequencer, SequencingTimeout
 from service.ledger.sql import queries
 
+NUMBERING_SECONDS_MAX: Final = 30.0
+"""How long a claim's events may take to get their numbers; another process may be at it."""
 _ATTEMPTS_MAX: Final = 10
 """A claim can get another event while the others are being numbered."""
 
@@ -66,7 +68,7 @@ async def numbered_stream(ledger: Ledger, stream_id: UUID) -> list[Row]:
         rows = await _stream(ledger, stream_id)
         if all(row["position"] for row in rows):
             return rows
-        await Sequencer(ledger.database).number_committed()
+        await Sequencer(ledger.database).number_committed(NUMBERING_SECONDS_MAX)
     raise SequencingTimeout("the claim's events wait for their numbers")
 
 

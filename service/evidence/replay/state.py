@@ -5,7 +5,7 @@ that is rolled back: no row of a read model is read or written. Positions decide
 a time only chooses the position, that of the last event that says it happened by then.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Container, Iterable
 from contextlib import asynccontextmanager
 from datetime import datetime
 from itertools import zip_longest
@@ -20,7 +20,6 @@ from service.evidence.replay.log_fault import LogFault, check_place
 from service.evidence.rolled_back import rolled_back
 from service.ledger.codec import happened_at
 from service.ledger.database import Connection
-from service.ledger.events import Recorded
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.projector import Projector
 from service.ledger.rebuild.apply import apply
@@ -124,56 +123,42 @@ async def replayed(
     Raises LogFault where a position is missing, repeated or without its event, and for an event
     that is not in the ledger's catalogue: a state without it would be wrong.
     """
-    async with _scratch(ledger) as transaction:
-        for projector in ledger.projectors:
-            for table in projector.tables:
-                statement = _SQL.table.on(ledger.name).replace("the_table", table.name)
-                await transaction.connection.execute(statement)
-        await transaction.connection.execute(_SQL.erasures_table.on(_SCRATCH))
-        projectors = (*ledger.projectors, ErasedProjector())
-        reading = _Reading(ledger, projectors, transaction)
-        for start in range(0, position, BATCH):
-            end = min(start + BATCH, position)
-            events = await reading.events(start, end)
-            for projector in projectors:
-                writes = (write for event in events for write in projector.project(event))
-                await apply(transaction.connection, _SCRATCH, writes)
-            advance(end - start)
-        yield ReplayedState(transaction.connection)
-
-
-@asynccontextmanager
-async def _scratch(ledger: Ledger) -> AsyncGenerator[Transaction, None]:
-    """Yield a transaction that leaves nothing behind."""
     async with (
         ledger.database.connection(REPLAY_SECONDS_MAX) as connection,
         rolled_back(connection, idle_seconds_max=REPLAY_SECONDS_MAX),
     ):
-        yield Transaction(ledger, connection)
+        for projector in ledger.projectors:
+            for table in projector.tables:
+                statement = _SQL.table.on(ledger.name).replace("the_table", table.name)
+                await connection.execute(statement)
+        await connection.execute(_SQL.erasures_table.on(_SCRATCH))
+        transaction = Transaction(ledger, connection)
+        projectors = (*ledger.projectors, ErasedProjector())
+        topics, known = sorted(_topics(projectors)), frozenset(ledger.codec.topics)
+        personal = _topics(one for one in projectors if one.reads_personal)
+        for start in range(0, position, BATCH):
+            end = min(start + BATCH, position)
+            await _check_order(transaction, known, start, end)
+            rows = await transaction.fetch(_SQL.events, start, end, topics)
+            events = await transaction.decode(rows, personal=personal)
+            for projector in projectors:
+                writes = (write for event in events for write in projector.project(event))
+                await apply(connection, _SCRATCH, writes)
+            advance(end - start)
+        yield ReplayedState(connection)
 
 
-class _Reading:
-    """Reads the events that projectors need, and decrypts only those that they read in clear."""
-
-    def __init__(
-        self, ledger: Ledger, projectors: Sequence[Projector], transaction: Transaction
-    ) -> None:
-        self._transaction = transaction
-        self._known = frozenset(ledger.codec.topics)
-        self._topics = sorted(_topics(projectors))
-        self._opened = _topics(one for one in projectors if one.reads_personal)
-
-    async def events(self, start: int, end: int) -> list[Recorded]:
-        """Return the events after `start`, up to `end`; raises LogFault."""
-        places = await self._transaction.fetch(_SQL.order, start, end)
-        for due, place in zip_longest(range(start + 1, end + 1), places):
-            position, topic = (None, None) if place is None else place
-            check_place(position, end + 1 if due is None else due)
-            if topic not in self._known:
-                unknown = f"{topic!r} is no event of this ledger"
-                raise LogFault(position or 0, "its event is gone" if topic is None else unknown)
-        rows = await self._transaction.fetch(_SQL.events, start, end, self._topics)
-        return await self._transaction.decode(rows, personal=self._opened)
+async def _check_order(
+    transaction: Transaction, known: Container[str | None], start: int, end: int
+) -> None:
+    """Raise LogFault unless each position after `start`, up to `end`, has a known event."""
+    places = await transaction.fetch(_SQL.order, start, end)
+    for due, place in zip_longest(range(start + 1, end + 1), places):
+        position, topic = (None, None) if place is None else place
+        check_place(position, end + 1 if due is None else due)
+        if topic not in known:
+            unknown = f"{topic!r} is no event of this ledger"
+            raise LogFault(position or 0, "its event is gone" if topic is None else unknown)
 
 
 def _topics(projectors: Iterable[Projector]) -> set[str]:

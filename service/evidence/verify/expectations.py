@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from service.archive.port import Archive, ArchiveUnavailable
+from service.archive.port import Archive
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.names import TOP, leaves_name, note_name, parsed
 from service.evidence.lineages import Lineages
@@ -14,9 +14,6 @@ from service.ledger.database import Row
 
 _AT_ONCE: Final = 16
 """Objects fetched at a time: a bucket answers in tens of milliseconds each."""
-
-Leaves = Callable[[str], Awaitable[bytes | None]]
-IsThere = Callable[[str], Awaitable[bool]]
 
 
 class ReadNote(NamedTuple):
@@ -32,12 +29,8 @@ class ReadNote(NamedTuple):
         return leaves_name(self.origin, self.size)
 
 
-async def _no_leaves(_name: str) -> bytes | None:
+async def _nothing(_name: str) -> bytes | None:
     return None
-
-
-async def _not_there(_name: str) -> bool:
-    return False
 
 
 @dataclass(frozen=True)
@@ -45,15 +38,14 @@ class Evidence:
     """Keys to check signatures with, and what is known from outside the database.
 
     `published` are of one ledger, by size; None where nothing is ever published. `given` is a
-    checkpoint that was opened already. `leaves` fetches the raw 32-byte hashes that were published
-    with a checkpoint, `is_there` asks the archive again for a name.
+    checkpoint that was opened already. `read` fetches an object of the archive: the raw 32-byte
+    hashes that were published with a checkpoint, or a note that was not there before.
     """
 
     keys: Sequence[NoteKey]
     published: Sequence[ReadNote] | None = None
     given: Checkpoint | None = None
-    leaves: Leaves = field(default=_no_leaves)
-    is_there: IsThere = field(default=_not_there)
+    read: Callable[[str], Awaitable[bytes | None]] = field(default=_nothing)
 
 
 async def published_evidence(
@@ -73,17 +65,8 @@ async def published_evidence(
         async with gate:
             return ReadNote(origin, size, _text(await archive.get(note_name(origin, size))))
 
-    async def leaves(name: str) -> bytes | None:
-        try:
-            return await archive.get(name)
-        except ArchiveUnavailable:  # the fault is known: without them its range is reported
-            return None
-
-    async def is_there(name: str) -> bool:
-        return await archive.get(name) is not None
-
     notes = await asyncio.gather(*(note(*one) for one in named))
-    return Evidence(keys, sorted(notes, key=lambda one: one.size), given, leaves, is_there)
+    return Evidence(keys, sorted(notes, key=lambda one: one.size), given, archive.get)
 
 
 class Expected(NamedTuple):
@@ -216,10 +199,9 @@ async def unpublished(
     ours = [row for row in stored if lineages.is_current(row["origin"])]
     sizes = sorted((row["size"], row["origin"]) for row in ours if row["size"] is not None)
     for size, origin in sizes[:-1]:
-        if (origin, size) in there or await evidence.is_there(note_name(origin, size)):
-            continue
-        sentence = f"The stored checkpoint of {size} events is not where they are published."
-        return [broken(size, sentence)]
+        if (origin, size) not in there and await evidence.read(note_name(origin, size)) is None:
+            sentence = f"The stored checkpoint of {size} events is not where they are published."
+            return [broken(size, sentence)]
     return []
 
 

@@ -98,7 +98,7 @@ async def _walked(
     connection: Connection, schema: str, walk: Walk, advance: Callable[[int], object]
 ) -> Found | None:
     """Walk through the rows; return the first fault."""
-    found = walk.begin()
+    found = walk.compare()
     await connection.fetchrow(_SQL.plan.on(schema), "off")
     cursor = await connection.cursor(ROWS.on(schema), FIRST)
     while found is None and (records := await cursor.fetch(PREFETCH)):

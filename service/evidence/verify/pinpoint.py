@@ -6,15 +6,16 @@ trusted if they lead from the tree that holds to the root that was signed.
 
 from typing import Final
 
+from service.archive.port import ArchiveUnavailable
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.lineages import Lineages
 from service.evidence.note import NoteInvalid
 from service.evidence.verdict import Fault
 from service.evidence.verify.expectations import Evidence, ReadNote
 from service.evidence.verify.rows import ROWS, LogRow
-from service.evidence.verify.walk import Found, Held, tree_of
+from service.evidence.verify.walk import Found, Held
 from service.ledger.database import Connection
-from service.ledger.merkle import HASH_BYTES
+from service.ledger.merkle import HASH_BYTES, CompactRange, split_hashes
 
 _PREFETCH: Final = 500
 
@@ -66,13 +67,15 @@ async def _leaves(
     note: ReadNote, checkpoint: Checkpoint, evidence: Evidence, held: Held
 ) -> list[bytes] | None:
     """Return the hashes from the first leaf in doubt up to a checkpoint's size."""
-    joined = await evidence.leaves(note.leaves_name)
+    try:
+        joined = await evidence.read(note.leaves_name)
+    except ArchiveUnavailable:  # the fault is known: without them its range is reported
+        return None
     doubtful = (checkpoint.size - held.size) * HASH_BYTES
     if joined is None or len(joined) % HASH_BYTES or not 0 < doubtful <= len(joined):
         return None
-    joined = joined[-doubtful:]
-    leaves = [joined[at : at + HASH_BYTES] for at in range(0, doubtful, HASH_BYTES)]
-    tree = tree_of(held)
+    leaves = split_hashes(joined[-doubtful:])
+    tree = CompactRange.from_bytes(*held)
     tree.extend(leaves)
     return leaves if tree.root() == checkpoint.root else None
 

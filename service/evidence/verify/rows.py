@@ -34,16 +34,7 @@ class LogRow(NamedTuple):
     def leaf(self) -> bytes | None:
         """Return the hash of the columns; None if they cannot be hashed."""
         try:
-            return leaf_hash(
-                leaf_record(
-                    self.position,
-                    self.append_id,
-                    self.originator_id,
-                    self.originator_version,
-                    self.topic,
-                    self.state,
-                )
-            )
+            return leaf_hash(leaf_record(*self[:2], *self[4:]))
         except (TypeError, ValueError, AttributeError):  # no text, no bytes: a column was replaced
             return None
 

@@ -6,7 +6,6 @@ from typing import NamedTuple
 from service.evidence.verdict import Fault
 from service.evidence.verify.expectations import Expected
 from service.evidence.verify.rows import LogRow, Rows
-from service.ledger.merkle import CompactRange
 
 
 class Held(NamedTuple):
@@ -34,10 +33,6 @@ class Walk:
         self.unplaced: Fault | None = None
         self._ahead = list(reversed(expected))
 
-    def begin(self) -> Found | None:
-        """Compare the empty log."""
-        return self._compare()
-
     def take(self, rows: Iterable[LogRow]) -> Found | None:
         """Take the next rows; return the first fault."""
         for row in rows:
@@ -45,7 +40,7 @@ class Walk:
             if fault is not None:
                 return Found(fault)
             if self._ahead and self._ahead[-1].size <= self.rows.size:
-                found = self._compare()
+                found = self.compare()
                 if found is not None:
                     return found
         return None
@@ -60,7 +55,7 @@ class Walk:
             self.unplaced = self.unplaced or Fault(size or None, expected.sentence)
         return None
 
-    def _compare(self) -> Found | None:
+    def compare(self) -> Found | None:
         """Compare the tree with everything that is expected at its size."""
         size = self.rows.size
         while self._ahead and self._ahead[-1].size <= size:
@@ -98,8 +93,3 @@ class Walk:
         )
         sentence = f"{expected.sentence} does not hold: {where} is not what was signed."
         return Found(Fault(first, sentence), is_range=True)
-
-
-def tree_of(held: Held) -> CompactRange:
-    """Return the tree up to where the log is proved."""
-    return CompactRange.from_bytes(held.size, held.tree)

@@ -16,10 +16,13 @@ from service.ledger.database import is_infrastructure_error, transaction_on
 from service.ledger.decoding import StoredEvent
 from service.ledger.encryption import DecryptionFailed, KeyUnknown
 from service.ledger.events import Event, Recorded, Unreadable
-from service.ledger.following.parking import FOLLOWS, Parking
+from service.ledger.following.parking import FOLLOWS, PARKED, RetryRefused
 from service.ledger.following.runner import EVENTS_MAX, HANDLE_SECONDS_MAX, Subscriber
 from service.ledger.ledger import Ledger, Transaction
-from service.ledger.projector import Projector
+from service.ledger.projector import Insert, Projector
+from service.ledger.sql import queries
+
+_SQL = queries("service.ledger.following")
 
 log = structlog.get_logger()
 
@@ -47,7 +50,7 @@ class ParkingSubscriber:
     def __init__(self, handler: Handler, clock: Clock) -> None:
         """`clock` tells when an event was parked."""
         self._handler = handler
-        self._parking = Parking(handler.name, clock)
+        self._clock = clock
         self.name = handler.name
         self.topics: Sequence[type[Event]] = tuple(handler.topics)
         self.events_max = handler.events_max
@@ -55,9 +58,10 @@ class ParkingSubscriber:
 
     async def handle_stored(self, transaction: Transaction, events: Sequence[StoredEvent]) -> None:
         """Handle events; park those that fail, and what follows them in their streams."""
-        waiting = await self._parking.streams(transaction, {event.stream_id for event in events})
-        faults = await self._handle(transaction, events, waiting)
-        await self._parking.park(transaction, faults)
+        streams = {event.stream_id for event in events}
+        parked = await transaction.fetch(_SQL.parked_streams, self.name, list(streams))
+        faults = await self._handle(transaction, events, {row["stream_id"] for row in parked})
+        await self._park(transaction, faults)
         self._log(transaction, faults)
 
     async def retry(self, ledger: Ledger, position: int | None = None) -> int:
@@ -69,25 +73,46 @@ class ParkingSubscriber:
         Raises RetryRefused if a read model of the ledger is being rebuilt; what was done stays.
         """
         async with ledger.transaction() as transaction:
-            streams = await self._parking.queue(transaction, position)
-        return sum([await self._retry_stream(ledger, stream) for stream in streams])
+            streams = await transaction.fetch(_SQL.parked_queue, self.name, position)
+        return sum([await self._retry_stream(ledger, row["stream_id"]) for row in streams])
 
     async def _retry_stream(self, ledger: Ledger, stream_id: UUID) -> int:
         handled = 0
         while True:
             # The checkpoint's lock keeps the follower out: it could park another event meanwhile.
             async with ledger.transaction(HANDLE_SECONDS_MAX) as transaction:
-                await self._parking.hold(transaction)
-                events = await self._parking.events(transaction, stream_id, EVENTS_MAX)
-                if not events:
+                await self._hold(transaction)
+                rows = await transaction.fetch(_SQL.parked_events, self.name, stream_id, EVENTS_MAX)
+                if not rows:
                     return handled
+                events = [StoredEvent(*row) for row in rows]
                 faults = await self._handle(transaction, events, set())
-                await self._parking.unpark(transaction, events)
-                await self._parking.park(transaction, faults)
+                positions = [event.position for event in events]
+                await transaction.fetch(_SQL.unpark, self.name, positions)
+                await self._park(transaction, faults)
             self._log(transaction, faults)
             handled += len(events) - len(faults)
             if faults:
                 return handled
+
+    async def _hold(self, transaction: Transaction) -> None:
+        """Keep the follower and rebuilds out until the transaction ends; raises RetryRefused.
+
+        A rebuild leaves out what is parked: retried meanwhile, it would be missing afterwards.
+        """
+        row = await transaction.fetchrow(_SQL.retry_hold, transaction.ledger_name)
+        if row is None or not row["is_free"]:
+            raise RetryRefused(f"read models of {transaction.ledger_name} are being rebuilt")
+        await transaction.fetch(_SQL.subscription_wait, self.name)
+
+    async def _park(
+        self, transaction: Transaction, faults: Sequence[tuple[StoredEvent, str]]
+    ) -> None:
+        at = self._clock()
+        await transaction.write(
+            Insert(PARKED, (self.name, event.position, event.stream_id, fault, at))
+            for event, fault in faults
+        )
 
     async def _handle(
         self, transaction: Transaction, events: Sequence[StoredEvent], waiting: set[UUID]
