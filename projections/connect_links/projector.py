@@ -24,11 +24,7 @@ class ConnectLinksProjector:
     name = "connect_links"
     version = 1
     tables = (CONNECT_LINKS,)
-    topics = (
-        ConnectLinkIssued,
-        ConnectLinkRedeemed,
-        ConnectLinkDeclined,
-    )
+    topics = (ConnectLinkIssued, ConnectLinkRedeemed, ConnectLinkDeclined)
     reads_personal = False
 
     def project(self, recorded: Recorded) -> Iterable[Write]:

@@ -25,11 +25,7 @@ class OnboardingsProjector:
     name = "onboardings"
     version = 1
     tables = (ONBOARDINGS,)
-    topics = (
-        OnboardingStarted,
-        OnboardingCompleted,
-        PersonalDataErased,
-    )
+    topics = (OnboardingStarted, OnboardingCompleted, PersonalDataErased)
     reads_personal = False
 
     def project(self, recorded: Recorded) -> Iterable[Write]:

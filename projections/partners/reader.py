@@ -1,6 +1,7 @@
 """Who may call, as authentication, the team's commands and the developer console ask."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from service.ledger.batching import Batcher
 from service.ledger.database import Database, Row
@@ -13,13 +14,12 @@ ASKS_MAX = 256
 """Requests whose callers are read in one statement."""
 
 
-class _Ask:
-    """The ids that a request presents. Each is its own key: no two exclude each other."""
+class _Ask(NamedTuple):
+    """The ids that a request presents. Each has its own key: no two exclude each other."""
 
-    def __init__(self, partner_id: str, key_id: str) -> None:
-        self.partner_id = partner_id
-        self.key_id = key_id
-        self.key = id(self)
+    partner_id: str
+    key_id: str
+    key: object
 
 
 class PartnersReader:
@@ -41,7 +41,7 @@ class PartnersReader:
         Requests that come while a read is under way share the next one, which begins after each of
         them came: a revoked key is refused from the next request on.
         """
-        row = await self._asks.submit(_Ask(partner_id, key_id))
+        row = await self._asks.submit(_Ask(partner_id, key_id, object()))
         return None if row["status"] is None else row
 
     async def _read_all(self, asks: Sequence[_Ask]) -> list[Row]:

@@ -17,14 +17,6 @@ class Fault(NamedTuple):
     sentence: str
 
 
-class Scope(NamedTuple):
-    """What was read of a log: the number of events, the first position, perhaps one entity."""
-
-    events: int
-    first: int = 1
-    entity: str | None = None
-
-
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a log is what it was signed as.
 
@@ -60,7 +52,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         size: int,
         root: bytes,
         *,
-        scope: Scope | None = None,
+        events: int | None = None,
+        first: int = 1,
+        entity: str | None = None,
         checkpoints: int = 0,
         published: int | None = None,
         lineages: int = 0,
@@ -69,15 +63,16 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     ) -> Self:
         """Make one: `ok` is that there is no fault; `set_aside` has a size for each.
 
-        `scope` is what was read; None: all of the log, `size` events.
+        `events` None: all of the log was read.
         """
-        scope = scope or Scope(size)
         return cls(
             ledger=ledger,
             ok=fault is None,
             size=size,
             root=base64.b64encode(root).decode(),
-            **scope._asdict(),
+            events=size if events is None else events,
+            first=first,
+            entity=entity,
             checkpoints=checkpoints,
             published=published,
             lineages=lineages,

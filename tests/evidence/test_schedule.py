@@ -58,7 +58,7 @@ async def test_between_times_nothing_is_asked(checkpoints, time, monkeypatch):
     schedule = Schedule(checkpoints, SECONDS, time)
     await schedule.step()
     monkeypatch.setattr(checkpoints, "make", None)
-    monkeypatch.setattr(checkpoints, "begun", None)
+    monkeypatch.setattr("service.evidence.checkpoints.schedule.lineages", None)
     time.seconds += SECONDS - 1
     assert await schedule.step() == 0
 

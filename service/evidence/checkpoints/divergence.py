@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 from service.evidence.authorisation import authorised
 from service.evidence.checkpoint import Checkpoint
-from service.evidence.checkpoints.lineage import begin_next, lineages, new_origin
+from service.evidence.checkpoints.lineage import lineages, new_origin
 from service.evidence.checkpoints.log_tree import check_head, extended, read_part
 from service.evidence.checkpoints.signing import Checkpoints, MadeCheckpoint
 from service.evidence.note import NoteKey
+from service.facts.lineages import lineage_stream
 from service.ledger.events import Cause
-from service.ledger.ledger import AppendConflict
+from service.ledger.ledger import Append, AppendConflict
 from service.ledger.merkle import HASH_BYTES, CompactRange, split_hashes
 from service.ledger.sequencer import Sequencer
 
@@ -99,12 +100,15 @@ async def begin_lineage(
 async def _begin(
     checkpoints: Checkpoints, key: NoteKey, divergence: Divergence, reason: str, cause: Cause
 ) -> None:
-    ledger = checkpoints.ledger
+    ledger, stream = checkpoints.ledger, lineage_stream(checkpoints.ledger.name)
     known = await lineages(ledger)
     origin = new_origin(ledger, key, checkpoints.new_id)
     begun = authorised(key, origin, reason, divergence.note, divergence.shared_size)
     try:
-        await begin_next(ledger, begun, known, cause)
+        async with ledger.transaction() as transaction:
+            # That of storing a checkpoint: none is stored under the old origin later.
+            await transaction.lock(stream)
+            await transaction.append(Append(stream, len(known), [begun], cause))
     except AppendConflict as error:
         raise LineageRefused("another one was begun at the same moment") from error
 

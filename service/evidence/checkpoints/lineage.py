@@ -35,19 +35,6 @@ async def begin_first(ledger: Ledger, key: NoteKey, new_id: NewId) -> list[Linea
     return await ledger.decide(attempt)
 
 
-async def begin_next(
-    ledger: Ledger, begun: LineageBegun, known: Sequence[LineageBegun], cause: Cause
-) -> None:
-    """Begin a lineage after the known ones; raises AppendConflict if there are more.
-
-    It takes the lock of storing a checkpoint, so that none is stored under the old origin later.
-    """
-    async with ledger.transaction() as transaction:
-        await transaction.lock(lineage_stream(ledger.name))
-        append = Append(lineage_stream(ledger.name), len(known), [begun], cause)
-        await transaction.append(append)
-
-
 def new_origin(ledger: Ledger, key: NoteKey, new_id: NewId) -> str:
     """Return a new origin; the ids of lineages sort by age."""
     return f"{key.name}/{ledger.name}/{new_id('lin', ledger.clock())}"

@@ -22,7 +22,7 @@ from service.evidence.export.format import (
     to_text,
 )
 from service.evidence.note import NoteKey
-from service.evidence.verdict import Fault, Scope, Verdict
+from service.evidence.verdict import Fault, Verdict
 from service.facts.lineages import LineageBegun, lineage_stream
 from service.ledger.merkle import CompactRange, is_consistent, root_by_inclusion
 
@@ -60,7 +60,9 @@ def verify_export(
         found.ledger if found else events.header.ledger,
         found.size if found else events.tree.size,
         found.root if found else events.tree.root(),
-        scope=events.scope,
+        events=events.count,
+        first=events.header.first,
+        entity=events.header.entity,
         checkpoints=0 if found is None else 1 if older is None else 2,
         lineages=len(events.lineages),
         set_aside=events.set_aside,
@@ -126,11 +128,6 @@ class _Events:
             self.lineages.append(self._begun(event))
         self.next = event.position + 1
         self.count += 1
-
-    @property
-    def scope(self) -> Scope:
-        """What was read."""
-        return Scope(self.count, self.header.first, self.header.entity)
 
     @property
     def set_aside(self) -> list[int]:

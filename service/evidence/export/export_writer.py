@@ -65,16 +65,50 @@ async def write_export(
     worthless, for an event that cannot be exported and a log that does not make the checkpoint's
     root.
     """
-    size = signed.checkpoint.size
-    if scope.first > size + 1:
+    checkpoint, older, is_whole = signed.checkpoint, scope.older, scope.entity_id is None
+    size, before = checkpoint.size, scope.first - 1
+    if before > size:
         raise EvidenceFault(None, f"position {scope.first} is beyond the checkpoint's {size}")
-    if scope.older is not None and scope.older.size > size:
+    if older is not None and older.size > size:
         raise EvidenceFault(size + 1, f"the older checkpoint counts more events than {size}")
-    if scope.older is not None and scope.older.size == 0:
-        scope = scope._replace(older=None)  # every log continues an empty one
-    if scope.entity_id is None:
-        return await _export_range(ledger, signed, scope, out, advance)
-    return await _export_entity(ledger, signed, scope, out, advance)
+    if older is not None and older.size == 0:
+        older = None  # every log continues an empty one
+    positions = range(scope.first, size + 1) if is_whole else await _concerning(ledger, size, scope)
+    indexes = () if is_whole else [position - 1 for position in positions]
+    cutter = ProofCutter(size, indexes, older.size if older else 0)
+    if older is not None or not is_whole:
+        hashed: Advance = (lambda _hashes: None) if is_whole else advance
+        await cut_proofs(ledger.database, checkpoint, cutter, hashed)
+    tree = CompactRange()
+    if is_whole:
+        async for leaves in _leaf_hashes(ledger.database, before):
+            tree.extend(leaves)
+            advance(len(leaves))
+    header = Header(
+        format="claim-ledger export v1",
+        ledger=ledger.name,
+        first=scope.first,
+        size=size,
+        root=to_text(checkpoint.root),
+        entity=scope.entity_id,
+        tree=to_texts(tree.hashes) if is_whole and before else None,
+        consistency=None if older is None else _consistency(cutter, older, checkpoint),
+    )
+    out.write(encode(header))
+    for start in range(0, len(positions), BATCH_EVENTS):
+        chosen = positions[start : start + BATCH_EVENTS]
+        rows = await ledger.database.fetch(_SQL.chosen, list(chosen), deadline=READ_SECONDS_MAX)
+        lines = event_lines(rows, chosen)
+        if is_whole:
+            tree.extend(row["leaf_hash"] for row in rows)
+            advance(len(rows))
+        else:
+            lines = [with_proof(line, cutter) for line in lines]
+        out.write(b"".join(map(encode, lines)))
+    if is_whole:
+        _compare(tree, checkpoint)
+    out.write(encode(CheckpointLine(checkpoint=signed.note)))
+    return len(positions)
 
 
 def event_lines(rows: Sequence[Row], positions: Sequence[int]) -> list[EventLine]:
@@ -99,54 +133,6 @@ async def cut_proofs(
     _compare(cutter, checkpoint)
 
 
-async def _export_range(
-    ledger: Ledger, signed: Signed, scope: ExportScope, out: BinaryIO, advance: Advance
-) -> int:
-    checkpoint, before = signed.checkpoint, scope.first - 1
-    consistency = None
-    if scope.older is not None:
-        cutter = ProofCutter(checkpoint.size, old_size=scope.older.size)
-        await cut_proofs(ledger.database, checkpoint, cutter, lambda _hashes: None)
-        consistency = _consistency(cutter, scope.older, checkpoint)
-    tree = CompactRange()
-    async for leaves in _leaf_hashes(ledger.database, before):
-        tree.extend(leaves)
-        advance(len(leaves))
-    header = _header(
-        ledger, checkpoint, scope, to_texts(tree.hashes) if before else None, consistency
-    )
-    out.write(encode(header))
-    for start in range(before, checkpoint.size, BATCH_EVENTS):
-        end = min(start + BATCH_EVENTS, checkpoint.size)
-        rows = await ledger.database.fetch(_SQL.events, start, end, deadline=READ_SECONDS_MAX)
-        lines = event_lines(rows, range(start + 1, end + 1))
-        out.write(b"".join(map(encode, lines)))
-        tree.extend(row["leaf_hash"] for row in rows)
-        advance(len(rows))
-    _compare(tree, checkpoint)
-    out.write(encode(CheckpointLine(checkpoint=signed.note)))
-    return checkpoint.size - before
-
-
-async def _export_entity(
-    ledger: Ledger, signed: Signed, scope: ExportScope, out: BinaryIO, advance: Advance
-) -> int:
-    checkpoint, older = signed.checkpoint, scope.older
-    positions = await _concerning(ledger, checkpoint.size, scope)
-    indexes = [position - 1 for position in positions]
-    cutter = ProofCutter(checkpoint.size, indexes, older.size if older else 0)
-    await cut_proofs(ledger.database, checkpoint, cutter, advance)
-    consistency = None if older is None else _consistency(cutter, older, checkpoint)
-    out.write(encode(_header(ledger, checkpoint, scope, None, consistency)))
-    for start in range(0, len(positions), BATCH_EVENTS):
-        chosen = positions[start : start + BATCH_EVENTS]
-        rows = await ledger.database.fetch(_SQL.chosen, chosen, deadline=READ_SECONDS_MAX)
-        lines = event_lines(rows, chosen)
-        out.writelines(encode(with_proof(line, cutter)) for line in lines)
-    out.write(encode(CheckpointLine(checkpoint=signed.note)))
-    return len(positions)
-
-
 async def _concerning(ledger: Ledger, size: int, scope: ExportScope) -> list[int]:
     """Return the positions of what concerns an entity; raises Refusal (`entity_not_found`)."""
     lineages = lineage_stream(ledger.name)
@@ -157,25 +143,6 @@ async def _concerning(ledger: Ledger, size: int, scope: ExportScope) -> list[int
     if not any(row["concerns"] for row in rows):
         raise Refusal("entity_not_found")
     return [row["position"] for row in rows]
-
-
-def _header(
-    ledger: Ledger,
-    checkpoint: Checkpoint,
-    scope: ExportScope,
-    tree: list[str] | None,
-    consistency: Consistency | None,
-) -> Header:
-    return Header(
-        format="claim-ledger export v1",
-        ledger=ledger.name,
-        first=scope.first,
-        size=checkpoint.size,
-        root=to_text(checkpoint.root),
-        entity=scope.entity_id,
-        tree=tree,
-        consistency=consistency,
-    )
 
 
 def _consistency(cutter: ProofCutter, older: Checkpoint, checkpoint: Checkpoint) -> Consistency:

@@ -1,5 +1,5 @@
 -- name: chosen
--- The events at these positions, in order.
+-- The log at these positions with its events, in order; an event that is gone leaves nulls.
 select
     l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, l.leaf_hash
 from ledger.log as l
@@ -34,15 +34,6 @@ where
         or substring(s.text from '"onboarding_id":"([^"]*)"')
         in (select onboarding_id from named where onboarding_id is not null)
     )
-order by l.position
-
--- name: events
--- A range of the log with its events, in order; an event that is gone leaves nulls.
-select
-    l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, l.leaf_hash
-from ledger.log as l
-left join ledger.events as e using (append_id)
-where l.position > $1 and l.position <= $2
 order by l.position
 
 -- name: claim_streams

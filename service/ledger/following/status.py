@@ -9,8 +9,8 @@ from service.core.clock import Clock
 from service.ledger.codec import happened_at
 from service.ledger.database import Row
 from service.ledger.ledger import Ledger
-from service.ledger.read_model import ReadModel
-from service.ledger.sequencer import Lag, Sequencer
+from service.ledger.read_model import Kind, ReadModel
+from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
 
 STALLED_SECONDS: float = 5.0
@@ -37,7 +37,7 @@ class Progress(NamedTuple):
 
     ledger: str
     name: str
-    kind: Literal["inline", "catch-up", "effect"]
+    kind: Kind | Literal["effect"]
     version: int | None
     code_version: int | None
     position: int
@@ -74,18 +74,7 @@ class HeadWatch:
 
     async def look(self) -> Head:
         """Return the head; it is stalled if it has not moved since an earlier look."""
-        return self._head(await self._sequencer.lag())
-
-    async def watch(self) -> Head:
-        """Return the head, after a second look where it may have stalled."""
-        head = await self.look()
-        if head.oldest_pending_seconds < STALLED_SECONDS:
-            return head
-        await asyncio.sleep(WATCH_SECONDS)
-        return await self.look()
-
-    def _head(self, lag: Lag) -> Head:
-        now = self._clock()
+        lag, now = await self._sequencer.lag(), self._clock()
         # The time of a damaged event is unknown: then the head alone shows whether it moves.
         unknown = STALLED_SECONDS if lag.waiting else 0.0
         age = max(0.0, (now - lag.oldest_at).total_seconds()) if lag.oldest_at else unknown
@@ -94,6 +83,14 @@ class HeadWatch:
         stood = (now - self._seen[1]).total_seconds()
         is_stalled = age >= STALLED_SECONDS and stood >= WATCH_SECONDS
         return Head(self._name, lag.size, lag.waiting, round(age, 3), is_stalled)
+
+    async def watch(self) -> Head:
+        """Return the head, after a second look where it may have stalled."""
+        head = await self.look()
+        if head.oldest_pending_seconds < STALLED_SECONDS:
+            return head
+        await asyncio.sleep(WATCH_SECONDS)
+        return await self.look()
 
 
 async def progress(
@@ -106,44 +103,32 @@ async def progress(
     rows = {row["name"]: row for row in await ledger.database.fetch(_SQL.status_subscriptions)}
     found: list[Progress] = []
     for model in (model for model in models if model.ledger.name == ledger.name):
-        row = rows.pop(model.name, None)
-        one = _abreast(head, model.name)
-        found.append(
-            (one if model.kind == "inline" else _behind(one, row, head, clock()))._replace(
-                kind=model.kind,
-                version=versions.get(model.name, 1),  # that of rows which nothing rebuilt yet
-                code_version=model.projector.version,
-            )
-        )
-    return found + [_behind(_abreast(head, name), row, head, clock()) for name, row in rows.items()]
+        one = _progress(head, model.name, model.kind, rows.pop(model.name, None), clock())
+        version = versions.get(model.name, 1)  # that of rows which nothing rebuilt yet
+        found.append(one._replace(version=version, code_version=model.projector.version))
+    effects = [_progress(head, name, "effect", row, clock()) for name, row in rows.items()]
+    return found + effects
 
 
-def _abreast(head: Head, name: str) -> Progress:
-    """Return the progress of one that has handled the whole log."""
+def _progress(
+    head: Head, name: str, kind: Kind | Literal["effect"], row: Row | None, now: datetime
+) -> Progress:
+    is_abreast = kind == "inline"
+    row = None if is_abreast else row
+    position = head.size if is_abreast else row["position"] if row else 0
+    at = happened_at(row["next"]) if row else None
+    age = max(head.oldest_pending_seconds, (now - at).total_seconds() if at else 0.0)
     return Progress(
         head.ledger,
         name,
-        "effect",
+        kind,
         version=None,
         code_version=None,
-        position=head.size,
-        lag_events=0,
-        lag_seconds=0.0,
+        position=position,
+        lag_events=0 if is_abreast else max(0, head.size - position) + head.pending,
+        lag_seconds=0.0 if is_abreast else round(age, 3),
         oldest_pending_seconds=head.oldest_pending_seconds,
         is_stalled=head.is_stalled,
-    )
-
-
-def _behind(abreast: Progress, row: Row | None, head: Head, now: datetime) -> Progress:
-    position = row["position"] if row else 0
-    age = head.oldest_pending_seconds
-    at = happened_at(row["next"]) if row else None
-    if at is not None:
-        age = max(age, (now - at).total_seconds())
-    return abreast._replace(
-        position=position,
-        lag_events=max(0, head.size - position) + head.pending,
-        lag_seconds=round(max(0.0, age), 3),
         parked=row["parked"] if row else 0,
         fault=AHEAD if row and row["is_lost"] else None,
     )
