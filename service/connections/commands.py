@@ -1,6 +1,7 @@
 """Issuing, approving and declining connect links; connecting and disconnecting."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
@@ -39,36 +40,27 @@ class LinkView(NamedTuple):
     expires_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
 class ConnectionCommands:
     """Writes connections and connect links to one ledger."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        partners: PartnersReader,
-        secrets: ServiceKeyStore,
-        public_url: str,
-        clock: Clock,
-        new_id: NewId,
-    ) -> None:
-        """Take the parts that the bootstrap chose."""
-        self._ledger = ledger
-        self._partners = partners
-        self._secrets = secrets
-        self._public_url = public_url
-        self._clock = clock
-        self._new_id = new_id
+    ledger: Ledger
+    partners: PartnersReader
+    secrets: ServiceKeyStore
+    public_url: str
+    clock: Clock
+    new_id: NewId
 
     async def issue_link(
         self, caller: Caller, partner_user_id: str, label: str | None
     ) -> IssuedLink:
         """Issue a new link (contract 4.2). In test mode it is always the same, and does nothing."""
-        live = self._ledger.name == "live"
-        link_id = self._new_id("lnk", self._clock())
+        live = self.ledger.name == "live"
+        link_id = self.new_id("lnk", self.clock())
         subject = link_id if live else f"{caller.partner_id}\0{partner_user_id}"
-        secrets = await self._secrets.get()
+        secrets = await self.secrets.get()
         token = ("" if live else "test_") + secrets.link_token(f"connect-{caller.mode}", subject)
-        stream = link_stream(self._ledger.name, link_id)
+        stream = link_stream(self.ledger.name, link_id)
 
         async def attempt(transaction: Transaction) -> IssuedLink:
             expires_at = await transaction.now() + LINK_LIFETIME if live else None
@@ -80,22 +72,22 @@ class ConnectionCommands:
                 expires_at=expires_at,
                 label=label,
             )
-            key = None if label is None else self._ledger.master_keys.new_data_key(stream)
+            key = None if label is None else self.ledger.master_keys.new_data_key(stream)
             await transaction.append(
                 Append(stream, 0, [event], caller.cause, key, new_key=True, public_ids=[link_id])
             )
-            url = f"{self._public_url}/connect/{token}"
+            url = f"{self.public_url}/connect/{token}"
             return IssuedLink(url, None if expires_at is None else timestamp(expires_at))
 
-        return await self._ledger.decide(attempt)
+        return await self.ledger.decide(attempt)
 
     async def look(self, token: str) -> LinkView:
         """Return what a link asks for without using it. Refuses as `approve` does."""
-        async with self._ledger.transaction() as transaction:
+        async with self.ledger.transaction() as transaction:
             row = await link_by_token(transaction, token_hash(token))
             link = decisions.usable(row)
             (issued, *_) = await transaction.read(link.stream_id)
-        partners = await self._partners.partners(link.partner_id)
+        partners = await self.partners.partners(link.partner_id)
         if not partners or partners[0]["status"] != "approved":
             raise Refusal("connect_token_invalid")
         assert isinstance(issued.event, ConnectLinkIssued)  # noqa: S101 - every link begins so
@@ -113,12 +105,12 @@ class ConnectionCommands:
 
         async def attempt(transaction: Transaction) -> str:
             link = decisions.usable(await link_by_token(transaction, token_hash(token)))
-            if not await self._partners.is_approved(link.partner_id):
+            if not await self.partners.is_approved(link.partner_id):
                 raise Refusal("connect_token_invalid")
-            connection = connection_stream(self._ledger.name, link.partner_id, entity_id)
+            connection = connection_stream(self.ledger.name, link.partner_id, entity_id)
             # The entity's erasure holds its stream exclusively: it sees this link redeemed, and
             # erases its label too; or it came first, and the approval is refused below.
-            await transaction.lock_shared([entity_stream(self._ledger.name, entity_id)])
+            await transaction.lock_shared([entity_stream(self.ledger.name, entity_id)])
             await transaction.lock(connection)
             known = await access(transaction, link.partner_id, entity_id)
             if known.connected:  # perhaps by this very link, while we waited for the lock
@@ -130,7 +122,7 @@ class ConnectionCommands:
             )
             return link.partner_id
 
-        return await self._ledger.decide(attempt)
+        return await self.ledger.decide(attempt)
 
     async def decline(self, token: str, cause: Cause) -> None:
         """Decline a link; it cannot be approved afterwards."""
@@ -139,7 +131,7 @@ class ConnectionCommands:
             link = decisions.usable(await link_by_token(transaction, token_hash(token)))
             await transaction.append(Append(link.stream_id, 1, [decisions.decline(link)], cause))
 
-        await self._ledger.decide(attempt)
+        await self.ledger.decide(attempt)
 
     async def connect_by_staff(self, entity_id: str, partner_id: str, cause: Cause) -> None:
         """Connect an entity to a partner at its customer's request.
@@ -147,13 +139,13 @@ class ConnectionCommands:
         Connecting twice changes nothing. Refuses with `partner_not_found`, `partner_state`,
         `entity_not_found`, or `entity_state` for an entity that has not finished its onboarding.
         """
-        connection = connection_stream(self._ledger.name, partner_id, entity_id)
+        connection = connection_stream(self.ledger.name, partner_id, entity_id)
 
         async def attempt(transaction: Transaction) -> None:
             # As in `approve`: an erasure of the entity comes before this, or after it.
-            await transaction.lock_shared([entity_stream(self._ledger.name, entity_id)])
+            await transaction.lock_shared([entity_stream(self.ledger.name, entity_id)])
             await transaction.lock(connection)
-            partners = await self._partners.partners(partner_id)
+            partners = await self.partners.partners(partner_id)
             if not partners:
                 raise Refusal("partner_not_found")
             if partners[0]["status"] != "approved":
@@ -162,12 +154,12 @@ class ConnectionCommands:
             if events := decisions.connect_by_staff(known, partner_id):
                 await transaction.append(Append(connection, known.version, events, cause))
 
-        await self._ledger.decide(attempt)
+        await self.ledger.decide(attempt)
 
     async def disconnect(self, entity_id: str, partner_id: str, cause: Cause) -> None:
         """End a connection; ending it twice changes nothing. Claims wait for it, or it for them."""
         await change(
-            self._ledger,
+            self.ledger,
             partner_id,
             entity_id,
             cause,

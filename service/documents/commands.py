@@ -1,6 +1,7 @@
 """Minting upload URLs, and checking the uploads that a claim refers to."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import structlog
 
@@ -39,27 +40,17 @@ class StorageFailures:
             self.on_failure()
 
 
+@dataclass(frozen=True, slots=True)
 class DocumentCommands:
     """Documents of one mode: its ledger's table of uploads, its bucket."""
 
-    def __init__(
-        self,
-        database: Database,
-        access: ConnectionsReader,
-        secrets: ServiceKeyStore,
-        storage: Storage,
-        clock: Clock,
-        new_id: NewId,
-        failures: StorageFailures,
-    ) -> None:
-        """Take the parts that the bootstrap chose."""
-        self._database = database
-        self._access = access
-        self._secrets = secrets
-        self._storage = storage
-        self._clock = clock
-        self._new_id = new_id
-        self._failures = failures
+    database: Database
+    access: ConnectionsReader
+    secrets: ServiceKeyStore
+    storage: Storage
+    clock: Clock
+    new_id: NewId
+    failures: StorageFailures
 
     async def mint(self, caller: Caller, request: UploadRequest) -> tuple[str, SignedUpload]:
         """Issue a path and a signed URL for one upload (contract 4.3).
@@ -67,19 +58,19 @@ class DocumentCommands:
         Refuses with `entity_not_found`, `entity_not_owned`, `partner_disconnected`, or
         `service_unavailable` when nothing can be signed.
         """
-        access = await self._access.access(caller.partner_id, request.entity_id)
+        access = await self.access.access(caller.partner_id, request.entity_id)
         access.check_write()
         refuse_trigger(caller.mode, "mint_upload_url", request.partner_claim_id)
         key = await self._claim_key(caller, request.partner_claim_id)
-        now = self._clock()
-        document_id = self._new_id("doc", now)
+        now = self.clock()
+        document_id = self.new_id("doc", now)
         path = paths.storage_path(request.entity_id, key, document_id, request.mime_type)
         try:
-            upload = await self._storage.signer.sign(path, request.mime_type, request.max_bytes)
+            upload = await self.storage.signer.sign(path, request.mime_type, request.max_bytes)
         except StorageUnavailable as error:
             raise self._refusal("service_unavailable", error) from error
         stream = stream_of(caller, request.entity_id, request.partner_claim_id)
-        await self._database.fetch(
+        await self.database.fetch(
             _SQL.mint, path, stream, request.mime_type, request.max_bytes, now
         )
         return path, upload
@@ -97,7 +88,7 @@ class DocumentCommands:
         if not asked:
             return []
         stream = stream_of(caller, request.entity_id, request.partner_claim_id)
-        row = await self._database.fetchrow(
+        row = await self.database.fetchrow(
             _SQL.context,
             caller.partner_id,
             request.entity_id,
@@ -112,16 +103,16 @@ class DocumentCommands:
         if len(set(row["minted"])) != len(references):
             raise Refusal("document_path_invalid")
         try:
-            stored = await self._storage.store.under(paths.prefix(request.entity_id, key))
+            stored = await self.storage.store.under(paths.prefix(request.entity_id, key))
         except StorageUnavailable as error:
             raise self._refusal("document_verification_failed", error) from error
         return decisions.uploads(references, stored)
 
     async def _claim_key(self, caller: Caller, partner_claim_id: str) -> str:
-        return (await self._secrets.get()).claim_key(caller.partner_id, partner_claim_id)
+        return (await self.secrets.get()).claim_key(caller.partner_id, partner_claim_id)
 
     def _refusal(self, code: str, error: StorageUnavailable) -> Refusal:
         """Report a storage failure, and return the refusal that it leads to."""
         log.error("storage unavailable", error_type=type(error.__cause__ or error).__name__)
-        self._failures.note()
+        self.failures.note()
         return Refusal(code, retry_after_seconds=RETRY_AFTER_SECONDS)

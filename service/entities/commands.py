@@ -1,5 +1,6 @@
 """Registering businesses, and correcting what is known of them."""
 
+from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
@@ -116,17 +117,14 @@ def correction(entity: EntityRegistered) -> EntityCorrected:
     )
 
 
+@dataclass(frozen=True, slots=True)
 class EntityCommands:
     """Writes entities to one ledger."""
 
-    def __init__(
-        self, ledger: Ledger, secrets: ServiceKeyStore, clock: Clock, new_id: NewId
-    ) -> None:
-        """Take the parts that the bootstrap chose."""
-        self._ledger = ledger
-        self._secrets = secrets
-        self._clock = clock
-        self._new_id = new_id
+    ledger: Ledger
+    secrets: ServiceKeyStore
+    clock: Clock
+    new_id: NewId
 
     async def add(
         self,
@@ -142,12 +140,12 @@ class EntityCommands:
         Refuses with `onboarding_unavailable` when its address or number is another business's;
         `another` allows the address, whose person then has several businesses to choose from.
         """
-        entity_id = self._new_id("ent", self._clock())
+        entity_id = self.new_id("ent", self.clock())
         registration = register(
-            await self._secrets.get(),
-            self._ledger.master_keys,
+            await self.secrets.get(),
+            self.ledger.master_keys,
             cause,
-            mode=self._ledger.name,
+            mode=self.ledger.name,
             entity_id=entity_id,
             name=name,
             email=email,
@@ -155,7 +153,7 @@ class EntityCommands:
             established=True,
         )
         business = registration.event
-        async with self._ledger.transaction() as transaction:
+        async with self.ledger.transaction() as transaction:
             await transaction.lock(*business_locks(business))
             await refuse_established(transaction, business, same_address=another, message=_TAKEN)
             await transaction.append(registration.append)

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Final
 
 from service.archive.port import Archive, ArchiveUnavailable
@@ -17,49 +18,44 @@ SECONDS_MAX: Final = 3.0
 _SQL = queries("service.mail")
 
 
+@dataclass(frozen=True, slots=True)
 class SentMail:
-    """Notes of sent mails, `mail/<id>` in the archive; where none is set, there are none."""
+    """Notes of sent mails, `mail/<id>` in the archive; where none is set, there are none.
 
-    def __init__(
-        self,
-        live: Ledger,
-        archive: Archive | None,
-        clock: Clock,
-        *,
-        seconds_max: float = SECONDS_MAX,
-    ) -> None:
-        """`live` is the ledger whose outbox `settle` goes through."""
-        self._live = live
-        self._archive = archive
-        self._clock = clock
-        self._seconds_max = seconds_max
+    `live` is the ledger whose outbox `settle` goes through.
+    """
+
+    live: Ledger
+    archive: Archive | None
+    clock: Clock
+    seconds_max: float = field(default=SECONDS_MAX, kw_only=True)
 
     async def has(self, message_id: str) -> bool:
         """Return whether a mail was sent before; raises ArchiveUnavailable."""
-        if self._archive is None:
+        if self.archive is None:
             return False
         async with self._in_time():
-            return await self._archive.get(_name(message_id)) is not None
+            return await self.archive.get(_name(message_id)) is not None
 
     async def note(self, message_id: str, header: str) -> None:
         """Note that a mail was sent, under its Message-ID; raises ArchiveUnavailable."""
-        if self._archive is not None:
-            content = json.dumps({"at": timestamp(self._clock()), "message_id": header})
+        if self.archive is not None:
+            content = json.dumps({"at": timestamp(self.clock()), "message_id": header})
             async with self._in_time():
-                await self._archive.put(_name(message_id), content.encode())
+                await self.archive.put(_name(message_id), content.encode())
 
     async def settle(self) -> int:
         """Mark every waiting mail that was sent before as sent; return how many there were."""
         settled = 0
-        for row in await self._live.database.fetch(_SQL.outbox_waiting):
+        for row in await self.live.database.fetch(_SQL.outbox_waiting):
             if await self.has(row["message_id"]):
-                settled += len(await self._live.database.fetch(_SQL.outbox_sent, row["message_id"]))
+                settled += len(await self.live.database.fetch(_SQL.outbox_sent, row["message_id"]))
         return settled
 
     @asynccontextmanager
     async def _in_time(self) -> AsyncGenerator[None, None]:
         try:
-            async with asyncio.timeout(self._seconds_max):
+            async with asyncio.timeout(self.seconds_max):
                 yield
         except TimeoutError as error:
             raise ArchiveUnavailable("it did not answer in time") from error

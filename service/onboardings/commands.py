@@ -1,6 +1,7 @@
 """Starting and finishing onboardings: a verb each."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -67,27 +68,17 @@ class Finished(NamedTuple):
     partner_name: str
 
 
+@dataclass(frozen=True, slots=True)
 class OnboardingCommands:
     """Writes onboardings to one ledger."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        onboardings: OnboardingsReader,
-        partners: PartnersReader,
-        secrets: ServiceKeyStore,
-        public_url: str,
-        clock: Clock,
-        new_id: NewId,
-    ) -> None:
-        """Take the parts that the bootstrap chose."""
-        self._ledger = ledger
-        self._onboardings = onboardings
-        self._partners = partners
-        self._secrets = secrets
-        self._public_url = public_url
-        self._clock = clock
-        self._new_id = new_id
+    ledger: Ledger
+    onboardings: OnboardingsReader
+    partners: PartnersReader
+    secrets: ServiceKeyStore
+    public_url: str
+    clock: Clock
+    new_id: NewId
 
     async def start(self, caller: Caller, request: OnboardingRequest) -> Started:
         """Onboard a business, or return what the first call did (contract 4.1).
@@ -97,7 +88,7 @@ class OnboardingCommands:
         stream = onboarding_stream(
             caller.mode, caller.epoch, caller.partner_id, request.partner_user_id
         )
-        secrets = await self._secrets.get()
+        secrets = await self.secrets.get()
 
         async def attempt(transaction: Transaction) -> Started:
             existing = fold(await transaction.read(stream))
@@ -106,16 +97,16 @@ class OnboardingCommands:
             refuse_trigger(caller.mode, "start_onboarding", request.partner_user_id)
             return await self._start(transaction, stream, caller, request, secrets)
 
-        return await self._ledger.decide(attempt)
+        return await self.ledger.decide(attempt)
 
     async def look(self, token: str) -> Invited:
         """Return the invitation of a magic link without using it. Refuses as `complete` does."""
         row = await self._link(token)
-        async with self._ledger.transaction() as transaction:
+        async with self.ledger.transaction() as transaction:
             onboarding = await self._usable(transaction, row)
         if onboarding.started.details is None:  # erased since
             raise Refusal("magic_link_invalid")
-        (partner,) = await self._partners.partners(row["partner_id"])
+        (partner,) = await self.partners.partners(row["partner_id"])
         return Invited(partner["name"], onboarding.started.details, row["expires_at"])
 
     async def complete(
@@ -128,9 +119,9 @@ class OnboardingCommands:
         `onboarding_unavailable` when the business has been onboarded in another way since.
         """
         row = await self._link(token)
-        connection = connection_stream(self._ledger.name, row["partner_id"], row["entity_id"])
-        stream = entity_stream(self._ledger.name, row["entity_id"])
-        secrets = await self._secrets.get()
+        connection = connection_stream(self.ledger.name, row["partner_id"], row["entity_id"])
+        stream = entity_stream(self.ledger.name, row["entity_id"])
+        secrets = await self.secrets.get()
         cause = Cause(f"customer:{row['entity_id']}", request_id)
 
         async def attempt(transaction: Transaction) -> tuple[str, str, str]:
@@ -150,7 +141,7 @@ class OnboardingCommands:
             started = onboarding.started
             return started.onboarding_id, started.entity_id, started.partner_id
 
-        return await self._ledger.decide(attempt)
+        return await self.ledger.decide(attempt)
 
     async def finished(self, token: str) -> Finished:
         """Return what a magic link did, for an hour after it was used.
@@ -162,15 +153,15 @@ class OnboardingCommands:
         row = await self._link(token)
         if row["completed_at"] is None:
             raise Refusal("magic_link_invalid")
-        async with self._ledger.transaction() as transaction:
+        async with self.ledger.transaction() as transaction:
             if await transaction.now() > row["completed_at"] + FINISHED_SHOWN:
                 raise Refusal("magic_link_already_used")
-        (partner,) = await self._partners.partners(row["partner_id"])
+        (partner,) = await self.partners.partners(row["partner_id"])
         return Finished(row["entity_id"], row["partner_id"], partner["name"])
 
     async def _link(self, token: str) -> Row:
-        row = await self._onboardings.by_link(token_hash(token))
-        if row is None or not await self._partners.is_approved(row["partner_id"]):
+        row = await self.onboardings.by_link(token_hash(token))
+        if row is None or not await self.partners.is_approved(row["partner_id"]):
             raise Refusal("magic_link_invalid")
         return row
 
@@ -190,12 +181,12 @@ class OnboardingCommands:
         request: OnboardingRequest,
         secrets: Secrets,
     ) -> Started:
-        live = self._ledger.name == "live"
-        now = self._clock()
-        onboarding_id, entity_id = self._new_id("onb", now), self._new_id("ent", now)
+        live = self.ledger.name == "live"
+        now = self.clock()
+        onboarding_id, entity_id = self.new_id("onb", now), self.new_id("ent", now)
         entity = register(
             secrets,
-            self._ledger.master_keys,
+            self.ledger.master_keys,
             caller.cause,
             mode=caller.mode,
             entity_id=entity_id,
@@ -223,7 +214,7 @@ class OnboardingCommands:
         if not live:
             appends.append(self._connect(started, caller.cause))
         await transaction.append(*appends)
-        url = magic_link(self._public_url, token) if live else sandbox_link(onboarding_id)
+        url = magic_link(self.public_url, token) if live else sandbox_link(onboarding_id)
         return Started(onboarding_id, already_existed=False, magic_link_url=url, matches=None)
 
     async def _replay(
@@ -255,7 +246,7 @@ class OnboardingCommands:
     ) -> list[Append]:
         """Return the appends that finish an onboarding and connect its entity."""
         started = onboarding.started
-        subject = entity_stream(self._ledger.name, started.entity_id)
+        subject = entity_stream(self.ledger.name, started.entity_id)
         key = (await transaction.data_keys([subject])).get(subject)
         if key is None:  # erased since: there is nothing left to finish
             raise Refusal("magic_link_invalid")
@@ -269,7 +260,7 @@ class OnboardingCommands:
     def _connect(self, started: OnboardingStarted, cause: Cause, version: int = 0) -> Append:
         partner_id, entity_id = started.partner_id, started.entity_id
         connected = EntityConnected(partner_id=partner_id, entity_id=entity_id, via="onboarding")
-        stream = connection_stream(self._ledger.name, partner_id, entity_id)
+        stream = connection_stream(self.ledger.name, partner_id, entity_id)
         return Append(stream, version, [connected], cause)
 
 

@@ -1,6 +1,7 @@
 """What staff and a partner's own team do to partner accounts: a method each."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Concatenate, Final, NamedTuple, ParamSpec
 from uuid import UUID
@@ -45,23 +46,20 @@ class IssuedKey(NamedTuple):
     token: str
 
 
+@dataclass(frozen=True, slots=True)
 class PartnerCommands:
     """Writes to the ledger of accounts."""
 
-    def __init__(
-        self, accounts: Ledger, secrets: ServiceKeyStore, clock: Clock, new_id: NewId
-    ) -> None:
-        """Take the parts that the bootstrap chose."""
-        self._accounts = accounts
-        self._secrets = secrets
-        self._clock = clock
-        self._new_id = new_id
+    accounts: Ledger
+    secrets: ServiceKeyStore
+    clock: Clock
+    new_id: NewId
 
     async def add(self, name: str, email: str, cause: Cause) -> str:
         """Record that a partner applied; return its id."""
-        partner_id = self._new_id("ptn", self._clock())
+        partner_id = self.new_id("ptn", self.clock())
         event = PartnerApplied(partner_id=partner_id, name=name, email=email)
-        async with self._accounts.transaction() as transaction:
+        async with self.accounts.transaction() as transaction:
             await transaction.append(self._first(partner_id, [event], cause))
         return partner_id
 
@@ -72,9 +70,9 @@ class PartnerCommands:
 
         Refuses with `application_pending` while an earlier one of the same person waits.
         """
-        partner_id = self._new_id("ptn", self._clock())
-        member_id = self._new_id("mem", self._clock())
-        email_hash = (await self._secrets.get()).lookup_email(email)
+        partner_id = self.new_id("ptn", self.clock())
+        member_id = self.new_id("mem", self.clock())
+        email_hash = (await self.secrets.get()).lookup_email(email)
         events = [
             PartnerApplied(
                 partner_id=partner_id, name=company, email=email, contact_name=contact_name, use=use
@@ -92,11 +90,11 @@ class PartnerCommands:
             await transaction.append(self._first(partner_id, events, cause))
             return partner_id
 
-        return await self._accounts.decide(attempt)
+        return await self.accounts.decide(attempt)
 
     async def look(self, partner_id: str) -> Partner:
         """Return a partner as its stream has it, personal fields opened."""
-        async with self._accounts.transaction() as transaction:
+        async with self.accounts.transaction() as transaction:
             return await _read(transaction, partner_stream(partner_id))
 
     async def approve(self, partner_id: str, cause: Cause) -> None:
@@ -130,7 +128,7 @@ class PartnerCommands:
 
     def new_key_id(self) -> str:
         """Draw the id of a key to be issued."""
-        return self._new_id("key", self._clock())
+        return self.new_id("key", self.clock())
 
     async def issue_key(
         self, partner_id: str, mode: decisions.Mode, cause: Cause, key_id: str | None = None
@@ -149,13 +147,13 @@ class PartnerCommands:
             key_id=key_id,
             mode=mode,
             secret_hash=secret_hash,
-            now=self._clock(),
+            now=self.clock(),
         )
         return IssuedKey(key_id, mode, f"pk_{mode}_{partner_id}.{key_id}.{secret}")
 
     async def revoke_key(self, partner_id: str, key_id: str, cause: Cause) -> None:
         """Revoke one of a partner's keys at once."""
-        await self._decide(partner_id, cause, decisions.revoke_key, key_id, now=self._clock())
+        await self._decide(partner_id, cause, decisions.revoke_key, key_id, now=self.clock())
 
     async def roll_key(
         self, partner_id: str, key_id: str, overlap: timedelta, cause: Cause
@@ -164,7 +162,7 @@ class PartnerCommands:
 
         Refuses with `key_not_found`, and with `key_state` where the old one has an end already.
         """
-        new_key_id, now = self.new_key_id(), self._clock()
+        new_key_id, now = self.new_key_id(), self.clock()
         secret, secret_hash = await self._new_secret()
         partner = await self._decide(
             partner_id,
@@ -185,8 +183,8 @@ class PartnerCommands:
 
     async def add_member(self, partner_id: str, email: str, cause: Cause) -> None:
         """Add a person to a partner's team; nothing is sent: they sign in with that address."""
-        member_id = self._new_id("mem", self._clock())
-        email_hash = (await self._secrets.get()).lookup_email(email)
+        member_id = self.new_id("mem", self.clock())
+        email_hash = (await self.secrets.get()).lookup_email(email)
         await self._decide(
             partner_id,
             cause,
@@ -202,12 +200,12 @@ class PartnerCommands:
 
     def _first(self, partner_id: str, events: Sequence[Event], cause: Cause) -> Append:
         stream = partner_stream(partner_id)
-        key = self._accounts.master_keys.new_data_key(stream)
+        key = self.accounts.master_keys.new_data_key(stream)
         return Append(stream, 0, events, cause, key, new_key=True, public_ids=[partner_id])
 
     async def _new_secret(self) -> tuple[str, bytes]:
         secret = new_secret()
-        return secret, hash_secret((await self._secrets.get()).pepper, secret)
+        return secret, hash_secret((await self.secrets.get()).pepper, secret)
 
     async def _decide(
         self,
@@ -230,7 +228,7 @@ class PartnerCommands:
                 await transaction.append(append)
             return partner
 
-        return await self._accounts.decide(attempt)
+        return await self.accounts.decide(attempt)
 
 
 async def _read(transaction: Transaction, stream: UUID) -> Partner:

@@ -1,6 +1,7 @@
 """Sessions on the server: a random token in a cookie, of which only the SHA-256 is stored."""
 
 import secrets
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, NamedTuple
 
@@ -25,41 +26,38 @@ class Session(NamedTuple):
     person: Person
 
 
+@dataclass(frozen=True, slots=True)
 class Sessions:
     """Begins, reads and ends sessions, in the schema of the ledger of accounts."""
 
-    def __init__(
-        self, accounts: Database, master_keys: MasterKeys, clock: Clock, new_id: NewId
-    ) -> None:
-        """Take the parts that the bootstrap chose."""
-        self._accounts = accounts
-        self._master_keys = master_keys
-        self._clock = clock
-        self._new_id = new_id
+    accounts: Database
+    master_keys: MasterKeys
+    clock: Clock
+    new_id: NewId
 
     async def begin(self, email: str, address_hash: bytes) -> Session:
         """Begin a session of 12 hours."""
         token = secrets.token_urlsafe(TOKEN_BYTES)
-        session_id = self._new_id("ses", self._clock())
-        wrapped = self._master_keys.wrap(email.encode(), session_id.encode())
-        await self._accounts.fetch(
+        session_id = self.new_id("ses", self.clock())
+        wrapped = self.master_keys.wrap(email.encode(), session_id.encode())
+        await self.accounts.fetch(
             _SQL.session_begin,
             token_hash(token),
             session_id,
             address_hash,
             wrapped,
-            self._master_keys.newest,
+            self.master_keys.newest,
             LIFETIME,
         )
         return Session(token, Person(email, address_hash.hex(), session_id))
 
     async def read(self, token: str) -> Person | None:
         """Return who is signed in; None for a session that ended, expired or never was."""
-        row = await self._accounts.fetchrow(_SQL.session_read, token_hash(token))
+        row = await self.accounts.fetchrow(_SQL.session_read, token_hash(token))
         if row is None:
             return None
         try:
-            email = self._master_keys.unwrap(
+            email = self.master_keys.unwrap(
                 row["wrapped"], row["master_key_id"], row["session_id"].encode()
             )
         except KeyUnknown:  # its master key was retired: signing in again mends it
@@ -68,12 +66,12 @@ class Sessions:
 
     async def end(self, token: str) -> None:
         """End a session."""
-        await self._accounts.fetch(_SQL.session_end, token_hash(token))
+        await self.accounts.fetch(_SQL.session_end, token_hash(token))
 
     async def forget(self, address_hash: bytes) -> None:
         """Delete a person's sessions and sign-in links, with the address that they hold."""
-        await self._accounts.fetch(_SQL.forget, address_hash)
+        await self.accounts.fetch(_SQL.forget, address_hash)
 
     async def end_all(self, address_hash: str) -> None:
         """End every session of a person, on every machine."""
-        await self._accounts.fetch(_SQL.session_end_all, bytes.fromhex(address_hash))
+        await self.accounts.fetch(_SQL.session_end_all, bytes.fromhex(address_hash))

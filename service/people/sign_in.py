@@ -4,6 +4,7 @@ Any address gets one: the response does not depend on whether it is known. The l
 HMAC of its id, so that the mail can be made again; only its SHA-256 is stored (decision 10).
 """
 
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, NamedTuple
 
@@ -48,36 +49,27 @@ class SignInLink(NamedTuple):
     next_path: str
 
 
+@dataclass(frozen=True, slots=True)
 class SignIn:
     """Issues and redeems links. All of it is in the ledger of accounts' schema."""
 
-    def __init__(
-        self,
-        accounts: Database,
-        secrets: ServiceKeyStore,
-        master_keys: MasterKeys,
-        sessions: Sessions,
-        clock: Clock,
-        new_id: NewId,
-    ) -> None:
-        """Take the parts that the bootstrap chose."""
-        self._accounts = accounts
-        self._secrets = secrets
-        self._master_keys = master_keys
-        self._sessions = sessions
-        self._clock = clock
-        self._new_id = new_id
+    accounts: Database
+    secrets: ServiceKeyStore
+    master_keys: MasterKeys
+    sessions: Sessions
+    clock: Clock
+    new_id: NewId
 
     async def ask(self, email: str, next_path: str) -> None:
         """Record a link to be sent, unless the address has had too many."""
-        secrets = await self._secrets.get()
-        link_id = self._new_id("sin", self._clock())
+        secrets = await self.secrets.get()
+        link_id = self.new_id("sin", self.clock())
         # The path is encrypted with the address: it may hold another link's token.
         sealed = msgspec.json.encode(Asked(email, next_path))
-        wrapped = self._master_keys.wrap(sealed, link_id.encode())
+        wrapped = self.master_keys.wrap(sealed, link_id.encode())
         address_hash = bytes.fromhex(secrets.lookup_email(email))
-        schema = self._accounts.schema
-        async with self._accounts.transaction() as connection:
+        schema = self.accounts.schema
+        async with self.accounts.transaction() as connection:
             await connection.execute(_SQL.link_lock.on(schema), address_hash)
             await connection.execute(
                 _SQL.link_ask.on(schema),
@@ -85,7 +77,7 @@ class SignIn:
                 token_hash(secrets.link_token(PURPOSE, link_id)),
                 address_hash,
                 wrapped,
-                self._master_keys.newest,
+                self.master_keys.newest,
                 LINK_LIFETIME,
                 ASKED_MAX,
             )
@@ -95,7 +87,7 @@ class SignIn:
 
         Refuses with `sign_in_link_invalid`, `sign_in_link_expired` or `sign_in_link_used`.
         """
-        row = await self._accounts.fetchrow(_SQL.link_look, token_hash(token))
+        row = await self.accounts.fetchrow(_SQL.link_look, token_hash(token))
         if row is None:
             raise Refusal("sign_in_link_invalid")
         if row["used_at"] is not None:
@@ -103,7 +95,7 @@ class SignIn:
         if row["expired"]:
             raise Refusal("sign_in_link_expired")
         try:
-            asked = unwrapped(self._master_keys, row)
+            asked = unwrapped(self.master_keys, row)
         except KeyUnknown as error:  # its master key was retired: asking again mends it
             raise Refusal("sign_in_link_invalid") from error
         return SignInLink(asked.email, row["address_hash"], asked.next_path)
@@ -114,8 +106,8 @@ class SignIn:
         `old_session` is ended. Refuses as `look` does; of two calls at once, one gets the session.
         """
         link = await self.look(token)
-        if await self._accounts.fetchrow(_SQL.link_use, token_hash(token)) is None:
+        if await self.accounts.fetchrow(_SQL.link_use, token_hash(token)) is None:
             raise Refusal("sign_in_link_used")
         if old_session is not None:
-            await self._sessions.end(old_session)
-        return await self._sessions.begin(link.email, link.address_hash), link.next_path
+            await self.sessions.end(old_session)
+        return await self.sessions.begin(link.email, link.address_hash), link.next_path

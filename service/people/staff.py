@@ -1,5 +1,6 @@
 """Adding and removing addresses of the team."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
@@ -30,23 +31,20 @@ class StaffMember(NamedTuple):
     added_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
 class StaffCommands:
     """Writes to the ledger of accounts."""
 
-    def __init__(
-        self, accounts: Ledger, secrets: ServiceKeyStore, clock: Clock, new_id: NewId
-    ) -> None:
-        """Take the parts that the bootstrap chose."""
-        self._accounts = accounts
-        self._secrets = secrets
-        self._clock = clock
-        self._new_id = new_id
+    accounts: Ledger
+    secrets: ServiceKeyStore
+    clock: Clock
+    new_id: NewId
 
     async def add(self, email: str, cause: Cause) -> str:
         """Add an address, and return its staff id. Adding it twice changes nothing."""
-        email_hash = (await self._secrets.get()).lookup_email(email)
+        email_hash = (await self.secrets.get()).lookup_email(email)
         stream = staff_stream(email_hash)
-        drawn = self._new_id("stf", self._clock())
+        drawn = self.new_id("stf", self.clock())
 
         async def attempt(transaction: Transaction) -> str:
             events = await transaction.read(stream)
@@ -54,18 +52,18 @@ class StaffCommands:
             if present is not None:
                 return present
             keys = await transaction.data_keys([stream])
-            key = keys.get(stream) or self._accounts.master_keys.new_data_key(stream)
+            key = keys.get(stream) or self.accounts.master_keys.new_data_key(stream)
             event = StaffAdded(staff_id=drawn, email=email, email_hash=email_hash)
             await transaction.append(
                 Append(stream, len(events), [event], cause, key, new_key=stream not in keys)
             )
             return drawn
 
-        return await self._accounts.decide(attempt)
+        return await self.accounts.decide(attempt)
 
     async def remove(self, email: str, cause: Cause) -> None:
         """Remove an address; refuses with `staff_not_found`."""
-        stream = staff_stream((await self._secrets.get()).lookup_email(email))
+        stream = staff_stream((await self.secrets.get()).lookup_email(email))
 
         async def attempt(transaction: Transaction) -> None:
             events = await transaction.read(stream)
@@ -74,11 +72,11 @@ class StaffCommands:
                 raise Refusal("staff_not_found")
             await transaction.append(Append(stream, len(events), [StaffRemoved(present)], cause))
 
-        await self._accounts.decide(attempt)
+        await self.accounts.decide(attempt)
 
     async def list(self) -> list[StaffMember]:
         """Return everybody who is staff now, in the order in which they were added."""
-        async with self._accounts.transaction() as transaction:
+        async with self.accounts.transaction() as transaction:
             rows = await transaction.fetch(_SQL.list)
             streams = [await transaction.read(row["stream_id"]) for row in rows]
         return [
@@ -90,12 +88,12 @@ class StaffCommands:
         """Record that one of the team opens a claim's personal data."""
         stream = opened_stream(cause.request_id, claim_id)
         event = PersonalDataOpened(staff_id=staff_id, claim_id=claim_id)
-        async with self._accounts.transaction() as transaction:
+        async with self.accounts.transaction() as transaction:
             await transaction.append(Append(stream, 0, [event], cause))
 
     async def by_address(self, address_hash: str) -> Row | None:
         """Return the staff id of an address, None for one that is not staff."""
-        return await self._accounts.database.fetchrow(_SQL.by_address, bytes.fromhex(address_hash))
+        return await self.accounts.database.fetchrow(_SQL.by_address, bytes.fromhex(address_hash))
 
 
 def _address(past: list[Recorded]) -> str | None:
