@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final, NoReturn, TypeVar
 
 from service.archive.port import ArchiveUnavailable, parts_of
+from service.core.files import flush_folder, write_new
 
 _DIRECTORY_MODE: Final = 0o700
-_FILE_MODE: Final = 0o600
 
 _T = TypeVar("_T")
 
@@ -69,18 +69,14 @@ class DirectoryArchive:
     def _put(self, path: Path, content: bytes) -> bool:
         self._make_folder(path.parent)
         temporary = path.parent / f".{secrets.token_hex(8)}"
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE)
         try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
+            write_new(temporary, content)
             os.link(temporary, path)
         except FileExistsError:
             return False
         finally:
             temporary.unlink(missing_ok=True)
-        _flush(path.parent)
+        flush_folder(path.parent)
         return True
 
     def _make_folder(self, folder: Path) -> None:
@@ -89,7 +85,7 @@ class DirectoryArchive:
         self._make_folder(folder.parent)
         with suppress(FileExistsError):  # another process came first
             folder.mkdir(_DIRECTORY_MODE)
-            _flush(folder.parent)
+            flush_folder(folder.parent)
 
     def _walk(self, top: Path) -> list[str]:
         if not top.is_dir():
@@ -113,15 +109,6 @@ def _folders(top: Path) -> list[str]:
     if not top.is_dir():
         return []
     return [one.name for one in top.iterdir() if one.is_dir() and not one.name.startswith(".")]
-
-
-def _flush(folder: Path) -> None:
-    """Flush the folder's entries to disk: a file whose name is lost is lost."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _fail(error: OSError) -> NoReturn:

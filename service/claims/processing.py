@@ -1,7 +1,7 @@
 """The hand-over of a claim's first message to automated processing. Live mode only."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import structlog
 
@@ -12,28 +12,21 @@ from service.ledger.ledger import Transaction
 log = structlog.get_logger()
 
 
-class FirstMessage(NamedTuple):
-    """A claim's first message. `message_id` is stable: a message may be handed over twice."""
-
-    message_id: str
-    claim_id: str
-    entity_id: str
-    partner_id: str
-    text: str | None
-
-
 class Processing(Protocol):
     """The pipeline that processes claims."""
 
-    async def hand_over(self, message: FirstMessage) -> None:
-        """Accept a first message; raising an error causes a retry, so it comes at least once."""
+    async def hand_over(self, message: FirstMessagePosted) -> None:
+        """Accept a first message; raising an error causes a retry, so it comes at least once.
+
+        Its `message_id` is stable.
+        """
         ...
 
 
 class LogProcessing:
     """The default: logs that there is a message, without its text."""
 
-    async def hand_over(self, message: FirstMessage) -> None:
+    async def hand_over(self, message: FirstMessagePosted) -> None:
         """Log the ids."""
         log.info(
             "first message handed over",
@@ -60,12 +53,4 @@ class ProcessingSubscriber:
         for recorded in events:
             event = recorded.event
             if isinstance(event, FirstMessagePosted):
-                await self._processing.hand_over(
-                    FirstMessage(
-                        event.message_id,
-                        event.claim_id,
-                        event.entity_id,
-                        event.partner_id,
-                        event.text,
-                    )
-                )
+                await self._processing.hand_over(event)

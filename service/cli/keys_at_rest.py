@@ -3,7 +3,8 @@
 from service.app.bootstrap import Service
 from service.cli.progress import progress
 from service.cli.target import Fields, Findings, Target, team_command
-from service.privacy.lost_keys import LostKeys
+from service.privacy.log_pages import log_size
+from service.privacy.lost_keys import find_lost_keys
 from service.privacy.rotation import (
     DATA_KEYS,
     SERVICE_KEYS,
@@ -38,9 +39,8 @@ async def verify_all(service: Service) -> Fields:
     """Search every ledger; Findings if keys are lost."""
     events, lost = 0, []
     for ledger in service.ledgers:
-        keys = LostKeys(ledger)
-        with progress(f"looking through {ledger.name}", await keys.size()) as advance:
-            found = await keys.find(advance)
+        with progress(f"looking through {ledger.name}", await log_size(ledger)) as advance:
+            found = await find_lost_keys(ledger, advance)
         events += found.events
         lost += [
             {"ledger": ledger.name} | key._asdict() | {"data_key": str(key.data_key)}

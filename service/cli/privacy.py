@@ -21,6 +21,7 @@ from service.cli.target import Fields, Findings, Target, team_command
 from service.core.clock import timestamp
 from service.core.errors import invalid
 from service.privacy.find import Search
+from service.privacy.log_pages import log_size
 from service.privacy.reapply import Reapply, ReapplyOutcome
 from service.privacy.text_search import Sought
 
@@ -83,7 +84,7 @@ async def find(target: Target, email: str) -> Fields:
     unread: list[Fields] = []
     for ledger in target.service.ledgers:
         search = Search(ledger, sought)
-        with progress(f"searching {ledger.name}", await search.size()) as advance:
+        with progress(f"searching {ledger.name}", await log_size(ledger)) as advance:
             found += [place._asdict() async for place in search.places(advance)]
         unread += [
             {"ledger": ledger.name} | event._asdict() | {"stream_id": str(event.stream_id)}

@@ -27,17 +27,11 @@ _SQL = queries("service.documents")
 log = structlog.get_logger()
 
 
+@dataclass(slots=True)
 class StorageFailures:
     """Reports storage failures to the metrics, if any are kept."""
 
-    def __init__(self) -> None:
-        """Nobody listens yet."""
-        self.on_failure: Callable[[], None] | None = None
-
-    def note(self) -> None:
-        """Count one."""
-        if self.on_failure is not None:
-            self.on_failure()
+    on_failure: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,5 +108,5 @@ class DocumentCommands:
     def _refusal(self, code: str, error: StorageUnavailable) -> Refusal:
         """Report a storage failure, and return the refusal that it leads to."""
         log.error("storage unavailable", error_type=type(error.__cause__ or error).__name__)
-        self.failures.note()
+        self.failures.on_failure()
         return Refusal(code, retry_after_seconds=RETRY_AFTER_SECONDS)

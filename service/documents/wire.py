@@ -1,24 +1,16 @@
 """What `POST /documents/upload-url` accepts and returns (contract 2.4)."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
 from service.documents.paths import BYTES_MAX, EXTENSIONS
 from service.http.scalars import RequiredText, Timestamp, described
 
-MimeType = Literal[
-    "application/pdf",
-    "image/jpeg",
-    "image/png",
-    "image/heic",
-    "image/heif",
-    "image/webp",
-    "image/tiff",
-    "image/gif",
-    "application/msword",
-    "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-]
+if TYPE_CHECKING:
+    MimeType = str
+else:
+    MimeType = Literal[tuple(EXTENSIONS)]
 
 _PATH = "entities/ent_example/claims/clk_example/documents/doc_example.pdf"
 

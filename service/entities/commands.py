@@ -1,7 +1,7 @@
 """Registering businesses, and correcting what is known of them."""
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -20,20 +20,6 @@ _TAKEN: Final = (
     "A business with this e-mail address or company number uses the service."
     " --another adds one more at its address."
 )
-
-
-class BusinessDetails(Protocol):
-    """The details of a business as its own person gives them."""
-
-    @property
-    def company_name(self) -> str:
-        """Its name."""
-        ...
-
-    @property
-    def company_number(self) -> str | None:
-        """Its number in the register of companies, if it has one."""
-        ...
 
 
 class Registration(NamedTuple):
@@ -95,13 +81,12 @@ async def refuse_established(
 
 
 def corrected(
-    secrets: Secrets, entity: EntityRegistered, details: BusinessDetails
+    secrets: Secrets, entity: EntityRegistered, name: str, number: str | None
 ) -> EntityRegistered:
     """Return what is known of an entity once its person has confirmed its details."""
-    number = details.company_number or None
     return msgspec.structs.replace(
         entity,
-        name=details.company_name,
+        name=name,
         company_number=number,
         company_number_hash=secrets.lookup_company_number(number),
     )

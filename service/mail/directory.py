@@ -2,15 +2,15 @@
 
 import asyncio
 import hashlib
-import os
 import re
-import tempfile
+import secrets
 from contextlib import suppress
 from email.message import EmailMessage
 from email.policy import SMTP, SMTPUTF8
 from pathlib import Path
 from typing import Final
 
+from service.core.files import write_new
 from service.mail.port import MailUnavailable
 
 _SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,127}")
@@ -49,16 +49,12 @@ def _file_name(message_id: str) -> str:
 
 def _replace(target: Path, content: bytes) -> None:
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # mkstemp makes the file 0600. In the same directory, since a rename is atomic only there; the
-    # dot hides half-written files from readers of *.eml.
-    number, name = tempfile.mkstemp(dir=target.parent, prefix=".", suffix=".tmp")
+    # In the same directory, since a rename is atomic only there; the dot hides half-written files
+    # from readers of *.eml.
+    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
-        with os.fdopen(number, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(number)
-        Path(name).replace(target)
-    except BaseException:
+        write_new(temporary, content)
+        temporary.replace(target)
+    finally:
         with suppress(OSError):
-            Path(name).unlink()
-        raise
+            temporary.unlink(missing_ok=True)

@@ -82,15 +82,10 @@ class SmtpTransport:
             local_hostname=message["From"].addresses[0].domain,
             timeout=self._deadline_seconds,
             use_tls=address.implicit_tls,
-            start_tls=_start_tls(address),
+            # None: when the server offers it.
+            start_tls=not address.implicit_tls and (address.starttls or None),
             tls_context=self._tls_context,
         )
-
-
-def _start_tls(address: SmtpAddress) -> bool | None:
-    if address.implicit_tls:
-        return False
-    return True if address.starttls else None  # None: when the server offers it
 
 
 async def _quit(client: SMTP) -> None:

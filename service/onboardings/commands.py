@@ -128,7 +128,9 @@ class OnboardingCommands:
             past = await transaction.read(stream)
             known_as = _registered(past)
             if confirmed is not None:
-                known_as = corrected(secrets, known_as, confirmed)
+                known_as = corrected(
+                    secrets, known_as, confirmed.company_name, confirmed.company_number or None
+                )
             await transaction.lock(*business_locks(known_as))
             await transaction.lock(connection)
             onboarding = await self._usable(transaction, row)

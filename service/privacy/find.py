@@ -3,7 +3,7 @@
 Every event whose key exists is decrypted, a page at a time: there is no other way to search them.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -15,19 +15,18 @@ from service.ledger.decoding import StoredEvent, Unread
 from service.ledger.events import Recorded
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.sql import queries
+from service.privacy.log_pages import Advance, each_page
 from service.privacy.text_search import Sought
 
 PAGE: Final = 500
-SECONDS_MAX: Final = 60.0
-"""For one page of events, or one table of rows."""
+TABLE_SECONDS_MAX: Final = 3600.0
+"""For one table of rows."""
 ROWS_AHEAD: Final = 500
 
 NOT_SEARCHED: Final = ("events", "log", "pending", "head", "public_ids", "data_keys")
 """The log's own tables: events are decrypted one by one, the others hold numbers and keys."""
 
 _SQL = queries("service.privacy")
-
-Advance = Callable[[int], object]
 
 
 class Place(NamedTuple):
@@ -55,33 +54,16 @@ class Search:
         self.unread: list[Unread] = []
         """Events that could not be read so far: their content is unknown."""
 
-    async def size(self) -> int:
-        """Return about how many events there are to decrypt."""
-        row = await self._ledger.database.fetchrow(_SQL.find_size)
-        return row["size"] if row is not None else 0
-
     async def places(self, advance: Advance) -> AsyncIterator[Place]:
         """Yield each place, reporting progress in the log to `advance`.
 
         Raises KeyUnknown where a data key cannot be unwrapped: its events cannot be searched.
         """
-        async for place in self._in_events(advance):
-            yield place
-        async for place in self._in_rows():
-            yield place
-
-    async def _in_events(self, advance: Advance) -> AsyncIterator[Place]:
-        last = 0
-        while True:
-            async with self._ledger.transaction(SECONDS_MAX) as transaction:
-                rows = await transaction.fetch(_SQL.find_events, last, PAGE)
-                if not rows:
-                    return
-                found = await self._in_page(transaction, rows)
+        async for found in each_page(self._ledger, PAGE, advance, self._in_page):
             for place in found:
                 yield place
-            advance(rows[-1]["append_id"] - last)
-            last = rows[-1]["append_id"]
+        async for place in self._in_rows():
+            yield place
 
     async def _in_page(self, transaction: Transaction, rows: Sequence[Row]) -> list[Place]:
         found: list[Place] = []
@@ -132,7 +114,7 @@ class Search:
         names = ", ".join(map(_quoted, dict.fromkeys([*key, *columns])))
         of = f"{_quoted(table['table_schema'])}.{_quoted(table['table_name'])}"
         statement = f"select {names} from {of}"  # noqa: S608 - the catalogue's own names, quoted
-        async with self._ledger.database.transaction(SECONDS_MAX * 60) as connection:
+        async with self._ledger.database.transaction(TABLE_SECONDS_MAX) as connection:
             async for row in connection.cursor(statement, prefetch=ROWS_AHEAD):
                 for column in columns:
                     if any(self._sought.paths(row[column], column)):

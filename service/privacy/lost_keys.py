@@ -1,6 +1,6 @@
 """Finding data keys that are missing although their subject was not erased: data loss."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -9,12 +9,11 @@ import msgspec
 from service.ledger.codec import stored_form
 from service.ledger.database import Row
 from service.ledger.events import Unreadable
-from service.ledger.ledger import Ledger
+from service.ledger.ledger import Ledger, Transaction
 from service.ledger.sql import queries
+from service.privacy.log_pages import Advance, each_page
 
 PAGE: Final = 1000
-SECONDS_MAX: Final = 60.0
-"""For one page of events."""
 NAMED_MAX: Final = 1000
 """Keys that are listed. Events of further keys are only counted, so memory stays bounded."""
 _NAMES: Final = ("claim_id", "link_id", "entity_id", "partner_id")
@@ -39,37 +38,23 @@ class LostKeysFound(NamedTuple):
     keys: list[Lost]
 
 
-class LostKeys:
-    """Looks for the lost keys of one ledger."""
+async def find_lost_keys(ledger: Ledger, advance: Advance) -> LostKeysFound:
+    """Check every event of a ledger, reporting progress to `advance`. No key is unwrapped."""
+    events = 0
+    keys: dict[UUID, Lost] = {}
+    async for lost in each_page(ledger, PAGE, advance, _lost_in):
+        events += len(lost)
+        for key, row in lost:
+            if key not in keys and len(keys) < NAMED_MAX:
+                keys[key] = Lost(key, _subject(row), row["topic"], row["position"])
+    return LostKeysFound(events, list(keys.values()))
 
-    def __init__(self, ledger: Ledger) -> None:
-        """Read through the ledger's own pool."""
-        self._ledger = ledger
 
-    async def size(self) -> int:
-        """Return about how many events there are to check."""
-        row = await self._ledger.database.fetchrow(_SQL.find_size)
-        return row["size"] if row is not None else 0
-
-    async def find(self, advance: Callable[[int], object]) -> LostKeysFound:
-        """Check every event, reporting progress to `advance`. No key is unwrapped."""
-        events, last = 0, 0
-        keys: dict[UUID, Lost] = {}
-        while True:
-            async with self._ledger.transaction(SECONDS_MAX) as transaction:
-                rows = await transaction.fetch(_SQL.find_events, last, PAGE)
-                if not rows:
-                    return LostKeysFound(events, list(keys.values()))
-                sealed = [(key, row) for row in rows if (key := _key_of(row)) is not None]
-                asked = list({key for key, _ in sealed})
-                lost = {row["key_id"] for row in await transaction.fetch(_SQL.keys_lost, asked)}
-            for key, row in sealed:
-                if key in lost:
-                    events += 1
-                    if key not in keys and len(keys) < NAMED_MAX:
-                        keys[key] = Lost(key, _subject(row), row["topic"], row["position"])
-            advance(rows[-1]["append_id"] - last)
-            last = rows[-1]["append_id"]
+async def _lost_in(transaction: Transaction, rows: Sequence[Row]) -> list[tuple[UUID, Row]]:
+    sealed = [(key, row) for row in rows if (key := _key_of(row)) is not None]
+    asked = list({key for key, _ in sealed})
+    lost = {row["key_id"] for row in await transaction.fetch(_SQL.keys_lost, asked)}
+    return [(key, row) for key, row in sealed if key in lost]
 
 
 def _key_of(row: Row) -> UUID | None:

@@ -22,8 +22,7 @@ from service.cli.dev.postgres import (
 from service.cli.dev.postgres import server as running
 from service.cli.dev.postgres.binaries import usable_binaries
 from service.cli.dev.postgres.faults import reason
-from service.cli.dev.postgres.processes import servers_tagged
-from service.cli.dev.postgres.user import server_user
+from service.cli.dev.postgres.processes import server_user, servers_tagged
 from tests.patience import until
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's parent-death signal")

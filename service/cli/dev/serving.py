@@ -17,7 +17,7 @@ from service.cli.dev.embedded import embedded_server
 from service.cli.dev.faults import DevFault
 from service.cli.dev.ports import HOST
 from service.cli.dev.seed import seed
-from service.cli.dev.signals import StopSignals
+from service.cli.dev.signals import StopSignals, parent_to_watch
 from service.cli.dev.state import (
     FACTS,
     SECRETS,
@@ -27,7 +27,6 @@ from service.cli.dev.state import (
     kept_secrets,
     write_private,
 )
-from service.cli.dev.supervisor import parent_to_watch
 from service.mail.transport import mail_transport
 from service.operations.metrics import Metrics
 from service.partner_api.gate import API_PATH

@@ -1,4 +1,7 @@
-"""SIGINT, SIGTERM and SIGHUP for `claim-ledger dev`: each begins one orderly stop."""
+"""What ends `claim-ledger dev`: SIGINT, SIGTERM and SIGHUP, and the end of a `uv run` around it.
+
+Each begins one orderly stop.
+"""
 
 import os
 import signal
@@ -9,7 +12,7 @@ from types import FrameType
 from typing import Final
 
 _ASKED: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_TASKS: Final = Path("/proc/self/task")
+_PROC: Final = Path("/proc")
 
 
 class Stopped(Exception):
@@ -60,6 +63,20 @@ class StopSignals:
 def _interrupt_children() -> None:
     """Send SIGINT to initdb, or to a PostgreSQL that still starts: whoever waits for it goes on."""
     with suppress(OSError):
-        for task in _TASKS.iterdir():
+        for task in (_PROC / "self" / "task").iterdir():
             for pid in (task / "children").read_text().split():
                 os.kill(int(pid), signal.SIGINT)
+
+
+def parent_to_watch() -> int | None:
+    """Return a descriptor that becomes readable when our parent ends, if that is `uv run`.
+
+    `uv run` waits for its command, and when it is killed we have to end too. None for any other
+    parent (a shell may end before what it started) and outside Linux.
+    """
+    parent = os.getppid()
+    try:
+        program = (_PROC / str(parent) / "comm").read_text().strip()
+        return os.pidfd_open(parent) if program == "uv" else None
+    except OSError:
+        return None

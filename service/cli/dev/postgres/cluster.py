@@ -12,7 +12,7 @@ from service.cli.dev.postgres.binaries import Binaries
 from service.cli.dev.postgres.directory import seen_by
 from service.cli.dev.postgres.faults import EmbeddedPostgresError, reason
 from service.cli.dev.postgres.processes import run
-from service.cli.dev.postgres.user import ServerUser
+from service.core.files import flush_folder
 
 OWNER: Final = "claim_ledger"
 """The name of the database and of the role that owns it."""
@@ -21,14 +21,7 @@ _STAGING: Final = "cluster-new-"
 _BUILTIN_LOCALE_SINCE: Final = 17
 
 
-def ensure_cluster(
-    data_dir: Path,
-    binaries: Binaries,
-    user: ServerUser | None,
-    *,
-    password: str,
-    durable: bool,
-) -> Path:
+def ensure_cluster(data_dir: Path, binaries: Binaries, *, password: str, durable: bool) -> Path:
     """Return the cluster's directory, made on first use; the caller holds the lock.
 
     Raises EmbeddedPostgresError when the cluster is of another major version or cannot be made.
@@ -46,22 +39,21 @@ def ensure_cluster(
         shutil.rmtree(leftover, ignore_errors=True)
     staging = Path(tempfile.mkdtemp(dir=data_dir, prefix=_STAGING))
     try:
-        if user:
+        if user := binaries.user:
             os.chown(staging, user.uid, user.gid)
-        _initialise(staging, binaries, user, durable=durable)
-        _create_owner(staging, binaries, user, password=password, durable=durable)
+        _initialise(staging, binaries, durable=durable)
+        _create_owner(staging, binaries, password=password, durable=durable)
         staging.rename(cluster)
     except BaseException:
         shutil.rmtree(staging, ignore_errors=True)
         raise
     if durable:
-        _sync(data_dir)
+        flush_folder(data_dir)
     return cluster
 
 
-def _initialise(
-    folder: Path, binaries: Binaries, user: ServerUser | None, *, durable: bool
-) -> None:
+def _initialise(folder: Path, binaries: Binaries, *, durable: bool) -> None:
+    user = binaries.user
     # The superuser's password is drawn and forgotten: nobody logs in as superuser. It travels in
     # an unlinked file that belongs to the server's user, never on a command line.
     with tempfile.TemporaryFile() as secret, seen_by(user, folder) as (path, descriptors):
@@ -83,22 +75,20 @@ def _initialise(
         _checked(run(command, user, pass_fds=(*descriptors, secret.fileno())))
 
 
-def _create_owner(
-    folder: Path, binaries: Binaries, user: ServerUser | None, *, password: str, durable: bool
-) -> None:
+def _create_owner(folder: Path, binaries: Binaries, *, password: str, durable: bool) -> None:
     """Create role and database in single-user mode, which needs no network and no log-in.
 
     Not a superuser, as in production. CREATEROLE lets migrations make the service's roles, and
     grant them to itself (`GRANT role TO CURRENT_USER`: needed before SET ROLE on 15 and on 18
     alike); CREATEDB lets tests clone a template.
     """
-    with seen_by(user, folder) as (path, descriptors):
+    with seen_by(binaries.user, folder) as (path, descriptors):
         command = [binaries.bin_dir / "postgres", "--single", "-D", path]
         if not durable:
             command += ["-c", "fsync=off"]
         answer = run(
             [*command, "postgres"],
-            user,
+            binaries.user,
             # One statement a line: CREATE DATABASE may not share a transaction.
             stdin=f"CREATE ROLE {OWNER} LOGIN CREATEROLE CREATEDB PASSWORD '{password}'\n"
             f"CREATE DATABASE {OWNER} OWNER {OWNER}\n",
@@ -114,11 +104,3 @@ def _checked(answer: CompletedProcess[str]) -> None:
         arguments: Sequence[object] = answer.args
         name = Path(str(arguments[0])).name
         raise EmbeddedPostgresError(f"{name} failed: {reason(answer.stdout)}")
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

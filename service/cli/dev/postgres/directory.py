@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import IO, BinaryIO, Final
 
 from service.cli.dev.postgres.faults import EmbeddedPostgresError
-from service.cli.dev.postgres.user import ServerUser
+from service.cli.dev.postgres.processes import ServerUser
+from service.core.files import write_new
 
 _LOG_BYTES_MAX: Final = 16 * 1024 * 1024
 _MAGIC_LINKS: Final = Path("/proc/self/fd")
@@ -67,10 +68,7 @@ def replace(path: Path, text: str) -> None:
     """Write a file whole or not at all, mode 0600, by an atomic replace."""
     new = path.with_suffix(".new")
     new.unlink(missing_ok=True)
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(f"{text}\n")
-        file.flush()
-        os.fsync(file.fileno())
+    write_new(new, f"{text}\n".encode())
     new.replace(path)
 
 

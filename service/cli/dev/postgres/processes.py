@@ -2,15 +2,17 @@
 
 import ctypes
 import os
+import pwd
 import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from subprocess import PIPE, STDOUT, CompletedProcess, Popen
 from typing import IO, Final
 
-from service.cli.dev.postgres.user import ServerUser
+from service.cli.dev.postgres.faults import EmbeddedPostgresError
 
 _PR_SET_PDEATHSIG: Final = 1
 # Looked up before any fork: loading a library in a forked child may wait for a lock for ever.
@@ -20,6 +22,43 @@ _PROC: Final = Path("/proc")
 # Nothing is inherited from our environment: PGOPTIONS, LC_ALL or TZ would change the cluster, and
 # faults are recognised by their English text. A given TZ also saves initdb a search for it.
 _ENVIRONMENT: Final = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
+
+
+@dataclass(frozen=True, slots=True)
+class ServerUser:
+    """The user and the one group of the server's processes."""
+
+    uid: int
+    gid: int
+    name: str
+
+
+def server_user(cluster: Path) -> ServerUser | None:
+    """Choose the server's user; None means our own, which is not root.
+
+    Whoever owns an existing cluster keeps it, so that installing Debian's PostgreSQL later (which
+    adds the user `postgres`) or one start under sudo does not lock anybody out of the data.
+    """
+    if os.geteuid() != 0:
+        return None
+    if cluster.exists() and (found := cluster.stat()).st_uid != 0:
+        return ServerUser(found.st_uid, found.st_gid, _name(found.st_uid))
+    for name in ("postgres", "nobody"):
+        try:
+            entry = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return ServerUser(entry.pw_uid, entry.pw_gid, name)
+    raise EmbeddedPostgresError(
+        "PostgreSQL does not run as root, and there is no user postgres or nobody to run it as"
+    )
+
+
+def _name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid {uid}"
 
 
 def spawn(
@@ -138,3 +177,32 @@ def wait_until_gone(tag: str, seconds_max: float) -> bool:
             return False
         time.sleep(0.02)
     return True
+
+
+def evict(cluster: Path, tag: str, *, seconds_max: float) -> None:
+    """End what a killed parent left behind; the caller holds the lock, so nobody owns it.
+
+    The parent-death signal has usually begun the same shutdown; asking twice is harmless. Only
+    the postmaster is asked: SIGINT means other things to its children.
+    """
+    recorded = [int(pid) for pid in pid_file(cluster)[:1] if pid.isdecimal()]
+    left = servers_tagged(tag)
+    if left:
+        postmaster = [pid for pid in recorded if pid in left]
+        send(postmaster, signal.SIGINT)
+        if not (postmaster and wait_until_gone(tag, seconds_max)):
+            send(servers_tagged(tag), signal.SIGKILL)
+            if not wait_until_gone(tag, seconds_max):
+                raise EmbeddedPostgresError(f"{cluster} is held by pid {servers_tagged(tag)[0]}")
+    # In a restarted container the recorded pid soon belongs to another program of the same user,
+    # which PostgreSQL takes for a running server. A postgres of unknown origin it may judge.
+    if recorded and is_foreign(recorded[0]):
+        (cluster / "postmaster.pid").unlink(missing_ok=True)
+
+
+def pid_file(cluster: Path) -> list[str]:
+    """Return the lines of postmaster.pid: the pid first, the state (`ready`) eighth, or none."""
+    try:
+        return [line.strip() for line in (cluster / "postmaster.pid").read_text().splitlines()]
+    except FileNotFoundError:
+        return []

@@ -20,9 +20,15 @@ from service.cli.dev.postgres.directory import (
     seen_by,
 )
 from service.cli.dev.postgres.faults import EmbeddedPostgresError, describe, reason
-from service.cli.dev.postgres.leftovers import evict, pid_file
-from service.cli.dev.postgres.processes import send, servers_tagged, spawn, wait_until_gone
-from service.cli.dev.postgres.user import server_user
+from service.cli.dev.postgres.processes import (
+    evict,
+    pid_file,
+    send,
+    server_user,
+    servers_tagged,
+    spawn,
+    wait_until_gone,
+)
 
 _START_SECONDS_MAX: Final = 120.0  # replaying the log after a crash of a large database
 _STOP_SECONDS_MAX: Final = 15.0
@@ -145,11 +151,7 @@ class EmbeddedPostgres:
         user = server_user(self.data_dir / "cluster")
         binaries = usable_binaries(self._bin_dir or wheel_bin_dir(), user)
         cluster = ensure_cluster(
-            self.data_dir,
-            binaries,
-            user,
-            password=password(self.data_dir),
-            durable=self._durable,
+            self.data_dir, binaries, password=password(self.data_dir), durable=self._durable
         )
         found = cluster.stat()
         # Bracketed, so that no tag is the beginning of another.

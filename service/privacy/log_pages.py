@@ -1,0 +1,41 @@
+"""Reading the whole log of a ledger, a page at a time."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Final, TypeVar
+
+from service.ledger.database import Row
+from service.ledger.ledger import Ledger, Transaction
+from service.ledger.sql import queries
+
+SECONDS_MAX: Final = 60.0
+"""For one page of events."""
+
+_SQL = queries("service.privacy")
+_T = TypeVar("_T")
+
+Advance = Callable[[int], object]
+
+
+async def log_size(ledger: Ledger) -> int:
+    """Return about how many events there are to read."""
+    row = await ledger.database.fetchrow(_SQL.find_size)
+    return row["size"] if row is not None else 0
+
+
+async def each_page(
+    ledger: Ledger,
+    events_max: int,
+    advance: Advance,
+    read: Callable[[Transaction, Sequence[Row]], Awaitable[_T]],
+) -> AsyncIterator[_T]:
+    """Yield what `read` makes of each page of events, reporting progress to `advance`."""
+    last = 0
+    while True:
+        async with ledger.transaction(SECONDS_MAX) as transaction:
+            rows = await transaction.fetch(_SQL.find_events, last, events_max)
+            if not rows:
+                return
+            found = await read(transaction, rows)
+        yield found
+        advance(rows[-1]["append_id"] - last)
+        last = rows[-1]["append_id"]
