@@ -167,5 +167,5 @@ def _count(world: World, store: LocalStore, mode: Mode) -> Counted:
     commands = world.service.modes[mode].documents
     counted = Counted(patient_store(store.credentials.token, BUCKETS[mode], store.endpoint))
     signer = world.service.modes[mode].storage.signer
-    commands._storage = Storage(signer, counted)  # noqa: SLF001 - counts, changes nothing
+    commands.storage = Storage(signer, counted)  # counts, changes nothing
     return counted

@@ -164,11 +164,9 @@ async def world_on(
     """
     parts.setdefault("deadline_seconds", PATIENCE_SECONDS)
     service = Service(settings, **parts)
-    transport = mail_transport(settings.smtp_url)
-    followers = background(service, transport)
+    followers = background(service, mail_transport(settings.smtp_url))
     async with service.opened():
         if follow:
             followers.start()
         yield World(service, mail_dir)
         await followers.stop()
-        await transport.close()

@@ -24,10 +24,8 @@ async def _work(settings: Settings) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     service = Service(settings)
-    transport = mail_transport(settings.smtp_url)
-    followers = background(service, transport)
+    followers = background(service, mail_transport(settings.smtp_url))
     async with service.opened():
         followers.start()
         await stopping.wait()
         await followers.stop()
-    await transport.close()

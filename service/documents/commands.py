@@ -34,7 +34,7 @@ class StorageFailures:
     on_failure: Callable[[], None] = lambda: None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DocumentCommands:
     """Documents of one mode: its ledger's table of uploads, its bucket."""
 

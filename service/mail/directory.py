@@ -35,9 +35,6 @@ class DirectoryTransport:
         except OSError as error:
             raise MailUnavailable(f"{type(error).__name__} in the mail directory") from error
 
-    async def close(self) -> None:
-        """Nothing is kept between messages."""
-
 
 def _file_name(message_id: str) -> str:
     local_part = message_id.strip("<>").rpartition("@")[0]

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
+from email.utils import parseaddr
 from typing import Final
 
 from service.mail.port import MailRefused
@@ -111,6 +112,11 @@ def magic_link_mail(
         message_id=message_id,
         date=date,
     )
+
+
+def message_id(name: str, sender: str) -> str:
+    """Return a mail's Message-ID at the sender's domain, the same whenever it is made."""
+    return f"{name}@{parseaddr(sender)[1].rpartition('@')[2]}"
 
 
 def _message(

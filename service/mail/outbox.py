@@ -13,9 +13,9 @@ sender that is cut off, wherever, cannot send again at once or for ever:
 """
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime, timedelta
 from email.message import EmailMessage
-from email.utils import parseaddr
 from typing import Final
 
 import structlog
@@ -31,7 +31,7 @@ from service.ledger.ledger import Ledger, Transaction
 from service.ledger.projector import arrays
 from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
-from service.mail.messages import magic_link_mail
+from service.mail.messages import magic_link_mail, message_id
 from service.mail.port import MailRefused, MailTransport, MailUnavailable
 from service.mail.sent import SentMail
 from service.onboardings.commands import PURPOSE, magic_link
@@ -67,38 +67,26 @@ class MailSubscriber:
             await transaction.fetch(_SQL.outbox_note, *arrays(notes))
 
 
+@dataclass(frozen=True, slots=True)
 class Outbox:
     """Sends what is due, one mail a transaction; any number of processes may."""
 
-    def __init__(
-        self,
-        live: Ledger,
-        partners: PartnersReader,
-        secrets: ServiceKeyStore,
-        transport: MailTransport,
-        *,
-        public_url: str,
-        sender: str,
-        clock: Clock,
-        sent: SentMail | None = None,
-    ) -> None:
-        """Take the parts that the bootstrap chose; `sent` None: no mail is noted elsewhere."""
-        self._live = live
-        self._partners = partners
-        self._secrets = secrets
-        self._transport = transport
-        self._public_url = public_url
-        self._sender = sender
-        self._domain = parseaddr(sender)[1].rpartition("@")[2]
-        self._clock = clock
-        self._sent = sent or SentMail(live, None, clock)
+    live: Ledger
+    partners: PartnersReader
+    secrets: ServiceKeyStore
+    transport: MailTransport
+    _: KW_ONLY
+    public_url: str
+    sender: str
+    clock: Clock
+    sent: SentMail
 
     async def step(self) -> int:
         """Send one mail that is due; return how many were attempted."""
-        now = self._clock()
-        if not await self._live.database.fetchrow(_SQL.outbox_due, now):
+        now = self.clock()
+        if not await self.live.database.fetchrow(_SQL.outbox_due, now):
             return 0
-        async with self._live.transaction() as transaction:
+        async with self.live.transaction() as transaction:
             row = await transaction.fetchrow(_SQL.outbox_take, now)
             if row is None:
                 return 0
@@ -107,7 +95,7 @@ class Outbox:
             await transaction.fetch(
                 _SQL.outbox_settle, row["message_id"], "waiting", attempt, later
             )
-        async with self._live.transaction(SEND_SECONDS_MAX) as transaction:
+        async with self.live.transaction(SEND_SECONDS_MAX) as transaction:
             # None where it was erased, settled or taken up again meanwhile.
             if await transaction.fetchrow(_SQL.outbox_hold, row["message_id"], attempt) is not None:
                 outcome = await self._attempt(transaction, row, attempt, now)
@@ -118,13 +106,13 @@ class Outbox:
         self, transaction: Transaction, row: Row, attempt: int, now: datetime
     ) -> tuple[str, int, datetime]:
         """Try to send a mail; return its new state, its attempts and when the next is due."""
-        message_id: str = row["message_id"]
+        name: str = row["message_id"]
         try:
-            sent_before = await self._sent.has(message_id)
+            sent_before = await self.sent.has(name)
         except ArchiveUnavailable:
             # Late rather than twice: it waits as for a busy server, and this is no attempt of
             # the mail's own, or a day without the archive would give up every mail.
-            log.warning("mail waits for the archive", message_id=message_id)
+            log.warning("mail waits for the archive", message_id=name)
             return "waiting", attempt - 1, now + timedelta(seconds=NOTES_SECONDS)
         if sent_before:
             state = "sent"
@@ -135,7 +123,7 @@ class Outbox:
             if state == "waiting" and attempt == ATTEMPTS_MAX:
                 state = "failed"
         if state == "failed":
-            log.error("mail given up", message_id=message_id, attempts=attempt)
+            log.error("mail given up", message_id=name, attempts=attempt)
         return state, attempt, now + _wait(attempt)
 
     async def _deliver(self, transaction: Transaction, row: Row) -> str:
@@ -143,7 +131,7 @@ class Outbox:
             message = await self._compose(transaction, row)
             if message is None:
                 return "obsolete"
-            await self._transport.send(message)
+            await self.transport.send(message)
             await self._note(row["message_id"], message["Message-ID"])
         except LedgerError:
             raise
@@ -159,12 +147,12 @@ class Outbox:
             return "waiting"
         return "sent"
 
-    async def _note(self, message_id: str, header: str) -> None:
+    async def _note(self, name: str, header: str) -> None:
         try:
-            await self._sent.note(message_id, header)
+            await self.sent.note(name, header)
         except ArchiveUnavailable:
             # It is sent: sending it again, only to note it, would be the very fault.
-            log.error("sent mail not noted", message_id=message_id)  # noqa: TRY400 - none of ours
+            log.error("sent mail not noted", message_id=name)  # noqa: TRY400 - none of ours
 
     async def _compose(self, transaction: Transaction, row: Row) -> EmailMessage | None:
         """Return the mail; None when it must no longer be sent."""
@@ -172,19 +160,19 @@ class Outbox:
         if onboarding is None or onboarding.completed or onboarding.started.details is None:
             return None
         started, details = onboarding.started, onboarding.started.details
-        (partner,) = await self._partners.partners(started.partner_id)
+        (partner,) = await self.partners.partners(started.partner_id)
         if partner["status"] != "approved" or started.expires_at is None:
             return None
-        token = (await self._secrets.get()).link_token(PURPOSE, started.onboarding_id)
+        token = (await self.secrets.get()).link_token(PURPOSE, started.onboarding_id)
         return magic_link_mail(
             to=details["user_email"],
             user_name=details.get("user_name"),
             company_name=details["company_name"],
             partner_name=partner["name"],
-            link=magic_link(self._public_url, token),
+            link=magic_link(self.public_url, token),
             expires_at=started.expires_at,
-            sender=self._sender,
-            message_id=f"{row['message_id']}@{self._domain}",
+            sender=self.sender,
+            message_id=message_id(row["message_id"], self.sender),
             date=row["noted_at"],
         )
 

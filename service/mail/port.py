@@ -24,7 +24,10 @@ class MailUnavailable(MailError):
 
 
 class MailTransport(Protocol):
-    """Hands messages over at least once. One contract suite tests every implementation."""
+    """Hands messages over at least once. One contract suite tests every implementation.
+
+    Nothing is held between messages, so there is nothing to close.
+    """
 
     async def send(self, message: EmailMessage) -> None:
         """Hand over one message with From, one To and Message-ID.
@@ -34,8 +37,4 @@ class MailTransport(Protocol):
             MailUnavailable: it may be later.
 
         """
-        ...
-
-    async def close(self) -> None:
-        """Release what is held; no message may be sent afterwards."""
         ...

@@ -54,9 +54,6 @@ class SmtpTransport:
             # words, and with them the recipient's address, into logs.
             raise fault
 
-    async def close(self) -> None:
-        """Nothing is kept between messages."""
-
     async def _attempt(self, message: EmailMessage) -> MailRefused | MailUnavailable | None:
         client = self._client(message)
         try:

@@ -1,7 +1,7 @@
 """Sending sign-in links: one mail a transaction, oldest due first."""
 
+from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
-from email.utils import parseaddr
 from typing import Final
 
 import structlog
@@ -10,7 +10,7 @@ from service.ledger.database import Database, Row
 from service.ledger.encryption import KeyUnknown, MasterKeys
 from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
-from service.mail.messages import sign_in_mail
+from service.mail.messages import message_id, sign_in_mail
 from service.mail.port import MailRefused, MailTransport, MailUnavailable
 from service.people.sign_in import PURPOSE, unwrapped
 
@@ -21,34 +21,24 @@ _SQL = queries("service.people")
 log = structlog.get_logger()
 
 
+@dataclass(frozen=True, slots=True)
 class SignInMail:
     """Sends the mails that are due until their links expire; any number of processes may."""
 
-    def __init__(
-        self,
-        accounts: Database,
-        secrets: ServiceKeyStore,
-        master_keys: MasterKeys,
-        transport: MailTransport,
-        *,
-        public_url: str,
-        sender: str,
-    ) -> None:
-        """Take the parts that the bootstrap chose."""
-        self._accounts = accounts
-        self._secrets = secrets
-        self._master_keys = master_keys
-        self._transport = transport
-        self._public_url = public_url
-        self._sender = sender
-        self._domain = parseaddr(sender)[1].rpartition("@")[2]
+    accounts: Database
+    secrets: ServiceKeyStore
+    master_keys: MasterKeys
+    transport: MailTransport
+    _: KW_ONLY
+    public_url: str
+    sender: str
 
     async def step(self) -> int:
         """Send one mail that is due, and return how many were taken."""
-        schema = self._accounts.schema
-        if not await self._accounts.fetchrow(_SQL.mail_due):
+        schema = self.accounts.schema
+        if not await self.accounts.fetchrow(_SQL.mail_due):
             return 0
-        async with self._accounts.transaction(SEND_SECONDS_MAX) as connection:
+        async with self.accounts.transaction(SEND_SECONDS_MAX) as connection:
             row = await connection.fetchrow(_SQL.mail_take.on(schema))
             if row is None:
                 return 0
@@ -60,19 +50,19 @@ class SignInMail:
     async def _deliver(self, row: Row) -> str:
         link_id = row["link_id"]
         try:
-            email = unwrapped(self._master_keys, row).email
+            email = unwrapped(self.master_keys, row).email
         except KeyUnknown:  # its master key was retired: nobody can open it
             log.warning("mail not opened", message_id=link_id)
             return "failed"
-        token = (await self._secrets.get()).link_token(PURPOSE, link_id)
+        token = (await self.secrets.get()).link_token(PURPOSE, link_id)
         try:
-            await self._transport.send(
+            await self.transport.send(
                 sign_in_mail(
                     to=email,
-                    link=f"{self._public_url}/sign-in/{token}",
+                    link=f"{self.public_url}/sign-in/{token}",
                     expires_at=row["expires_at"],
-                    sender=self._sender,
-                    message_id=f"{link_id}@{self._domain}",
+                    sender=self.sender,
+                    message_id=message_id(link_id, self.sender),
                     date=row["asked_at"],
                 )
             )

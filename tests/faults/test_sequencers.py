@@ -84,9 +84,8 @@ async def test_an_idle_worker_draws_no_transaction_ids(request, tmp_path):
             ARCHIVE_URL=(tmp_path / "published").as_uri(),
         )
         service = Service(settings, deadline_seconds=PATIENCE_SECONDS)
-        transport = mail_transport(settings.smtp_url)
         async with service.opened():
-            followers = background(service, transport)
+            followers = background(service, mail_transport(settings.smtp_url))
             followers.start()
             await service.partners.add("A partner", "partner@example.com", CAUSE)
             with psycopg.connect(server.url, autocommit=True) as owner:
@@ -94,7 +93,6 @@ async def test_an_idle_worker_draws_no_transaction_ids(request, tmp_path):
                 await asyncio.sleep(IDLE_SECONDS)
                 after = owner.execute(XMAX).fetchone()[0]
             await followers.stop()
-        await transport.close()
     assert after == before
 
 

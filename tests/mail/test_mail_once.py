@@ -81,7 +81,7 @@ async def outbox(world, mail_server, place):
     while await Subscription(live, MailSubscriber()).step():
         pass
     transport = SmtpTransport(f"smtp://127.0.0.1:{mail_server.port}?starttls=offered")
-    yield Outbox(
+    return Outbox(
         live,
         service.partner_list,
         service.secrets,
@@ -91,7 +91,6 @@ async def outbox(world, mail_server, place):
         clock=service.clock,
         sent=SentMail(live, place, service.clock, seconds_max=0.3),
     )
-    await transport.close()
 
 
 class Box:

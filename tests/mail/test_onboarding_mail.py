@@ -9,6 +9,7 @@ from service.ledger.following.runner import Subscription
 from service.ledger.sequencer import Sequencer
 from service.mail.directory import DirectoryTransport
 from service.mail.outbox import MailSubscriber, Outbox
+from service.mail.sent import SentMail
 from tests.patience import eventually
 from tests.world import PUBLIC_URL, STAFF, settings_for, world_on
 
@@ -53,6 +54,7 @@ async def note_mail(world):
         public_url=PUBLIC_URL,
         sender="no-reply@example.com",
         clock=service.clock,
+        sent=SentMail(live, None, service.clock),
     )
 
 

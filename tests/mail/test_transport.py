@@ -50,9 +50,7 @@ async def server() -> AsyncIterator[MailServer]:
 
 
 @pytest.fixture(params=["directory", "smtp", "smtp without 8BITMIME"])
-async def post(
-    request: pytest.FixtureRequest, tmp_path: Path, server: MailServer
-) -> AsyncIterator[Post]:
+async def post(request: pytest.FixtureRequest, tmp_path: Path, server: MailServer) -> Post:
     """Every transport there is."""
     if request.param == "directory":
         mails = tmp_path / "mails"
@@ -61,8 +59,7 @@ async def post(
     else:
         port = await server.start(decode_data=False, enable_SMTPUTF8=request.param == "smtp")
         post = Post(mail_transport(f"smtp://127.0.0.1:{port}"), lambda: server.received)
-    yield post
-    await post.transport.close()
+    return post
 
 
 def parsed(raw: bytes) -> EmailMessage:

@@ -64,17 +64,13 @@ async def _serve(
     settings = state.settings(dict(environment))
     seeded = await _seeded(state, settings)
     service = Service(settings)
-    transport = mail_transport(settings.smtp_url)
-    app = web_app(service, Metrics(), background(service, transport))
-    try:
-        async with embedded_server(app, HOST, port) as serving:
-            await _answers(port, serving)
-            facts = _facts(state, seeded)
-            write_private(state.data_dir / FACTS, facts)
-            announce(facts)
-            await asyncio.wait([serving])
-    finally:
-        await transport.close()
+    app = web_app(service, Metrics(), background(service, mail_transport(settings.smtp_url)))
+    async with embedded_server(app, HOST, port) as serving:
+        await _answers(port, serving)
+        facts = _facts(state, seeded)
+        write_private(state.data_dir / FACTS, facts)
+        announce(facts)
+        await asyncio.wait([serving])
     raise DevFault(f"the service ended by itself: see {state.data_dir}/service.log")
 
 

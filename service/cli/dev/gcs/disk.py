@@ -14,7 +14,6 @@ import re
 import secrets
 import threading
 from collections.abc import Collection
-from contextlib import suppress
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -59,7 +58,8 @@ class DiskStore:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = _locked(directory)
         try:
-            self._incoming = _folder(directory / "incoming")
+            self._incoming = directory / "incoming"
+            self._incoming.mkdir(mode=0o700, exist_ok=True)
             for left in self._incoming.iterdir():
                 left.unlink()
             self._indexes = {bucket: self._opened(bucket) for bucket in buckets}
@@ -152,7 +152,8 @@ class DiskStore:
             return self._generation
 
     def _opened(self, bucket: str) -> ObjectIndex:
-        folder, index = _folder(self._directory / bucket), ObjectIndex()
+        folder, index = self._directory / bucket, ObjectIndex()
+        folder.mkdir(mode=0o700, exist_ok=True)
         for meta in folder.glob(f"*{_META}"):
             stored = _read(meta)
             if stored.bucket != bucket or self._meta(stored) != meta:
@@ -183,12 +184,6 @@ def _locked(directory: Path) -> IO[str]:
         file.close()
         raise LocalStoreError(f"{directory} is in use by another process") from error
     return file
-
-
-def _folder(path: Path) -> Path:
-    with suppress(FileExistsError):
-        path.mkdir(mode=0o700)
-    return path
 
 
 def _read(meta: Path) -> DiskObject:

@@ -1,7 +1,7 @@
 """The names of a bucket's objects in order, and the pages of a listing. No I/O."""
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -27,40 +27,35 @@ class DiskObject(msgspec.Struct, frozen=True, kw_only=True):
     time_created: str
 
 
+@dataclass(slots=True)
 class ObjectIndex:
     """One bucket's objects. Code points sort as UTF-8 bytes do, which is the cloud's order."""
 
-    def __init__(self) -> None:
-        self._objects: dict[str, DiskObject] = {}
-        self._names: list[str] = []
-
-    @property
-    def objects(self) -> Mapping[str, DiskObject]:
-        """The objects by name."""
-        return self._objects
+    objects: dict[str, DiskObject] = field(default_factory=dict[str, DiskObject])
+    names: list[str] = field(default_factory=list[str])
 
     def add(self, stored: DiskObject) -> None:
         """Add an object under a name that is free."""
-        self._objects[stored.name] = stored
-        insort(self._names, stored.name)
+        self.objects[stored.name] = stored
+        insort(self.names, stored.name)
 
     def remove(self, name: str) -> None:
         """Remove an object that is there."""
-        del self._objects[name]
-        del self._names[bisect_left(self._names, name)]
+        del self.objects[name]
+        del self.names[bisect_left(self.names, name)]
 
     def page(
         self, prefix: str, after: str | None, count: int
     ) -> tuple[list[DiskObject], str | None]:
         """Return up to `count` objects past the name `after`, and the last name if more follow."""
-        start = bisect_left(self._names, prefix)
+        start = bisect_left(self.names, prefix)
         if after is not None:
-            start = max(start, bisect_right(self._names, after))
+            start = max(start, bisect_right(self.names, after))
         found: list[DiskObject] = []
-        for name in self._names[start : start + count + 1]:
+        for name in self.names[start : start + count + 1]:
             if not name.startswith(prefix):
                 break
-            found.append(self._objects[name])
+            found.append(self.objects[name])
         if len(found) <= count:
             return found, None
         return found[:count], found[count - 1].name

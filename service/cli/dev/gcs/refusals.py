@@ -16,6 +16,9 @@ _MISMATCH: Final = (
     "The request signature we calculated does not match the signature you provided. "
     "Check your Google secret key and signing method."
 )
+_WRONG_SIZE: Final = (
+    "Your proposed upload is {} than the {} object size specified in your Policy Document."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +72,8 @@ def malformed(parameter: str, details: str) -> StoreRefusal:
 
 def expired(moment: str) -> StoreRefusal:
     """Refuse a URL after its lifetime (captured); `moment` is ISO 8601."""
-    return StoreRefusal(
-        400,
-        "ExpiredToken",
-        "The provided token has expired.",
-        [("Details", f"Request signature expired at: {moment}")],
-    )
+    details = f"Request signature expired at: {moment}"
+    return _detailed(400, "ExpiredToken", "The provided token has expired.", details)
 
 
 def signature_mismatch(string_to_sign: str, canonical_request: str) -> StoreRefusal:
@@ -83,48 +82,31 @@ def signature_mismatch(string_to_sign: str, canonical_request: str) -> StoreRefu
         403,
         "SignatureDoesNotMatch",
         _MISMATCH,
-        [
-            ("StringToSign", string_to_sign),
-            ("CanonicalRequest", canonical_request),
-        ],
+        [("StringToSign", string_to_sign), ("CanonicalRequest", canonical_request)],
     )
 
 
 def too_large() -> StoreRefusal:
     """Refuse a body over the signed range (captured)."""
-    return StoreRefusal(
-        400,
-        "EntityTooLarge",
-        "Your proposed upload is larger than the maximum object size specified in your "
-        "Policy Document.",
-        [("Details", "Content-length exceeds upper bound on range")],
-    )
+    details = "Content-length exceeds upper bound on range"
+    return _detailed(400, "EntityTooLarge", _WRONG_SIZE.format("larger", "maximum"), details)
 
 
 def too_small() -> StoreRefusal:
     """Refuse a body under the signed range (assumed)."""
-    return StoreRefusal(
-        400,
-        "EntityTooSmall",
-        "Your proposed upload is smaller than the minimum object size specified in your "
-        "Policy Document.",
-        [("Details", "Content-length smaller than lower bound on range")],
-    )
+    details = "Content-length smaller than lower bound on range"
+    return _detailed(400, "EntityTooSmall", _WRONG_SIZE.format("smaller", "minimum"), details)
 
 
 def invalid_argument(details: str) -> StoreRefusal:
     """Refuse a header's value (captured)."""
-    return StoreRefusal(400, "InvalidArgument", "Invalid argument.", [("Details", details)])
+    return _detailed(400, "InvalidArgument", "Invalid argument.", details)
 
 
 def not_implemented(what: str) -> StoreRefusal:
     """Refuse what the cloud would do and this store does not, instead of ignoring it."""
-    return StoreRefusal(
-        501,
-        "NotImplemented",
-        "A header or query you provided requested a function that is not implemented.",
-        [("Details", f"The local store does not know {what}.")],
-    )
+    message = "A header or query you provided requested a function that is not implemented."
+    return _detailed(501, "NotImplemented", message, f"The local store does not know {what}.")
 
 
 TOO_EARLY: Final = StoreRefusal(
@@ -153,7 +135,11 @@ NO_SUCH_BUCKET: Final = StoreRefusal(
 
 
 def _access_denied(details: str) -> StoreRefusal:
-    return StoreRefusal(403, "AccessDenied", "Access denied.", [("Details", details)])
+    return _detailed(403, "AccessDenied", "Access denied.", details)
+
+
+def _detailed(status: int, code: str, message: str, details: str) -> StoreRefusal:
+    return StoreRefusal(status, code, message, [("Details", details)])
 
 
 def _text(value: str) -> str:
