@@ -78,18 +78,15 @@ class ActivityReader:
         return subject == meta.request_id or subject in subjects(event)
 
     def _entry(self, row: Row, stored: State | None, keys: Mapping[UUID, str]) -> TimelineEntry:
-        topic = row["topic"]
-        if stored is None:
-            return TimelineEntry(self._ledger.name, row["position"], topic, None, None, {})
-        personal = self._ledger.codec.personal(topic) if stored.sealed else ()
-        state = keys[stored.sealed.key] if stored.sealed else ""
+        topic, sealed = row["topic"], stored.sealed if stored else None
+        personal = self._ledger.codec.personal(topic)
         return TimelineEntry(
             self._ledger.name,
             row["position"],
             topic,
-            stored.meta,
-            msgspec.json.decode(stored.data),
-            dict.fromkeys(personal, state),
+            meta=stored.meta if stored else None,
+            data=msgspec.json.decode(stored.data) if stored else None,
+            personal=dict.fromkeys(personal, keys[sealed.key]) if sealed else {},
         )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 
-from service.ledger.database import Database, Row
+from service.ledger.database import Reader, Row
 from service.ledger.sql import queries
 
 PAGE = 1000
@@ -10,12 +10,8 @@ PAGE = 1000
 _SQL = queries("projections.claim_documents")
 
 
-class ClaimDocumentsReader:
+class ClaimDocumentsReader(Reader):
     """Reads `claim_documents` of one ledger."""
-
-    def __init__(self, database: Database) -> None:
-        """`database` is that of the ledger live or test."""
-        self._database = database
 
     async def pages(self) -> AsyncIterator[list[Row]]:
         """Yield every linked document in the order of the paths, in pages of at most 1,000."""

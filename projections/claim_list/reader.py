@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from service.core.errors import Refusal, invalid
-from service.ledger.database import Database, Row
+from service.ledger.database import Reader, Row
 from service.ledger.sql import queries
 
 _SQL = queries("projections.claim_list")
@@ -21,12 +21,8 @@ class ClaimPage(NamedTuple):
     next_page_token: str | None
 
 
-class ClaimListReader:
+class ClaimListReader(Reader):
     """Reads `claim_list` of one ledger."""
-
-    def __init__(self, database: Database) -> None:
-        """`database` is that of the ledger live or test."""
-        self._database = database
 
     async def page(
         self,

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from service.ledger.database import Database, Row
+from service.ledger.database import Reader, Row
 from service.ledger.ledger import Transaction
 from service.ledger.sql import queries
 
@@ -14,12 +14,8 @@ async def link_by_token(transaction: Transaction, token_hash: bytes) -> Row | No
     return await transaction.fetchrow(_SQL.by_token, token_hash)
 
 
-class ConnectLinksReader:
+class ConnectLinksReader(Reader):
     """Reads `connect_links` of one ledger."""
-
-    def __init__(self, database: Database) -> None:
-        """`database` is that of the ledger live or test."""
-        self._database = database
 
     async def page(
         self, partner_id: str, limit: int, before: tuple[datetime, str] | None

@@ -2,7 +2,7 @@
 
 from service.core.errors import Refusal
 from service.facts.access import Access
-from service.ledger.database import Database, Row
+from service.ledger.database import Reader, Row
 from service.ledger.ledger import Transaction
 from service.ledger.service_keys import lookup_bytes
 from service.ledger.sql import queries
@@ -39,12 +39,8 @@ async def is_established(
     return row is not None and row["taken"]
 
 
-class ConnectionsReader:
+class ConnectionsReader(Reader):
     """Reads `entities` and `connections` of one ledger."""
-
-    def __init__(self, database: Database) -> None:
-        """`database` is that of the ledger live or test."""
-        self._database = database
 
     async def access(self, partner_id: str, entity_id: str) -> Access:
         """Return a partner's access to an entity; refuses with `entity_not_found`."""

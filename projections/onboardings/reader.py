@@ -2,18 +2,14 @@
 
 from datetime import datetime
 
-from service.ledger.database import Database, Row
+from service.ledger.database import Reader, Row
 from service.ledger.sql import queries
 
 _SQL = queries("projections.onboardings")
 
 
-class OnboardingsReader:
+class OnboardingsReader(Reader):
     """Reads `onboardings` of one ledger."""
-
-    def __init__(self, database: Database) -> None:
-        """`database` is that of the ledger live or test."""
-        self._database = database
 
     async def by_link(self, token_hash: bytes) -> Row | None:
         """Return the onboarding whose magic link has this SHA-256."""

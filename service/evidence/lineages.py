@@ -56,14 +56,6 @@ class Lineages(NamedTuple):
         followed = [one.follows_size for one in self.begun if one.follows == origin]
         return size <= max(followed, default=size)
 
-    def has_begun(self, origin: str) -> bool:
-        """Return whether a lineage of this log begins with this origin."""
-        return any(one.origin == origin for one in self.begun)
-
-    def is_current(self, origin: str) -> bool:
-        """Return whether this is the origin of the present lineage."""
-        return bool(self.begun) and self.begun[-1].origin == origin
-
 
 async def lineages_of(connection: Connection, schema: str, keys: Sequence[NoteKey]) -> Lineages:
     """Read the lineages of a ledger, up to the first one that is unsound."""

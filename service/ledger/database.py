@@ -148,6 +148,14 @@ class Database:
         return name | {"role": self._role, "idle_in_transaction_session_timeout": "10s"}
 
 
+class Reader:
+    """Reads tables of one ledger, outside any transaction."""
+
+    def __init__(self, database: Database) -> None:
+        """`database` is the ledger's."""
+        self._database = database
+
+
 @asynccontextmanager
 async def transaction_on(connection: Connection) -> AsyncGenerator[None, None]:
     """Commit at the end, roll back on an error; when cancelled, do neither.

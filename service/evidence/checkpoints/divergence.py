@@ -13,7 +13,7 @@ from typing import NamedTuple
 from service.evidence.authorisation import authorised
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.lineage import lineages, new_origin
-from service.evidence.checkpoints.log_tree import check_head, extended, read_part
+from service.evidence.checkpoints.log_tree import extended, read_part
 from service.evidence.checkpoints.signing import Checkpoints, MadeCheckpoint
 from service.evidence.note import NoteKey
 from service.facts.lineages import lineage_stream
@@ -165,7 +165,7 @@ async def _trees(checkpoints: Checkpoints, sizes: list[int]) -> tuple[dict[int, 
         start = tree.size
         part = await read_part(checkpoints.ledger.database, start, None)
         if part.end == start:
-            check_head(part.head, tree)
+            part.check_head(tree)
             return trees, start
         within = sizes[bisect_right(sizes, start) : bisect_right(sizes, part.end)]
         for size in [*within, part.end]:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import Final, NamedTuple
 
-from service.ledger.database import Connection, Database
+from service.ledger.database import Database
 from service.ledger.merkle import HASH_BYTES, CompactRange, split_hashes
 from service.ledger.sql import queries
 
@@ -25,19 +25,21 @@ class LedgerForked(Exception):
     """
 
 
-class TreeHead(NamedTuple):
-    """The number of numbered events, and the sequencer's tree over them; None: not made yet."""
+class Part(NamedTuple):
+    """A part of the log up to `end`, and the log's head as of the same moment.
+
+    `size` is how many events are numbered, `tree` the sequencer's over them; None: not made yet.
+    """
 
     size: int
     tree: CompactRange | None
-
-
-class Part(NamedTuple):
-    """A part of the log up to `end`, with the head as of the same moment."""
-
-    head: TreeHead
     end: int
     leaves: bytes
+
+    def check_head(self, tree: CompactRange) -> None:
+        """Compare the sequencer's tree with ours if they have one size; raises LedgerForked."""
+        if self.size == tree.size and self.tree is not None and self.tree.root() != tree.root():
+            raise LedgerForked(f"the head's tree is not that of the {self.size} events in the log")
 
 
 async def read_part(database: Database, start: int, stop: int | None) -> Part:
@@ -47,28 +49,24 @@ async def read_part(database: Database, start: int, stop: int | None) -> Part:
     """
     async with database.transaction(READ_SECONDS_MAX) as connection:
         await connection.execute(_SQL.snapshot.on(database.schema))
-        head = await _head(connection, database.schema)
-        if head.size < start:
-            raise LedgerForked(f"the log ends at {head.size}, a checkpoint has {start} events")
-        end = min(head.size, start + EVENTS_MAX, head.size if stop is None else stop)
+        head = await connection.fetchrow(_SQL.head.on(database.schema))
+        if head is None:
+            raise LedgerForked("the log has lost its head")
+        size, joined = head["size"], head["tree"]
+        try:
+            tree = None if joined is None else CompactRange.from_bytes(size, joined)
+        except ValueError as error:
+            raise LedgerForked(f"the head's tree is none of {size} events") from error
+        if size < start:
+            raise LedgerForked(f"the log ends at {size}, a checkpoint has {start} events")
+        end = min(size, start + EVENTS_MAX, size if stop is None else stop)
         row = await connection.fetchrow(_SQL.leaves.on(database.schema), start, end)
     assert row is not None  # noqa: S101 - an aggregate always has a row
     if row["altered"] is not None:
         raise LedgerForked(f"the event at position {row['altered']} is not the one that was hashed")
     if row["events"] != max(0, end - start):
         raise LedgerForked(f"positions are missing between {start + 1} and {end}")
-    return Part(head, end, row["leaves"])
-
-
-async def _head(connection: Connection, schema: str) -> TreeHead:
-    row = await connection.fetchrow(_SQL.head.on(schema))
-    if row is None:
-        raise LedgerForked("the log has lost its head")
-    try:
-        tree = None if row["tree"] is None else CompactRange.from_bytes(row["size"], row["tree"])
-    except ValueError as error:
-        raise LedgerForked(f"the head's tree is none of {row['size']} events") from error
-    return TreeHead(row["size"], tree)
+    return Part(size, tree, end, row["leaves"])
 
 
 async def extended(tree: CompactRange, leaves: bytes) -> CompactRange:
@@ -96,9 +94,3 @@ async def tree_of_log(database: Database, size: int) -> CompactRange:
     async for leaves in leaves_of_log(database, 0, size):
         tree = await extended(tree, leaves)
     return tree
-
-
-def check_head(head: TreeHead, tree: CompactRange) -> None:
-    """Compare the sequencer's tree with ours if they have one size; raises LedgerForked."""
-    if head.size == tree.size and head.tree is not None and head.tree.root() != tree.root():
-        raise LedgerForked(f"the head's tree is not that of the {head.size} events in the log")

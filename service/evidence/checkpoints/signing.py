@@ -19,7 +19,6 @@ from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.lineage import begin_first, lineages
 from service.evidence.checkpoints.log_tree import (
     LedgerForked,
-    check_head,
     extended,
     leaves_of_log,
     read_part,
@@ -194,12 +193,12 @@ class Checkpoints:
         ahead = await self._ahead(origin, last)
         tree = last.tree if last is not None else CompactRange()
         part = await read_part(self._database, tree.size, ahead[0] if ahead else None)
-        if ahead and ahead[-1] > part.head.size:
+        if ahead and ahead[-1] > part.size:
             raise LedgerForked(
-                f"a checkpoint of {ahead[-1]} events was published, the log has {part.head.size}"
+                f"a checkpoint of {ahead[-1]} events was published, the log has {part.size}"
             )
         grown = await extended(tree, part.leaves)
-        check_head(part.head, grown)
+        part.check_head(grown)
         now = self.ledger.clock()
         not_after = None if rest_seconds is None else now - timedelta(seconds=rest_seconds)
         rests = last is not None and not_after is not None and last.made_at > not_after

@@ -138,8 +138,9 @@ class Expectations:
         self.published = (self.published or 0) + 1
         expected = list(self._binding(what, checkpoint))
         is_kept = (note.origin, note.size) in self._stored
+        has_begun = any(one.origin == note.origin for one in self._lineages.begun)
         # What a later lineage says is lost binds nothing, and a restore may have lost its row.
-        if expected and not is_kept and self._lineages.has_begun(note.origin):
+        if expected and not is_kept and has_begun:
             expected.append(broken(note.size, f"{what} is missing from the database."))
         return expected
 
@@ -193,10 +194,10 @@ async def unpublished(
     another is stored, so the archive is asked once more, after the database's snapshot. Raises
     ArchiveUnavailable.
     """
-    if evidence.published is None:
+    if evidence.published is None or not lineages.begun:
         return []
     there = {(note.origin, note.size) for note in evidence.published}
-    ours = [row for row in stored if lineages.is_current(row["origin"])]
+    ours = [row for row in stored if row["origin"] == lineages.begun[-1].origin]
     sizes = sorted((row["size"], row["origin"]) for row in ours if row["size"] is not None)
     for size, origin in sizes[:-1]:
         if (origin, size) not in there and await evidence.read(note_name(origin, size)) is None:

@@ -73,13 +73,10 @@ class Walk:
                 )
                 return Found(Fault(size or None, sentence))
             else:
-                self._hold(expected)
+                self.held.add((expected.origin, expected.size))
+                if size > self.last_held.size:
+                    self.last_held = Held(size, self.rows.tree.to_bytes())
         return None
-
-    def _hold(self, expected: Expected) -> None:
-        self.held.add((expected.origin, expected.size))
-        if self.rows.size > self.last_held.size:
-            self.last_held = Held(self.rows.size, self.rows.tree.to_bytes())
 
     def _mismatch(self, expected: Expected) -> Found:
         size, first = self.rows.size, self.last_held.size + 1

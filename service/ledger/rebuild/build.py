@@ -157,7 +157,7 @@ class Builder:
         mark = _SQL.kept_mark.on(self.model.ledger.name)
         await self.writer.execute(mark, self.model.name, progress.position)
         if self.model.kind == "catch-up":
-            await ParkedSets(self.model).pass_over(self.writer, after, progress)
+            await ParkedSets(self.model, self.writer).pass_over(after, progress)
 
     def _read_ahead(self, after: int, target: int) -> "asyncio.Task[list[Row]]":
         end = min(after + PAGE_POSITIONS, target)

@@ -33,52 +33,47 @@ _FORGET = "delete from {} where read_model = $1 and position <= $2"
 class ParkedSets:
     """The parked events of the live and of the kept rows of a catch-up read model."""
 
-    def __init__(self, model: ReadModel) -> None:
+    def __init__(self, model: ReadModel, connection: Connection) -> None:
         """Nothing is read or made yet."""
         self._model = model
+        self._connection = connection
         self._live = f"{model.ledger.name}.parked"
         self._kept = f"{model.previous_schema}.{model.name}_parked"
         self._next = f"{model.next_schema}.{model.name}_parked"
 
-    async def streams_kept(self, connection: Connection) -> frozenset[UUID]:
+    async def streams_kept(self) -> frozenset[UUID]:
         """Return the streams of which the kept rows lack events."""
-        rows = await connection.fetch(_STREAMS.format(self._kept), self._model.name)
+        rows = await self._connection.fetch(_STREAMS.format(self._kept), self._model.name)
         return frozenset(row["stream_id"] for row in rows)
 
-    async def pass_over(self, connection: Connection, after: int, progress: BuildProgress) -> None:
+    async def pass_over(self, after: int, progress: BuildProgress) -> None:
         """Note what the kept rows lack of a range of the log that was applied to them."""
-        await self._copy(connection, self._live, self._kept, after, progress.position)
+        await self._copy(self._live, self._kept, after, progress.position)
         passed = [one for one in progress.skipped if one.position > after]
-        await self._put(connection, self._kept, passed)
+        await self._put(self._kept, passed)
 
-    async def exchange(
-        self, connection: Connection, progress: BuildProgress, back_from: int | None
-    ) -> None:
+    async def exchange(self, progress: BuildProgress, back_from: int | None) -> None:
         """Park what the new live rows lack, and note what those lack that are kept now.
 
         All are at the progress's position. `back_from`: the kept rows become live and were at that
         one, else the new rows are rebuilt ones, which lack what is parked. Both lack what was
         skipped, too.
         """
-        await connection.execute(_MAKE.format(self._next, self._live))
-        await give_rights(connection, self._live, self._next)
-        await self._copy(connection, self._live, self._next, 0, progress.position)
+        await self._connection.execute(_MAKE.format(self._next, self._live))
+        await give_rights(self._connection, self._live, self._next)
+        await self._copy(self._live, self._next, 0, progress.position)
         if back_from is not None:  # what was parked after that is passed over, and stays parked
-            await connection.execute(_FORGET.format(self._live), self._model.name, back_from)
-            await self._copy(connection, self._kept, self._live, 0, progress.position)
-        await self._put(connection, self._live, progress.skipped)
-        await connection.execute(f"drop table if exists {self._kept}")
-        await connection.execute(
+            await self._connection.execute(_FORGET.format(self._live), self._model.name, back_from)
+            await self._copy(self._kept, self._live, 0, progress.position)
+        await self._put(self._live, progress.skipped)
+        await self._connection.execute(f"drop table if exists {self._kept}")
+        await self._connection.execute(
             f"alter table {self._next} set schema {self._model.previous_schema}"
         )
 
-    async def _copy(
-        self, connection: Connection, source: str, target: str, after: int, up_to: int
-    ) -> None:
-        await connection.execute(_COPY.format(target, source), self._model.name, after, up_to)
+    async def _copy(self, source: str, target: str, after: int, up_to: int) -> None:
+        await self._connection.execute(_COPY.format(target, source), self._model.name, after, up_to)
 
-    async def _put(
-        self, connection: Connection, table: str, skipped: Sequence[SkippedEvent]
-    ) -> None:
+    async def _put(self, table: str, skipped: Sequence[SkippedEvent]) -> None:
         if skipped:
-            await connection.execute(_PUT.format(table), self._model.name, *arrays(skipped))
+            await self._connection.execute(_PUT.format(table), self._model.name, *arrays(skipped))

@@ -109,7 +109,7 @@ class RebuildSession:
             raise RebuildRefused(f"no previous {model.name} is kept in {where}")
         progress = BuildProgress(kept["previous_position"])
         if model.kind == "catch-up":
-            lacking = await ParkedSets(model).streams_kept(writer)
+            lacking = await ParkedSets(model, writer).streams_kept()
             progress = progress._replace(skipped_streams=lacking)
         builder = self.builder(model, model.previous_schema, advance)
         progress = await builder.catch_up(progress)

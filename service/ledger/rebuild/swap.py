@@ -176,4 +176,4 @@ async def _move_checkpoint(
     ledger, name = builder.model.ledger.name, builder.model.name
     await builder.writer.execute(_MOVE.on(ledger), name, progress.position)
     await builder.writer.execute(_SQL.parked_beyond.on(ledger), name, progress.position)
-    await ParkedSets(builder.model).exchange(builder.writer, progress, back_from)
+    await ParkedSets(builder.model, builder.writer).exchange(progress, back_from)
