@@ -86,10 +86,14 @@ def _report(
 ) -> None:
     position, append_id, stream, version, *_ = row
     if unread is not None:
-        fault = error.fault if isinstance(error, Unreadable) else str(error)
-        described = f"{type(error).__name__}: {fault}"
-        unread.append(Unread(position, append_id, stream, version, described))
+        unread.append(Unread(position, append_id, stream, version, described(error)))
     elif isinstance(error, Unreadable):
         raise error.at(codec.ledger, stream, version, position) from error
     else:
         raise error
+
+
+def described(error: Unreadable | DecryptionFailed) -> str:
+    """Return a fault without the place of its event, and without any of its data."""
+    fault = error.fault if isinstance(error, Unreadable) else error
+    return f"{type(error).__name__}: {fault}"

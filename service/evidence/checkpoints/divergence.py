@@ -45,11 +45,14 @@ class Divergence(NamedTuple):
 
 
 class _Past(NamedTuple):
-    """The checkpoints of one origin: their sizes, rising, and how to read one or its leaves."""
+    """The checkpoints of one origin: their sizes, rising, and how to read one.
+
+    `leaves` reads the published hashes up to one; None: these are not the published ones.
+    """
 
     sizes: list[int]
     open: Callable[[int], Awaitable[tuple[Checkpoint, str] | None]]
-    leaves: Callable[[int], Awaitable[bytes | None]]
+    leaves: Callable[[int], Awaitable[bytes | None]] | None = None
 
 
 async def find_divergence(checkpoints: Checkpoints) -> Divergence | None:
@@ -152,10 +155,7 @@ async def _stored(checkpoints: Checkpoints) -> _Past | None:
     async def opened(size: int) -> tuple[Checkpoint, str]:
         return Checkpoint.open(stored[size], checkpoints.keys), stored[size]
 
-    async def none(_size: int) -> None:
-        return None
-
-    return _Past(sorted(stored), opened, none) if stored else None
+    return _Past(sorted(stored), opened) if stored else None
 
 
 async def _trees(checkpoints: Checkpoints, sizes: list[int]) -> tuple[dict[int, bytes], int]:
@@ -200,7 +200,8 @@ async def _shared(checkpoints: Checkpoints, past: _Past, trees: dict[int, bytes]
 
 async def _agreeing(checkpoints: Checkpoints, past: _Past, tree: CompactRange, size: int) -> int:
     """Return how many leaves after a tree agree with those published up to `size`."""
-    leaves, found = await past.leaves(size), await past.open(size)
+    leaves = await past.leaves(size) if past.leaves else None
+    found = await past.open(size)
     if leaves is None or found is None or len(leaves) != (size - tree.size) * HASH_BYTES:
         return 0
     if (await extended(tree, leaves)).root() != found[0].root:

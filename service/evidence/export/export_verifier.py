@@ -53,7 +53,7 @@ def verify_export(
             older = open_checkpoint(checkpoint, keys, "the older checkpoint")
         with path.open("rb") as file:
             events = _Events(_header(file), older, keys)
-            found = _verify(file, events, keys, advance)
+            found = events.verify(file, advance)
     except EvidenceFault as error:
         fault = Fault(error.position, str(error))
     return Verdict.of(
@@ -102,6 +102,62 @@ class _Events:
         self._root = to_hash(header.root)
         self._lineage = str(lineage_stream(header.ledger))
         self._look()
+
+    def verify(self, file: BinaryIO, advance: Callable[[int], object]) -> Checkpoint:
+        """Verify the lines after the header; return the checkpoint. Raises EvidenceFault."""
+        header = self.header
+        while not (raw := file.readline(LINE_BYTES_MAX)).startswith(CHECKPOINT_BEGINS):
+            if not raw:
+                raise EvidenceFault(self.expected, "the file ends without a checkpoint")
+            self.take(raw)
+            advance(len(raw))
+        note = decode(raw, CheckpointLine).checkpoint
+        if file.read(1):
+            raise EvidenceFault(None, "there is something behind the checkpoint")
+        if header.entity is None and self.next != header.size + 1:
+            raise EvidenceFault(self.next, "events are missing before the checkpoint")
+        checkpoint = open_checkpoint(note, self._keys, "the checkpoint")
+        stated = (checkpoint.ledger, checkpoint.size, to_text(checkpoint.root))
+        if stated != (header.ledger, header.size, header.root):
+            raise EvidenceFault(None, "header and checkpoint are not of the same log and size")
+        self._verify_tree(checkpoint)
+        if self.older is not None:
+            self._verify_older(checkpoint, self.older)
+        return checkpoint
+
+    def _verify_tree(self, checkpoint: Checkpoint) -> None:
+        older, since, proof = self.older, self.header.first, self.header.consistency
+        if self.header.entity is None and self.tree.root() != checkpoint.root:
+            if older is not None and self.older_root == older.root and older.size < checkpoint.size:
+                since = max(since, older.size + 1)
+            message = f"the events from position {since} on do not make the checkpoint's root"
+            raise EvidenceFault(since, message)
+        if proof is not None and not is_consistent(
+            proof.size,
+            to_hash(proof.root),
+            checkpoint.size,
+            checkpoint.root,
+            to_hashes(proof.proof),
+        ):
+            raise EvidenceFault(None, "the header's proof of consistency does not hold")
+
+    def _verify_older(self, checkpoint: Checkpoint, older: Checkpoint) -> None:
+        shared, size = _shared_size(self.lineages, checkpoint, older), older.size
+        if size > shared:
+            message = f"the older checkpoint counts {size} events; this log has {shared} of them"
+            raise EvidenceFault(shared + 1, message)
+        root, proof = self.older_root, self.header.consistency
+        if root is None and proof is not None and proof.size == size:
+            root = to_hash(proof.root)
+        if root is None:
+            raise EvidenceFault(
+                None,
+                f"nothing here tells of the older checkpoint's {size} events: export from "
+                f"position {size + 1} or before, or with --checkpoint",
+            )
+        if root != older.root:
+            message = f"the first {size} events are not those of the older checkpoint"
+            raise EvidenceFault(1, message)
 
     @property
     def expected(self) -> int | None:
@@ -157,76 +213,6 @@ class _Events:
         older = self.older
         if older is not None and self.header.entity is None and older.size == self.tree.size:
             self.older_root = self.tree.root()
-
-
-def _verify(
-    file: BinaryIO,
-    events: _Events,
-    keys: Sequence[NoteKey],
-    advance: Callable[[int], object],
-) -> Checkpoint:
-    header, older = events.header, events.older
-    while not (raw := file.readline(LINE_BYTES_MAX)).startswith(CHECKPOINT_BEGINS):
-        if not raw:
-            raise EvidenceFault(events.expected, "the file ends without a checkpoint")
-        events.take(raw)
-        advance(len(raw))
-    note = decode(raw, CheckpointLine).checkpoint
-    if file.read(1):
-        raise EvidenceFault(None, "there is something behind the checkpoint")
-    if header.entity is None and events.next != header.size + 1:
-        raise EvidenceFault(events.next, "events are missing before the checkpoint")
-    checkpoint = open_checkpoint(note, keys, "the checkpoint")
-    stated = (checkpoint.ledger, checkpoint.size, to_text(checkpoint.root))
-    if stated != (header.ledger, header.size, header.root):
-        raise EvidenceFault(None, "header and checkpoint are not of the same log and size")
-    _verify_tree(events, checkpoint)
-    if older is not None:
-        _verify_older(events, checkpoint, older)
-    return checkpoint
-
-
-def _verify_tree(events: _Events, checkpoint: Checkpoint) -> None:
-    header, older = events.header, events.older
-    if header.entity is None and events.tree.root() != checkpoint.root:
-        since = header.first
-        if older is not None and events.older_root == older.root and older.size < header.size:
-            since = max(since, older.size + 1)
-        raise EvidenceFault(
-            since, f"the events from position {since} on do not make the checkpoint's root"
-        )
-    proof = header.consistency
-    if proof is not None and not is_consistent(
-        proof.size,
-        to_hash(proof.root),
-        checkpoint.size,
-        checkpoint.root,
-        to_hashes(proof.proof),
-    ):
-        raise EvidenceFault(None, "the header's proof of consistency does not hold")
-
-
-def _verify_older(events: _Events, checkpoint: Checkpoint, older: Checkpoint) -> None:
-    header = events.header
-    shared = _shared_size(events.lineages, checkpoint, older)
-    if older.size > shared:
-        raise EvidenceFault(
-            shared + 1,
-            f"the older checkpoint counts {older.size} events; this log has {shared} of them",
-        )
-    root, proof = events.older_root, header.consistency
-    if root is None and proof is not None and proof.size == older.size:
-        root = to_hash(proof.root)
-    if root is None:
-        raise EvidenceFault(
-            None,
-            f"nothing here tells of the older checkpoint's {older.size} events: export from "
-            f"position {older.size + 1} or before, or with --checkpoint",
-        )
-    if root != older.root:
-        raise EvidenceFault(
-            1, f"the first {older.size} events are not those of the older checkpoint"
-        )
 
 
 def _shared_size(lineages: Sequence[Lineage], checkpoint: Checkpoint, older: Checkpoint) -> int:

@@ -15,13 +15,14 @@ import asyncpg
 import msgspec
 
 from service.core.errors import invalid
-from service.evidence.replay.erased import ErasedProjector
 from service.evidence.replay.log_fault import LogFault, check_place
 from service.evidence.rolled_back import rolled_back
+from service.facts.privacy import PersonalDataErased
 from service.ledger.codec import happened_at
 from service.ledger.database import Connection
+from service.ledger.events import Recorded
 from service.ledger.ledger import Ledger, Transaction
-from service.ledger.projector import Projector
+from service.ledger.projector import Insert, Projector, Table, Write
 from service.ledger.rebuild.apply import apply
 from service.ledger.sql import queries
 
@@ -40,6 +41,27 @@ SHOWN: Final = {
     )
 }
 """What is shown of each table: nothing secret, nothing that only machines need."""
+
+
+ERASURES = Table("erasures", "subject text, position bigint, at timestamptz, reason text")
+"""A table that only a replay has, since no read model keeps erasures."""
+
+
+class ErasedProjector:
+    """Turns erasures into rows of the scratch table `erasures`."""
+
+    name = "erasures"
+    version = 1
+    tables = (ERASURES,)
+    topics = (PersonalDataErased,)
+    reads_personal = False
+
+    def project(self, recorded: Recorded) -> Iterable[Write]:
+        """Return a row for an erasure."""
+        event = recorded.event
+        if isinstance(event, PersonalDataErased):
+            row = (event.subject, recorded.position, recorded.meta.at, event.reason)
+            yield Insert(ERASURES, row)
 
 
 class Moment(NamedTuple):

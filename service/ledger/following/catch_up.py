@@ -13,7 +13,7 @@ import structlog
 
 from service.core.clock import Clock
 from service.ledger.database import is_infrastructure_error, transaction_on
-from service.ledger.decoding import StoredEvent
+from service.ledger.decoding import StoredEvent, described
 from service.ledger.encryption import DecryptionFailed, KeyUnknown
 from service.ledger.events import Event, Recorded, Unreadable
 from service.ledger.following.parking import FOLLOWS, PARKED, RetryRefused
@@ -137,10 +137,8 @@ class ParkingSubscriber:
                 personal = self._handler.reads_personal
                 recorded = await transaction.decode(events, personal=personal)
                 await self._handler.handle(transaction, recorded)
-        except DecryptionFailed as error:
-            return _described(error, str(error))
-        except Unreadable as error:
-            return _described(error, error.fault)
+        except (DecryptionFailed, Unreadable) as error:
+            return described(error)
         except Exception as error:
             if isinstance(error, KeyUnknown) or is_infrastructure_error(error):
                 raise
@@ -185,7 +183,3 @@ class _Rows:
         await transaction.write(
             write for recorded in events for write in self._projector.project(recorded)
         )
-
-
-def _described(error: Exception, fault: str) -> str:
-    return f"{type(error).__name__}: {fault}"

@@ -159,21 +159,12 @@ async def _note(builder: Builder, made: MadeBy, progress: BuildProgress) -> Swap
     if model.kind == "catch-up":
         is_back = builder.schema == model.previous_schema
         back_from = row["previous_position"] if row and is_back else None
-        await _move_checkpoint(builder, progress, back_from)
+        # The follower continues from the rows' position, with what they lack parked. The checkpoint
+        # moves only where it was ahead of a log that was cut.
+        await builder.writer.execute(_MOVE.on(ledger), model.name, position)
+        await builder.writer.execute(_SQL.parked_beyond.on(ledger), model.name, position)
+        await ParkedSets(model, builder.writer).exchange(progress, back_from)
     # Rows that nothing rebuilt yet are of the first version.
     was = MadeBy(row["version"], row["rebuilt_at"]) if row else MadeBy(1, None)
     await builder.writer.execute(_SQL.note.on(ledger), model.name, *made, *was, position)
     return Swapped(position, made, was)
-
-
-async def _move_checkpoint(
-    builder: Builder, progress: BuildProgress, back_from: int | None
-) -> None:
-    """Let the follower continue from the rows' position, with what they lack parked.
-
-    The checkpoint moves only where it was ahead of a log that was cut.
-    """
-    ledger, name = builder.model.ledger.name, builder.model.name
-    await builder.writer.execute(_MOVE.on(ledger), name, progress.position)
-    await builder.writer.execute(_SQL.parked_beyond.on(ledger), name, progress.position)
-    await ParkedSets(builder.model, builder.writer).exchange(progress, back_from)
