@@ -6,19 +6,13 @@ from typing import Final
 
 import click
 
-from service.cli.audit import audit
 from service.cli.lazy import LazyGroup
 from service.core.errors import Refusal
 
 
 @click.group(
     cls=LazyGroup,
-    lazy={
-        "dev": "service.cli.dev.command",
-        "serve": "service.cli.serve",
-        "worker": "service.cli.serve",
-        "migrate": "service.cli.migrate",
-    },
+    modules={"dev.command": "dev", "serve": "serve worker", "migrate": "migrate"},
     summaries={
         "dev": "Run everything locally, with demo data.",
         "serve": "Serve the API, configured by the environment.",
@@ -34,50 +28,64 @@ def cli() -> None:
 _GROUPS: Final = {
     "partners": (
         "Partner accounts: add, review, revoke, configure.",
-        ("add", "approve", "decline", "revoke", "set", "list", "show"),
+        {"partners": "add approve decline revoke set list show"},
     ),
-    "keys": ("API keys of partners.", ("issue", "list", "revoke", "roll")),
+    "keys": ("API keys of partners.", {"keys": "issue list revoke roll"}),
     "members": (
         "People of a partner, who may use its developer console.",
-        ("add", "list", "remove"),
+        {"members": "add list remove"},
     ),
-    "staff": ("The service's team, who may use the back office.", ("add", "remove", "list")),
+    "staff": (
+        "The service's team, who may use the back office.",
+        {"staff": "add remove list"},
+    ),
     "entities": (
         "Businesses and their connections to partners.",
-        ("add", "show", "disconnect"),
+        {"entities": "add show disconnect"},
     ),
-    "connect": ("Connect links, used as the customer would.", ("approve", "decline")),
-    "onboardings": ("Onboardings, used as their person would.", ("complete", "show")),
-    "claims": ("Claims and their stages.", ("show", "move")),
-    "documents": ("Documents of claims, and uploads that were never used.", ("verify", "sweep")),
-    "storage": ("The document store.", ("check",)),
-    "privacy": ("Personal data: erase it, find it.", ("erase", "find", "reapply")),
+    "connect": ("Connect links, used as the customer would.", {"connect": "approve decline"}),
+    "onboardings": ("Onboardings, used as their person would.", {"onboardings": "complete show"}),
+    "claims": ("Claims and their stages.", {"claims": "show move"}),
+    "documents": (
+        "Documents of claims, and uploads that were never used.",
+        {"documents": "verify sweep"},
+    ),
+    "storage": ("The document store.", {"storage": "check"}),
+    "privacy": ("Personal data: erase it, find it.", {"privacy": "erase find reapply"}),
     "keys-at-rest": (
         "Encryption keys in the database, wrapped by the master keys.",
-        ("rotate", "verify"),
+        {"keys_at_rest": "rotate verify"},
+    ),
+    "audit": (
+        "Checkpoints, verification, exports, receipts and replays of the ledgers.",
+        {
+            "audit.replay": "replay",
+            "audit.verify": "verify",
+            "audit.history": "history trace",
+            "audit.keys": "keygen public-key",
+            "audit.checkpoint": "checkpoint",
+            "audit.lineage": "lineage",
+            "audit.export": "export",
+            "audit.prove": "prove check",
+        },
+    ),
+    "projections": (
+        (
+            "Read models: status, and rebuilding them from the log.\n\n"
+            "`rebuild`, `rollback` and `verify` work as the owner of the tables, over a direct "
+            "connection to PostgreSQL: not through a transaction pooler."
+        ),
+        {
+            "projections.status": "status",
+            "projections.rebuild": "rebuild rollback verify",
+            "projections.retry": "retry",
+        },
     ),
 }
-"""Groups of one module each: their help, and their commands."""
+"""Groups: their help, and their commands by module."""
 
-for _name, (_help, _commands) in _GROUPS.items():
-    _module = f"service.cli.{_name.replace('-', '_')}"
-    cli.add_command(LazyGroup(name=_name, help=_help, lazy=dict.fromkeys(_commands, _module)))
-cli.add_command(audit)
-cli.add_command(
-    LazyGroup(
-        name="projections",
-        help="Read models: status, and rebuilding them from the log.\n\n"
-        "`rebuild`, `rollback` and `verify` work as the owner of the tables, over a direct "
-        "connection to PostgreSQL: not through a transaction pooler.",
-        lazy={
-            "status": "service.cli.projections.status",
-            "rebuild": "service.cli.projections.rebuild",
-            "rollback": "service.cli.projections.rebuild",
-            "verify": "service.cli.projections.rebuild",
-            "retry": "service.cli.projections.retry",
-        },
-    )
-)
+for _name, (_help, _modules) in _GROUPS.items():
+    cli.add_command(LazyGroup(name=_name, help=_help, modules=_modules))
 
 
 def main() -> None:

@@ -17,20 +17,13 @@ HOURS_MIN: Final = 1
 _HOURS: Final = {"h": 1, "d": 24}
 
 
-class Age(click.ParamType[timedelta, str]):
-    """Hours or days, such as 12h or 7d."""
-
-    name = "age"
-
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> timedelta:
-        """Return the duration; fails if it is not one, or too short to be safe."""
-        match = re.fullmatch(r"([0-9]{1,5})([hd])", value, re.ASCII)
-        hours = int(match[1]) * _HOURS[match[2]] if match else 0
-        if hours < HOURS_MIN:
-            self.fail(f"{value!r}: expected hours or days, at least 1h, such as 7d", param, ctx)
-        return timedelta(hours=hours)
+def age(text: str) -> timedelta:
+    """Return hours or days, such as 12h or 7d; fail if they are too few to be safe."""
+    match = re.fullmatch(r"([0-9]{1,5})([hd])", text, re.ASCII)
+    hours = int(match[1]) * _HOURS[match[2]] if match else 0
+    if hours < HOURS_MIN:
+        raise click.BadParameter(f"{text!r}: expected hours or days, at least 1h, such as 7d")
+    return timedelta(hours=hours)
 
 
 @team_command
@@ -57,7 +50,7 @@ async def verify(target: Target) -> Fields:
 @click.option(
     "--older-than",
     required=True,
-    type=Age(),
+    type=age,
     help="Age in hours or days, such as `12h` or `7d`; at least `1h`.",
 )
 @click.option("--dry-run", is_flag=True, help="Only report what would be removed.")

@@ -10,19 +10,24 @@ import click
 class LazyGroup(click.Group):
     """A group that knows its commands by name and module.
 
-    `lazy` maps a command's name to the module that defines it. Listing a group imports its
-    commands for their help; `summaries` has the help of those that are too slow for that.
+    `modules` maps a module of the command line to the names of the commands that it defines.
+    Listing a group imports its commands for their help; `summaries` has the help of those that are
+    too slow for that.
     """
 
     def __init__(
         self,
         *,
-        lazy: Mapping[str, str],
+        modules: Mapping[str, str],
         summaries: Mapping[str, str] | None = None,
         **attributes: Any,  # noqa: ANN401 - click's own
     ) -> None:
         super().__init__(**attributes)
-        self._lazy = lazy
+        self._lazy = {
+            name: f"service.cli.{module}"
+            for module, names in modules.items()
+            for name in names.split()
+        }
         self._summaries = summaries or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:

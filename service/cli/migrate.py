@@ -5,18 +5,18 @@ import json
 import click
 
 import migrations
-from service.app.settings import MIGRATE
-from service.cli.environment import settings_for
+from service.app.setting import SettingsError
+from service.app.settings import MIGRATE, Settings
+from service.cli.faults import one_line
+from service.cli.options import json_option
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def migrate(*, as_json: bool) -> None:
     """Migrate the database to the newest schema."""
-    try:
-        migrations.migrate(settings_for(MIGRATE).database_url)
-    except migrations.MigrationFailed as error:
-        raise click.ClickException(str(error)) from error
+    with one_line(SettingsError, migrations.MigrationFailed):
+        migrations.migrate(Settings.from_environment(require=MIGRATE).database_url)
     if as_json:
         click.echo(json.dumps({"revision": migrations.newest_revision()}))
     else:

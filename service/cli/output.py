@@ -23,13 +23,10 @@ class Blocks(list[dict[str, Any]]):
 
 def show(answer: Mapping[str, Any], *, as_json: bool) -> None:
     """Print an answer. A list of objects in it becomes a table of its own; spools are closed."""
-    spools = {name: value for name, value in answer.items() if isinstance(value, Spool)}
-    if as_json:
-        _print_object(answer)
-    else:
-        _print_text(answer, spools)
-    for spool in spools.values():
-        spool.close()
+    (_print_object if as_json else _print_text)(answer)
+    for value in answer.values():
+        if isinstance(value, Spool):
+            value.close()
 
 
 def refuse(refusal: Refusal) -> NoReturn:
@@ -40,15 +37,11 @@ def refuse(refusal: Refusal) -> NoReturn:
 
 def _print_object(answer: Mapping[str, Any]) -> None:
     """Print one line, a spooled table in it row by row."""
-    values = {
-        name: value if isinstance(value, Spool) else json.dumps(value)
-        for name, value in answer.items()
-    }
     write = sys.stdout.write
-    for nr, (name, value) in enumerate(values.items()):
+    for nr, (name, value) in enumerate(answer.items()):
         write(f"{', ' if nr else '{'}{json.dumps(name)}: ")
-        if isinstance(value, str):
-            write(value)
+        if not isinstance(value, Spool):
+            write(json.dumps(value))
             continue
         write("[")
         for row_nr, line in enumerate(value.lines()):
@@ -57,7 +50,8 @@ def _print_object(answer: Mapping[str, Any]) -> None:
     click.echo("}" if answer else "{}")
 
 
-def _print_text(answer: Mapping[str, Any], spools: Mapping[str, Spool]) -> None:
+def _print_text(answer: Mapping[str, Any]) -> None:
+    spools = {name: value for name, value in answer.items() if isinstance(value, Spool)}
     answer = {**answer, **{name: spool.first(ROWS_SHOWN_MAX) for name, spool in spools.items()}}
     facts = {name: value for name, value in answer.items() if not _is_table(value)}
     lines = _aligned([[name, _text(value)] for name, value in facts.items()])

@@ -3,21 +3,22 @@
 import click
 
 from service.app.serve import ServeFault, serve_forever
-from service.app.settings import SERVE
+from service.app.setting import SettingsError
+from service.app.settings import SERVE, Settings
 from service.app.worker import work
-from service.cli.environment import settings_for
+from service.cli.faults import one_line
 
 
 @click.command()
 def serve() -> None:
     """Serve the API, configured by the environment."""
-    try:
-        serve_forever(settings_for(SERVE))
-    except ServeFault as error:
-        raise click.ClickException(str(error)) from error
+    with one_line(SettingsError, ServeFault):
+        serve_forever(Settings.from_environment(require=SERVE))
 
 
 @click.command()
 def worker() -> None:
     """Run the sequencer and the subscribers, without the API. Any number may run."""
-    work(settings_for(SERVE))
+    with one_line(SettingsError):
+        settings = Settings.from_environment(require=SERVE)
+    work(settings)

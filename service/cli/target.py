@@ -65,12 +65,14 @@ class Findings(Fields):
 Command = Callable[..., Awaitable[Mapping[str, Any]]]
 Run = Callable[..., None]
 
-JSON_HELP = "Print one JSON object."
-json_option = click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
-
-
-def _unwrapped(run: Run) -> Run:
-    return run
+_INSTALLATION = [
+    click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object."),
+    click.Option(
+        ["--data-dir"],
+        type=click.Path(path_type=Path),
+        help="Work on the running `claim-ledger dev` of this directory.",
+    ),
+]
 
 
 def of_team() -> Settings:
@@ -81,7 +83,7 @@ def of_team() -> Settings:
 def team_command(
     command: Command,
     environment: Callable[[], Settings] = of_team,
-    around: Callable[[Run], Run] = _unwrapped,
+    around: Callable[[Run], Run] = lambda run: run,
 ) -> click.Command:
     """Make a function a command of its name, with `--json` and `--data-dir`.
 
@@ -98,14 +100,7 @@ def team_command(
         print_answer(answer, as_json=as_json)
 
     made = click.command(command.__name__.strip("_").replace("_", "-"))(around(run))
-    made.params += [
-        click.Option(["--json", "as_json"], is_flag=True, help=JSON_HELP),
-        click.Option(
-            ["--data-dir"],
-            type=click.Path(path_type=Path),
-            help="Work on the running `claim-ledger dev` of this directory.",
-        ),
-    ]
+    made.params += _INSTALLATION
     return made
 
 

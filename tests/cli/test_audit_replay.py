@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import psycopg
 import pytest
 
-from service.cli.audit.replay import Instant
+from service.cli.audit.replay import instant
 from service.cli.output import ROWS_SHOWN_MAX, show
 from service.cli.spool import Spool
 from tests.cli.team import mailbox
@@ -81,7 +81,7 @@ def test_a_finer_time_is_cut_off():
         ("2026-03-01T10:15:30.99999999+01:00", 999999),
         ("2026-03-01T10:15:30.5Z", 500000),
     ):
-        found = Instant().convert(text, None, None)
+        found = instant(text)
         assert (found.second, found.microsecond) == (30, microsecond)
 
 

@@ -4,7 +4,8 @@ import base64
 
 import click
 
-from service.cli.audit.faults import archive_needed, key_needed, ledger_option
+from service.cli.audit.faults import archive_needed, key_needed
+from service.cli.options import ledger_option
 from service.cli.target import Fields, Findings, Target, team_command
 from service.evidence.checkpoints.log_tree import LedgerForked
 from service.facts.caller import LEDGERS

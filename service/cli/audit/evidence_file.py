@@ -5,11 +5,12 @@ import secrets
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 import click
 
 from service.cli.audit.faults import archive_needed
+from service.cli.faults import one_line
 from service.cli.target import Fields, Findings
 from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.checkpoints.signing import Checkpoints
@@ -20,25 +21,18 @@ from service.evidence.export.format import EvidenceFault, open_checkpoint
 _BEGINS_BYTES: Final = 64
 
 
-class NewFile(click.Path):
-    """The path of a file to write."""
-
-    def convert(
-        self,
-        value: str | os.PathLike[str],
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> Any:  # noqa: ANN401 - as click declares it
-        """Return the path; fail on an empty one, which would be the current directory."""
-        if not os.fspath(value):
-            self.fail("expected the name of a file", param, ctx)
-        return super().convert(value, param, ctx)
+def _refuse_nameless(_context: click.Context, _param: click.Parameter, path: Path) -> Path:
+    """Fail on an empty path, which would be the current directory."""
+    if path == Path():
+        raise click.BadParameter("expected the name of a file")
+    return path
 
 
 out_option = click.option(
     "--out",
     required=True,
-    type=NewFile(dir_okay=False, path_type=Path),
+    type=click.Path(dir_okay=False, path_type=Path),
+    callback=_refuse_nameless,
     help="The file to write.",
 )
 force_option = click.option("--force", is_flag=True, help="Write over a file that is there.")
@@ -100,11 +94,8 @@ async def signed_checkpoint(checkpoints: Checkpoints, covers: int | None = None)
 
 def refuse_kind(path: Path, kind: str, remedy: str) -> None:
     """Raise UsageError for a file of the other kind, `export` or `receipt`."""
-    try:
-        with path.open("rb") as file:
-            begins = file.read(_BEGINS_BYTES)
-    except OSError as error:
-        raise click.ClickException(f"{path}: {error.strerror or error}") from error
+    with one_line(OSError, before=f"{path}: "), path.open("rb") as file:
+        begins = file.read(_BEGINS_BYTES)
     if begins.startswith(f'{{"format":"claim-ledger {kind} v'.encode()):
         article = "an" if kind == "export" else "a"
         raise click.UsageError(f"{path}: this is {article} {kind}, {remedy}")

@@ -11,7 +11,7 @@ from service.cli.audit.evidence_file import (
     signed_checkpoint,
     written,
 )
-from service.cli.audit.verify import NoteFile
+from service.cli.audit.verify import note_in
 from service.cli.progress import progress
 from service.cli.target import Fields, Target, team_command
 from service.core.errors import invalid
@@ -40,7 +40,8 @@ from service.facts.caller import LEDGERS
 @click.option("--entity", metavar="ID", help="Only what concerns this entity, each with a proof.")
 @click.option(
     "--checkpoint",
-    type=NoteFile(),
+    type=note_in,
+    metavar="FILE",
     help="An older signed checkpoint: the export proves that the log continues it.",
 )
 async def export(

@@ -1,17 +1,12 @@
-"""What the audit commands share: the choice of a ledger, and faults of signing."""
+"""Faults of signing and publishing, as the audit commands tell them."""
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
-import click
-
+from service.cli.faults import one_line
 from service.core.errors import Refusal
 from service.evidence.checkpoints.published import ArchiveEmpty
 from service.evidence.checkpoints.stored import KeyMissing
-from service.facts.caller import LEDGERS
-
-ledger_option = click.option("--ledger", type=click.Choice(LEDGERS), help="Only this ledger.")
-"""For commands that otherwise work on every ledger."""
 
 
 @contextmanager
@@ -27,10 +22,6 @@ def archive_needed() -> Generator[None]:
         ) from error
 
 
-@contextmanager
-def key_needed() -> Generator[None]:
+def key_needed() -> AbstractContextManager[None]:
     """Turn KeyMissing into a ClickException."""
-    try:
-        yield
-    except KeyMissing as error:
-        raise click.ClickException(f"nothing was signed: {error}") from error
+    return one_line(KeyMissing, before="nothing was signed: ")

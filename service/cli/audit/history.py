@@ -6,7 +6,7 @@ from typing import Final
 import click
 
 from projections.activity.reader import TimelineEntry
-from service.cli.audit.faults import ledger_option
+from service.cli.options import ledger_option
 from service.cli.output import Blocks
 from service.cli.target import Fields, Target, team_command
 from service.core.clock import timestamp

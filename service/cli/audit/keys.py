@@ -7,8 +7,9 @@ import click
 
 from service.app.settings import given
 from service.archive.port import parts_of
+from service.cli.options import json_option
 from service.cli.output import show
-from service.cli.target import Fields, Target, json_option, team_command
+from service.cli.target import Fields, Target, team_command
 from service.evidence.note import NoteKey
 
 _SUFFIX: Final = "/claim-ledger"

@@ -6,7 +6,9 @@ from contextlib import contextmanager
 import click
 
 from service.cli.asking import confirm
-from service.cli.audit.faults import key_needed, ledger_option
+from service.cli.audit.faults import key_needed
+from service.cli.faults import one_line
+from service.cli.options import ledger_option
 from service.cli.target import Fields, Target, team_command
 from service.evidence.checkpoints.divergence import LineageRefused, begin_lineage, find_divergence
 from service.evidence.checkpoints.lineage import lineages
@@ -69,14 +71,12 @@ async def _row(target: Target, ledger: str, reason: str, *, force: bool) -> Fiel
 
 @contextmanager
 def _refusals(ledger: str) -> Generator[None]:
-    try:
+    after = "; a new lineage cannot mend that: `audit verify` says where"
+    with (
+        one_line(LineageRefused, before=f"{ledger}: "),
+        one_line(LedgerForked, before=f"{ledger}: ", after=after),
+    ):
         yield
-    except LineageRefused as error:
-        raise click.ClickException(f"{ledger}: {error}") from error
-    except LedgerForked as error:
-        raise click.ClickException(
-            f"{ledger}: {error}; a new lineage cannot mend that: `audit verify` says where"
-        ) from error
 
 
 async def _told(target: Target, ledger: str, made: MadeCheckpoint) -> Fields:

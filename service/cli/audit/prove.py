@@ -14,9 +14,11 @@ from service.cli.audit.evidence_file import (
     signed_checkpoint,
     written,
 )
-from service.cli.audit.verify import PublicKey
+from service.cli.audit.verify import public_key_of
+from service.cli.faults import one_line
+from service.cli.options import json_option
 from service.cli.progress import progress
-from service.cli.target import Fields, Findings, Target, json_option, print_answer, team_command
+from service.cli.target import Fields, Findings, Target, print_answer, team_command
 from service.core.errors import Refusal
 from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.export.format import EvidenceFault, encode
@@ -66,7 +68,8 @@ async def prove(target: Target, claim_id: str, out: Path, *, force: bool) -> Fie
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "--public-key",
-    type=PublicKey(),
+    type=public_key_of,
+    metavar="KEY",
     required=True,
     multiple=True,
     help="The key that signed; can be given more than once.",
@@ -80,11 +83,10 @@ def check(file: Path, public_key: tuple[NoteKey, ...], *, as_json: bool) -> None
 
 def _checked(file: Path, keys: tuple[NoteKey, ...]) -> Fields:
     try:
-        proved = check_receipt(file, keys)
+        with one_line(OSError, before=f"{file}: "):
+            proved = check_receipt(file, keys)
     except EvidenceFault as fault:
         return Findings({"ok": False, "position": fault.position, "fault": str(fault)})
-    except OSError as error:
-        raise click.ClickException(f"{file}: {error.strerror or error}") from error
     return {
         "ok": True,
         "claim_id": proved.claim_id,

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 import click
 import msgspec
 
+from service.cli.faults import one_line
 from service.cli.progress import progress
 from service.cli.spool import Spool
 from service.cli.target import Fields, Findings, Target, team_command
@@ -35,29 +36,23 @@ _PARTNER_LEDGER: Final = {
 """The members of an answer, and the table that each is read from."""
 
 
-class Instant(click.ParamType[datetime, str]):
-    """A moment in RFC 3339, its offset included: without one it would be guessed."""
-
-    name = "timestamp"
-
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> datetime:
-        """Return the moment in UTC; fail on anything else."""
-        # A finer time would be rounded, and rounding up would include what came later.
-        value = _FINER.sub(r"\1", value)
-        try:
-            return msgspec.convert(value, Annotated[datetime, msgspec.Meta(tz=True)]).astimezone(
-                UTC
-            )
-        except (msgspec.ValidationError, OverflowError):
-            self.fail(f"{value!r}: expected RFC 3339 such as 2026-03-01T10:15:30Z", param, ctx)
+def instant(text: str) -> datetime:
+    """Return a moment in RFC 3339 in UTC; without its offset it would be guessed."""
+    # A finer time would be rounded, and rounding up would include what came later.
+    text = _FINER.sub(r"\1", text)
+    try:
+        moment = msgspec.convert(text, Annotated[datetime, msgspec.Meta(tz=True)])
+        return moment.astimezone(UTC)
+    except (msgspec.ValidationError, OverflowError) as error:
+        expected = f"{text!r}: expected RFC 3339 such as 2026-03-01T10:15:30Z"
+        raise click.BadParameter(expected) from error
 
 
 @team_command
 @click.option(
     "--at",
-    type=Instant(),
+    type=instant,
+    metavar="TIMESTAMP",
     help="As of the last event that says it happened by this time, such as `2026-03-01T10:15:30Z`.",
 )
 @click.option("--position", type=click.IntRange(0), help="As of a position of the log.")
@@ -84,11 +79,9 @@ async def replay(
     only = Wanted(**wanted)
     _check_usage(at, position, name, only, independent=independent)
     ledger = target.service.ledger(name)
-    try:
+    before, after = f"the ledger {name} cannot be replayed: ", "; `audit verify` tells more"
+    with one_line(LogFault, before=before, after=after):
         return await _replayed(target, ledger, only, at, position, independent=independent)
-    except LogFault as error:
-        message = f"the ledger {name} cannot be replayed: {error}; `audit verify` tells more"
-        raise click.ClickException(message) from error
 
 
 async def _replayed(

@@ -10,7 +10,8 @@ import click
 from service.archive.port import ArchiveUnavailable
 from service.cli.audit.auditor import of_auditor
 from service.cli.audit.evidence_file import refuse_kind
-from service.cli.audit.faults import ledger_option
+from service.cli.faults import one_line
+from service.cli.options import ledger_option
 from service.cli.progress import progress
 from service.cli.target import Fields, Findings, Run, Target, print_answer, team_command
 from service.core.errors import Refusal
@@ -26,37 +27,25 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _NOTE_BYTES_MAX: Final = 64_000
 
 
-class PublicKey(click.ParamType[NoteKey, str]):
-    """A public key as `audit keygen` prints it."""
-
-    name = "key"
-
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> NoteKey:
-        """Return the key; fail without quoting what could be a secret."""
-        try:
-            key = NoteKey.parse(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-        if key.can_sign:
-            self.fail("this is a private key; expected the public one", param, ctx)
-        return key
+def public_key_of(text: str) -> NoteKey:
+    """Return a public key as `audit keygen` prints it; fail without quoting a possible secret."""
+    try:
+        key = NoteKey.parse(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+    if key.can_sign:
+        raise click.BadParameter("this is a private key; expected the public one")
+    return key
 
 
-class NoteFile(click.ParamType[str, str]):
-    """A file that holds a signed note."""
-
-    name = "file"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the note's text; fail on what cannot be read or is not text."""
-        try:
-            with Path(value).open("rb") as file:
-                return file.read(_NOTE_BYTES_MAX).decode()
-        except (OSError, ValueError) as error:
-            why = getattr(error, "strerror", None) or "not a signed note"
-            self.fail(f"{value!r}: {why}", param, ctx)
+def note_in(path: str) -> str:
+    """Return the signed note in a file; fail on what cannot be read or is not text."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(_NOTE_BYTES_MAX).decode()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "not a signed note"
+        raise click.BadParameter(f"{path!r}: {why}") from error
 
 
 def _offline_first(online: Run) -> Run:
@@ -89,13 +78,15 @@ def _offline_first(online: Run) -> Run:
 @click.option("--export", type=_FILE, help="Verify this export; needs no database, no network.")
 @click.option(
     "--public-key",
-    type=PublicKey(),
+    type=public_key_of,
+    metavar="KEY",
     multiple=True,
     help="Accept this key's signatures too; can be given more than once.",
 )
 @click.option(
     "--checkpoint",
-    type=NoteFile(),
+    type=note_in,
+    metavar="FILE",
     help="An older signed checkpoint that the log has to continue.",
 )
 async def verify(
@@ -161,11 +152,11 @@ def _fields(verdict: Verdict) -> Fields:
 def _of_export(export: Path, keys: tuple[NoteKey, ...], older: str | None) -> Fields:
     if older is not None:
         _opened(older, keys)
-    try:
-        with progress("verifying", export.stat().st_size) as advance:
-            verdict = verify_export(export, keys, older, advance)
-    except OSError as error:
-        raise click.ClickException(f"{export}: {error.strerror or error}") from error
+    with (
+        one_line(OSError, before=f"{export}: "),
+        progress("verifying", export.stat().st_size) as advance,
+    ):
+        verdict = verify_export(export, keys, older, advance)
     fields = _answer([verdict])
     del fields["published"]
     part: Fields = {"from": verdict.first, "entity": verdict.entity}

@@ -7,8 +7,9 @@ from typing import Final, NamedTuple
 import click
 
 from service.cli.asking import warn
+from service.cli.faults import one_line
+from service.cli.options import ledger_option
 from service.cli.progress import progress
-from service.cli.projections.rows import ledger_option
 from service.cli.target import Fields, Findings, Target, team_command
 from service.core.clock import timestamp
 from service.ledger.read_model import ReadModel, RebuildRefused
@@ -167,12 +168,10 @@ async def _each(
         name = model.ledger.name
         which = {"ledger": name, "name": model.name}
         size = (await Sequencer(model.ledger.database).lag()).size
-        try:
+        with one_line(RebuildRefused, before=f"{_place(model)}: "):
             async with rebuild_session(target.service.settings.database_url, name) as session:
                 with progress(f"{doing} {name}.{model.name}", size, unit="events") as advance:
                     found = await work(session, model, advance)
-        except RebuildRefused as refused:
-            raise click.ClickException(f"{_place(model)}: {refused}") from refused
         answer[done].append(which | found.row)
         answer["differences"] += [
             which | row._asdict() | {"columns": ", ".join(row.columns)}

@@ -3,7 +3,9 @@
 import click
 
 from service.app.bootstrap import Service
-from service.cli.projections.rows import ledger_option, parked_row
+from service.cli.faults import one_line
+from service.cli.options import ledger_option
+from service.cli.projections.rows import parked_row
 from service.cli.target import Fields, Findings, Target, team_command
 from service.core.errors import Refusal
 from service.ledger.following.catch_up import ParkingSubscriber
@@ -25,10 +27,8 @@ async def retry(target: Target, name: str, ledger: str | None, position: int | N
         raise Refusal("not_found", f"Nothing of {name} is parked at position {position}.")
     applied, left = 0, []
     for where, subscriber in chosen:
-        try:
+        with one_line(RetryRefused, after=": try again later"):
             applied += await subscriber.retry(where, position)
-        except RetryRefused as refused:
-            raise click.ClickException(f"{refused}: try again later") from refused
         left += await _parked(where, name)
     answer = {"applied": applied, "parked": left}
     return Findings(answer) if left else answer

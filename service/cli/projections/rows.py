@@ -1,13 +1,8 @@
 """What several commands of read models show."""
 
-import click
-
 from service.cli.target import Fields
 from service.core.clock import timestamp
-from service.facts.caller import LEDGERS
 from service.ledger.following.parking import Parked
-
-ledger_option = click.option("--ledger", type=click.Choice(LEDGERS), help="Only this ledger.")
 
 
 def parked_row(ledger: str, event: Parked) -> Fields:
