@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from service.app.settings import Settings
+from service.app.storage import storage_for
 from service.archive.directory import DirectoryArchive
 from service.archive.port import Archive, ArchiveUnavailable
 
@@ -30,7 +31,6 @@ def _bucket_store(settings: Settings, bucket: str) -> "GoogleObjectStore":
     """Return the bucket's store, with the credentials that documents have."""
     from google.auth.exceptions import GoogleAuthError
 
-    from service.app.storage import storage_for
     from service.storage.google import GoogleObjectStore
 
     try:

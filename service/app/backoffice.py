@@ -2,7 +2,7 @@
 
 from litestar import Router
 
-from service.app.bootstrap import PartnerLedger, Service
+from service.app.bootstrap import Service
 from service.ledger.following.status import HeadWatch
 from service.pages.backoffice.claims import claims_router
 from service.pages.backoffice.connecting import disconnecting_router, handing_router
@@ -29,7 +29,16 @@ def backoffice(service: Service) -> Router:
         service.partners,
         service.partner_list,
         service.secrets,
-        {mode: _mode_context(parts) for mode, parts in service.modes.items()},
+        {
+            mode: ModeContext(
+                LedgerLookUp(parts.ledger.database),
+                parts.connections,
+                parts.connection_list,
+                parts.claims,
+                parts.claim_list,
+            )
+            for mode, parts in service.modes.items()
+        },
     )
     watched = [
         Watched(ledger, HeadWatch(ledger, service.clock), service.checkpoints(ledger.name))
@@ -49,14 +58,4 @@ def backoffice(service: Service) -> Router:
             health_router(watched, service.read_models, service.clock),
         ],
         exception_handlers={IdUnknown: on_id_unknown},
-    )
-
-
-def _mode_context(parts: PartnerLedger) -> ModeContext:
-    return ModeContext(
-        LedgerLookUp(parts.ledger.database),
-        parts.connections,
-        parts.connection_list,
-        parts.claims,
-        parts.claim_list,
     )

@@ -60,13 +60,7 @@ class Service:
         self.storage_failures = StorageFailures()
         self.archive = archive_for(settings)
         master_keys = MasterKeys(settings.master_keys)
-        make_ledger = partial(
-            ledger_for,
-            settings,
-            master_keys=master_keys,
-            clock=clock,
-            deadline_seconds=deadline_seconds,
-        )
+        make_ledger = partial(ledger_for, settings, master_keys, clock, deadline_seconds)
         self.accounts = make_ledger(
             "accounts", catalogue.ACCOUNTS, [PartnersProjector(), StaffProjector()]
         )
@@ -114,17 +108,13 @@ class Service:
     @property
     def read_models(self) -> list[ReadModel]:
         """Every read model that can be rebuilt from its ledger's log."""
-        inline = [
-            ReadModel(ledger, projector, "inline")
-            for ledger in self.ledgers
-            for projector in ledger.projectors
+        ledgers = self.ledgers
+        inline = [ReadModel(one, model, "inline") for one in ledgers for model in one.projectors]
+        return inline + [
+            ReadModel(one, projection.projector, "catch-up")
+            for one in ledgers
+            for projection in self.catch_up[one.name]
         ]
-        catch_up = [
-            ReadModel(ledger, projection.projector, "catch-up")
-            for ledger in self.ledgers
-            for projection in self.catch_up[ledger.name]
-        ]
-        return inline + catch_up
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator["Service", None]:

@@ -12,20 +12,15 @@ from service.ledger.ledger import Ledger, Projector
 
 def ledger_for(
     settings: Settings,
-    name: str,
-    events: Catalogue,
-    projectors: Sequence[Projector],
-    *,
     master_keys: MasterKeys,
     clock: Clock,
     deadline_seconds: float,
+    name: str,
+    events: Catalogue,
+    projectors: Sequence[Projector],
 ) -> Ledger:
     """Return the ledger accounts, live or test, its pool not yet opened."""
-    own_url = {
-        "accounts": settings.accounts_database_url,
-        "live": settings.live_database_url,
-        "test": settings.test_database_url,
-    }[name]
+    own_url: str | None = settings.values[f"{name.upper()}_DATABASE_URL"]
     database = Database(
         own_url or settings.database_url,
         name,

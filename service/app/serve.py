@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import tempfile
+from functools import partial
 
 from granian.constants import Interfaces, Loops
 from granian.server import Server
@@ -28,7 +29,7 @@ def serve_forever(settings: Settings) -> None:
     logs.configure(settings.log_level)
     # A worker inherits the parent's handlers: until it had its own it would miss SIGTERM, and be
     # waited for.
-    os.register_at_fork(after_in_child=_end_when_told)
+    os.register_at_fork(after_in_child=partial(signal.signal, signal.SIGTERM, signal.SIG_DFL))
     with tempfile.TemporaryDirectory(prefix="claim-ledger-metrics-") as directory:
         if settings.workers > 1:
             # prometheus-client shares metrics between processes through files, and reads where
@@ -72,10 +73,6 @@ def application() -> object:
             app, trusted_hosts=[str(network) for network in settings.trusted_proxies]
         )
     return app
-
-
-def _end_when_told() -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _check_address(host: str, port: int) -> None:

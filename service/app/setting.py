@@ -34,6 +34,10 @@ class OptionalSetting(Generic[_T_co]):
     """
 
     name: str
+    variable: str
+    """The environment variable's full name."""
+    variables: list[str]
+    """The names under which it can be set, today's first."""
 
     def __init__(
         self,
@@ -46,13 +50,15 @@ class OptionalSetting(Generic[_T_co]):
     ) -> None:
         """Declare it; `parse` raises ValueError."""
         self._parse = parse
-        self._description = description
         self.default = default
         self.secret = secret
         self.formerly = formerly and PREFIX + formerly
+        self.description = f"{description}; formerly `{self.formerly}`" if formerly else description
 
     def __set_name__(self, _owner: type, attribute: str) -> None:
         self.name = attribute.upper()
+        self.variable = PREFIX + self.name
+        self.variables = [self.variable, self.formerly] if self.formerly else [self.variable]
 
     def __get__(self, settings: _HasValues, _owner: type) -> _T_co | None:
         return settings.values[self.name]
@@ -60,28 +66,9 @@ class OptionalSetting(Generic[_T_co]):
     def __set__(self, _settings: object, _value: object) -> None:
         raise AttributeError(f"{self.name}: settings do not change")
 
-    @property
-    def variable(self) -> str:
-        """The environment variable's full name."""
-        return PREFIX + self.name
-
-    @property
-    def variables(self) -> list[str]:
-        """The names under which it can be set, today's first."""
-        return [self.variable] if self.formerly is None else [self.variable, self.formerly]
-
-    @property
-    def description(self) -> str:
-        """What it is, for the documentation and for faults."""
-        if self.formerly is None:
-            return self._description
-        return f"{self._description}; formerly `{self.formerly}`"
-
     def read(self, environ: Mapping[str, str]) -> object:
         """Return the value, None when there is none; raises ValueError."""
-        texts = {name: environ.get(name, "").strip() for name in self.variables}
-        new = texts[self.variable]
-        old = texts.get(self.formerly, "") if self.formerly else ""
+        new, old = (environ.get(name or "", "").strip() for name in (self.variable, self.formerly))
         if old:
             if new and new != old:
                 raise ValueError(f"differs from its old name {self.formerly}: unset that one")

@@ -156,7 +156,11 @@ class Settings:
         """
         if environ is None:
             environ = os.environ  # noqa: TID251 - this module is its one home
-        faults = [_unknown(name) for name in sorted(environ) if _is_unknown(name)]
+        faults = [
+            _unknown(name)
+            for name in sorted(environ)
+            if name.startswith(PREFIX) and name not in _VARIABLES
+        ]
         parsed: dict[str, Any] = {}
         for setting in SETTINGS:
             try:
@@ -196,10 +200,6 @@ def settings_table() -> str:
         default = f"`{setting.default}`" if setting.default else ""
         lines.append(f"| `{setting.variable}` | {default} | {setting.description} |")
     return "\n".join(lines) + "\n"
-
-
-def _is_unknown(variable: str) -> bool:
-    return variable.startswith(PREFIX) and variable not in _VARIABLES
 
 
 def _unknown(variable: str) -> str:

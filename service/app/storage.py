@@ -25,24 +25,27 @@ def storage_for(settings: Settings, bucket: str | None) -> Storage:
         return lazy_storage(_no_bucket)
     if settings.storage_key_file is None:
         return _by_workload_identity(settings, bucket)
-    key = json.loads(settings.storage_key_file.read_text())
-    if settings.storage_endpoint is not None:
-        return _local(settings.storage_endpoint, settings.storage_key_file, key, bucket)
-    return _by_key(key, bucket)
+    return _by_key(settings.storage_key_file, settings.storage_endpoint, bucket)
 
 
 def _no_bucket() -> Storage:
     raise StorageUnavailable("no bucket is set")
 
 
-def _by_key(key: dict[str, Any], bucket: str) -> Storage:
-    from google.oauth2.service_account import Credentials
+def _by_key(key_file: Path, endpoint: str | None, bucket: str) -> Storage:
+    """Return the storage of the cloud, or of the local store at the `endpoint`."""
+    from google.oauth2 import credentials, service_account
 
     from service.storage.google import GoogleObjectStore
     from service.storage.signer import KeySigner
 
-    credentials = Credentials.from_service_account_info(key, scopes=[SCOPE])
-    return Storage(KeySigner(key, bucket), GoogleObjectStore(credentials, bucket))
+    key: dict[str, Any] = json.loads(key_file.read_text())
+    if endpoint is None:
+        account = service_account.Credentials.from_service_account_info(key, scopes=[SCOPE])
+        return Storage(KeySigner(key, bucket), GoogleObjectStore(account, bucket))
+    token = credentials.Credentials((key_file.parent / TOKEN_FILE).read_text().strip())
+    store = GoogleObjectStore(token, bucket, endpoint=endpoint)
+    return Storage(KeySigner(key, bucket, endpoint=endpoint), store)
 
 
 def _by_workload_identity(settings: Settings, bucket: str) -> Storage:
@@ -54,14 +57,3 @@ def _by_workload_identity(settings: Settings, bucket: str) -> Storage:
     credentials, _ = google.auth.default(scopes=["https://www.googleapis.com/auth/cloud-platform"])
     email = settings.storage_service_account or getattr(credentials, "service_account_email", "")
     return Storage(IamSigner(credentials, email, bucket), GoogleObjectStore(credentials, bucket))
-
-
-def _local(endpoint: str, key_file: Path, key: dict[str, Any], bucket: str) -> Storage:
-    from google.oauth2.credentials import Credentials
-
-    from service.storage.google import GoogleObjectStore
-    from service.storage.signer import KeySigner
-
-    token = (key_file.parent / TOKEN_FILE).read_text().strip()
-    store = GoogleObjectStore(Credentials(token), bucket, endpoint=endpoint)
-    return Storage(KeySigner(key, bucket, endpoint=endpoint), store)
