@@ -1,8 +1,9 @@
 """`claim-ledger connect`: connect links."""
 
+from urllib.parse import urlsplit
+
 import click
 
-from service.cli.links import token_of
 from service.cli.target import Fields, Target, team_command
 
 
@@ -22,3 +23,11 @@ async def decline(target: Target, connect_url: str) -> Fields:
     """Decline a connect link; it cannot be approved afterwards."""
     await target.service.modes["live"].connections.decline(token_of(connect_url), target.cause)
     return {"state": "declined"}
+
+
+def token_of(link: str) -> str:
+    """Return the token at the end of a link, which may be a bare token; "" for garbage."""
+    try:
+        return urlsplit(link).path.rpartition("/")[2]
+    except ValueError:
+        return ""

@@ -70,10 +70,8 @@ async def find_subject(
 ) -> tuple[str, Parts, Subject]:
     """Look for a subject in both modes; raises Refusal `claim_not_found`, `entity_not_found`."""
     for mode, parts in target.service.privacy(listed).items():
-        if claim_id is not None:
-            subject = await parts.erasures.claim(claim_id)
-        else:
-            subject = await parts.erasures.entity(entity_id or "")
+        look = parts.erasures
+        subject = await (look.entity(entity_id or "") if claim_id is None else look.claim(claim_id))
         if subject is not None:
             return mode, parts, subject
     raise Refusal("entity_not_found" if claim_id is None else "claim_not_found")

@@ -61,11 +61,7 @@ async def rotate_all(service: Service) -> Fields:
         rotation = Rotation(database, kept, ring)
         with progress(f"{database.schema} {kept.name}", await rotation.older()) as advance:
             outcomes.append((database.schema, kept.name, await rotation.run(advance)))
-    return _answer(outcomes, ring.ids)
-
-
-def _answer(outcomes: list[tuple[str, str, RotationOutcome]], ring: tuple[str, ...]) -> Fields:
-    newest, *older = ring
+    newest, *older = ring.ids
     in_use = {key for _, _, outcome in outcomes for key in outcome.wrapped}
     missing = sorted({key for _, _, outcome in outcomes for key in outcome.unopened})
     tables = [

@@ -2,7 +2,7 @@
 
 import click
 
-from service.cli.links import token_of
+from service.cli.connect import token_of
 from service.cli.target import Fields, Target, team_command
 from service.core.clock import timestamp
 from service.core.errors import Refusal

@@ -1,6 +1,5 @@
 """`claim-ledger audit keygen` and `public-key`: the keys that checkpoints are signed with."""
 
-from typing import Final
 from urllib.parse import urlsplit
 
 import click
@@ -12,8 +11,6 @@ from service.cli.output import show
 from service.cli.target import Fields, Target, team_command
 from service.evidence.note import NoteKey
 
-_SUFFIX: Final = "/claim-ledger"
-
 
 @click.command()
 @click.option(
@@ -22,7 +19,11 @@ _SUFFIX: Final = "/claim-ledger"
 @json_option
 def keygen(name: str | None, *, as_json: bool) -> None:
     """Generate a key for checkpoints: private for the settings, public for auditors."""
-    name = name or _default_name()
+    if not name:
+        host = urlsplit(given("PUBLIC_URL").get("CLAIM_LEDGER_PUBLIC_URL", "")).hostname
+        if not host:
+            raise click.UsageError("--name: expected one such as example.com/claim-ledger")
+        name = f"{host}/claim-ledger"
     try:
         key = NoteKey.generate(name)
         parts_of(name)  # checkpoints are published under it
@@ -36,11 +37,3 @@ async def public_key(target: Target) -> Fields:
     """Print the public keys of the ring, newest first; the first one signs."""
     ring = target.service.settings.checkpoint_keys or ()
     return {"keys": [{"name": key.name, "public_key": key.public_text} for key in ring]}
-
-
-def _default_name() -> str:
-    url = given("PUBLIC_URL").get("CLAIM_LEDGER_PUBLIC_URL", "")
-    host = urlsplit(url).hostname
-    if not host:
-        raise click.UsageError("--name: expected one such as example.com/claim-ledger")
-    return host + _SUFFIX

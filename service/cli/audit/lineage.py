@@ -13,7 +13,6 @@ from service.cli.target import Fields, Target, team_command
 from service.evidence.checkpoints.divergence import LineageRefused, begin_lineage, find_divergence
 from service.evidence.checkpoints.lineage import lineages
 from service.evidence.checkpoints.log_tree import LedgerForked
-from service.evidence.checkpoints.signing import MadeCheckpoint
 from service.facts.caller import LEDGERS
 
 
@@ -62,11 +61,20 @@ async def _forked(target: Target, *, force: bool) -> list[str]:
 
 
 async def _row(target: Target, ledger: str, reason: str, *, force: bool) -> Fields:
+    checkpoints = target.service.checkpoints(ledger)
     with _refusals(ledger), key_needed():
-        made = await begin_lineage(
-            target.service.checkpoints(ledger), reason, target.cause, force=force
-        )
-    return await _told(target, ledger, made)
+        made = await begin_lineage(checkpoints, reason, target.cause, force=force)
+    begun = (await lineages(target.service.ledger(ledger)))[-1]
+    previous = (begun.previous or "").split("\n")
+    return {
+        "ledger": ledger,
+        "origin": made.checkpoint.origin,
+        "size": made.checkpoint.size,
+        "shared_size": begun.shared_size,
+        "previous_origin": previous[0],
+        "previous_size": int(previous[1]),
+        "set_aside": await checkpoints.published.sizes(previous[0], behind=begun.shared_size or 0),
+    }
 
 
 @contextmanager
@@ -77,18 +85,3 @@ def _refusals(ledger: str) -> Generator[None]:
         one_line(LedgerForked, before=f"{ledger}: ", after=after),
     ):
         yield
-
-
-async def _told(target: Target, ledger: str, made: MadeCheckpoint) -> Fields:
-    begun = (await lineages(target.service.ledger(ledger)))[-1]
-    published = target.service.checkpoints(ledger).published
-    previous = (begun.previous or "").split("\n")
-    return {
-        "ledger": ledger,
-        "origin": made.checkpoint.origin,
-        "size": made.checkpoint.size,
-        "shared_size": begun.shared_size,
-        "previous_origin": previous[0],
-        "previous_size": int(previous[1]),
-        "set_aside": await published.sizes(previous[0], behind=begun.shared_size or 0),
-    }

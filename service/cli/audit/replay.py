@@ -80,32 +80,18 @@ async def replay(
     _check_usage(at, position, name, only, independent=independent)
     ledger = target.service.ledger(name)
     before, after = f"the ledger {name} cannot be replayed: ", "; `audit verify` tells more"
-    with one_line(LogFault, before=before, after=after):
-        return await _replayed(target, ledger, only, at, position, independent=independent)
-
-
-async def _replayed(
-    target: Target,
-    ledger: Ledger,
-    only: Wanted,
-    at: datetime | None,
-    position: int | None,
-    *,
-    independent: bool,
-) -> Fields:
-    name = ledger.name
-    moment = await moment_of(ledger, at=at, position=position)
-    answer: Fields = {"ledger": name} | _plain(moment._asdict())
-    with ExitStack() as bar:
+    with one_line(LogFault, before=before, after=after), ExitStack() as bar:
+        moment = await moment_of(ledger, at=at, position=position)
+        answer: Fields = {"ledger": name} | _plain(moment._asdict())
         advance = bar.enter_context(progress(f"replaying {name}", moment.position))
         async with replayed(ledger, moment.position, advance) as state:
             bar.close()
             tables = await _tables(state, name, only)
             await _refuse_unknown(target, tables, only)
             answer["counts"] = {of: len(spool) for of, spool in tables.items()}
-            if not independent:
-                return answer | tables
-            return await _compared(ledger, state, only, answer, tables)
+            if independent:
+                return await _compared(ledger, state, only, answer, tables)
+    return answer | tables
 
 
 def _check_usage(
