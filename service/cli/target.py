@@ -20,12 +20,11 @@ from service.cli.dev.state import FACTS, DevState
 from service.cli.output import refuse, show
 from service.core import logs
 from service.core.errors import Refusal, invalid
-from service.facts.caller import Mode
 from service.ledger.database import LedgerError
 from service.ledger.encryption import KeyUnknown
 from service.ledger.events import Cause, Unreadable
 from service.storage.lazy import lazy_storage
-from service.storage.port import Storage, StorageUnavailable
+from service.storage.port import StorageUnavailable
 
 ACTOR = "staff:cli"
 DEADLINE_SECONDS = 10.0
@@ -65,6 +64,8 @@ class Findings(Fields):
 Command = Callable[..., Awaitable[Mapping[str, Any]]]
 Run = Callable[..., None]
 
+_of_team = partial(Settings.from_environment, require=TEAM)
+
 _INSTALLATION = [
     click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object."),
     click.Option(
@@ -75,14 +76,9 @@ _INSTALLATION = [
 ]
 
 
-def of_team() -> Settings:
-    """Return the environment's settings for the team's commands."""
-    return Settings.from_environment(require=TEAM)
-
-
 def team_command(
     command: Command,
-    environment: Callable[[], Settings] = of_team,
+    environment: Callable[[], Settings] = _of_team,
     around: Callable[[Run], Run] = lambda run: run,
 ) -> click.Command:
     """Make a function a command of its name, with `--json` and `--data-dir`.
@@ -146,10 +142,11 @@ def _answer(
 async def _run(
     command: Command, settings: Settings, options: Mapping[str, object]
 ) -> Mapping[str, Any]:
-    def storage(mode: Mode) -> Storage:
-        return lazy_storage(partial(storage_of_mode, settings, mode))
-
-    service = Service(settings, deadline_seconds=DEADLINE_SECONDS, storage=storage)
+    service = Service(
+        settings,
+        deadline_seconds=DEADLINE_SECONDS,
+        storage=lambda mode: lazy_storage(partial(storage_of_mode, settings, mode)),
+    )
     cause = Cause(ACTOR, service.new_id("req", service.clock()))
     async with service.opened():
         return await command(Target(service, cause), **options)

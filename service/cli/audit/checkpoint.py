@@ -33,8 +33,8 @@ async def checkpoint(target: Target, ledger: str | None, *, begin_archive: bool)
 
 
 async def _row(target: Target, ledger: str, *, begin_archive: bool) -> Fields:
-    row: Fields = dict.fromkeys(("origin", "size", "root", "is_new", "published", "fault"))
-    row = {"ledger": ledger} | row
+    names = ("ledger", "origin", "size", "root", "is_new", "published", "fault")
+    row: Fields = dict.fromkeys(names) | {"ledger": ledger}
     try:
         with key_needed():
             made = await target.service.checkpoints(ledger).make(begin_archive=begin_archive)

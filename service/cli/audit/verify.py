@@ -159,11 +159,10 @@ def _of_export(export: Path, keys: tuple[NoteKey, ...], older: str | None) -> Fi
         verdict = verify_export(export, keys, older, advance)
     fields = _answer([verdict])
     del fields["published"]
-    part: Fields = {"from": verdict.first, "entity": verdict.entity}
-    part = {name: value for name, value in part.items() if value is not None}
-    begins = {name: fields.pop(name) for name in ("ok", "ledger")}
-    answer = begins | part | {"events": verdict.events} | fields
-    return answer if verdict.ok else Findings(answer)
+    covers = {"from": verdict.first, "entity": verdict.entity, "events": verdict.events}
+    answer = {name: fields.pop(name) for name in ("ok", "ledger")}
+    answer |= {name: value for name, value in covers.items() if value is not None}
+    return answer | fields if verdict.ok else Findings(answer | fields)
 
 
 def _opened(note: str, keys: Sequence[NoteKey]) -> Checkpoint:

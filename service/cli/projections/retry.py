@@ -5,7 +5,7 @@ import click
 from service.app.bootstrap import Service
 from service.cli.faults import one_line
 from service.cli.options import ledger_option
-from service.cli.projections.rows import parked_row
+from service.cli.projections.status import parked_row
 from service.cli.target import Fields, Findings, Target, team_command
 from service.core.errors import Refusal
 from service.ledger.following.catch_up import ParkingSubscriber

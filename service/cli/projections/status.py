@@ -5,10 +5,10 @@ import asyncio
 from asyncpg import PostgresError
 
 from service.cli.asking import warn
-from service.cli.projections.rows import parked_row
 from service.cli.target import Fields, Findings, Target, team_command
+from service.core.clock import timestamp
 from service.ledger.database import LedgerUnavailable
-from service.ledger.following.parking import parked
+from service.ledger.following.parking import Parked, parked
 from service.ledger.following.status import HeadWatch, progress
 from service.ledger.ledger import Ledger
 from service.ledger.read_model import RebuildRefused
@@ -58,3 +58,9 @@ async def _clear_left_over(database_url: str, ledger: Ledger) -> None:
             f"{ledger.name}_next has tables of a rebuild or verification, which cannot be dropped "
             f"if it was killed ({error}): as the owner, `projections verify` drops them."
         )
+
+
+def parked_row(ledger: str, event: Parked) -> Fields:
+    """Return a parked event as it is shown."""
+    texts = {"stream_id": str(event.stream_id), "parked_at": timestamp(event.parked_at)}
+    return {"ledger": ledger} | event._asdict() | texts
