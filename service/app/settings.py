@@ -22,12 +22,17 @@ TEAM: Final = MIGRATE | {"PUBLIC_URL"}
 SERVE: Final = TEAM | {"SMTP_URL"}
 """What `serve` and `worker` cannot do without."""
 
-_LEDGER_URL: Final = (
-    "database of the ledger `{}` under a login role of its own, for a transaction pooler that "
-    "cannot pass a role on; default: `DATABASE_URL` and the ledger's role"
-)
 _ON_OFF: Final = {"on": True, "off": False}
 _LEVELS: Final = {name: name for name in ("debug", "info", "warning", "error", "critical")}
+
+
+def _ledger_url(ledger: str) -> OptionalSetting[str]:
+    return OptionalSetting(
+        values.database_url,
+        f"database of the ledger `{ledger}` under a login role of its own, for a transaction "
+        "pooler that cannot pass a role on; default: `DATABASE_URL` and the ledger's role",
+        secret=True,
+    )
 
 
 class Settings:
@@ -38,15 +43,9 @@ class Settings:
         "PostgreSQL 15 or later: `postgresql://user:password@host:5432/database`",
         secret=True,
     )
-    accounts_database_url = OptionalSetting(
-        values.database_url, _LEDGER_URL.format("accounts"), secret=True
-    )
-    live_database_url = OptionalSetting(
-        values.database_url, _LEDGER_URL.format("live"), secret=True
-    )
-    test_database_url = OptionalSetting(
-        values.database_url, _LEDGER_URL.format("test"), secret=True
-    )
+    accounts_database_url = _ledger_url("accounts")
+    live_database_url = _ledger_url("live")
+    test_database_url = _ledger_url("test")
     master_keys = Setting(
         values.master_keys,
         "ring of master keys, newest first: comma-separated base64 of 32 random bytes each "

@@ -3,8 +3,8 @@
 import click
 
 from service.app.modes import PartnerLedger
+from service.cli.output import columns_of
 from service.cli.target import Fields, Target, team_command
-from service.core.clock import timestamp
 from service.core.errors import Refusal
 from service.entities.wire import NewEntity
 from service.facts.access import Access
@@ -62,18 +62,13 @@ async def _find(
 
 async def _entity(target: Target, entity_id: str) -> Fields:
     mode, ledger, access = await _find(target, entity_id)
-    rows = await ledger.connection_list.connections(entity_id)
     return {
         "entity_id": entity_id,
         "mode": mode,
         "name": access.name,
         "established": access.established,
         "connections": [
-            {"partner_id": row["partner_id"]}
-            | {
-                name: timestamp(row[name]) if row[name] else None
-                for name in ("connected_at", "disconnected_at")
-            }
-            for row in rows
+            columns_of(row, ["partner_id"], ["connected_at", "disconnected_at"])
+            for row in await ledger.connection_list.connections(entity_id)
         ],
     }

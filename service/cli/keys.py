@@ -2,9 +2,9 @@
 
 import click
 
+from service.cli.output import columns_of
 from service.cli.partners import partner
 from service.cli.target import Fields, Target, team_command
-from service.core.clock import timestamp
 from service.core.errors import Refusal
 from service.facts.caller import MODES, Mode
 from service.ledger.database import Row
@@ -74,14 +74,8 @@ async def _key_row(target: Target, partner_id: str, key_id: str) -> Row:
 
 
 def _key(row: Row) -> Fields:
-    revoked_at = None if row["revoked_at"] is None else timestamp(row["revoked_at"])
-    return {
-        "key_id": row["key_id"],
-        "partner_id": row["partner_id"],
-        "mode": row["mode"],
-        "issued_at": timestamp(row["issued_at"]),
-        "revoked_at": revoked_at,
-    } | _sandbox(row["partner_id"], row["mode"], row["sandbox_epoch"])
+    shown = columns_of(row, ("key_id", "partner_id", "mode"), ("issued_at", "revoked_at"))
+    return shown | _sandbox(row["partner_id"], row["mode"], row["sandbox_epoch"])
 
 
 def _sandbox(partner_id: str, mode: str, epoch: int) -> Fields:

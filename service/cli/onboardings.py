@@ -3,8 +3,8 @@
 import click
 
 from service.cli.connect import token_of
+from service.cli.output import columns_of
 from service.cli.target import Fields, Target, team_command
-from service.core.clock import timestamp
 from service.core.errors import Refusal
 from service.facts.caller import MODES, Mode
 
@@ -32,8 +32,4 @@ async def _onboarding(target: Target, onboarding_id: str, mode: Mode) -> Fields:
         raise Refusal("onboarding_not_found")
     names = ("onboarding_id", "entity_id", "partner_id", "partner_user_id", "state")
     moments = ("started_at", "completed_at", "expires_at")
-    return (
-        {"mode": mode}
-        | {name: row[name] for name in names}
-        | {name: timestamp(row[name]) if row[name] else None for name in moments}
-    )
+    return {"mode": mode} | columns_of(row, names, moments)

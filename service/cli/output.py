@@ -3,13 +3,15 @@
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TypeGuard
 
 import click
 
 from service.cli.spool import Spool
+from service.core.clock import timestamp
 from service.core.errors import Refusal
+from service.ledger.database import Row
 
 HASH = re.compile(r"[0-9a-f]{32,}")
 HASH_SHOWN = 12
@@ -27,6 +29,12 @@ def show(answer: Mapping[str, Any], *, as_json: bool) -> None:
     for value in answer.values():
         if isinstance(value, Spool):
             value.close()
+
+
+def columns_of(row: Row, names: Iterable[str], moments: Iterable[str]) -> dict[str, Any]:
+    """Return some columns of a row, its moments as text, or None where there is none."""
+    texts = {name: timestamp(row[name]) if row[name] else None for name in moments}
+    return {name: row[name] for name in names} | texts
 
 
 def refuse(refusal: Refusal) -> NoReturn:

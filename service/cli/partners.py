@@ -2,8 +2,8 @@
 
 import click
 
+from service.cli.output import columns_of
 from service.cli.target import Fields, Target, team_command
-from service.core.clock import timestamp
 from service.core.errors import Refusal
 from service.http.decoding import check
 from service.partners.wire import PartnerApplication
@@ -92,6 +92,6 @@ async def partner(target: Target, partner_id: str) -> Fields:
 
 async def _partners(target: Target, partner_id: str | None = None) -> list[Fields]:
     return [
-        {name: row[name] for name in _FIELDS} | {"applied_at": timestamp(row["applied_at"])}
+        columns_of(row, _FIELDS, ["applied_at"])
         for row in await target.service.partner_list.partners(partner_id)
     ]
