@@ -5,11 +5,11 @@ import click
 from service.app.bootstrap import Service
 from service.cli.faults import one_line
 from service.cli.options import ledger_option
-from service.cli.projections.status import parked_row
+from service.cli.projections.status import parked_rows
 from service.cli.target import Fields, Findings, Target, team_command
 from service.core.errors import Refusal
 from service.ledger.following.catch_up import ParkingSubscriber
-from service.ledger.following.parking import RetryRefused, parked
+from service.ledger.following.parking import RetryRefused
 from service.ledger.ledger import Ledger
 
 
@@ -51,11 +51,7 @@ def _chosen(
 
 
 async def _parked(ledger: Ledger, name: str) -> list[Fields]:
-    rows = [
-        parked_row(ledger.name, event)
-        for event in await parked(ledger.database)
-        if event.read_model == name
-    ]
+    rows = [row for row in await parked_rows(ledger) if row["read_model"] == name]
     for row in rows:
         del row["read_model"]
     return rows

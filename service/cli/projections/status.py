@@ -8,7 +8,7 @@ from service.cli.asking import warn
 from service.cli.target import Fields, Findings, Target, team_command
 from service.core.clock import timestamp
 from service.ledger.database import LedgerUnavailable
-from service.ledger.following.parking import Parked, parked
+from service.ledger.following.parking import parked
 from service.ledger.following.status import HeadWatch, progress
 from service.ledger.ledger import Ledger
 from service.ledger.read_model import RebuildRefused
@@ -37,11 +37,7 @@ async def status(target: Target) -> Fields:
         "is_moving": not any(head.is_stalled for head in heads),
         "ledgers": [head._asdict() for head in heads],
         "projections": [row._asdict() for row in projections],
-        "parked": [
-            parked_row(ledger.name, event)
-            for ledger in ledgers
-            for event in await parked(ledger.database)
-        ],
+        "parked": [row for ledger in ledgers for row in await parked_rows(ledger)],
     }
     is_well = answer["is_moving"] and not any(row.parked or row.fault for row in projections)
     return answer if is_well else Findings(answer)
@@ -60,7 +56,11 @@ async def _clear_left_over(database_url: str, ledger: Ledger) -> None:
         )
 
 
-def parked_row(ledger: str, event: Parked) -> Fields:
-    """Return a parked event as it is shown."""
-    texts = {"stream_id": str(event.stream_id), "parked_at": timestamp(event.parked_at)}
-    return {"ledger": ledger} | event._asdict() | texts
+async def parked_rows(ledger: Ledger) -> list[Fields]:
+    """Return the parked events of a ledger as they are shown."""
+    return [
+        {"ledger": ledger.name}
+        | event._asdict()
+        | {"stream_id": str(event.stream_id), "parked_at": timestamp(event.parked_at)}
+        for event in await parked(ledger.database)
+    ]
