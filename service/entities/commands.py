@@ -11,7 +11,7 @@ from service.core.clock import Clock
 from service.core.errors import Refusal
 from service.core.ids import NewId, stream_id
 from service.facts.entities import EntityCorrected, EntityRegistered, entity_stream
-from service.ledger.encryption import DataKey, MasterKeys
+from service.ledger.encryption import DataKey
 from service.ledger.events import Cause
 from service.ledger.ledger import Append, Ledger, Transaction
 from service.ledger.service_keys import Secrets, ServiceKeyStore
@@ -31,19 +31,18 @@ class Registration(NamedTuple):
 
 
 def register(
+    ledger: Ledger,
     secrets: Secrets,
-    master_keys: MasterKeys,
     cause: Cause,
     *,
-    mode: str,
     entity_id: str,
     name: str,
     email: str,
-    company_number: str | None,
-    established: bool,
+    company_number: str | None = None,
+    established: bool = False,
 ) -> Registration:
     """Return what makes an entity known, sealed under its own new key."""
-    stream = entity_stream(mode, entity_id)
+    stream = entity_stream(ledger.name, entity_id)
     event = EntityRegistered(
         entity_id=entity_id,
         established=established,
@@ -53,7 +52,7 @@ def register(
         email_hash=secrets.lookup_email(email),
         company_number_hash=secrets.lookup_company_number(company_number),
     )
-    key = master_keys.new_data_key(stream)
+    key = ledger.master_keys.new_data_key(stream)
     append = Append(stream, 0, [event], cause, key, new_key=True, public_ids=[entity_id])
     return Registration(event, key, append)
 
@@ -127,10 +126,9 @@ class EntityCommands:
         """
         entity_id = self.new_id("ent", self.clock())
         registration = register(
+            self.ledger,
             await self.secrets.get(),
-            self.ledger.master_keys,
             cause,
-            mode=self.ledger.name,
             entity_id=entity_id,
             name=name,
             email=email,

@@ -187,15 +187,13 @@ class OnboardingCommands:
         now = self.clock()
         onboarding_id, entity_id = self.new_id("onb", now), self.new_id("ent", now)
         entity = register(
+            self.ledger,
             secrets,
-            self.ledger.master_keys,
             caller.cause,
-            mode=caller.mode,
             entity_id=entity_id,
             name=request.company_name,
             email=request.user_email,
             company_number=request.company_number or None,
-            established=False,
         )
         if live:
             await refuse_established(transaction, entity.event)

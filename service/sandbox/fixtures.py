@@ -69,15 +69,12 @@ class SandboxFixtures:
             await transaction.append(
                 *(
                     register(
+                        self._test,
                         secrets,
-                        self._test.master_keys,
                         cause,
-                        mode="test",
                         entity_id=entity_id,
                         name=f"Sandbox business ({state.removesuffix('_entity_id')})",
                         email=f"{entity_id}@example.com",
-                        company_number=None,
-                        established=False,
                     ).append
                     for state, entity_id in ids._asdict().items()
                 ),

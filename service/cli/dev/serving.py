@@ -1,8 +1,12 @@
-"""The service of `claim-ledger dev`, in the process that also holds PostgreSQL."""
+"""The service and the document store of `claim-ledger dev`, in the process that holds PostgreSQL.
+
+The store's port stays the same over restarts.
+"""
 
 import asyncio
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 import uvloop
 
@@ -12,10 +16,10 @@ from service.app.bootstrap import Service
 from service.app.settings import Settings
 from service.app.storage import storage_for
 from service.app.web import web_app
-from service.cli.dev.document_store import serving_documents
 from service.cli.dev.embedded import embedded_server
 from service.cli.dev.faults import DevFault
-from service.cli.dev.ports import HOST
+from service.cli.dev.gcs.serving import local_store
+from service.cli.dev.ports import HOST, free_port
 from service.cli.dev.seed import seed
 from service.cli.dev.signals import StopSignals, parent_to_watch
 from service.cli.dev.state import (
@@ -27,6 +31,8 @@ from service.cli.dev.state import (
     kept_secrets,
     write_private,
 )
+from service.cli.dev.storage import LIVE_BUCKET, PORT_FILE, TEST_BUCKET, storage_directory
+from service.core.clock import system_clock
 from service.mail.transport import mail_transport
 from service.operations.metrics import Metrics
 from service.partner_api.gate import API_PATH
@@ -51,7 +57,7 @@ def serve(
         parent = parent_to_watch()
         if parent is not None:
             loop.add_reader(parent, task.cancel)
-        async with serving_documents(state.data_dir, port) as storage_url:
+        async with _serving_documents(state.data_dir, port) as storage_url:
             await _serve(state, port, environment, lambda facts: announce(facts, storage_url))
 
     with suppress(asyncio.CancelledError), asyncio.Runner(loop_factory=uvloop.new_event_loop) as on:
@@ -112,3 +118,29 @@ async def _answers(port: int, serving: "asyncio.Task[None]") -> None:
         await asyncio.sleep(0.01)
     fault = serving.exception()
     raise DevFault(f"the service did not start on port {port}: {fault or 'see service.log'}")
+
+
+@asynccontextmanager
+async def _serving_documents(data_dir: Path, service_port: int) -> AsyncGenerator[str]:
+    """Serve the store until the context ends; yields its endpoint. Raises DevFault."""
+    directory = storage_directory(data_dir)
+    directory.mkdir(mode=0o700, exist_ok=True)
+    port = _storage_port(directory, service_port)
+    async with local_store(
+        directory,
+        [LIVE_BUCKET, TEST_BUCKET],
+        port=port,
+        clock=system_clock,
+        production_settings=(),  # refused before anything was started
+    ) as store:
+        (directory / PORT_FILE).write_text(f"{port}\n")
+        yield store.endpoint
+
+
+def _storage_port(directory: Path, service_port: int) -> int:
+    """Return the port of the last start, if it is free, so that addresses stay alike."""
+    with suppress(OSError, ValueError):
+        last = int((directory / PORT_FILE).read_text())
+        if last != service_port:
+            return free_port(last)
+    return next(port for port in iter(free_port, None) if port != service_port)

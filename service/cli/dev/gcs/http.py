@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final
 
-from service.cli.dev.gcs.refusals import CONTENT_TYPE, StoreRefusal
 from service.cli.dev.gcs.verifier import Request
 
 Scope = Mapping[str, Any]
@@ -59,11 +58,6 @@ class Answer:
     headers: Sequence[tuple[str, str]] = ()
     body: bytes = b""
     file: BinaryIO | None = field(default=None, repr=False)
-
-
-def refused(refusal: StoreRefusal) -> Answer:
-    """Return a refusal of the XML side."""
-    return Answer(refusal.status, [("content-type", CONTENT_TYPE)], refusal.xml())
 
 
 def request_of(scope: Scope) -> Request:

@@ -10,10 +10,10 @@ from urllib.parse import unquote_to_bytes
 from service.cli.dev.gcs import refusals
 from service.cli.dev.gcs.canonical import query_pairs, values_of
 from service.cli.dev.gcs.disk import DiskStore, ObjectExists
-from service.cli.dev.gcs.http import Answer, Body, refused
+from service.cli.dev.gcs.http import Answer, Body
 from service.cli.dev.gcs.incoming import Incoming
 from service.cli.dev.gcs.index import DiskObject
-from service.cli.dev.gcs.refusals import Refused, StoreRefusal
+from service.cli.dev.gcs.refusals import CONTENT_TYPE, Refused, StoreRefusal
 from service.cli.dev.gcs.verifier import CREATE, PublicKeyOf, Request, permission_for, verify
 from service.core.clock import Clock
 
@@ -38,7 +38,8 @@ class XmlSide:
             return _stored(await self._put(request, body))
         except Refused as error:
             await body.drain()
-            return refused(error.refusal)
+            refusal = error.refusal
+            return Answer(refusal.status, [("content-type", CONTENT_TYPE)], refusal.xml())
 
     async def _put(self, request: Request, body: Body) -> DiskObject:
         signer = self._signer(request)
@@ -50,9 +51,10 @@ class XmlSide:
             raise Refused(taken)
         with self._store.receive() as incoming:
             await _receive(incoming, request, limits, body)
+            types = values_of(request.headers, "content-type") or ["application/octet-stream"]
             try:
                 return await asyncio.to_thread(
-                    self._store.publish, incoming, bucket, name, _content_type(request)
+                    self._store.publish, incoming, bucket, name, types[0]
                 )
             except ObjectExists as error:
                 raise Refused(taken) from error
@@ -142,10 +144,6 @@ def _is_name(name: str) -> bool:
         and name not in {".", ".."}
         and not name.startswith(".well-known/acme-challenge/")
     )
-
-
-def _content_type(request: Request) -> str:
-    return (values_of(request.headers, "content-type") or ["application/octet-stream"])[0]
 
 
 def _stored(stored: DiskObject) -> Answer:
