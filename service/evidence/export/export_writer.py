@@ -1,6 +1,6 @@
 """Writing an export for offline verification: the log, or what of it concerns an entity."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from typing import BinaryIO, Final, NamedTuple
 
 import msgspec
@@ -20,7 +20,7 @@ from service.evidence.export.format import (
 )
 from service.evidence.export.proofs import ProofCutter
 from service.facts.lineages import lineage_stream
-from service.ledger.database import Database, Row
+from service.ledger.database import Database
 from service.ledger.ledger import Ledger
 from service.ledger.merkle import CompactRange, is_consistent
 from service.ledger.sql import queries
@@ -98,7 +98,8 @@ async def write_export(
     for start in range(0, len(positions), BATCH_EVENTS):
         chosen = positions[start : start + BATCH_EVENTS]
         rows = await ledger.database.fetch(_SQL.chosen, list(chosen), deadline=READ_SECONDS_MAX)
-        lines = event_lines(rows, chosen)
+        found = {row["position"]: row for row in rows}
+        lines = [event_line(found.get(position), position) for position in chosen]
         if is_whole:
             tree.extend(row["leaf_hash"] for row in rows)
             advance(len(rows))
@@ -109,12 +110,6 @@ async def write_export(
         _compare(tree, checkpoint)
     out.write(encode(CheckpointLine(checkpoint=signed.note)))
     return len(positions)
-
-
-def event_lines(rows: Sequence[Row], positions: Sequence[int]) -> list[EventLine]:
-    """Return the lines of rows at these positions; raises EvidenceFault if one is unsound."""
-    found = {row["position"]: row for row in rows}
-    return [event_line(found.get(position), position) for position in positions]
 
 
 def with_proof(line: EventLine, cutter: ProofCutter) -> EventLine:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -63,7 +64,10 @@ async def published_evidence(
 
     async def note(origin: str, size: int) -> ReadNote:
         async with gate:
-            return ReadNote(origin, size, _text(await archive.get(note_name(origin, size))))
+            content, text = await archive.get(note_name(origin, size)), None
+        with suppress(UnicodeDecodeError):
+            text = None if content is None else content.decode()
+        return ReadNote(origin, size, text)
 
     notes = await asyncio.gather(*(note(*one) for one in named))
     return Evidence(keys, sorted(notes, key=lambda one: one.size), given, archive.get)
@@ -130,7 +134,9 @@ class Expectations:
         try:
             checkpoint = self._open(note.text)
         except NoteInvalid as error:
-            if not self._is_ours(note.origin):
+            names = {key.name for key in self._keys}
+            is_ours = note.origin.rsplit("/", 2)[0] in names
+            if not is_ours and self._lineages.reach(note.origin) is None:
                 return []  # another installation publishes to the same archive
             return [broken(note.size, f"{what} is not sound: {error}.")]
         if (checkpoint.origin, checkpoint.size) != (note.origin, note.size):
@@ -180,10 +186,6 @@ class Expectations:
             known = self._opened[note] = Checkpoint.open(note, self._keys)
         return known
 
-    def _is_ours(self, origin: str) -> bool:
-        names = {key.name for key in self._keys}
-        return origin.rsplit("/", 2)[0] in names or self._lineages.reach(origin) is not None
-
 
 async def unpublished(
     evidence: Evidence, lineages: Lineages, stored: Iterable[Row]
@@ -209,10 +211,3 @@ async def unpublished(
 def broken(size: int | None, sentence: str) -> Expected:
     """Return a fault that is known before the log is read, at the last event that it concerns."""
     return Expected(size or 0, None, sentence)
-
-
-def _text(content: bytes | None) -> str | None:
-    try:
-        return None if content is None else content.decode()
-    except UnicodeDecodeError:
-        return None

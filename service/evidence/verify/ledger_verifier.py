@@ -33,12 +33,8 @@ PREFETCH: Final = 500
 _SQL = queries("service.evidence.verify")
 
 
-def _unwatched(_events: int) -> None:
-    pass
-
-
 async def verify_ledger(
-    database: Database, evidence: Evidence, advance: Callable[[int], object] = _unwatched
+    database: Database, evidence: Evidence, advance: Callable[[int], object] = lambda _events: None
 ) -> Verdict:
     """Verify a ledger on a snapshot of it, while the service runs.
 
@@ -67,7 +63,7 @@ async def verify(
     connection: Connection,
     schema: str,
     evidence: Evidence,
-    advance: Callable[[int], object] = _unwatched,
+    advance: Callable[[int], object] = lambda _events: None,
 ) -> Verdict:
     """Verify a ledger in the caller's transaction, which must see one snapshot."""
     lineages = await lineages_of(connection, schema, evidence.keys)
