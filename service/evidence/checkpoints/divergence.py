@@ -109,7 +109,7 @@ async def _begin(
     begun = authorised(key, origin, reason, divergence.note, divergence.shared_size)
     try:
         async with ledger.transaction() as transaction:
-            # That of storing a checkpoint: none is stored under the old origin later.
+            # The lock of storing a checkpoint: so none is stored under the old origin later.
             await transaction.lock(stream)
             await transaction.append(Append(stream, len(known), [begun], cause))
     except AppendConflict as error:
