@@ -16,9 +16,9 @@ from service.http.methods import OptionsRefused
 from service.http.rate_limit.limiter import RateLimiter
 from service.http.responses import EXCEPTION_HANDLERS
 from service.ledger.following.runner import Background
-from service.operations.collectors.checkpoints import checkpoint_collectors
+from service.operations.collectors.checkpoints import checkpoint_collector
 from service.operations.collectors.database import database_collectors
-from service.operations.collectors.ledgers import ledger_collectors
+from service.operations.collectors.ledgers import ledger_collector
 from service.operations.gauges import Collector
 from service.operations.health import operations_router
 from service.operations.metrics import Metrics
@@ -38,14 +38,14 @@ def web_app(service: Service, metrics: Metrics, background: Background | None) -
     limiter = RateLimiter(
         redis_url=service.settings.redis_url,
         per_minute=service.settings.rate_limit_per_minute,
-        on_degraded=metrics.rate_limit_degraded,
+        on_degraded=metrics.rate_limit_degraded.set,
         clock=service.clock,
     )
 
     request_log = RequestLog(
         service.accounts.database,
         {mode: parts.ledger.database for mode, parts in service.modes.items()},
-        metrics.request_log_dropped,
+        metrics.request_log_dropped.inc,
     )
     retention = Retention(
         (parts.ledger.database for parts in service.modes.values()), service.clock
@@ -67,7 +67,7 @@ def web_app(service: Service, metrics: Metrics, background: Background | None) -
                 await request_log.stop()
                 await limiter.close()
 
-    service.storage_failures.on_failure = metrics.storage_unavailable
+    service.storage_failures.on_failure = metrics.storage_failures.inc
     api = partner_handlers(service.modes)
     gate = PartnerGate(Authenticator(service.partner_list, service.secrets, service.clock), limiter)
     app = Litestar(
@@ -95,11 +95,11 @@ def web_app(service: Service, metrics: Metrics, background: Background | None) -
 
 
 def _collectors(service: Service) -> Sequence[Collector]:
-    checkpoints = [service.checkpoints(ledger.name) for ledger in service.ledgers]
+    clock, ledgers = service.clock, service.ledgers
     return [
-        *ledger_collectors(service.ledgers, service.read_models, service.clock),
+        *(ledger_collector(ledger, service.read_models, clock) for ledger in ledgers),
         *database_collectors(
-            service.accounts.database, service.modes["live"].ledger.database, service.clock
+            service.accounts.database, service.modes["live"].ledger.database, clock
         ),
-        *checkpoint_collectors(checkpoints, service.clock),
+        *(checkpoint_collector(service.checkpoints(ledger.name), clock) for ledger in ledgers),
     ]

@@ -15,38 +15,38 @@ class Metrics:
 
     def __init__(self, *, shared: bool = False) -> None:
         """`shared`: several processes serve, and a scrape of one has to report for all."""
-        self._registry = CollectorRegistry()
+        self._registry = registry = CollectorRegistry()
         self._shared = shared
         self._requests = Counter(
             "claim_ledger_requests",
             "Requests answered, by route, method, status and error code.",
             ["route", "method", "status", "code"],
-            registry=self._registry,
+            registry=registry,
         )
         self._seconds = Histogram(
             "claim_ledger_request_seconds",
             "Duration of requests.",
             ["route", "method"],
             buckets=SECONDS,
-            registry=self._registry,
+            registry=registry,
         )
         self._children = cache(self._labelled)  # bounded by the routes and the table of codes
-        self._storage = Counter(
+        self.storage_failures = Counter(
             "claim_ledger_storage_failures",
             "Requests that failed because of object storage.",
-            registry=self._registry,
+            registry=registry,
         )
-        self._entries_dropped = Counter(
+        self.request_log_dropped = Counter(
             "claim_ledger_request_notes_dropped",
             "Calls that could not be recorded for the developer console.",
-            registry=self._registry,
+            registry=registry,
         )
-        self._degraded = gauge(
-            self._registry,
+        self.rate_limit_degraded = gauge(
+            registry,
             "rate_limit_degraded",
             "1 while Redis is unavailable and limits are per process.",
         )
-        self.gauges = ScrapedGauges(self._registry)
+        self.gauges = ScrapedGauges(registry)
 
     def request(self, route: str, method: str, status: int, code: str, seconds: float) -> None:
         """Count one request."""
@@ -55,24 +55,12 @@ class Metrics:
         requests.inc()
         durations.observe(seconds)
 
-    def request_log_dropped(self, count: int) -> None:
-        """Count calls that the developer console will not show."""
-        self._entries_dropped.inc(count)
-
-    def storage_unavailable(self) -> None:
-        """Count a request that storage failed."""
-        self._storage.inc()
-
-    def rate_limit_degraded(self, degraded: bool) -> None:
-        """Record whether Redis is unavailable."""
-        self._degraded.set(int(degraded))
-
     def exposition(self) -> bytes:
         """Return the text that Prometheus reads."""
-        if not self._shared:
-            return generate_latest(self._registry)
-        registry = CollectorRegistry()
-        MultiProcessCollector(registry)
+        registry = self._registry
+        if self._shared:
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry)
         return generate_latest(registry)
 
     def _labelled(

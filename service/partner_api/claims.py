@@ -1,14 +1,13 @@
 """`POST /claims` and `GET /claims` (contract 4.4, 4.5)."""
 
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 from litestar import Response
 from litestar.handlers import HTTPRouteHandler
 
-from projections.claim_list.reader import ClaimListReader, ClaimPage
-from service.claims.commands import ClaimCommands
+from projections.claim_list.reader import ClaimPage
 from service.claims.wire import (
     ClaimList,
     ClaimListItem,
@@ -17,13 +16,12 @@ from service.claims.wire import (
     ClaimResponse,
 )
 from service.core.clock import timestamp
-from service.facts.caller import Mode
 from service.http.bodies import AnyRequest, caller_of, read_as
 from service.http.decoding import decode_query
 from service.http.responses import json_response, replay_headers
 from service.http.scalars import given
 from service.ledger.database import Row
-from service.partner_api.endpoints import REPLAY_HEADERS, Endpoint, Success
+from service.partner_api.endpoints import REPLAY_HEADERS, Endpoint, Modes, Success
 
 LIMIT_MAX = 200
 
@@ -91,21 +89,7 @@ LIST_CLAIMS: Final = Endpoint(
 )
 
 
-class ClaimParts(Protocol):
-    """What these endpoints need of a mode's ledger."""
-
-    @property
-    def claims(self) -> ClaimCommands:
-        """The commands on claims."""
-        ...
-
-    @property
-    def claim_list(self) -> ClaimListReader:
-        """The reader of an entity's claims."""
-        ...
-
-
-def claim_handlers(modes: Mapping[Mode, ClaimParts]) -> list[HTTPRouteHandler]:
+def claim_handlers(modes: Modes) -> list[HTTPRouteHandler]:
     """Return the handlers of `/claims`."""
 
     @CREATE_CLAIM.handler

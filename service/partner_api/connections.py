@@ -1,18 +1,15 @@
 """`POST /connect-requests` (contract 4.2)."""
 
-from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from litestar import Response
 from litestar.handlers import HTTPRouteHandler
 
-from service.connections.commands import ConnectionCommands
 from service.connections.wire import ConnectRequest, ConnectResponse
-from service.facts.caller import Mode
 from service.http.bodies import AnyRequest, caller_of, read_as
 from service.http.responses import json_response
 from service.http.scalars import given
-from service.partner_api.endpoints import NO_STORE, Endpoint, Success
+from service.partner_api.endpoints import NO_STORE, Endpoint, Modes, Success
 
 REQUEST_CONNECTION: Final = Endpoint(
     id="request_connection",
@@ -34,16 +31,7 @@ REQUEST_CONNECTION: Final = Endpoint(
 )
 
 
-class ConnectionParts(Protocol):
-    """What these endpoints need of a mode's ledger."""
-
-    @property
-    def connections(self) -> ConnectionCommands:
-        """The commands on connections."""
-        ...
-
-
-def connection_handlers(modes: Mapping[Mode, ConnectionParts]) -> list[HTTPRouteHandler]:
+def connection_handlers(modes: Modes) -> list[HTTPRouteHandler]:
     """Return the handlers of `/connect-requests`."""
 
     @REQUEST_CONNECTION.handler

@@ -1,18 +1,15 @@
 """`POST /documents/upload-url` (contract 4.3)."""
 
-from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from litestar import Response
 from litestar.handlers import HTTPRouteHandler
 
 from service.core.clock import timestamp
-from service.documents.commands import DocumentCommands
 from service.documents.wire import UploadRequest, UploadResponse
-from service.facts.caller import Mode
 from service.http.bodies import AnyRequest, caller_of, read_as
 from service.http.responses import json_response
-from service.partner_api.endpoints import NO_STORE, Endpoint, Success
+from service.partner_api.endpoints import NO_STORE, Endpoint, Modes, Success
 
 MINT_UPLOAD_URL: Final = Endpoint(
     id="mint_upload_url",
@@ -38,16 +35,7 @@ MINT_UPLOAD_URL: Final = Endpoint(
 )
 
 
-class DocumentParts(Protocol):
-    """What these endpoints need of a mode's ledger."""
-
-    @property
-    def documents(self) -> DocumentCommands:
-        """The commands on documents."""
-        ...
-
-
-def document_handlers(modes: Mapping[Mode, DocumentParts]) -> list[HTTPRouteHandler]:
+def document_handlers(modes: Modes) -> list[HTTPRouteHandler]:
     """Return the handlers of `/documents`."""
 
     @MINT_UPLOAD_URL.handler

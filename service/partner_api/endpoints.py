@@ -5,13 +5,19 @@ The OpenAPI document, the reference page and the guide are made from it.
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 import msgspec
 from litestar import Response, get, post
 from litestar.handlers import HTTPRouteHandler
 
+from projections.claim_list.reader import ClaimListReader
+from service.claims.commands import ClaimCommands
+from service.connections.commands import ConnectionCommands
+from service.documents.commands import DocumentCommands
+from service.facts.caller import Mode
 from service.http.bodies import AnyRequest
+from service.onboardings.commands import OnboardingCommands
 
 WireType = type[msgspec.Struct]
 
@@ -39,6 +45,19 @@ ANY_PATH: Final = ("not_found", "method_not_allowed")
 NO_STORE: Final = {"Cache-Control": True}
 REPLAY_HEADERS: Final = {"Idempotent-Replayed": True, "Idempotent-Payload-Match": False}
 """Headers of a replay; True: always there. The match is absent once the data was erased."""
+
+
+class PartnerParts(Protocol):
+    """What the endpoints need of a mode's ledger."""
+
+    onboardings: OnboardingCommands
+    connections: ConnectionCommands
+    documents: DocumentCommands
+    claims: ClaimCommands
+    claim_list: ClaimListReader
+
+
+Modes = Mapping[Mode, PartnerParts]
 
 
 @dataclass(frozen=True, slots=True)

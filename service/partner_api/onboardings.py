@@ -1,18 +1,15 @@
 """`POST /onboardings` (contract 4.1)."""
 
-from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 from litestar import Response
 from litestar.handlers import HTTPRouteHandler
 
-from service.facts.caller import Mode
 from service.http.bodies import AnyRequest, caller_of, read_as
 from service.http.responses import json_response, replay_headers
-from service.onboardings.commands import OnboardingCommands
 from service.onboardings.wire import OnboardingRequest, OnboardingResponse
-from service.partner_api.endpoints import NO_STORE, REPLAY_HEADERS, Endpoint, Success
+from service.partner_api.endpoints import NO_STORE, REPLAY_HEADERS, Endpoint, Modes, Success
 
 START_ONBOARDING: Final = Endpoint(
     id="start_onboarding",
@@ -49,16 +46,7 @@ START_ONBOARDING: Final = Endpoint(
 )
 
 
-class OnboardingParts(Protocol):
-    """What these endpoints need of a mode's ledger."""
-
-    @property
-    def onboardings(self) -> OnboardingCommands:
-        """The commands on onboardings."""
-        ...
-
-
-def onboarding_handlers(modes: Mapping[Mode, OnboardingParts]) -> list[HTTPRouteHandler]:
+def onboarding_handlers(modes: Modes) -> list[HTTPRouteHandler]:
     """Return the handlers of `/onboardings`."""
 
     @START_ONBOARDING.handler

@@ -158,11 +158,8 @@ def _pools(connections: Connections) -> dict[str, type[HTTPConnectionPool]]:
             connections.add(self, connection)
             return connection
 
-    class Https(HTTPSConnection):
-        def _new_conn(self) -> socket.socket:
-            connection = super()._new_conn()
-            connections.add(self, connection)
-            return connection
+    class Https(Http, HTTPSConnection):
+        pass
 
     class HttpPool(HTTPConnectionPool):
         ConnectionCls = Http  # pyright: ignore[reportAssignmentType] - as urllib3's own

@@ -1,6 +1,5 @@
-"""Collectors of checkpoints, whichever process makes them: the database knows their state."""
+"""The collector of checkpoints, whichever process makes them: the database knows their state."""
 
-from collections.abc import Sequence
 from datetime import datetime
 
 from service.core.clock import Clock
@@ -12,22 +11,18 @@ from service.operations.gauges import Collector, ScrapedGauges
 _SQL = queries("service.operations.collectors")
 
 
-def checkpoint_collectors(checkpoints: Sequence[Checkpoints], clock: Clock) -> list[Collector]:
-    """Return a collector for each ledger's checkpoints."""
-    return [_collector(one, clock) for one in checkpoints]
-
-
-def _collector(checkpoints: Checkpoints, clock: Clock) -> Collector:
+def checkpoint_collector(checkpoints: Checkpoints, clock: Clock) -> Collector:
+    """Return the collector of one ledger's checkpoints."""
     name = checkpoints.ledger.name
 
     async def collect(gauges: ScrapedGauges) -> None:
         state = await checkpoints.state()
-        gauges.set(gauges.forked, state.forked, name)
-        gauges.set(gauges.archive_failures, state.archive_failures, name)
+        gauges.set("ledger_forked", state.forked, name)
+        gauges.set("publication_failures", state.archive_failures, name)
         since = state.made_at or await _log_began(checkpoints)
         age = (clock() - since).total_seconds() if since else 0.0
-        gauges.set(gauges.checkpoint_size, state.size or 0, name)
-        gauges.set(gauges.checkpoint_age, max(0.0, age), name)
+        gauges.set("checkpoint_size", state.size or 0, name)
+        gauges.set("checkpoint_age_seconds", max(0.0, age), name)
 
     return collect
 

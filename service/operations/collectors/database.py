@@ -13,7 +13,7 @@ def database_collectors(accounts: Database, live: Database, clock: Clock) -> lis
 
     async def transactions(gauges: ScrapedGauges) -> None:
         row = await accounts.fetchrow(_SQL.oldest_transaction)
-        gauges.set(gauges.oldest_transaction, row["seconds"] if row else 0.0)
+        gauges.set("oldest_transaction_seconds", row["seconds"] if row else 0.0)
 
     async def onboarding_mail(gauges: ScrapedGauges) -> None:
         row = await live.fetchrow(_SQL.outbox_backlog)
@@ -32,6 +32,6 @@ def database_collectors(accounts: Database, live: Database, clock: Clock) -> lis
 def _set_mails(
     gauges: ScrapedGauges, kind: str, waiting: int, failed: int, oldest_seconds: float
 ) -> None:
-    gauges.set(gauges.mails, waiting, kind, "waiting")
-    gauges.set(gauges.mails, failed, kind, "failed")
-    gauges.set(gauges.oldest_mail, oldest_seconds, kind)
+    gauges.set("mails", waiting, kind, "waiting")
+    gauges.set("mails", failed, kind, "failed")
+    gauges.set("oldest_mail_seconds", oldest_seconds, kind)
