@@ -15,8 +15,7 @@ from service.pages.backoffice.frame import (
     on_id_unknown,
 )
 from service.pages.backoffice.health import Watched, health_router
-from service.pages.backoffice.partners import partners_router, review_router
-from service.pages.backoffice.reader import AccountsLookUp, LedgerLookUp
+from service.pages.backoffice.partners import partners_router
 from service.pages.backoffice.search import search_router
 from service.pages.backoffice.timeline import timeline_router
 
@@ -25,13 +24,13 @@ def backoffice(service: Service) -> Router:
     """Return the router of the team's pages."""
     context = BackofficeContext(
         service.staff,
-        AccountsLookUp(service.accounts.database),
+        service.accounts.database,
         service.partners,
         service.partner_list,
         service.secrets,
         {
             mode: ModeContext(
-                LedgerLookUp(parts.ledger.database),
+                parts.ledger.database,
                 parts.connections,
                 parts.connection_list,
                 parts.claims,
@@ -49,7 +48,6 @@ def backoffice(service: Service) -> Router:
         route_handlers=[  # in the order of the navigation
             search_router(context, service.ledgers),
             partners_router(context),
-            review_router(context),
             entities_router(context),
             handing_router(context),
             disconnecting_router(context),

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final, cast
+from typing import Any, Final, cast
 from urllib.parse import quote
 
 import structlog
@@ -68,6 +68,26 @@ def page(
         **context,
     )
     return Response(html.encode(), status_code=status, media_type="text/html", cookies=cookies)
+
+
+def framed_page(
+    request: AnyRequest,
+    area: str,
+    template: str,
+    status: int,
+    navigation: Sequence[tuple[str, str]],
+    **context: Any,  # noqa: ANN401 - a page's values are anything
+) -> Response[bytes]:
+    """Return a page of `templates/<area>/`; `navigation` has a path and a place each."""
+    return page(
+        request,
+        f"{area}/{template}",
+        status,
+        area=f"{area}.nav.label",
+        navigation=navigation,
+        here=request.route_handler.opt["page"].place,
+        **context,
+    )
 
 
 def lead_to(path: str, cookies: Sequence[Cookie] = ()) -> Response[bytes]:

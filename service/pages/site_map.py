@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 from litestar import Router
-from litestar.handlers import HTTPRouteHandler
 from litestar.routes import HTTPRoute
 
 from service.http.bodies import AnyRequest
@@ -75,19 +74,10 @@ def site_map_of(request: AnyRequest) -> SiteMap:
     return request.route_handler.opt["site_map"]
 
 
-def place_of(request: AnyRequest) -> str:
-    """Return the place in the navigation of the page that is asked for."""
-    return request.route_handler.opt["page"].place
-
-
 def _pages(routers: Sequence[Router]) -> Iterator[RoutedPage]:
     for router in routers:
         for route in router.routes:
             for handler in route.route_handlers if isinstance(route, HTTPRoute) else ():
                 for method in handler.http_methods & {"GET", "POST"}:
-                    yield _routed(method, route.path, handler)
-
-
-def _routed(method: str, path: str, handler: HTTPRouteHandler) -> RoutedPage:
-    page: Page = handler.opt["page"]
-    return RoutedPage(method, path, page.who, page.place, handler.fn.__doc__ or "")
+                    page, purpose = handler.opt["page"], handler.fn.__doc__ or ""
+                    yield RoutedPage(method, route.path, page.who, page.place, purpose)

@@ -7,6 +7,8 @@ from service.core.errors import Refusal
 from service.facts.access import Access
 from service.facts.connections import connection_stream
 from service.http.bodies import AnyRequest
+from service.ledger.codec import stored_form
+from service.ledger.sql import queries
 from service.pages.backoffice.entities import PATH, entity_page
 from service.pages.backoffice.frame import (
     STAFF,
@@ -18,6 +20,8 @@ from service.pages.backoffice.frame import (
 from service.pages.gate import staff_cause
 from service.pages.shell import lead_to
 from service.pages.visit import read_form
+
+_SQL = queries("service.pages.backoffice")
 
 
 def handing_router(context: BackofficeContext) -> Router:
@@ -33,8 +37,8 @@ def handing_router(context: BackofficeContext) -> Router:
         partner_id = request.query_params.get("partner_id", "").strip()
         if not partner_id:
             return lead_to(f"/backoffice/entities/{entity_id}")
-        partner = (await context.accounts.names([partner_id])).get(partner_id)
-        entity = await live.look_up.entity(entity_id)
+        partner = (await context.names([partner_id])).get(partner_id)
+        entity = await live.entity(entity_id)
         if entity is None:
             raise IdUnknown(entity_id)
         if partner is None or partner["status"] != "approved":
@@ -53,7 +57,7 @@ def handing_router(context: BackofficeContext) -> Router:
     async def connect(request: AnyRequest, entity_id: FromPath[str]) -> Response[bytes]:
         """Connect a business on the customer's behalf."""
         partner_id = (await read_form(request)).get("partner_id", "")
-        if await live.look_up.entity(entity_id) is None:
+        if await live.entity(entity_id) is None:
             raise IdUnknown(entity_id)
         await live.connections.connect_by_staff(entity_id, partner_id, staff_cause(request))
         return lead_to(f"/backoffice/entities/{entity_id}/handed/{partner_id}")
@@ -80,7 +84,8 @@ async def _ended_by(live: ModeContext, partner_id: str, access: Access) -> str:
     if access.disconnected_at is None:
         return ""
     stream = connection_stream("live", partner_id, access.entity_id)
-    return await live.look_up.actor(stream, access.version) or ""
+    row = await live.database.fetchrow(_SQL.connection_event, stream, access.version)
+    return stored_form(row["state"]).meta.actor if row else ""
 
 
 def disconnecting_router(context: BackofficeContext) -> Router:

@@ -6,10 +6,14 @@ from litestar import Response, Router, get
 from litestar.params import FromPath
 
 from service.http.bodies import AnyRequest
-from service.pages.backoffice.frame import STAFF, BackofficeContext, backoffice_page
+from service.ledger.sql import queries
+from service.pages.backoffice.frame import STAFF, BackofficeContext, backoffice_page, ledger_place
 
 PATH: Final = "/entities/{entity_id:str}"
 APPEND_ID_MAX: Final = 2**63 - 1
+PAGE: Final = 50
+
+_SQL = queries("service.pages.backoffice")
 
 
 def entities_router(context: BackofficeContext) -> Router:
@@ -34,9 +38,11 @@ async def entity_page(
     mode, entity = await context.entity(entity_id)
     of_mode = context.modes[mode]
     connections = await of_mode.connection_list.connections(entity_id)
-    onboardings = await of_mode.look_up.onboardings(entity_id)
-    claims, next_page = await of_mode.look_up.claims(entity_id, _before(request))
-    partner_ids = {row["partner_id"] for row in (*connections, *onboardings, *claims)}
+    onboardings = await of_mode.database.fetch(_SQL.entity_onboardings, entity_id)
+    before = ledger_place(request.query_params.get("before", ""), APPEND_ID_MAX)
+    claims = await of_mode.database.fetch(_SQL.entity_claims, entity_id, before, PAGE + 1)
+    next_page = claims[PAGE - 1]["append_id"] if len(claims) > PAGE else None
+    partner_ids = {row["partner_id"] for row in (*connections, *onboardings, *claims[:PAGE])}
     return backoffice_page(
         request,
         "entity.html",
@@ -45,15 +51,8 @@ async def entity_page(
         mode=mode,
         connections=connections,
         onboardings=onboardings,
-        claims=claims,
+        claims=claims[:PAGE],
         next_page=next_page,
-        names=await context.accounts.names(partner_ids),
+        names=await context.names(partner_ids),
         refused_partner=refused_partner,
     )
-
-
-def _before(request: AnyRequest) -> int | None:
-    """Return where a page of claims begins; anything that is no such place is the beginning."""
-    text = request.query_params.get("before", "")
-    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(APPEND_ID_MAX))
-    return min(int(text), APPEND_ID_MAX) if is_number else None

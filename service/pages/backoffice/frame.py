@@ -1,6 +1,6 @@
 """The frame of the back office's pages: their context, and the navigation."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -13,17 +13,19 @@ from service.claims.commands import ClaimCommands
 from service.connections.commands import ConnectionCommands
 from service.facts.caller import Mode
 from service.http.bodies import AnyRequest
-from service.ledger.database import Row
+from service.ledger.database import Database, Row
 from service.ledger.service_keys import ServiceKeyStore
-from service.pages.backoffice.reader import AccountsLookUp, LedgerLookUp
-from service.pages.shell import page
-from service.pages.site_map import Page, place_of, site_map_of
+from service.ledger.sql import queries
+from service.pages.shell import framed_page
+from service.pages.site_map import Page, site_map_of
 from service.partners.commands import PartnerCommands
 from service.people.staff import StaffCommands
 
 BACKOFFICE: Final = "/backoffice"
 STAFF: Final = {"page": Page("staff")}
 """Of a page that belongs to no place in the navigation."""
+
+_SQL = queries("service.pages.backoffice")
 
 
 class IdUnknown(Exception):
@@ -33,19 +35,23 @@ class IdUnknown(Exception):
 class ModeContext(NamedTuple):
     """What the team reads and does in one mode."""
 
-    look_up: LedgerLookUp
+    database: Database
     connections: ConnectionCommands
     connection_list: ConnectionsReader
     claims: ClaimCommands
     claim_list: ClaimListReader
 
+    async def entity(self, entity_id: str) -> Row | None:
+        """Return one business of this mode."""
+        return await self.database.fetchrow(_SQL.entity, entity_id)
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, slots=True)
 class BackofficeContext:
     """What the pages of the back office work with."""
 
     staff: StaffCommands
-    accounts: AccountsLookUp
+    accounts: Database
     partners: PartnerCommands
     partner_list: PartnersReader
     secrets: ServiceKeyStore
@@ -54,7 +60,7 @@ class BackofficeContext:
     async def entity(self, entity_id: str) -> tuple[Mode, Row]:
         """Return a business and the mode it is in, one at the most; raise IdUnknown."""
         for mode, of_mode in self.modes.items():
-            row = await of_mode.look_up.entity(entity_id)
+            row = await of_mode.entity(entity_id)
             if row is not None:
                 return mode, row
         raise IdUnknown(entity_id)
@@ -67,9 +73,19 @@ class BackofficeContext:
                 return mode, row
         raise IdUnknown(claim_id)
 
+    async def names(self, partner_ids: Iterable[str]) -> Mapping[str, Row]:
+        """Return the rows of partners (partner_id, name, status) by their ids."""
+        rows = await self.accounts.fetch(_SQL.partner_names, list(partner_ids))
+        return {row["partner_id"]: row for row in rows}
+
+    async def counts(self) -> Mapping[str, int]:
+        """Return how many partners are in each state that any is in."""
+        rows = await self.accounts.fetch(_SQL.partner_counts)
+        return {row["status"]: row["partners"] for row in rows}
+
     async def partner_named(self, partner_id: str) -> Row:
         """Return a partner's row (partner_id, name, status); raise IdUnknown."""
-        names = await self.accounts.names([partner_id])
+        names = await self.names([partner_id])
         if partner_id not in names:
             raise IdUnknown(partner_id)
         return names[partner_id]
@@ -82,15 +98,14 @@ def backoffice_page(
     **context: Any,  # noqa: ANN401 - a page's values are anything
 ) -> Response[bytes]:
     """Return a page of `templates/backoffice/`."""
-    return page(
-        request,
-        f"backoffice/{template}",
-        status,
-        area="backoffice.nav.label",
-        navigation=[(one.path, one.place) for one in site_map_of(request).navigation(BACKOFFICE)],
-        here=place_of(request),
-        **context,
-    )
+    navigation = [(one.path, one.place) for one in site_map_of(request).navigation(BACKOFFICE)]
+    return framed_page(request, "backoffice", template, status, navigation, **context)
+
+
+def ledger_place(text: str, most: int) -> int | None:
+    """Return a place in a ledger, `most` at the most; None for what is no such place."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+    return min(int(text), most) if is_number else None
 
 
 def on_id_unknown(request: AnyRequest, error: IdUnknown) -> Response[bytes]:

@@ -1,14 +1,14 @@
 """`/backoffice/health`: whether logs grow and read models follow, and when each was signed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from litestar import Response, Router, get
 
 from service.core.clock import Clock
-from service.evidence.checkpoints.signing import Checkpoints, CheckpointState
+from service.evidence.checkpoints.signing import Checkpoints
 from service.http.bodies import AnyRequest
-from service.ledger.following.status import Head, HeadWatch, Progress, progress
+from service.ledger.following.status import HeadWatch, progress
 from service.ledger.ledger import Ledger
 from service.ledger.read_model import ReadModel
 from service.pages.backoffice.frame import backoffice_page
@@ -23,15 +23,6 @@ class Watched(NamedTuple):
     checkpoints: Checkpoints
 
 
-class Health(NamedTuple):
-    """How a ledger fares: its log, what follows it, its checkpoints."""
-
-    ledger: str
-    head: Head
-    progress: Sequence[Progress]
-    signed: CheckpointState
-
-
 def health_router(watched: Sequence[Watched], models: Sequence[ReadModel], clock: Clock) -> Router:
     """Return the router of the service's health."""
 
@@ -44,8 +35,14 @@ def health_router(watched: Sequence[Watched], models: Sequence[ReadModel], clock
     return Router("/", route_handlers=[health])
 
 
-async def _health(watched: Watched, models: Sequence[ReadModel], clock: Clock) -> Health:
+async def _health(
+    watched: Watched, models: Sequence[ReadModel], clock: Clock
+) -> Mapping[str, object]:
     # Looks twice, a second apart, where events have waited for long: only then can it tell.
     head = await watched.head.watch()
-    rows = await progress(watched.ledger, models, head, clock)
-    return Health(watched.ledger.name, head, rows, await watched.checkpoints.state())
+    return {
+        "ledger": watched.ledger.name,
+        "head": head,
+        "progress": await progress(watched.ledger, models, head, clock),
+        "signed": await watched.checkpoints.state(),
+    }

@@ -8,6 +8,7 @@ from litestar.params import FromPath
 from service.facts.partners import TeamMember
 from service.http.bodies import AnyRequest
 from service.http.scalars import LIMITS
+from service.ledger.sql import queries
 from service.pages.backoffice.frame import BackofficeContext, IdUnknown, backoffice_page
 from service.pages.gate import staff_cause
 from service.pages.shell import lead_to
@@ -18,10 +19,13 @@ from service.people.person import Person
 STATES: Final = ("pending", "approved", "declined", "revoked")
 PARTNERS: Final = {"page": Page("staff", "backoffice.nav.partners")}
 REASON_CHARACTERS_MAX: Final = LIMITS["summary"]
+PAGE: Final = 50
+
+_SQL = queries("service.pages.backoffice")
 
 
 def partners_router(context: BackofficeContext) -> Router:
-    """Return the router of looking at partners."""
+    """Return the router of looking at partners, and of reviewing and revoking them."""
 
     @get(opt=PARTNERS)
     async def partners(request: AnyRequest) -> Response[bytes]:
@@ -29,15 +33,15 @@ def partners_router(context: BackofficeContext) -> Router:
         asked = request.query_params.get("state", "")
         state = asked if asked in STATES else STATES[0]
         after = request.query_params.get("after", "")
-        rows, next_page = await context.accounts.partners(state, after or None)
+        rows = await context.accounts.fetch(_SQL.partners_page, state, after or None, PAGE + 1)
         return backoffice_page(
             request,
             "partners.html",
             state=state,
             states=STATES,
-            counts=await context.accounts.counts(),
-            partners=rows,
-            next_page=next_page,
+            counts=await context.counts(),
+            partners=rows[:PAGE],
+            next_page=rows[PAGE - 1]["partner_id"] if len(rows) > PAGE else None,
         )
 
     @get("/{partner_id:str}", opt=PARTNERS)
@@ -45,20 +49,14 @@ def partners_router(context: BackofficeContext) -> Router:
         """Show what a partner said, its keys, settings and people."""
         return await _partner_page(context, request, partner_id)
 
-    return Router("/partners", route_handlers=[partners, partner])
-
-
-def review_router(context: BackofficeContext) -> Router:
-    """Return the router of approving, declining and revoking partners."""
-
-    @post("/approve", opt=PARTNERS)
+    @post("/{partner_id:str}/approve", opt=PARTNERS)
     async def approve(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
         """Approve a partner."""
         await read_form(request)
         await context.partners.approve(partner_id, staff_cause(request))
         return lead_to(f"/backoffice/partners/{partner_id}")
 
-    @post("/decline", opt=PARTNERS)
+    @post("/{partner_id:str}/decline", opt=PARTNERS)
     async def decline(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
         """Decline a partner, with a reason."""
         reason = (await read_form(request)).get("reason", "")
@@ -67,7 +65,7 @@ def review_router(context: BackofficeContext) -> Router:
         await context.partners.decline(partner_id, staff_cause(request), reason)
         return lead_to(f"/backoffice/partners/{partner_id}")
 
-    @get("/revoke", opt=PARTNERS)
+    @get("/{partner_id:str}/revoke", opt=PARTNERS)
     async def confirm(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
         """Explain what revoking a partner's access means, and ask for confirmation."""
         partner = await context.partners.look(partner_id)
@@ -77,14 +75,15 @@ def review_router(context: BackofficeContext) -> Router:
             return lead_to(f"/backoffice/partners/{partner_id}")
         return backoffice_page(request, "revoke.html", partner=partner)
 
-    @post("/revoke", opt=PARTNERS)
+    @post("/{partner_id:str}/revoke", opt=PARTNERS)
     async def revoke(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
         """Revoke a partner's access."""
         await read_form(request)
         await context.partners.revoke(partner_id, staff_cause(request))
         return lead_to(f"/backoffice/partners/{partner_id}")
 
-    return Router("/partners/{partner_id:str}", route_handlers=[approve, decline, confirm, revoke])
+    handlers = [partners, partner, approve, decline, confirm, revoke]
+    return Router("/partners", route_handlers=handlers)
 
 
 async def _partner_page(

@@ -1,23 +1,27 @@
 """`/backoffice`: one field that finds anything by its id, and people by their address."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from litestar import Response, Router, get, post
 
+from service.core.ids import CROCKFORD
 from service.evidence.replay.history import history
 from service.http.bodies import AnyRequest
-from service.ledger.database import Row
+from service.ledger.database import Database
 from service.ledger.ledger import Ledger
+from service.ledger.sql import Sql, queries
 from service.pages.backoffice.frame import BackofficeContext, backoffice_page
-from service.pages.backoffice.reader import person_bits
 from service.pages.shell import lead_to
 from service.pages.site_map import Page
 from service.pages.visit import read_form
 from service.people.person import Person
 
+_SQL = queries("service.pages.backoffice")
+
 QUERY_CHARACTERS_MAX: Final = 254
+PERSON_DIGITS: Final = 26
 SEARCH: Final = {"page": Page("staff", "backoffice.nav.search")}
 OWN_PAGE: Final = {"claim": "claims", "entity": "entities", "partner": "partners"}
 """Kinds of things that have a page of their own, and where."""
@@ -80,7 +84,6 @@ def search_router(context: BackofficeContext, ledgers: Sequence[Ledger]) -> Rout
         status: int = 200,
         person_id: str | None = None,
     ) -> Response[bytes]:
-        counts = await context.accounts.counts()
         return backoffice_page(
             request,
             "search.html",
@@ -88,35 +91,43 @@ def search_router(context: BackofficeContext, ledgers: Sequence[Ledger]) -> Rout
             sought=sought,
             hits=hits,
             person_id=person_id,
-            pending=counts.get("pending", 0),
+            pending=(await context.counts()).get("pending", 0),
         )
 
     return Router("/", route_handlers=[ask, find])
 
 
-def _hits(ledger: str, rows: Iterable[Row]) -> list[Hit]:
-    return [Hit(ledger=ledger, **dict(row)) for row in rows]
-
-
 async def _of_id(context: BackofficeContext, an_id: str) -> list[Hit]:
     bits = person_bits(an_id)
     if bits is not None:
-        return await _of_person(context, bits)
-    hits = _hits("accounts", await context.accounts.by_id(an_id))
+        # Customers act under their business's id, and seldom under this one: asked last.
+        return await _hits(
+            "accounts", context.accounts, _SQL.accounts_by_person, bits
+        ) or await _hits("live", context.modes["live"].database, _SQL.ledger_by_person, bits)
+    hits = await _hits("accounts", context.accounts, _SQL.accounts_by_id, an_id)
     for mode, of_mode in context.modes.items():
-        hits += _hits(mode, await of_mode.look_up.by_id(an_id))
-    return hits
-
-
-async def _of_person(context: BackofficeContext, bits: bytes) -> list[Hit]:
-    hits = _hits("accounts", await context.accounts.by_person(bits))
-    if not hits:  # customers act under their business's id, and seldom under this one
-        hits = _hits("live", await context.modes["live"].look_up.by_person(bits))
+        hits += await _hits(mode, of_mode.database, _SQL.ledger_by_id, an_id)
     return hits
 
 
 async def _of_address(context: BackofficeContext, email: str, address_hash: str) -> list[Hit]:
-    hits = _hits("accounts", await context.accounts.by_address(email, address_hash))
+    keyed = bytes.fromhex(address_hash)
+    hits = await _hits("accounts", context.accounts, _SQL.accounts_by_address, email, keyed)
     for mode, of_mode in context.modes.items():
-        hits += _hits(mode, await of_mode.look_up.by_address(address_hash))
+        hits += await _hits(mode, of_mode.database, _SQL.ledger_by_address, keyed)
     return hits
+
+
+async def _hits(ledger: str, database: Database, query: Sql, *values: object) -> list[Hit]:
+    return [Hit(ledger=ledger, **dict(row)) for row in await database.fetch(query, *values)]
+
+
+def person_bits(person_id: str) -> bytes | None:
+    """Return the 128 bits of a person id, `per_` and 26 characters; None for what is none."""
+    prefix, _, digits = person_id.partition("_")
+    value = 0
+    if prefix != "per" or len(digits) != PERSON_DIGITS or not set(digits) <= set(CROCKFORD):
+        return None
+    for digit in digits:
+        value = value << 5 | CROCKFORD.index(digit)
+    return value.to_bytes(17, "big")[1:]

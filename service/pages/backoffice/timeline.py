@@ -13,7 +13,7 @@ from service.core.clock import timestamp
 from service.evidence.replay.history import NUMBERED, SECRET, history, older_than
 from service.http.bodies import AnyRequest
 from service.ledger.ledger import Ledger
-from service.pages.backoffice.frame import STAFF, IdUnknown, backoffice_page
+from service.pages.backoffice.frame import STAFF, IdUnknown, backoffice_page, ledger_place
 
 ENTRIES_MAX: Final = 40
 """Events of a page, so that one full of the longest values stays under 100 kB."""
@@ -48,7 +48,7 @@ def timeline_router(ledgers: Sequence[Ledger]) -> Router:
             subject=subject,
             is_first=not before,
             older=".".join(str(older.get(name, "")) for name in names) if older else "",
-            entries=[(entry, _at(entry), _facts(entry)) for entry in found.entries],
+            entries=[_entry(entry) for entry in found.entries],
         )
 
     return Router("/", route_handlers=[timeline])
@@ -60,26 +60,21 @@ def _before(request: AnyRequest, names: Sequence[str]) -> Mapping[str, int]:
     In the address it is a position a ledger, in their order, with dots between; one that is left
     out has not been come to.
     """
-    places = request.query_params.get("before", "").split(".")
-    if len(places) != len(names) or not all(map(_is_place, places)):
+    texts = request.query_params.get("before", "").split(".")
+    if len(texts) != len(names):
         return {}
-    return {
-        name: min(int(place), NUMBERED) for name, place in zip(names, places, strict=True) if place
+    places = {
+        name: ledger_place(text, NUMBERED) for name, text in zip(names, texts, strict=True) if text
     }
+    known = {name: place for name, place in places.items() if place is not None}
+    return known if len(known) == len(places) else {}
 
 
-def _is_place(text: str) -> bool:
-    return not text or (text.isascii() and text.isdigit() and len(text) <= len(str(NUMBERED)))
-
-
-def _at(entry: TimelineEntry) -> str:
-    """Return when it happened, to the millisecond: that shows what came of what."""
-    return timestamp(entry.meta.at) if entry.meta else "-"
-
-
-def _facts(entry: TimelineEntry) -> list[Fact]:
+def _entry(entry: TimelineEntry) -> tuple[TimelineEntry, str, list[Fact]]:
+    """Return an entry, when it happened, to the millisecond to show what led to what, and facts."""
     data: Mapping[str, Any] = entry.data or {}
-    return [Fact(name, *_shown(value)) for name, value in data.items() if name not in SECRET]
+    facts = [Fact(name, *_shown(value)) for name, value in data.items() if name not in SECRET]
+    return entry, timestamp(entry.meta.at) if entry.meta else "-", facts
 
 
 def _shown(value: object) -> tuple[str, bool]:

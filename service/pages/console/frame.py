@@ -6,8 +6,8 @@ from litestar import Response
 
 from service.http.bodies import AnyRequest
 from service.pages.gate import member_of
-from service.pages.shell import page
-from service.pages.site_map import place_of, site_map_of
+from service.pages.shell import framed_page
+from service.pages.site_map import site_map_of
 
 CONSOLE: Final = "/console/{partner_id:str}"
 """The path of a partner's console."""
@@ -26,12 +26,4 @@ def console_page(
         for one in site_map_of(request).navigation(CONSOLE)
         if one.who != "approved" or member.status == "approved"
     ]
-    return page(
-        request,
-        f"console/{template}",
-        status,
-        area="console.nav.label",
-        navigation=navigation,
-        here=place_of(request),
-        **context,
-    )
+    return framed_page(request, "console", template, status, navigation, **context)
