@@ -28,12 +28,12 @@ _OUR_PATH: Final = re.compile(r"(?!.*//)/[!-\[\]-~]{0,511}")
 log = structlog.get_logger()
 
 
-def moment(at: datetime | None) -> str:
-    """Return a moment as people read it, in UTC."""
+def moment(at: datetime | None, time: str = "%H:%M") -> str:
+    """Return a moment as people read it, in UTC; `time` says to the minute, or more exactly."""
     if at is None:
         return "-"
     at = at.astimezone(UTC)
-    return f"{at.day} {at:%B %Y, %H:%M} UTC"
+    return f"{at.day} {at:%B %Y}, {at:{time}} UTC"
 
 
 TEMPLATES: Final = Environment(

@@ -3,7 +3,7 @@
 Nothing is ticked by hand: the counts of calls, the keys and the partner's events decide.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
@@ -23,6 +23,10 @@ CLAIMS: Final = "/v1/claims"
 ONBOARDINGS: Final = "/v1/onboardings"
 LINKS: Final = "/v1/connect-requests"
 
+_SUCCESSES: Final = range(200, 300)
+_OWN_FAULTS: Final = frozenset(range(400, 500)) - {HTTPStatus.TOO_MANY_REQUESTS}
+_OUR_FAULTS: Final = range(500, 600)
+
 
 class Facts(NamedTuple):
     """What is known of a partner; calls and documents are those of test mode.
@@ -40,18 +44,15 @@ class Facts(NamedTuple):
         wanted = (method, route, status)
         return any((row["method"], row["route"], row["status"]) == wanted for row in self.seen)
 
-    def met(self, code: str) -> bool:
-        """Return whether a call was refused with a code."""
-        return any(row["code"] == code for row in self.seen)
-
-    def got_over(self, fits: Callable[[Any], bool]) -> bool:
-        """Return whether the same endpoint succeeded after a call that fits."""
+    def got_over(self, statuses: Container[int], code: str | None = None) -> bool:
+        """Return whether an endpoint succeeded after it refused with one of these, or the code."""
         return any(
             good["last_at"] > bad["first_at"]
             for bad in self.seen
-            if fits(bad)
+            if bad["status"] in statuses or bad["code"] == code
             for good in self.seen
-            if (good["method"], good["route"]) == (bad["method"], bad["route"]) and _good(good)
+            if (good["method"], good["route"]) == (bad["method"], bad["route"])
+            and good["status"] in _SUCCESSES
         )
 
 
@@ -66,6 +67,7 @@ class Item(NamedTuple):
 
 def checklist(facts: Facts) -> list[Item]:
     """Return all items, in the order in which they are best done."""
+    met = {row["code"] for row in facts.seen}
     return [
         Item("test_key", "test" in facts.key_modes, "keys"),
         Item("onboarding", facts.answered("POST", ONBOARDINGS, HTTPStatus.CREATED), "tutorial"),
@@ -74,10 +76,10 @@ def checklist(facts: Facts) -> list[Item]:
         Item("replay", facts.answered("POST", CLAIMS, HTTPStatus.OK), "tutorial"),
         Item("listing", facts.answered("GET", CLAIMS, HTTPStatus.OK), "tutorial"),
         Item("documents", facts.has_documents, "/docs"),
-        Item("error", facts.got_over(_own_fault), "errors?mode=test"),
-        Item("retry", facts.got_over(_our_fault), "/docs"),
-        Item("disconnected", facts.met("partner_disconnected"), "sandbox"),
-        Item("limit", facts.got_over(_limited), "/docs#error-rate_limited"),
+        Item("error", facts.got_over(_OWN_FAULTS), "errors?mode=test"),
+        Item("retry", facts.got_over(_OUR_FAULTS, "claim_conflict"), "/docs"),
+        Item("disconnected", "partner_disconnected" in met, "sandbox"),
+        Item("limit", facts.got_over({HTTPStatus.TOO_MANY_REQUESTS}), "/docs#error-rate_limited"),
         Item("settings", facts.settings_changed, "settings"),
         Item("live_key", "live" in facts.key_modes, "keys"),
     ]
@@ -110,20 +112,3 @@ def checklist_router(
 def key_modes(keys: Iterable[Row]) -> frozenset[str]:
     """Return the modes that have a key to stay: one with an end is rolled, or does not work."""
     return frozenset(key["mode"] for key in keys if key["revoked_at"] is None)
-
-
-def _good(row: Any) -> bool:  # noqa: ANN401 - a row of seen.sql
-    return HTTPStatus.OK <= row["status"] < HTTPStatus.MULTIPLE_CHOICES
-
-
-def _limited(row: Any) -> bool:  # noqa: ANN401 - as above
-    return row["status"] == HTTPStatus.TOO_MANY_REQUESTS
-
-
-def _own_fault(row: Any) -> bool:  # noqa: ANN401 - as above
-    is_client_error = HTTPStatus.BAD_REQUEST <= row["status"] < HTTPStatus.INTERNAL_SERVER_ERROR
-    return is_client_error and not _limited(row)
-
-
-def _our_fault(row: Any) -> bool:  # noqa: ANN401 - as above
-    return row["status"] >= HTTPStatus.INTERNAL_SERVER_ERROR or row["code"] == "claim_conflict"

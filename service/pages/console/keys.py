@@ -6,8 +6,8 @@ it, and a key is rolled once.
 """
 
 import hmac
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from litestar import Response, Router, get, post
@@ -16,12 +16,13 @@ from litestar.params import FromPath
 from projections.partners.reader import PartnersReader
 from service.core.clock import Clock
 from service.core.errors import Refusal, invalid
+from service.facts.caller import Mode
 from service.http.bodies import AnyRequest
 from service.ledger.database import Row
 from service.ledger.service_keys import ServiceKeyStore
 from service.pages.console.frame import CONSOLE, console_page
 from service.pages.gate import Member, member_cause, member_of
-from service.pages.shell import lead_to
+from service.pages.shell import lead_to, moment
 from service.pages.site_map import Page
 from service.pages.visit import read_form
 from service.partners.commands import OVERLAPS, IssuedKey, PartnerCommands
@@ -36,30 +37,21 @@ KEYS: Final = {"page": Page("member", "console.nav.keys")}
 _PURPOSE: Final = "issue-key"
 
 
+@dataclass(frozen=True, slots=True)
 class KeyPages:
     """What the handlers of keys and of the tutorial share."""
 
-    def __init__(
-        self,
-        commands: PartnerCommands,
-        partners: PartnersReader,
-        secrets: ServiceKeyStore,
-        sandbox: SandboxFixtures,
-        clock: Clock,
-    ) -> None:
-        """Take the parts that the bootstrap chose."""
-        self.commands = commands
-        self._partners = partners
-        self._secrets = secrets
-        self._sandbox = sandbox
-        self._clock = clock
+    commands: PartnerCommands
+    partners: PartnersReader
+    secrets: ServiceKeyStore
+    sandbox: SandboxFixtures
+    clock: Clock
 
     async def listed(self, request: AnyRequest) -> Response[bytes]:
         """Return the list of keys, and a form whose key id is already drawn."""
         member = member_of(request)
         key_id, proof = await self.drawn(member)
-        rows = reversed(await self._partners.keys(member.partner_id))
-        keys = [self._shown(row) for row in rows]
+        keys = [self._shown(row) for row in reversed(await self.partners.keys(member.partner_id))]
         ended = [key["key_id"] for key in keys if key["state"] == "ended"]
         unlisted = set(ended[ENDED_MAX:])
         return console_page(
@@ -73,8 +65,8 @@ class KeyPages:
             again="again" in request.query_params,
         )
 
-    async def issue(self, request: AnyRequest, form: Mapping[str, str]) -> IssuedKey:
-        """Issue the key that the form names."""
+    async def issue(self, request: AnyRequest, form: Mapping[str, str]) -> IssuedKey | None:
+        """Issue the key that the form names; None for a form that was sent before."""
         member = member_of(request)
         key_id, mode = form.get("key_id", ""), form.get("mode")
         proof = await self._proof(member, key_id)
@@ -82,14 +74,11 @@ class KeyPages:
             raise invalid("key_id", "not from our form")
         if mode not in {"live", "test"}:
             raise invalid("mode", "expected live or test")
-        issued = await self.commands.issue_key(
-            member.partner_id,
-            "live" if mode == "live" else "test",
-            member_cause(request),
-            key_id,
-        )
-        if mode == "test":
-            await self._sandbox.ensure(member.partner_id, member.sandbox_epoch)
+        known: Mode = "live" if mode == "live" else "test"
+        issuing = self.commands.issue_key(member.partner_id, known, member_cause(request), key_id)
+        issued = await first_time(issuing)
+        if issued and mode == "test":
+            await self.sandbox.ensure(member.partner_id, member.sandbox_epoch)
         return issued
 
     async def drawn(self, member: Member) -> tuple[str, str]:
@@ -97,30 +86,32 @@ class KeyPages:
         key_id = self.commands.new_key_id()
         return key_id, await self._proof(member, key_id)
 
-    async def key(self, partner_id: str, key_id: str) -> dict[str, object]:
+    async def key(self, request: AnyRequest, key_id: str) -> dict[str, object]:
         """Return one key of the partner's; refuses with `key_not_found`."""
-        for row in await self._partners.keys(partner_id):
+        for row in await self.partners.keys(member_of(request).partner_id):
             if row["key_id"] == key_id:
                 return self._shown(row)
         raise Refusal("key_not_found")
 
     def _shown(self, row: Row) -> dict[str, object]:
         ends_at = row["revoked_at"]
-        ended = has_ended(ends_at, later=row["revoked_later"], now=self._clock())
+        ended = has_ended(ends_at, later=row["revoked_later"], now=self.clock())
         state = "ended" if ended else "ends" if ends_at else "valid"
-        return {**row, "state": state, "ends_at": exact(ends_at)}
+        return {**row, "state": state, "ends_at": moment(ends_at, "%H:%M:%S")}
 
     async def _proof(self, member: Member, key_id: str) -> str:
         """Return the proof that we drew a key's id, for this partner."""
-        return (await self._secrets.get()).link_token(_PURPOSE, f"{member.partner_id}\0{key_id}")
+        return (await self.secrets.get()).link_token(_PURPOSE, f"{member.partner_id}\0{key_id}")
 
 
-def exact(at: datetime | None) -> str:
-    """Return a moment to the second, in UTC: a key ends to the second."""
-    if at is None:
-        return ""
-    at = at.astimezone(UTC)
-    return f"{at.day} {at:%B %Y, %H:%M:%S} UTC"
+async def first_time(issuing: Awaitable[IssuedKey]) -> IssuedKey | None:
+    """Return the key that is issued; None where its form was sent before, and there is none."""
+    try:
+        return await issuing
+    except Refusal as refusal:
+        if refusal.code != "key_state":
+            raise
+        return None
 
 
 def keys_router(pages: KeyPages) -> Router:
@@ -135,19 +126,12 @@ def keys_router(pages: KeyPages) -> Router:
     @post(opt=KEYS)
     async def issue(request: AnyRequest) -> Response[bytes]:
         """Issue a key, and show its token once."""
-        form = await read_form(request)
-        try:
-            issued = await pages.issue(request, form)
-        except Refusal as refusal:
-            return _again(request, refusal)
-        return _token(request, issued)
+        return _token(request, await pages.issue(request, await read_form(request)))
 
     @get("/{key_id:str}/roll", opt=KEYS)
-    async def choose(
-        request: AnyRequest, partner_id: FromPath[str], key_id: FromPath[str]
-    ) -> Response[bytes]:
+    async def choose(request: AnyRequest, key_id: FromPath[str]) -> Response[bytes]:
         """Explain what rolling a key means, and ask how long the old one shall hold."""
-        key = await pages.key(partner_id, key_id)
+        key = await pages.key(request, key_id)
         return console_page(request, "key_roll.html", key=key, overlaps=OVERLAPS)
 
     @post("/{key_id:str}/roll", opt=KEYS)
@@ -158,39 +142,30 @@ def keys_router(pages: KeyPages) -> Router:
         overlap = OVERLAPS.get((await read_form(request)).get("overlap", ""))
         if overlap is None:
             raise invalid("overlap", f"expected one of {', '.join(OVERLAPS)}")
-        try:
-            issued = await commands.roll_key(partner_id, key_id, overlap, member_cause(request))
-        except Refusal as refusal:
-            return _again(request, refusal)
-        return _token(request, issued, await pages.key(partner_id, key_id))
+        cause = member_cause(request)
+        issued = await first_time(commands.roll_key(partner_id, key_id, overlap, cause))
+        return _token(request, issued, await pages.key(request, key_id) if issued else None)
 
     @get("/{key_id:str}/revoke", opt=KEYS)
-    async def confirm(
-        request: AnyRequest, partner_id: FromPath[str], key_id: FromPath[str]
-    ) -> Response[bytes]:
+    async def confirm(request: AnyRequest, key_id: FromPath[str]) -> Response[bytes]:
         """Explain what revoking a key means, and ask for confirmation."""
-        return console_page(request, "key_revoke.html", key=await pages.key(partner_id, key_id))
+        return console_page(request, "key_revoke.html", key=await pages.key(request, key_id))
 
     @post("/{key_id:str}/revoke", opt=KEYS)
-    async def revoke(
-        request: AnyRequest, partner_id: FromPath[str], key_id: FromPath[str]
-    ) -> Response[bytes]:
+    async def revoke(request: AnyRequest, key_id: FromPath[str]) -> Response[bytes]:
         """Revoke a key."""
         await read_form(request)
-        await commands.revoke_key(partner_id, key_id, member_cause(request))
-        return lead_to(f"{member_of(request).path}/keys")
+        member = member_of(request)
+        await commands.revoke_key(member.partner_id, key_id, member_cause(request))
+        return lead_to(f"{member.path}/keys")
 
     return Router(f"{CONSOLE}/keys", route_handlers=[keys, issue, choose, roll, confirm, revoke])
 
 
 def _token(
-    request: AnyRequest, issued: IssuedKey, old: dict[str, object] | None = None
+    request: AnyRequest, issued: IssuedKey | None, old: dict[str, object] | None = None
 ) -> Response[bytes]:
+    """Show a key's token; lead a form that was sent twice to the list."""
+    if issued is None:
+        return lead_to(f"{member_of(request).path}/keys?again")
     return console_page(request, "key_issued.html", issued=issued, old=old)
-
-
-def _again(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
-    """Lead a form that was sent twice to the list; refuse what is refused for another reason."""
-    if refusal.code != "key_state":
-        raise refusal
-    return lead_to(f"{member_of(request).path}/keys?again")

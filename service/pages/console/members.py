@@ -51,25 +51,21 @@ def members_router(commands: PartnerCommands, partners: PartnersReader) -> Route
         return lead_to(f"{member_of(request).path}/team")
 
     @get("/{member_id:str}/remove", opt=TEAM)
-    async def confirm(
-        request: AnyRequest, partner_id: FromPath[str], member_id: FromPath[str]
-    ) -> Response[bytes]:
+    async def confirm(request: AnyRequest, member_id: FromPath[str]) -> Response[bytes]:
         """Explain what removing somebody means, and ask for confirmation."""
-        who = (await commands.look(partner_id)).members.get(member_id)
+        member = member_of(request)
+        who = (await commands.look(member.partner_id)).members.get(member_id)
         if who is None:
             raise Refusal("member_not_found")
-        themselves = member_id == member_of(request).member_id
-        email = who.email or ERASED
+        themselves, email = member_id == member.member_id, who.email or ERASED
         return console_page(request, "member_remove.html", email=email, themselves=themselves)
 
     @post("/{member_id:str}/remove", opt=TEAM)
-    async def remove(
-        request: AnyRequest, partner_id: FromPath[str], member_id: FromPath[str]
-    ) -> Response[bytes]:
+    async def remove(request: AnyRequest, member_id: FromPath[str]) -> Response[bytes]:
         """Remove somebody from the team."""
         member = member_of(request)
         await read_form(request)
-        await commands.remove_member(partner_id, member_id, member_cause(request))
+        await commands.remove_member(member.partner_id, member_id, member_cause(request))
         return lead_to("/console" if member_id == member.member_id else f"{member.path}/team")
 
     return Router(f"{CONSOLE}/team", route_handlers=[team, add, confirm, remove])

@@ -1,21 +1,21 @@
 """`/console/{partner_id}/requests`: the calls of thirty days, and their errors by code."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from litestar import Response, Router, get
 from litestar.params import FromPath
 
-from projections.activity.reader import ActivityReader
+from projections.activity.reader import ActivityReader, TimelineEntry
 from projections.partners.reader import PartnersReader
 from service.core.clock import timestamp
 from service.core.errors import ERRORS, Refusal, invalid
 from service.facts.caller import Mode
 from service.http.bodies import AnyRequest
 from service.ledger.database import Row
-from service.pages.console.caused import caused
 from service.pages.console.frame import CONSOLE, console_page
 from service.pages.console.listing import asked, asked_moment, asked_place, mode_of, place
 from service.pages.gate import member_of
@@ -24,6 +24,9 @@ from service.pages.site_map import Page
 from service.request_log.reader import Filter, RequestsReader
 
 REQUESTS = {"page": Page("member", "calls.nav")}
+EVENTS_MAX: Final = 100
+PATIENCE_SECONDS: Final = 1.5
+"""Longer than reading a call's events ever takes, unless the read model is far behind."""
 
 
 def requests_router(
@@ -93,6 +96,27 @@ def requests_router(
         )
 
     return Router(CONSOLE, route_handlers=[listed, errors, one])
+
+
+async def caused(
+    activity: ActivityReader, partner_id: str, request_id: str
+) -> list[TimelineEntry] | None:
+    """Return the events of a partner's own request; None where that takes too long just now.
+
+    Only what the partner itself caused is shown, whatever else may name the request.
+    """
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            entries = await activity.timeline(request_id, EVENTS_MAX)
+    except TimeoutError:
+        return None
+    return [
+        entry
+        for entry in entries
+        if entry.meta is not None
+        and entry.meta.request_id == request_id
+        and entry.meta.actor.startswith(f"partner:{partner_id}/")
+    ]
 
 
 def shown(row: Row) -> dict[str, Any]:

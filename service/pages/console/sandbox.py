@@ -50,9 +50,7 @@ def sandbox_router(
         )
 
     @post("/entities/{entity_id:str}", opt=SANDBOX)
-    async def drive(
-        request: AnyRequest, partner_id: FromPath[str], entity_id: FromPath[str]
-    ) -> Response[bytes]:
+    async def drive(request: AnyRequest, entity_id: FromPath[str]) -> Response[bytes]:
         """Connect or disconnect a business of the sandbox."""
         member = member_of(request)
         wanted = (await read_form(request)).get("to", "")
@@ -61,7 +59,7 @@ def sandbox_router(
             raise invalid("to", "expected connect or disconnect")
         if "\0" in entity_id:
             raise Refusal("sandbox_entity_not_found")
-        await change(partner_id, member.sandbox_epoch, entity_id, member_cause(request))
+        await change(member.partner_id, member.sandbox_epoch, entity_id, member_cause(request))
         return lead_to(f"{member.path}/sandbox")
 
     @get("/reset", opt=SANDBOX)

@@ -1,28 +1,40 @@
-"""`/console/{partner_id}/links` and `/onboardings`: those of a partner, and what became of each."""
+"""`/console/{partner_id}/claims`, `/links` and `/onboardings`: a partner's, newest first."""
 
 from collections.abc import Mapping
 
 from litestar import Response, Router, get
 from litestar.params import FromPath
 
+from projections.claim_list.reader import ClaimListReader
 from projections.connect_links.reader import ConnectLinksReader
 from projections.onboardings.reader import OnboardingsReader
 from service.facts.caller import Mode
 from service.http.bodies import AnyRequest
 from service.pages.console.frame import CONSOLE, console_page
-from service.pages.console.listing import asked_place, mode_of, shown_page
+from service.pages.console.listing import asked, asked_place, mode_of, shown_page
 from service.pages.site_map import Page
 
 PAGE = 50
 
 
-def links_router(
-    links: Mapping[Mode, ConnectLinksReader], onboardings: Mapping[Mode, OnboardingsReader]
+def lists_router(
+    claims: Mapping[Mode, ClaimListReader],
+    links: Mapping[Mode, ConnectLinksReader],
+    onboardings: Mapping[Mode, OnboardingsReader],
 ) -> Router:
-    """Return the router of connect links and onboardings.
+    """Return the router of the lists of claims, connect links and onboardings.
 
-    Entity ids of live mode are not shown: their customers pass them on.
+    Links and onboardings do not show entity ids of live mode: their customers pass them on.
     """
+
+    @get("/claims", opt={"page": Page("member", "partner_claims.nav")})
+    async def claim_list(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+        """List the partner's claims over all entities."""
+        mode, after = mode_of(request), asked(request, "after")
+        rows, older = await claims[mode].page_of_partner(partner_id, limit=PAGE, after=after)
+        return console_page(
+            request, "claims.html", mode=mode, claims=rows, older=older, is_first=after is None
+        )
 
     @get("/links", opt={"page": Page("member", "links.nav")})
     async def link_list(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
@@ -40,4 +52,4 @@ def links_router(
         shown = shown_page(request, "onboardings", rows, PAGE, "started_at", "onboarding_id")
         return console_page(request, "onboardings.html", mode=mode, **shown)
 
-    return Router(CONSOLE, route_handlers=[link_list, onboarding_list])
+    return Router(CONSOLE, route_handlers=[claim_list, link_list, onboarding_list])
