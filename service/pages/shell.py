@@ -72,22 +72,15 @@ def page(
 
 def framed_page(
     request: AnyRequest,
-    area: str,
     template: str,
     status: int,
+    area: str,
     navigation: Sequence[tuple[str, str]],
     **context: Any,  # noqa: ANN401 - a page's values are anything
 ) -> Response[bytes]:
-    """Return a page of `templates/<area>/`; `navigation` has a path and a place each."""
-    return page(
-        request,
-        f"{area}/{template}",
-        status,
-        area=f"{area}.nav.label",
-        navigation=navigation,
-        here=request.route_handler.opt["page"].place,
-        **context,
-    )
+    """Return a page with the navigation of `area`, a text: of each place its path and its text."""
+    here = request.route_handler.opt["page"].place
+    return page(request, template, status, area=area, navigation=navigation, here=here, **context)
 
 
 def lead_to(path: str, cookies: Sequence[Cookie] = ()) -> Response[bytes]:

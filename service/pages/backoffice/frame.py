@@ -99,7 +99,9 @@ def backoffice_page(
 ) -> Response[bytes]:
     """Return a page of `templates/backoffice/`."""
     navigation = [(one.path, one.place) for one in site_map_of(request).navigation(BACKOFFICE)]
-    return framed_page(request, "backoffice", template, status, navigation, **context)
+    return framed_page(
+        request, f"backoffice/{template}", status, "backoffice.nav.label", navigation, **context
+    )
 
 
 def ledger_place(text: str, most: int) -> int | None:

@@ -26,4 +26,6 @@ def console_page(
         for one in site_map_of(request).navigation(CONSOLE)
         if one.who != "approved" or member.status == "approved"
     ]
-    return framed_page(request, "console", template, status, navigation, **context)
+    return framed_page(
+        request, f"console/{template}", status, "console.nav.label", navigation, **context
+    )
