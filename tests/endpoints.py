@@ -47,7 +47,7 @@ WRITES = {name: one for name, one in ENDPOINTS.items() if one.method == "POST"}
 
 def routed(world: World) -> Iterator[tuple[str | None, str, str]]:
     """Return (endpoint, method, path) of every handler; no endpoint: not the partner API's."""
-    app: Any = world.app._app  # noqa: SLF001 - nothing but the tests needs what is inside
+    app: Any = world.app.app
     for route in app.routes:
         if isinstance(route, HTTPRoute):
             for handler in route.route_handlers:

@@ -7,7 +7,7 @@ and walked (service/http/validation.py), so that the partner learns of all fault
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final, TypeVar, cast
+from typing import Final, TypeVar, cast
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -77,22 +77,18 @@ def check(type_: type[T], **values: object) -> T:
 def _decode_slowly(body: bytes, type_: type[T]) -> T:
     if not body.strip(b" \t\r\n"):
         raise Refusal("body_required")
-    value = _decode_untyped(body)
-    if not isinstance(value, dict):
-        raise Refusal("validation_failed", form_errors=["expected an object"])
-    return _checked(cast("dict[str, object]", value), type_, {})
-
-
-def _decode_untyped(body: bytes) -> Any:  # noqa: ANN401 - JSON is any
     try:
         body.decode()
-        return _untyped.decode(body)
+        value: object = _untyped.decode(body)
     except msgspec.ValidationError as error:
         # All that remains is an integer of more digits than Python will parse.
         message = "a number has too many digits"
         raise Refusal("validation_failed", form_errors=[message]) from error
     except (ValueError, RecursionError) as error:
         raise Refusal("invalid_json") from error
+    if not isinstance(value, dict):
+        raise Refusal("validation_failed", form_errors=["expected an object"])
+    return _checked(cast("dict[str, object]", value), type_, {})
 
 
 def _checked(values: Mapping[str, object], type_: type[T], errors: dict[str, list[str]]) -> T:

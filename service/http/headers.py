@@ -5,7 +5,7 @@ from typing import Final
 _INTEGER: Final[dict[str, object]] = {"type": "integer", "minimum": 0}
 _SECONDS: Final[dict[str, object]] = {"type": "integer", "minimum": 1}
 
-HEADERS: Final[dict[str, tuple[str, dict[str, object], object]]] = {
+_HEADERS: Final[dict[str, tuple[str, dict[str, object], object]]] = {
     "X-Request-Id": (
         "Id of this request. Quote it when you ask us about it.",
         {"type": "string", "pattern": "^req_[0-9a-z]{26}$"},
@@ -37,7 +37,11 @@ HEADERS: Final[dict[str, tuple[str, dict[str, object], object]]] = {
     ),
     "WWW-Authenticate": ("The scheme to use.", {"type": "string", "const": "Bearer"}, "Bearer"),
 }
-"""Name to description, schema and example."""
+HEADERS: Final = {
+    name: dict(zip(("description", "schema", "example"), row, strict=True))
+    for name, row in _HEADERS.items()
+}
+"""Name to description, schema and example, as OpenAPI has them."""
 
 RATE_LIMIT: Final = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
 

@@ -13,6 +13,7 @@ encoded, and is optional but not nullable in the schema.
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import date
 from functools import cache
 from typing import Annotated, Any, Final
@@ -52,19 +53,28 @@ Check = Callable[[str], str | None]
 _NO_NUL: Final[dict[str, Any]] = {"pattern": r"^[^\u0000]*$"}
 """PostgreSQL cannot store NUL. service/http/decoding.py refuses it; this documents it."""
 
-Text = Annotated[str, Meta(max_length=LIMITS["text"], extra_json_schema=_NO_NUL)]
+
+def _string(
+    limit: str, *, least: int | None = None, check: Check | None = None, **schema: str
+) -> Meta:
+    """Return the rules of a string: its limit and least length, its check, its JSON Schema."""
+    return Meta(
+        min_length=least,
+        max_length=LIMITS[limit],
+        extra_json_schema=schema or _NO_NUL,
+        extra={"check": check} if check else None,
+    )
+
+
+Text = Annotated[str, _string("text")]
 """A reference, name, label or line of an address; may be empty."""
 
-RequiredText = Annotated[
-    str, Meta(min_length=1, max_length=LIMITS["text"], extra_json_schema=_NO_NUL)
-]
+RequiredText = Annotated[str, _string("text", least=1)]
 """As `Text`, for required fields: not empty."""
 
-Message = Annotated[str, Meta(max_length=LIMITS["message"], extra_json_schema=_NO_NUL)]
-Summary = Annotated[str, Meta(max_length=LIMITS["summary"], extra_json_schema=_NO_NUL)]
-StoragePath = Annotated[
-    str, Meta(min_length=1, max_length=LIMITS["storage_path"], extra_json_schema=_NO_NUL)
-]
+Message = Annotated[str, _string("message")]
+Summary = Annotated[str, _string("summary")]
+StoragePath = Annotated[str, _string("storage_path", least=1)]
 
 _AMOUNT: Final = r"[0-9]{1,15}\.[0-9]{2}"
 
@@ -80,14 +90,7 @@ def amount_fault(text: str) -> str | None:
     return "not an amount with two decimal places, such as 125.00"
 
 
-Amount = Annotated[
-    str,
-    Meta(
-        max_length=LIMITS["amount"],
-        extra_json_schema={"pattern": f"^{_AMOUNT}$"},
-        extra={"check": amount_fault},
-    ),
-]
+Amount = Annotated[str, _string("amount", check=amount_fault, pattern=f"^{_AMOUNT}$")]
 """A decimal amount in the invoice's currency: at most 15 digits, a point, two digits, no sign."""
 
 CalendarDate = Annotated[date, Meta(extra_json_schema={"pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"})]
@@ -105,24 +108,15 @@ def moment_fault(text: str) -> str | None:
 
     A leap second (`:60`) is refused: neither Python nor PostgreSQL would return it unchanged.
     """
-    try:
+    with suppress(ValueError):
         date.fromisoformat(text[:10])
-    except ValueError:
-        known_day = False
-    else:
-        known_day = True
-    if known_day and re.fullmatch(_MOMENT, text):
-        return None
+        if re.fullmatch(_MOMENT, text):
+            return None
     return "not an RFC 3339 timestamp with an offset, such as 2026-01-31T09:30:00Z"
 
 
 Rfc3339 = Annotated[
-    str,
-    Meta(
-        max_length=LIMITS["moment"],
-        extra_json_schema={"format": "date-time", "pattern": f"^{_MOMENT}$"},
-        extra={"check": moment_fault},
-    ),
+    str, _string("moment", check=moment_fault, format="date-time", pattern=f"^{_MOMENT}$")
 ]
 """A moment with an offset, kept as it was written."""
 
@@ -160,12 +154,7 @@ def email_fault(text: str) -> str | None:
 
 
 EmailAddress = Annotated[
-    str,
-    Meta(
-        max_length=LIMITS["email"],
-        extra_json_schema={"format": "email", "pattern": EMAIL_SHAPE},
-        extra={"check": email_fault},
-    ),
+    str, _string("email", check=email_fault, format="email", pattern=EMAIL_SHAPE)
 ]
 """An address that mail could be sent to, kept as it was written."""
 

@@ -7,7 +7,6 @@ not. Both follow the same type information and agree (a property test holds them
 import re
 from collections.abc import Iterator, Mapping
 from datetime import date
-from functools import singledispatch
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -58,19 +57,28 @@ def faults(kind: mi.Type, value: object, path: str = "") -> Iterator[FieldFault]
 
     A kind that no wire type uses yields none; the caller then reports msgspec's own error.
     """
-    if value is None and not isinstance(kind, mi.Metadata | mi.UnionType | mi.NoneType):
-        yield FieldFault(path, "must not be null")
-    else:
-        yield from _walk(kind, value, path)
+    match kind:
+        case mi.Metadata():
+            yield from _constrained_faults(kind, value, path)
+        case mi.UnionType():  # our unions are all `T | None`
+            members = [one for one in kind.types if not isinstance(one, mi.NoneType)]
+            if value is not None or len(members) == len(kind.types):
+                for member in members:
+                    yield from faults(member, value, path)
+        case mi.NoneType():
+            return
+        case _ if value is None:
+            yield FieldFault(path, "must not be null")
+        case mi.StructType():
+            yield from _struct_faults(kind, value, path)
+        case mi.ListType():
+            yield from _list_faults(kind, value, path)
+        case _:
+            if message := _scalar_fault(kind, value):
+                yield FieldFault(path, message)
 
 
-@singledispatch
-def _walk(_kind: mi.Type, _value: object, _path: str) -> Iterator[FieldFault]:
-    return iter(())
-
-
-@_walk.register
-def _(kind: mi.Metadata, value: object, path: str) -> Iterator[FieldFault]:
+def _constrained_faults(kind: mi.Metadata, value: object, path: str) -> Iterator[FieldFault]:
     """Run the check after the constraints, so that it only receives strings of bounded length."""
     fault = None
     for fault in faults(kind.type, value, path):
@@ -80,18 +88,7 @@ def _(kind: mi.Metadata, value: object, path: str) -> Iterator[FieldFault]:
         yield FieldFault(path, message)
 
 
-@_walk.register
-def _(kind: mi.UnionType, value: object, path: str) -> Iterator[FieldFault]:
-    """Report the faults of the one member that is not None; our unions are all `T | None`."""
-    if value is None and any(isinstance(member, mi.NoneType) for member in kind.types):
-        return
-    for member in kind.types:
-        if not isinstance(member, mi.NoneType):
-            yield from faults(member, value, path)
-
-
-@_walk.register
-def _(kind: mi.StructType, value: object, path: str) -> Iterator[FieldFault]:
+def _struct_faults(kind: mi.StructType, value: object, path: str) -> Iterator[FieldFault]:
     if not isinstance(value, dict):
         yield FieldFault(path, "expected an object")
         return
@@ -100,60 +97,47 @@ def _(kind: mi.StructType, value: object, path: str) -> Iterator[FieldFault]:
         yield from _member_faults(value, field, inner)
 
 
-@_walk.register
-def _(kind: mi.ListType, value: object, path: str) -> Iterator[FieldFault]:
+def _list_faults(kind: mi.ListType, value: object, path: str) -> Iterator[FieldFault]:
     if not isinstance(value, list):
         yield FieldFault(path, "expected an array")
         return
-    yield from _size_faults(kind, len(value), path, "entries")
+    if message := _size_fault(kind, len(value), "entries"):
+        yield FieldFault(path, message)
     # Entries beyond the limit are not checked: a body of 1 MiB may hold 300,000 of them.
     for index, item in enumerate(islice(value, kind.max_length)):
         yield from faults(kind.item_type, item, f"{path}[{index}]")
 
 
-@_walk.register
-def _(kind: mi.StrType, value: object, path: str) -> Iterator[FieldFault]:
-    """Report at most one fault a string, the first that applies."""
-    if fault := _text_fault(value):
-        yield FieldFault(path, fault)
-    elif isinstance(value, str):
-        yield from _size_faults(kind, len(value), path, "characters")
+def _scalar_fault(kind: mi.Type, value: object) -> str | None:
+    """Return the first fault of a string, a date, a choice, a flag or a number, or None."""
+    fault = None
+    match kind:
+        case mi.StrType() | mi.DateType() | mi.LiteralType() if text_fault := _text_fault(value):
+            fault = text_fault
+        case mi.StrType() if isinstance(value, str):
+            fault = _size_fault(kind, len(value), "characters")
+        case mi.DateType():
+            try:
+                msgspec.convert(value, date)
+            except msgspec.ValidationError:
+                fault = "not a calendar date"
+        case mi.BoolType() if not isinstance(value, bool):
+            fault = "expected true or false"
+        case mi.LiteralType() if value not in kind.values:  # our literals are all strings
+            fault = f"expected one of {', '.join(map(str, kind.values))}"
+        case mi.IntType():
+            fault = _number_fault(kind, value)
+        case _:
+            pass
+    return fault
 
 
-@_walk.register
-def _(_kind: mi.DateType, value: object, path: str) -> Iterator[FieldFault]:
-    if fault := _text_fault(value):
-        yield FieldFault(path, fault)
-        return
-    try:
-        msgspec.convert(value, date)
-    except msgspec.ValidationError:
-        yield FieldFault(path, "not a calendar date")
-
-
-@_walk.register
-def _(_kind: mi.BoolType, value: object, path: str) -> Iterator[FieldFault]:
-    if not isinstance(value, bool):
-        yield FieldFault(path, "expected true or false")
-
-
-@_walk.register
-def _(kind: mi.LiteralType, value: object, path: str) -> Iterator[FieldFault]:
-    """Check a string against the choices; our literals are all strings."""
-    if fault := _text_fault(value):
-        yield FieldFault(path, fault)
-    elif value not in kind.values:
-        yield FieldFault(path, f"expected one of {', '.join(map(str, kind.values))}")
-
-
-@_walk.register
-def _(kind: mi.IntType, value: object, path: str) -> Iterator[FieldFault]:
+def _number_fault(kind: mi.IntType, value: object) -> str | None:
     if isinstance(value, bool) or not isinstance(value, int):
-        yield FieldFault(path, "expected a whole number")
-    elif kind.ge is not None and value < kind.ge:
-        yield FieldFault(path, f"must be at least {kind.ge}")
-    elif kind.le is not None and value > kind.le:
-        yield FieldFault(path, f"must be at most {kind.le}")
+        return "expected a whole number"
+    if kind.ge is not None and value < kind.ge:
+        return f"must be at least {kind.ge}"
+    return f"must be at most {kind.le}" if kind.le is not None and value > kind.le else None
 
 
 def _text_fault(value: object) -> str | None:
@@ -164,12 +148,9 @@ def _text_fault(value: object) -> str | None:
     return "must be valid Unicode" if _SURROGATE.search(value) else None
 
 
-def _size_faults(
-    kind: mi.StrType | mi.ListType, size: int, path: str, unit: str
-) -> Iterator[FieldFault]:
+def _size_fault(kind: mi.StrType | mi.ListType, size: int, unit: str) -> str | None:
     if kind.min_length is not None and size < kind.min_length:
-        yield FieldFault(
-            path, f"at least {kind.min_length} {unit}" if size else "must not be empty"
-        )
-    elif kind.max_length is not None and size > kind.max_length:
-        yield FieldFault(path, f"must have at most {kind.max_length} {unit}")
+        return f"at least {kind.min_length} {unit}" if size else "must not be empty"
+    if kind.max_length is not None and size > kind.max_length:
+        return f"must have at most {kind.max_length} {unit}"
+    return None

@@ -1,6 +1,7 @@
 """The middleware around every request: its id, log line, metrics, and the headers of responses."""
 
 import time
+from dataclasses import dataclass
 from datetime import datetime
 
 import structlog
@@ -15,27 +16,27 @@ from service.request_log.log import RequestLog, RequestLogEntry
 log = structlog.get_logger()
 
 
+@dataclass(frozen=True, slots=True)
 class RequestMiddleware:
-    """The outermost ASGI application; it reports on requests whether they succeed or not."""
+    """The outermost ASGI application; it reports on requests whether they succeed or not.
 
-    def __init__(
-        self, app: ASGIApp, metrics: Metrics, clock: Clock, new_id: NewId, request_log: RequestLog
-    ) -> None:
-        """Wrap `app`; `request_log` records the calls of partners."""
-        self._app = app
-        self._metrics = metrics
-        self._clock = clock
-        self._new_id = new_id
-        self._request_log = request_log
+    `request_log` records the calls of partners.
+    """
+
+    app: ASGIApp
+    metrics: Metrics
+    clock: Clock
+    new_id: NewId
+    request_log: RequestLog
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         started = time.perf_counter()
-        at = self._clock()
-        request_id = self._new_id("req", at)
+        at = self.clock()
+        request_id = self.new_id("req", at)
         headers: dict[str, str] = {"X-Request-Id": request_id}
         scope["state"] = {"request_id": request_id, "headers": headers}
         status = 0
@@ -53,7 +54,7 @@ class RequestMiddleware:
             await send(message)
 
         try:
-            await self._app(scope, receive, send_with_headers)
+            await self.app(scope, receive, send_with_headers)
         finally:
             self._report(scope, status, at, time.perf_counter() - started)
 
@@ -61,7 +62,7 @@ class RequestMiddleware:
         state = scope["state"]
         route = scope.get("path_template") or "unknown"
         code = state.get("code", "")
-        self._metrics.request(route, scope["method"], status, code, seconds)
+        self.metrics.request(route, scope["method"], status, code, seconds)
         caller: Caller | None = state.get("caller")
         if caller is not None:
             entry = RequestLogEntry(
@@ -75,7 +76,7 @@ class RequestMiddleware:
                 code,
                 duration_ms=seconds * 1000,
             )
-            self._request_log.add(caller.mode, entry)
+            self.request_log.add(caller.mode, entry)
         log.info(
             "request",
             request_id=state["request_id"],

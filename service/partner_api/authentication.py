@@ -5,6 +5,7 @@ valid secret learns that a key or its partner was revoked, and a miss costs what
 """
 
 import hmac
+from dataclasses import dataclass
 
 from projections.partners.reader import PartnersReader
 from service.core.clock import Clock
@@ -17,32 +18,32 @@ _NO_HASH = bytes(32)
 """Compared where there is no such key, so that a miss takes as long as a hit."""
 
 
+@dataclass(frozen=True, slots=True)
 class Authenticator:
-    """Authenticates callers by their API keys."""
+    """Authenticates callers by their API keys.
 
-    def __init__(self, partners: PartnersReader, secrets: ServiceKeyStore, clock: Clock) -> None:
-        """Each request reads `partners` once, so a revoked key is refused from the next one on.
+    Each request reads `partners` once, so a revoked key is refused from the next one on. A key
+    that was rolled over ends by the clock, in every process, without a job.
+    """
 
-        A key that was rolled over ends by the clock, in every process, without a job.
-        """
-        self._partners = partners
-        self._secrets = secrets
-        self._clock = clock
+    partners: PartnersReader
+    secrets: ServiceKeyStore
+    clock: Clock
 
     async def authenticate(self, authorization: str | None, request_id: str) -> Caller:
         """Return the caller. Raises Refusal with one of the `auth_` codes."""
         token = parse_authorization(authorization)
-        row = await self._partners.authenticate(token.partner_id, token.key_id)
+        row = await self.partners.authenticate(token.partner_id, token.key_id)
         if row is None:
             raise Refusal("auth_unknown_partner")
         if row["status"] in {"pending", "declined"}:
             raise Refusal("auth_partner_not_approved")
-        given = hash_secret((await self._secrets.get()).pepper, token.secret)
+        given = hash_secret((await self.secrets.get()).pepper, token.secret)
         same_secret = hmac.compare_digest(given, row["secret_hash"] or _NO_HASH)
         if not same_secret or row["mode"] != token.mode:
             raise Refusal("auth_bad_secret")
         if row["status"] == "revoked" or has_ended(
-            row["revoked_at"], later=row["revoked_later"], now=self._clock()
+            row["revoked_at"], later=row["revoked_later"], now=self.clock()
         ):
             raise Refusal("auth_revoked")
         return Caller(

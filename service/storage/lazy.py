@@ -1,6 +1,7 @@
 """A storage that is chosen at its first use."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
 
 from service.storage.port import SignedUpload, Storage, StorageUnavailable, StoredObject
 
@@ -14,13 +15,12 @@ def lazy_storage(choose: Callable[[], Storage]) -> Storage:
     return Storage(lazy, lazy)
 
 
+@dataclass
 class LazyStorage:
     """Signer and store in one; a process that never uses them imports no client."""
 
-    def __init__(self, choose: Callable[[], Storage]) -> None:
-        """Choose nothing yet."""
-        self._choose = choose
-        self._chosen: Storage | None = None
+    choose: Callable[[], Storage]
+    chosen: Storage | None = None
 
     async def sign(self, name: str, mime_type: str, max_bytes: int) -> SignedUpload:
         """Sign with the chosen signer."""
@@ -41,20 +41,20 @@ class LazyStorage:
 
     def close(self) -> None:
         """Close what was chosen, if anything was."""
-        chosen, self._chosen = self._chosen, None
+        chosen, self.chosen = self.chosen, None
         if chosen is not None:
             chosen.close()
 
     @property
     def _storage(self) -> Storage:
-        if self._chosen is None:
+        if self.chosen is None:
             try:
-                self._chosen = self._choose()
+                self.chosen = self.choose()
             except StorageUnavailable:
                 raise
             except (OSError, ValueError, KeyError, _auth_error()) as error:
                 raise StorageUnavailable(str(error)) from error
-        return self._chosen
+        return self.chosen
 
 
 def _auth_error() -> type[Exception]:

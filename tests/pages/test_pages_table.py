@@ -86,7 +86,7 @@ async def people(world) -> People:
 async def test_every_page_says_what_it_is_for(world):
     """The site map has each page that the application routes, once; what is no page is known."""
     pages = site_map_of(world.service).pages
-    app: Any = world.app._app  # noqa: SLF001 - nothing but the tests needs what is inside
+    app: Any = world.app.app
     expected: dict[tuple[str, str], str] = {}
     others: set[str] = set()
     for route in app.routes:

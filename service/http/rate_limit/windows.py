@@ -66,42 +66,38 @@ class _Window:
         del self.places[:gone]
 
 
+@dataclass(slots=True, kw_only=True)
 class LocalWindows:
-    """Moving windows of this process; exact under asyncio, because nothing here awaits."""
+    """Moving windows of this process: `limit` places a window, at most `keys_max` keys.
 
-    def __init__(
-        self,
-        *,
-        limit: int,
-        window_seconds: float,
-        clock: Clock = system_clock,
-        monotonic: Callable[[], float] = time.monotonic,
-        keys_max: int = KEYS_MAX,
-    ) -> None:
-        """Start empty: `limit` places a window, at most `keys_max` keys."""
-        self.limit = limit
-        self._window_seconds = window_seconds
-        self._clock = clock
-        self._monotonic = monotonic
-        self._keys_max = keys_max
-        self._windows: OrderedDict[str, _Window] = OrderedDict()
+    Exact under asyncio, because nothing here awaits.
+    """
+
+    limit: int
+    window_seconds: float
+    clock: Clock = system_clock
+    monotonic: Callable[[], float] = time.monotonic
+    keys_max: int = KEYS_MAX
+    _windows: OrderedDict[str, _Window] = field(
+        default_factory=OrderedDict[str, _Window], init=False
+    )
 
     def __len__(self) -> int:
         return len(self._windows)
 
     def take(self, key: str) -> Allowance:
         """Take a place, or return a refusal until the oldest is free."""
-        now = self._monotonic()
+        now = self.monotonic()
         window = self._window(key, now)
         if now < window.full_until:
             window.exceeded = True
             return self._refusal(window, now)
-        window.drop_before(now - self._window_seconds)
+        window.drop_before(now - self.window_seconds)
         window.exceeded = len(window.places) >= self.limit
         if not window.exceeded:
             window.places.append(now)
-        wait_seconds = window.places[0] + self._window_seconds - now
-        reset_ms = math.ceil((self._clock().timestamp() + wait_seconds) * 1000)
+        wait_seconds = window.places[0] + self.window_seconds - now
+        reset_ms = math.ceil((self.clock().timestamp() + wait_seconds) * 1000)
         if window.exceeded:
             window.full_until, window.reset_ms = now + wait_seconds, reset_ms
             return self._refusal(window, now)
@@ -115,7 +111,7 @@ class LocalWindows:
         from the request (monotonic seconds), not from the reply: one request too many is better
         than a refusal that lasts too long.
         """
-        window = self._window(key, self._monotonic())
+        window = self._window(key, self.monotonic())
         if not shared.admitted:
             window.exceeded = True
             del window.places[-1:]
@@ -125,7 +121,7 @@ class LocalWindows:
 
     def refusal(self, key: str) -> Allowance | None:
         """Return the refusal of a key that is over its limit, or None."""
-        now = self._monotonic()
+        now = self.monotonic()
         window = self._windows.get(key)
         if window is None or not window.exceeded or now >= window.full_until:
             return None
@@ -147,7 +143,7 @@ class LocalWindows:
         # without a timer and without a walk over all of them.
         for _ in range(min(2, len(self._windows))):
             key, window = self._windows.popitem(last=False)
-            window.drop_before(now - self._window_seconds)
+            window.drop_before(now - self.window_seconds)
             live = bool(window.places) or window.full_until > now
-            if live and len(self._windows) < self._keys_max - 1:
+            if live and len(self._windows) < self.keys_max - 1:
                 self._windows[key] = window

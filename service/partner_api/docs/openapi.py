@@ -49,7 +49,7 @@ def document(endpoints: Sequence[Endpoint], base_url: str, guide: str) -> Json:
         "paths": _paths(endpoints, schemas),
         "components": {
             "schemas": schemas,
-            "headers": {name: _header(name) for name in HEADERS},
+            "headers": HEADERS,
             "securitySchemes": {
                 "apiKey": {
                     "type": "http",
@@ -123,11 +123,9 @@ def _parameters(query: WireType) -> list[Json]:
 def _request_examples(body: WireType, schemas: Json) -> Json:
     """Return the example bodies: one with the required fields, one with every field."""
     schema = schemas[body.__name__]
+    least = example_of(schema, schemas, least=True)
     return {
-        "least": {
-            "summary": "The required fields",
-            "value": example_of(schema, schemas, least=True),
-        },
+        "least": {"summary": "The required fields", "value": least},
         "complete": {"summary": "Every field", "value": example_of(schema, schemas)},
     }
 
@@ -151,12 +149,8 @@ def _failures(codes: Sequence[str]) -> Json:
 
 def _failure(status: int, codes: list[str]) -> Json:
     lines = [f"- `{code}`: {ERRORS[code].message} {ERRORS[code].retry}" for code in codes]
-    schema: Json = {
-        "allOf": [
-            {"$ref": _SCHEMAS.format(name="Error")},
-            {"properties": {"code": {"enum": codes}}},
-        ]
-    }
+    error = {"$ref": _SCHEMAS.format(name="Error")}
+    schema: Json = {"allOf": [error, {"properties": {"code": {"enum": codes}}}]}
     examples = {code: {"value": error_example(code)} for code in codes}
     return {
         "description": "\n".join(lines),
@@ -203,15 +197,10 @@ def _error_schema(codes: Sequence[str]) -> Json:
     }
 
 
-def _header(name: str) -> Json:
-    description, schema, example = HEADERS[name]
-    return {"description": description, "schema": schema, "example": example}
-
-
 def _headers(names: Mapping[str, bool]) -> Json:
     """Return the headers, those always present in full and required, others by reference."""
     return {
-        name: _header(name) | {"required": True}
+        name: HEADERS[name] | {"required": True}
         if always
         else {"$ref": f"#/components/headers/{name}"}
         for name, always in names.items()

@@ -21,14 +21,6 @@ _MARKDOWN: Final = MarkdownIt("commonmark").enable("table")
 _HEADING: Final = re.compile(r"^## (.+)$", re.MULTILINE)
 
 
-class Section(NamedTuple):
-    """A chapter of the guide."""
-
-    anchor: str
-    title: str
-    html: Markup
-
-
 class FieldRow(NamedTuple):
     """A row of a table of fields; `path` is written `invoices[].number`."""
 
@@ -36,14 +28,6 @@ class FieldRow(NamedTuple):
     type: str
     required: bool
     description: str
-
-
-class ErrorRow(NamedTuple):
-    """A row of the error table, and the endpoints that can return it."""
-
-    row: ErrorCode
-    where: str
-    example: str
 
 
 def render_page(
@@ -61,10 +45,11 @@ def render_page(
     )
 
 
-def _sections(guide: str) -> list[Section]:
+def _sections(guide: str) -> list[Json]:
+    """Return the chapters of the guide."""
     _, *parts = _HEADING.split(guide)
     return [
-        Section(title.lower().replace(" ", "-"), title, _html(text))
+        {"anchor": title.lower().replace(" ", "-"), "title": title, "html": _html(text)}
         for title, text in zip(parts[::2], parts[1::2], strict=True)
     ]
 
@@ -85,14 +70,9 @@ def _operation(endpoint: Endpoint, document: Json) -> Json:
         "fields": field_rows(body, schemas) if body else [],
         "answer_fields": field_rows(schemas[endpoint.successes[0].type.__name__], schemas),
         "curl": curl(endpoint, document),
-        "body": _pretty(_examples(operation["requestBody"])["complete"]["value"]) if body else "",
+        "body": _example(operation["requestBody"], "complete") if body else "",
         "answers": [
-            {
-                "success": one,
-                "example": _pretty(
-                    _examples(operation["responses"][str(one.status)])["answer"]["value"]
-                ),
-            }
+            {"success": one, "example": _example(operation["responses"][str(one.status)], "answer")}
             for one in endpoint.successes
         ],
         "errors": sorted(
@@ -105,11 +85,10 @@ def _operation(endpoint: Endpoint, document: Json) -> Json:
 def field_rows(schema: Json, schemas: Json, prefix: str = "") -> list[FieldRow]:
     """Return the fields of an object, each followed by those of its inner objects."""
     rows: list[FieldRow] = []
+    required = schema.get("required", [])
     for name, member in schema["properties"].items():
-        required = name in schema.get("required", [])
-        path = f"{prefix}{name}"
-        text = member.get("description", "")
-        rows.append(FieldRow(path, _type(member, schemas), required, text))
+        path, text = f"{prefix}{name}", member.get("description", "")
+        rows.append(FieldRow(path, _type(member, schemas), name in required, text))
         inner = resolved(member, schemas)
         if inner.get("type") == "array":
             inner, path = resolved(inner["items"], schemas), f"{path}[]"
@@ -127,14 +106,14 @@ def curl(endpoint: Endpoint, document: Json) -> str:
         url += "?" + "&".join(f"{one['name']}={one['example']}" for one in required)
     lines = [f"curl -s {shlex.quote(url)}", '-H "Authorization: Bearer $API_KEY"']
     if endpoint.body:
-        body = _pretty(_examples(operation["requestBody"])["least"]["value"])
+        body = _example(operation["requestBody"], "least")
         lines += ["-H 'Content-Type: application/json'", f"-d {shlex.quote(body)}"]
     return " \\\n  ".join(lines)
 
 
-def _examples(message: Json) -> Json:
-    """Return the examples of a request body or a response."""
-    return message["content"]["application/json"]["examples"]
+def _example(message: Json, name: str) -> str:
+    """Return an example of a request body or a response, as it is shown."""
+    return _pretty(message["content"]["application/json"]["examples"][name]["value"])
 
 
 def _type(schema: Json, schemas: Json) -> str:
@@ -154,7 +133,8 @@ def _type(schema: Json, schemas: Json) -> str:
     return f"{name}, {least} to {most:,}" if least else f"{name}, at most {most:,}"
 
 
-def _error_row(row: ErrorCode, endpoints: Sequence[Endpoint]) -> ErrorRow:
+def _error_row(row: ErrorCode, endpoints: Sequence[Endpoint]) -> Json:
+    """Return a row of the error table, and the endpoints that can return it."""
     found = [endpoint for endpoint in endpoints if row.code in endpoint.errors]
     if row.code in ANY_PATH:
         where = "any path"
@@ -164,7 +144,7 @@ def _error_row(row: ErrorCode, endpoints: Sequence[Endpoint]) -> ErrorRow:
         where = ", ".join(f"{one.method.upper()} {one.path}" for one in found)
     else:
         where = "outside the API: on your customer's pages, or in the team's commands"
-    return ErrorRow(row, where, _pretty(error_example(row.code)))
+    return {"row": row, "where": where, "example": _pretty(error_example(row.code))}
 
 
 def _html(markdown: str) -> Markup:
