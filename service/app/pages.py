@@ -8,10 +8,10 @@ from service.app.console import console
 from service.http.rate_limit.limiter import RateLimiter
 from service.ledger.events import ERASED
 from service.pages.customer.account import account_router
-from service.pages.customer.connect import connect_router, connected_router
+from service.pages.customer.connect import connect_router
 from service.pages.customer.onboarding import onboarding_router
 from service.pages.gate import page_guard
-from service.pages.home import LandingReader, home_router
+from service.pages.home import home_router
 from service.pages.router import pages_routers
 from service.pages.sign_in import sign_in_router
 from service.pages.visit import Visits
@@ -20,7 +20,7 @@ from service.pages.visit import Visits
 def pages(service: Service, limiter: RateLimiter) -> list[Router]:
     """Return the routers of all pages."""
     live = service.modes["live"]
-    landings = LandingReader(service.accounts.database)
+    accounts = service.accounts.database
 
     async def partner_name(partner_id: str) -> str:
         rows = await service.partner_list.partners(partner_id)
@@ -30,10 +30,9 @@ def pages(service: Service, limiter: RateLimiter) -> list[Router]:
         Visits(service.sessions, service.secrets, service.settings.public_url),
         page_guard(service.partner_list, service.staff),
         [
-            home_router(landings),
-            sign_in_router(service.sign_in, service.sessions, limiter, landings),
+            home_router(accounts),
+            sign_in_router(service.sign_in, service.sessions, limiter, accounts),
             connect_router(live.connections, live.connection_list),
-            connected_router(live.connection_list, partner_name),
             onboarding_router(live.onboardings, live.connection_list),
             account_router(
                 live.connections,

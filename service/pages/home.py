@@ -10,6 +10,7 @@ from service.ledger.sql import queries
 from service.pages.shell import page
 from service.pages.site_map import Page
 from service.pages.visit import person_of
+from service.people.person import Person
 
 _SQL = queries("service.pages")
 
@@ -28,27 +29,20 @@ class Landing(NamedTuple):
         return "/console" if self.is_member else "/account"
 
 
-class LandingReader:
-    """Reads the ledger of accounts."""
-
-    def __init__(self, database: Database) -> None:
-        """`database` is that of the ledger of accounts."""
-        self._database = database
-
-    async def of(self, address_hash: str) -> Landing:
-        """Return where a person belongs, by the keyed hash of the e-mail address."""
-        row = await self._database.fetchrow(_SQL.landing, bytes.fromhex(address_hash))
-        return Landing(**dict(row)) if row else Landing(is_staff=False, is_member=False)
+async def landing_of(accounts: Database, person: Person) -> Landing:
+    """Return where a person belongs; `accounts` is the database of that ledger."""
+    row = await accounts.fetchrow(_SQL.landing, bytes.fromhex(person.address_hash))
+    return Landing(**dict(row)) if row else Landing(is_staff=False, is_member=False)
 
 
-def home_router(landings: LandingReader) -> Router:
+def home_router(accounts: Database) -> Router:
     """Return the router of the first page."""
 
     @get("/", opt={"page": Page("public")})
     async def home(request: AnyRequest) -> Response[bytes]:
         """Introduce the service, and link to where to go on."""
         person = person_of(request)
-        landing = await landings.of(person.address_hash) if person else None
+        landing = await landing_of(accounts, person) if person else None
         return page(request, "home.html", landing=landing)
 
     return Router("/", route_handlers=[home])

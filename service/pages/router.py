@@ -9,7 +9,7 @@ from service.pages.assets import ASSETS
 from service.pages.gate import PageGuard
 from service.pages.shell import EXCEPTION_HANDLERS
 from service.pages.site_map import SiteMap
-from service.pages.visit import Visits
+from service.pages.visit import Visits, read_form
 
 
 def pages_routers(visits: Visits, guard: PageGuard, routers: Sequence[Router]) -> list[Router]:
@@ -23,6 +23,7 @@ def pages_routers(visits: Visits, guard: PageGuard, routers: Sequence[Router]) -
         route_handlers=list(routers),
         middleware=[visits],
         guards=[guard],
+        before_request=read_form,
         exception_handlers=EXCEPTION_HANDLERS,
         opt={"site_map": SiteMap(routers)},
     )

@@ -1,5 +1,6 @@
 """`/sign-in`, `/sign-out`: a link in an email, redeemed when a person submits the form."""
 
+from dataclasses import dataclass
 from typing import Final
 
 from litestar import Response, Router, get, post
@@ -9,10 +10,11 @@ from service.core.errors import Refusal
 from service.http.bodies import AnyRequest
 from service.http.rate_limit.limiter import RateLimiter
 from service.http.scalars import email_fault
-from service.pages.home import LandingReader
+from service.ledger.database import Database
+from service.pages.home import landing_of
 from service.pages.shell import lead_to, page, safe_path
 from service.pages.site_map import Page
-from service.pages.visit import network_of, no_cookie, read_form, session_cookie
+from service.pages.visit import form_of, network_of, no_cookie, session_cookie
 from service.people.sessions import Sessions
 from service.people.sign_in import SignIn, SignInLink
 
@@ -21,7 +23,7 @@ NOWHERE: Final = ""
 
 
 def sign_in_router(
-    sign_in: SignIn, sessions: Sessions, limiter: RateLimiter, landings: LandingReader
+    sign_in: SignIn, sessions: Sessions, limiter: RateLimiter, accounts: Database
 ) -> Router:
     """Return the router of signing in and out."""
     attempts = _Attempts(sign_in, limiter)
@@ -35,7 +37,7 @@ def sign_in_router(
     @post("/sign-in", opt={"page": Page("public")})
     async def send(request: AnyRequest) -> Response[bytes]:
         """Send a link to an address, known or not."""
-        form = await read_form(request)
+        form = form_of(request)
         email, next_path = form.get("email", ""), safe_path(form.get("next", ""), NOWHERE)
         fault = email_fault(email)
         if fault is not None:
@@ -60,16 +62,14 @@ def sign_in_router(
     @post("/sign-in/{token:str}", opt={"page": Page("token")})
     async def redeem(request: AnyRequest, token: FromPath[str]) -> Response[bytes]:
         """Use the link up, and begin a session."""
-        await read_form(request)
         await attempts.look(request, token)
         session, next_path = await sign_in.redeem(token, request.scope["state"]["session"])
-        home = next_path or (await landings.of(session.person.address_hash)).home
+        home = next_path or (await landing_of(accounts, session.person)).home
         return lead_to(home, [session_cookie(session.token)])
 
     @post("/sign-out", opt={"page": Page("public")})
     async def sign_out(request: AnyRequest) -> Response[bytes]:
         """End the session of this browser."""
-        await read_form(request)
         token = request.scope["state"]["session"]
         if token is not None:
             await sessions.end(token)
@@ -78,16 +78,16 @@ def sign_in_router(
     return Router("/", route_handlers=[ask, send, sent, confirm, redeem, sign_out])
 
 
+@dataclass(frozen=True, slots=True)
 class _Attempts:
     """Limits what a network can ask for, and guess. `SignIn.ask` limits by address."""
 
-    def __init__(self, sign_in: SignIn, limiter: RateLimiter) -> None:
-        self._sign_in = sign_in
-        self._limiter = limiter
+    sign_in: SignIn
+    limiter: RateLimiter
 
     async def charge(self, bucket: str) -> None:
         """Charge a bucket; refuses with `rate_limited`."""
-        allowance = await self._limiter.charge_sign_in(bucket)
+        allowance = await self.limiter.charge_sign_in(bucket)
         if not allowance.admitted:
             raise Refusal("rate_limited", retry_after_seconds=allowance.retry_after_seconds)
 
@@ -98,7 +98,7 @@ class _Attempts:
         open such paths, and must not keep their network from asking for links.
         """
         try:
-            return await self._sign_in.look(token)
+            return await self.sign_in.look(token)
         except Refusal as refusal:
             if refusal.code == "sign_in_link_invalid":
                 await self.charge(f"guesses of {network_of(request)}")

@@ -4,6 +4,7 @@ A middleware of the pages' router, so that no page can be reached around it.
 """
 
 import hmac
+from dataclasses import dataclass
 from datetime import timedelta
 from ipaddress import IPv6Address, ip_address
 from typing import Any, Final
@@ -48,16 +49,15 @@ class SignInNeeded(Exception):
     """The page is for people who are signed in; the handler leads them there and back."""
 
 
+@dataclass(frozen=True, eq=False)
 class Visits(ASGIMiddleware):
     """Puts the signed-in person, if any, into the request's state; refuses foreign posts."""
 
     scopes = (ScopeType.HTTP,)
 
-    def __init__(self, sessions: Sessions, secrets: ServiceKeyStore, public_url: str) -> None:
-        """Take the parts that the bootstrap chose."""
-        self._sessions = sessions
-        self._secrets = secrets
-        self._origin = public_url
+    sessions: Sessions
+    secrets: ServiceKeyStore
+    public_url: str
 
     def __deepcopy__(self, _memo: object) -> "Visits":
         """Stay the same: the framework copies routers, with all they hold, when they nest."""
@@ -72,10 +72,10 @@ class Visits(ASGIMiddleware):
         if scope.get("method") not in _SAFE:
             self._refuse_foreign(headers)
         token = _cookie(headers, COOKIE)
-        person = await self._sessions.read(token) if token else None
+        person = await self.sessions.read(token) if token else None
         if person is not None:
             state["person"], state["session"] = person, token
-            secrets = await self._secrets.get()
+            secrets = await self.secrets.get()
             state["csrf"] = secrets.link_token("csrf", person.session_id)
         if "\0" in scope["path"] or b"%00" in scope["query_string"]:
             raise Refusal("not_found")  # PostgreSQL cannot store NUL, so nothing of ours has it
@@ -84,7 +84,7 @@ class Visits(ASGIMiddleware):
     def _refuse_foreign(self, headers: Headers) -> None:
         """Refuse a post that another site made (Fetch Metadata; without it, by Origin)."""
         site = headers.get("sec-fetch-site")
-        is_ours = site == "same-origin" if site else headers.get("origin") == self._origin
+        is_ours = site == "same-origin" if site else headers.get("origin") == self.public_url
         if not is_ours:
             raise Refusal("cross_site_request")
 
@@ -117,12 +117,19 @@ def network_of(request: AnyRequest) -> str:
     return host
 
 
-async def read_form(request: AnyRequest) -> dict[str, str]:
-    """Return a posted form's fields, each once, white space around them cut.
+def form_of(request: AnyRequest) -> dict[str, str]:
+    """Return the posted form's fields, each once, white space around them cut."""
+    return request.scope["state"]["form"]
+
+
+async def read_form(request: AnyRequest) -> None:
+    """Read the form of every post into the request's state, before its handler.
 
     Refuses with `validation_failed` what is no form, and with `cross_site_request` a signed-in
     person's form without its token.
     """
+    if request.method != "POST":
+        return
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     body = await read_body(request)
     if kind != "application/x-www-form-urlencoded" and body:
@@ -141,7 +148,7 @@ async def read_form(request: AnyRequest) -> dict[str, str]:
         form.pop(CSRF_FIELD, "").encode(), expected.encode()
     ):
         raise Refusal("cross_site_request")
-    return form
+    request.scope["state"]["form"] = form
 
 
 def session_cookie(token: str, lifetime: timedelta = LIFETIME) -> Cookie:

@@ -12,7 +12,7 @@ from service.http.bodies import AnyRequest
 from service.pages.backoffice.frame import STAFF, BackofficeContext, backoffice_page
 from service.pages.gate import staff_cause, staff_of
 from service.pages.shell import lead_to
-from service.pages.visit import read_form
+from service.pages.visit import form_of
 
 
 def claims_router(context: BackofficeContext) -> Router:
@@ -26,7 +26,7 @@ def claims_router(context: BackofficeContext) -> Router:
     @post("/stage", opt=STAFF)
     async def move(request: AnyRequest, claim_id: FromPath[str]) -> Response[bytes]:
         """Move a claim to a stage."""
-        stage = (await read_form(request)).get("stage", "")
+        stage = form_of(request).get("stage", "")
         mode, _ = await context.claim(claim_id)
         try:
             await context.modes[mode].claims.move(claim_id, stage, staff_cause(request))
@@ -39,7 +39,6 @@ def claims_router(context: BackofficeContext) -> Router:
     @post("/personal", opt=STAFF)
     async def personal(request: AnyRequest, claim_id: FromPath[str]) -> Response[bytes]:
         """Show a claim's personal data once, and record that."""
-        await read_form(request)
         await context.claim(claim_id)
         # First, so that no look goes unrecorded.
         await context.staff.opened(staff_of(request), claim_id, staff_cause(request))

@@ -19,7 +19,7 @@ from service.pages.backoffice.frame import (
 )
 from service.pages.gate import staff_cause
 from service.pages.shell import lead_to
-from service.pages.visit import read_form
+from service.pages.visit import form_of
 
 _SQL = queries("service.pages.backoffice")
 
@@ -56,7 +56,7 @@ def handing_router(context: BackofficeContext) -> Router:
     @post("/connect", opt=STAFF)
     async def connect(request: AnyRequest, entity_id: FromPath[str]) -> Response[bytes]:
         """Connect a business on the customer's behalf."""
-        partner_id = (await read_form(request)).get("partner_id", "")
+        partner_id = form_of(request).get("partner_id", "")
         if await live.entity(entity_id) is None:
             raise IdUnknown(entity_id)
         await live.connections.connect_by_staff(entity_id, partner_id, staff_cause(request))
@@ -105,7 +105,6 @@ def disconnecting_router(context: BackofficeContext) -> Router:
         request: AnyRequest, entity_id: FromPath[str], partner_id: FromPath[str]
     ) -> Response[bytes]:
         """Disconnect a business on the customer's behalf."""
-        await read_form(request)
         mode, _ = await context.entity(entity_id)
         connections = context.modes[mode].connections
         await connections.disconnect(entity_id, partner_id, staff_cause(request))

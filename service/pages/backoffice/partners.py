@@ -13,7 +13,7 @@ from service.pages.backoffice.frame import BackofficeContext, IdUnknown, backoff
 from service.pages.gate import staff_cause
 from service.pages.shell import lead_to
 from service.pages.site_map import Page
-from service.pages.visit import read_form
+from service.pages.visit import form_of
 from service.people.person import Person
 
 STATES: Final = ("pending", "approved", "declined", "revoked")
@@ -52,14 +52,13 @@ def partners_router(context: BackofficeContext) -> Router:
     @post("/{partner_id:str}/approve", opt=PARTNERS)
     async def approve(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
         """Approve a partner."""
-        await read_form(request)
         await context.partners.approve(partner_id, staff_cause(request))
         return lead_to(f"/backoffice/partners/{partner_id}")
 
     @post("/{partner_id:str}/decline", opt=PARTNERS)
     async def decline(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
         """Decline a partner, with a reason."""
-        reason = (await read_form(request)).get("reason", "")
+        reason = form_of(request).get("reason", "")
         if not 0 < len(reason) <= REASON_CHARACTERS_MAX:
             return await _partner_page(context, request, partner_id, reason, 400)
         await context.partners.decline(partner_id, staff_cause(request), reason)
@@ -78,7 +77,6 @@ def partners_router(context: BackofficeContext) -> Router:
     @post("/{partner_id:str}/revoke", opt=PARTNERS)
     async def revoke(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
         """Revoke a partner's access."""
-        await read_form(request)
         await context.partners.revoke(partner_id, staff_cause(request))
         return lead_to(f"/backoffice/partners/{partner_id}")
 

@@ -15,7 +15,7 @@ from service.ledger.sql import Sql, queries
 from service.pages.backoffice.frame import BackofficeContext, backoffice_page
 from service.pages.shell import lead_to
 from service.pages.site_map import Page
-from service.pages.visit import read_form
+from service.pages.visit import form_of
 from service.people.person import Person
 
 _SQL = queries("service.pages.backoffice")
@@ -61,7 +61,7 @@ def search_router(context: BackofficeContext, ledgers: Sequence[Ledger]) -> Rout
     @post(opt=SEARCH)
     async def find(request: AnyRequest) -> Response[bytes]:
         """Show what was found, or lead to it."""
-        sought = (await read_form(request)).get("sought", "")
+        sought = form_of(request).get("sought", "")
         if not sought or len(sought) > QUERY_CHARACTERS_MAX:
             return await shown(request, sought[:QUERY_CHARACTERS_MAX], None, 400)
         if "@" in sought:

@@ -13,7 +13,7 @@ from service.pages.console.frame import CONSOLE, console_page
 from service.pages.gate import member_cause
 from service.pages.shell import lead_to, page
 from service.pages.site_map import Page
-from service.pages.visit import read_form, signed_in
+from service.pages.visit import form_of, signed_in
 from service.partners.commands import PartnerCommands
 from service.partners.wire import ConsoleApplication
 
@@ -27,11 +27,9 @@ def apply_router(commands: PartnerCommands, partners: PartnersReader) -> Router:
     async def start(request: AnyRequest) -> Response[bytes]:
         """Lead to the person's partner, or to applying for one."""
         mine = await partners.partners_of(signed_in(request).address_hash)
-        if not mine:
-            return _form(request)
         if len(mine) == 1:
             return lead_to(f"/console/{mine[0]['partner_id']}")
-        return page(request, "console/partners.html", partners=mine)
+        return page(request, "console/partners.html", partners=mine) if mine else _form(request)
 
     @get("/console/partners", opt={"page": Page("signed-in")})
     async def choose(request: AnyRequest) -> Response[bytes]:
@@ -47,7 +45,7 @@ def apply_router(commands: PartnerCommands, partners: PartnersReader) -> Router:
     @post("/console/apply", opt={"page": Page("signed-in")})
     async def apply(request: AnyRequest) -> Response[bytes]:
         """Apply for a partner account."""
-        form = await read_form(request)
+        form = form_of(request)
         given = {name: form.get(name, "") for name in _NOTHING}
         try:
             application = check(ConsoleApplication, **given)

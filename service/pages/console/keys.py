@@ -24,7 +24,7 @@ from service.pages.console.frame import CONSOLE, console_page
 from service.pages.gate import Member, member_cause, member_of
 from service.pages.shell import lead_to, moment
 from service.pages.site_map import Page
-from service.pages.visit import read_form
+from service.pages.visit import form_of
 from service.partners.commands import OVERLAPS, IssuedKey, PartnerCommands
 from service.partners.keys import has_ended
 from service.sandbox.fixtures import SandboxFixtures
@@ -126,7 +126,7 @@ def keys_router(pages: KeyPages) -> Router:
     @post(opt=KEYS)
     async def issue(request: AnyRequest) -> Response[bytes]:
         """Issue a key, and show its token once."""
-        return _token(request, await pages.issue(request, await read_form(request)))
+        return _token(request, await pages.issue(request, form_of(request)))
 
     @get("/{key_id:str}/roll", opt=KEYS)
     async def choose(request: AnyRequest, key_id: FromPath[str]) -> Response[bytes]:
@@ -139,7 +139,7 @@ def keys_router(pages: KeyPages) -> Router:
         request: AnyRequest, partner_id: FromPath[str], key_id: FromPath[str]
     ) -> Response[bytes]:
         """Roll a key, and show the token of the new one once."""
-        overlap = OVERLAPS.get((await read_form(request)).get("overlap", ""))
+        overlap = OVERLAPS.get(form_of(request).get("overlap", ""))
         if overlap is None:
             raise invalid("overlap", f"expected one of {', '.join(OVERLAPS)}")
         cause = member_cause(request)
@@ -154,7 +154,6 @@ def keys_router(pages: KeyPages) -> Router:
     @post("/{key_id:str}/revoke", opt=KEYS)
     async def revoke(request: AnyRequest, key_id: FromPath[str]) -> Response[bytes]:
         """Revoke a key."""
-        await read_form(request)
         member = member_of(request)
         await commands.revoke_key(member.partner_id, key_id, member_cause(request))
         return lead_to(f"{member.path}/keys")

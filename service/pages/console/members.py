@@ -12,7 +12,7 @@ from service.pages.console.frame import CONSOLE, console_page
 from service.pages.gate import member_cause, member_of
 from service.pages.shell import lead_to
 from service.pages.site_map import Page
-from service.pages.visit import read_form
+from service.pages.visit import form_of
 from service.partners.commands import PartnerCommands
 
 TEAM = {"page": Page("member", "console.nav.team")}
@@ -43,7 +43,7 @@ def members_router(commands: PartnerCommands, partners: PartnersReader) -> Route
     @post(opt=TEAM)
     async def add(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
         """Add a colleague."""
-        email = (await read_form(request)).get("email", "")
+        email = form_of(request).get("email", "")
         fault = email_fault(email)
         if fault is not None:
             return await shown(request, partner_id, email, (fault,))
@@ -64,7 +64,6 @@ def members_router(commands: PartnerCommands, partners: PartnersReader) -> Route
     async def remove(request: AnyRequest, member_id: FromPath[str]) -> Response[bytes]:
         """Remove somebody from the team."""
         member = member_of(request)
-        await read_form(request)
         await commands.remove_member(member.partner_id, member_id, member_cause(request))
         return lead_to("/console" if member_id == member.member_id else f"{member.path}/team")
 

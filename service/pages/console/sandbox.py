@@ -13,7 +13,7 @@ from service.pages.console.listing import asked_place, shown_page
 from service.pages.gate import Member, member_cause, member_of
 from service.pages.shell import lead_to
 from service.pages.site_map import Page
-from service.pages.visit import read_form
+from service.pages.visit import form_of
 from service.sandbox.commands import SandboxCommands
 from service.sandbox.fixtures import fixture_ids
 
@@ -53,7 +53,7 @@ def sandbox_router(
     async def drive(request: AnyRequest, entity_id: FromPath[str]) -> Response[bytes]:
         """Connect or disconnect a business of the sandbox."""
         member = member_of(request)
-        wanted = (await read_form(request)).get("to", "")
+        wanted = form_of(request).get("to", "")
         change = {"connect": commands.connect, "disconnect": commands.disconnect}.get(wanted)
         if change is None:
             raise invalid("to", "expected connect or disconnect")
@@ -73,7 +73,7 @@ def sandbox_router(
         member = member_of(request)
         next_epoch = member.sandbox_epoch + 1
         # The form names the epoch that it begins: sent twice, it resets the sandbox once.
-        if (await read_form(request)).get("epoch") == str(next_epoch):
+        if form_of(request).get("epoch") == str(next_epoch):
             await commands.reset(partner_id, next_epoch, member_cause(request))
         return lead_to(f"{member.path}/sandbox")
 

@@ -8,7 +8,7 @@ from service.pages.console.frame import CONSOLE, console_page
 from service.pages.gate import Member, member_cause, member_of
 from service.pages.shell import lead_to
 from service.pages.site_map import Page
-from service.pages.visit import read_form
+from service.pages.visit import form_of
 from service.partners.commands import PartnerCommands
 
 SETTINGS = {"page": Page("member", "console.nav.settings")}
@@ -31,7 +31,7 @@ def settings_router(commands: PartnerCommands) -> Router:
     async def save(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
         """Change the settings."""
         member = member_of(request)
-        form = await read_form(request)
+        form = form_of(request)
         chosen = member._replace(
             return_link="return_link" in form, suppress_email="suppress_email" in form
         )

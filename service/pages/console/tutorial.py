@@ -16,7 +16,7 @@ from service.pages.console.keys import KeyPages
 from service.pages.gate import member_of
 from service.pages.shell import lead_to
 from service.pages.site_map import Page
-from service.pages.visit import read_form
+from service.pages.visit import form_of
 from service.sandbox.fixtures import fixture_ids
 
 REFERENCE: Final = "tutorial-1"
@@ -98,7 +98,7 @@ def tutorial_router(keys: KeyPages, base_url: str) -> Router:
     @post(opt=TUTORIAL)
     async def with_key(request: AnyRequest) -> Response[bytes]:
         """Show the same with a new test key, once."""
-        form = await read_form(request)
+        form = form_of(request)
         issued = await keys.issue(request, form | {"mode": "test"})
         if issued is None:  # a form that was sent twice
             return lead_to(f"{member_of(request).path}/tutorial?again")

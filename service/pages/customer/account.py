@@ -1,4 +1,9 @@
-"""`/account`: a person's businesses, who is connected to them, and ending that."""
+"""`/account`: a person's businesses, who is connected to them, and ending that.
+
+`/connected` is what follows an approval: the entity id, to pass on.
+"""
+
+from collections.abc import Awaitable, Callable
 
 from litestar import Response, Router, get, post
 from litestar.params import FromPath
@@ -10,16 +15,18 @@ from service.core.errors import Refusal
 from service.facts.access import Access
 from service.http.bodies import AnyRequest
 from service.ledger.database import Row
-from service.pages.customer.connect import PartnerName
-from service.pages.customer.mine import entities_of, own_entity
+from service.pages.customer.connect import entities_of, own_entity
 from service.pages.gate import customer_cause
 from service.pages.shell import lead_to, page
 from service.pages.site_map import Page
-from service.pages.visit import no_cookie, read_form, signed_in
+from service.pages.visit import no_cookie, signed_in
 from service.people.sessions import Sessions
 
 ACCOUNT = {"page": Page("signed-in")}
 CLAIMS_SHOWN = 50
+
+PartnerName = Callable[[str], Awaitable[str]]
+"""Returns a partner's name by its id."""
 
 
 def account_router(
@@ -30,6 +37,17 @@ def account_router(
     sessions: Sessions,
 ) -> Router:
     """Return the router of a customer's account (live mode: there is no other for customers)."""
+
+    @get("/connected/{entity_id:str}/{partner_id:str}", opt=ACCOUNT)
+    async def connected(
+        request: AnyRequest, entity_id: FromPath[str], partner_id: FromPath[str]
+    ) -> Response[bytes]:
+        """Show the entity id, to pass on after an approval."""
+        entity = await own_entity(request, connections, entity_id)
+        if not (await connections.access(partner_id, entity_id)).connected:
+            raise Refusal("entity_not_owned")
+        name = await partner_name(partner_id)
+        return page(request, "customer/connected.html", entity=entity, partner_name=name)
 
     @get("/account", opt=ACCOUNT)
     async def account(request: AnyRequest) -> Response[bytes]:
@@ -51,7 +69,7 @@ def account_router(
         request: AnyRequest, entity_id: FromPath[str], partner_id: FromPath[str]
     ) -> Response[bytes]:
         """Show one partner's connection to one business, and the claims it created."""
-        entity, access = await connection_of(request, entity_id, partner_id)
+        entity, access = await _connection_of(request, connections, entity_id, partner_id)
         listed = await claims.page(
             partner_id,
             entity_id,
@@ -76,7 +94,7 @@ def account_router(
         request: AnyRequest, entity_id: FromPath[str], partner_id: FromPath[str]
     ) -> Response[bytes]:
         """Explain what disconnecting means, and ask for confirmation."""
-        entity, access = await connection_of(request, entity_id, partner_id)
+        entity, access = await _connection_of(request, connections, entity_id, partner_id)
         if not access.connected:
             return lead_to(f"/account/{entity_id}/{partner_id}")
         name = await partner_name(partner_id)
@@ -93,7 +111,6 @@ def account_router(
         request: AnyRequest, entity_id: FromPath[str], partner_id: FromPath[str]
     ) -> Response[bytes]:
         """Disconnect a partner."""
-        await read_form(request)
         await own_entity(request, connections, entity_id)
         await commands.disconnect(entity_id, partner_id, customer_cause(request, entity_id))
         return lead_to(f"/account/{entity_id}/{partner_id}")
@@ -101,18 +118,18 @@ def account_router(
     @post("/account/sign-out", opt=ACCOUNT)
     async def sign_out(request: AnyRequest) -> Response[bytes]:
         """End every session of the person."""
-        await read_form(request)
         await sessions.end_all(signed_in(request).address_hash)
         return lead_to("/sign-in", [no_cookie()])
 
-    async def connection_of(
-        request: AnyRequest, entity_id: str, partner_id: str
-    ) -> tuple[Row, Access]:
-        """Return one of the person's businesses, and a partner's access to it, present or past."""
-        entity = await own_entity(request, connections, entity_id)
-        access = await connections.access(partner_id, entity_id)
-        if access.connected_at is None:
-            raise Refusal("entity_not_owned")
-        return entity, access
+    return Router("/", route_handlers=[connected, account, partner, confirm, disconnect, sign_out])
 
-    return Router("/", route_handlers=[account, partner, confirm, disconnect, sign_out])
+
+async def _connection_of(
+    request: AnyRequest, connections: ConnectionsReader, entity_id: str, partner_id: str
+) -> tuple[Row, Access]:
+    """Return one of the person's businesses, and a partner's access to it, present or past."""
+    entity = await own_entity(request, connections, entity_id)
+    access = await connections.access(partner_id, entity_id)
+    if access.connected_at is None:
+        raise Refusal("entity_not_owned")
+    return entity, access

@@ -1,6 +1,5 @@
 """`/connect/<token>`: a partner asks, the customer approves or declines (contract, Path B)."""
 
-from collections.abc import Awaitable, Callable
 from typing import Final
 
 from litestar import Response, Router, get, post
@@ -11,15 +10,11 @@ from service.connections.commands import ConnectionCommands, LinkView
 from service.core.errors import Refusal, invalid
 from service.http.bodies import AnyRequest
 from service.ledger.database import Row
-from service.pages.customer.mine import entities_of, own_entity
 from service.pages.gate import customer_cause
 from service.pages.shell import lead_to, page, refused
 from service.pages.site_map import Page
-from service.pages.visit import person_of, read_form, signed_in
+from service.pages.visit import form_of, person_of, signed_in
 from service.pages.words import text
-
-PartnerName = Callable[[str], Awaitable[str]]
-"""Returns a partner's name by its id."""
 
 TEST_PREFIX: Final = "test_"
 """What tokens of test mode, which are inert, begin with; those of live mode have no `_`."""
@@ -41,7 +36,7 @@ def connect_router(commands: ConnectionCommands, connections: ConnectionsReader)
     @post("/connect/{token:str}", opt={"page": Page("signed-in")})
     async def answer(request: AnyRequest, token: FromPath[str]) -> Response[bytes]:
         """Approve or decline."""
-        form = await read_form(request)
+        form = form_of(request)
         if token.startswith(TEST_PREFIX):
             return _of_test_mode(request)
         link = await commands.look(token)
@@ -97,18 +92,14 @@ def _asked(
     )
 
 
-def connected_router(connections: ConnectionsReader, partner_name: PartnerName) -> Router:
-    """Return the router of what follows an approval: the entity id, to pass on."""
+async def entities_of(request: AnyRequest, connections: ConnectionsReader) -> list[Row]:
+    """Return the person's businesses (entity_id, name); raises SignInNeeded."""
+    return await connections.entities_of(signed_in(request).address_hash)
 
-    @get("/connected/{entity_id:str}/{partner_id:str}", opt={"page": Page("signed-in")})
-    async def connected(
-        request: AnyRequest, entity_id: FromPath[str], partner_id: FromPath[str]
-    ) -> Response[bytes]:
-        """Show the entity id, to pass on after an approval."""
-        entity = await own_entity(request, connections, entity_id)
-        if not (await connections.access(partner_id, entity_id)).connected:
-            raise Refusal("entity_not_owned")
-        name = await partner_name(partner_id)
-        return page(request, "customer/connected.html", entity=entity, partner_name=name)
 
-    return Router("/", route_handlers=[connected])
+async def own_entity(request: AnyRequest, connections: ConnectionsReader, entity_id: str) -> Row:
+    """Return one of them; refuses with `entity_not_found` for another's as for none."""
+    for row in await entities_of(request, connections):
+        if row["entity_id"] == entity_id:
+            return row
+    raise Refusal("entity_not_found")

@@ -13,7 +13,7 @@ from service.onboardings.commands import Invited, OnboardingCommands
 from service.onboardings.wire import Confirmed
 from service.pages.shell import lead_to, page
 from service.pages.site_map import Page
-from service.pages.visit import read_form
+from service.pages.visit import form_of
 
 
 def onboarding_router(commands: OnboardingCommands, connections: ConnectionsReader) -> Router:
@@ -28,7 +28,7 @@ def onboarding_router(commands: OnboardingCommands, connections: ConnectionsRead
     @post("/onboarding/{token:str}", opt={"page": Page("token")})
     async def finish(request: AnyRequest, token: FromPath[str]) -> Response[bytes]:
         """Correct, complete and finish."""
-        form = await read_form(request)
+        form = form_of(request)
         invited = await commands.look(token)
         given = {name: form.get(name, "") for name in Confirmed.__struct_fields__}
         try:
