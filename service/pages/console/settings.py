@@ -25,7 +25,7 @@ def settings_router(commands: PartnerCommands) -> Router:
     @get(opt=SETTINGS)
     async def settings(request: AnyRequest) -> Response[bytes]:
         """Show the settings and their risks."""
-        return _shown(request, member_of(request), saved="saved" in request.query_params)
+        return _shown(request, member_of(request))
 
     @post(opt=SETTINGS)
     async def save(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
@@ -36,7 +36,7 @@ def settings_router(commands: PartnerCommands) -> Router:
             return_link="return_link" in form, suppress_email="suppress_email" in form
         )
         if reach_nobody(chosen) and not reach_nobody(member) and "nobody" not in form:
-            return _shown(request, chosen, 400, asked=True)
+            return _shown(request, chosen, asked=True)
         await commands.change_settings(
             partner_id,
             member_cause(request),
@@ -48,21 +48,10 @@ def settings_router(commands: PartnerCommands) -> Router:
     return Router(f"{CONSOLE}/settings", route_handlers=[settings, save])
 
 
-def _shown(
-    request: AnyRequest,
-    member: Member,
-    status: int = 200,
-    *,
-    saved: bool = False,
-    asked: bool = False,
-) -> Response[bytes]:
+def _shown(request: AnyRequest, member: Member, *, asked: bool = False) -> Response[bytes]:
     """Return the form; `asked` about the pair of settings by which nobody gets a link."""
+    saved = not asked and "saved" in request.query_params
+    status, nobody = 400 if asked else 200, reach_nobody(member)
     return console_page(
-        request,
-        "settings.html",
-        status,
-        member=member,
-        saved=saved,
-        asked=asked,
-        nobody=reach_nobody(member),
+        request, "settings.html", status, member=member, saved=saved, asked=asked, nobody=nobody
     )
