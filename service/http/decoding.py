@@ -14,6 +14,7 @@ import msgspec
 import msgspec.inspect as mi
 
 from service.core.errors import Refusal
+from service.http.scalars import struct_info
 from service.http.validation import FAULTS_MAX, field_errors
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -55,7 +56,7 @@ def decode_query(query_string: bytes, type_: type[T]) -> T:
     and any count of digits; they are clamped to ± `QUERY_NUMBER_MAX`.
     Raises Refusal: `validation_failed`.
     """
-    kinds = {field.encode_name: field.type for field in _info(type_).fields}
+    kinds = {field.encode_name: field.type for field in struct_info(type_).fields}
     values: dict[str, object] = {}
     repeated: dict[str, list[str]] = {}
     for name, text in _pairs(query_string):
@@ -92,7 +93,7 @@ def _decode_slowly(body: bytes, type_: type[T]) -> T:
 
 
 def _checked(values: Mapping[str, object], type_: type[T], errors: dict[str, list[str]]) -> T:
-    errors = field_errors(values, _info(type_)) | errors
+    errors = field_errors(values, struct_info(type_)) | errors
     if errors:
         full = sum(map(len, errors.values())) >= FAULTS_MAX
         notes = [f"at most {FAULTS_MAX} faults are listed"] if full else []
@@ -136,11 +137,3 @@ def _is_integer(kind: mi.Type) -> bool:
 @cache
 def _decoder(type_: type[T]) -> msgspec.json.Decoder[T]:
     return msgspec.json.Decoder(type_)
-
-
-@cache
-def _info(type_: type[msgspec.Struct]) -> mi.StructType:
-    info = mi.type_info(type_)
-    if not isinstance(info, mi.StructType):
-        raise TypeError(f"{type_.__name__} is not a Struct")
-    return info

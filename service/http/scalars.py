@@ -185,10 +185,17 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @cache
-def _checks(struct: type[msgspec.Struct]) -> tuple[tuple[str, Check], ...]:
+def struct_info(struct: type[msgspec.Struct]) -> mi.StructType:
+    """Return what msgspec knows about a struct."""
     info = mi.type_info(struct)
-    assert isinstance(info, mi.StructType)  # noqa: S101 - a Struct's info is this
-    found = ((field.name, check_of(field.type)) for field in info.fields)
+    if not isinstance(info, mi.StructType):
+        raise TypeError(f"{struct.__name__} is not a Struct")
+    return info
+
+
+@cache
+def _checks(struct: type[msgspec.Struct]) -> tuple[tuple[str, Check], ...]:
+    found = ((field.name, check_of(field.type)) for field in struct_info(struct).fields)
     return tuple((name, check) for name, check in found if check)
 
 

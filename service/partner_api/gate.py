@@ -13,17 +13,12 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 from service.core.errors import Refusal
 from service.http.rate_limit.limiter import Allowance, RateLimiter
 from service.partner_api.authentication import Authenticator
+from service.partner_api.endpoints import AUTHENTICATION
 
 API_PATH = "/v1"
 """The interface version is part of the base address (contract section 9)."""
 
-_FAILED = {
-    "auth_partner_not_approved",
-    "auth_unknown_partner",
-    "auth_bad_secret",
-    "auth_revoked",
-    "auth_invalid_format",
-}
+_FAILED = frozenset(AUTHENTICATION) - {"auth_missing"}
 """Refusals of wrong credentials; each counts against the caller's network address."""
 
 

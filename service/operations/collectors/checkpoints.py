@@ -1,7 +1,5 @@
 """The collector of checkpoints, whichever process makes them: the database knows their state."""
 
-from datetime import datetime
-
 from service.core.clock import Clock
 from service.evidence.checkpoints.signing import Checkpoints
 from service.ledger.codec import happened_at
@@ -19,15 +17,12 @@ def checkpoint_collector(checkpoints: Checkpoints, clock: Clock) -> Collector:
         state = await checkpoints.state()
         gauges.set("ledger_forked", state.forked, name)
         gauges.set("publication_failures", state.archive_failures, name)
-        since = state.made_at or await _log_began(checkpoints)
+        since = state.made_at
+        if since is None:  # nothing covers the log since its first event
+            first = await checkpoints.ledger.database.fetchrow(_SQL.first_event)
+            since = happened_at(first["state"]) if first else None
         age = (clock() - since).total_seconds() if since else 0.0
         gauges.set("checkpoint_size", state.size or 0, name)
         gauges.set("checkpoint_age_seconds", max(0.0, age), name)
 
     return collect
-
-
-async def _log_began(checkpoints: Checkpoints) -> datetime | None:
-    """Return when the first event happened; without a checkpoint nothing covers the log since."""
-    row = await checkpoints.ledger.database.fetchrow(_SQL.first_event)
-    return None if row is None else happened_at(row["state"])
