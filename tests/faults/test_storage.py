@@ -284,9 +284,9 @@ async def test_a_url_that_cannot_be_signed_is_503(documents, capsys):
     partner = await documents.world.partner()
     entity = await partner.connected_entity()
     commands = documents.world.service.modes["live"].documents
-    storage = commands._storage  # noqa: SLF001 - as the bootstrap would with workload identity
+    storage = commands.storage
     signer = IamSigner(NoToken(), "signer@example.com", BUCKETS["live"])
-    commands._storage = Storage(signer, storage.store)  # noqa: SLF001 - as above
+    commands.storage = Storage(signer, storage.store)  # as with workload identity
     capsys.readouterr()
     answer = await documents.mint(partner, entity)
 

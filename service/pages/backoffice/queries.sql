@@ -37,7 +37,7 @@ from ledger.staff as s where s.staff_id = $1
 
 -- name: accounts_by_person
 -- Who in the ledger of accounts has the person id whose 128 bits are $1: it is derived from the
--- keyed hash of the address, as `service.ids.stream_id` does. Nothing is indexed by it: these
+-- keyed hash of the address, as `service.core.ids.stream_id` does. Nothing is indexed by it: these
 -- tables hold people, not traffic, and are read whole in a moment.
 with derived as (
     select
@@ -140,7 +140,7 @@ select
 from ledger.requests as r where r.request_id = $1
 
 -- name: ledger_by_person
--- The businesses of the person whose id has these 128 bits; see `accounts_by_person.sql`. Reads all
+-- The businesses of the person whose id has these 128 bits; see `accounts_by_person`. Reads all
 -- of them, so it is asked last.
 with derived as (
     select

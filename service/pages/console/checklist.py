@@ -31,7 +31,7 @@ _OUR_FAULTS: Final = range(500, 600)
 class Facts(NamedTuple):
     """What is known of a partner; calls and documents are those of test mode.
 
-    `seen` are rows of `seen.sql`, `key_modes` the modes that have a key to stay.
+    `seen` are rows of the query `seen`, `key_modes` the modes that have a key to stay.
     """
 
     seen: Sequence[Any]
