@@ -2,13 +2,13 @@
 
 from typing import NamedTuple
 
-from litestar import Response, Router, get
+from litestar import Router, get
 
 from service.http.bodies import AnyRequest
 from service.ledger.database import Database
 from service.ledger.sql import queries
 from service.pages.shell import page
-from service.pages.site_map import Page
+from service.pages.site_map import Html, Page
 from service.pages.visit import person_of
 from service.people.person import Person
 
@@ -39,7 +39,7 @@ def home_router(accounts: Database) -> Router:
     """Return the router of the first page."""
 
     @get("/", opt={"page": Page("public")})
-    async def home(request: AnyRequest) -> Response[bytes]:
+    async def home(request: AnyRequest) -> Html:
         """Introduce the service, and link to where to go on."""
         person = person_of(request)
         landing = await landing_of(accounts, person) if person else None

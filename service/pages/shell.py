@@ -18,7 +18,7 @@ from service.http.responses import BY_STATUS, RETRY_AFTER_SECONDS, with_headers
 from service.ledger.database import LedgerError
 from service.ledger.encryption import KeyUnknown
 from service.pages.assets import ASSETS
-from service.pages.site_map import site_map_of
+from service.pages.site_map import Html, site_map_of
 from service.pages.visit import CSRF_FIELD, HEADERS, SignInNeeded, person_of
 from service.pages.words import TEXTS, text
 
@@ -53,7 +53,7 @@ def page(
     status: int = 200,
     cookies: Sequence[Cookie] = (),
     **context: object,
-) -> Response[bytes]:
+) -> Html:
     """Return a page of `templates/`. It knows who is signed in, and the form's token.
 
     Templates: `t(name, …)` is a text, `csrf_field` goes into every form.
@@ -77,13 +77,13 @@ def framed_page(
     area: str,
     navigation: Sequence[tuple[str, str]],
     **context: Any,  # noqa: ANN401 - a page's values are anything
-) -> Response[bytes]:
+) -> Html:
     """Return a page with the navigation of `area`, a text: of each place its path and its text."""
     here = request.route_handler.opt["page"].place
     return page(request, template, status, area=area, navigation=navigation, here=here, **context)
 
 
-def lead_to(path: str, cookies: Sequence[Cookie] = ()) -> Response[bytes]:
+def lead_to(path: str, cookies: Sequence[Cookie] = ()) -> Html:
     """Redirect the browser to another page of ours (303: by GET)."""
     return Response(
         b"", status_code=303, headers={"Location": path}, media_type="text/plain", cookies=cookies
@@ -98,7 +98,7 @@ def safe_path(path: str, default: str = "/") -> str:
     return path if _OUR_PATH.fullmatch(path) else default
 
 
-def refused(request: AnyRequest, refusal: Refusal, title: str, advice: str) -> Response[bytes]:
+def refused(request: AnyRequest, refusal: Refusal, title: str, advice: str) -> Html:
     """Return a refusal as a page with its own words; it shows the code and status, too."""
     request.scope["state"]["code"] = refusal.code
     return page(
@@ -115,7 +115,7 @@ def refused(request: AnyRequest, refusal: Refusal, title: str, advice: str) -> R
     )
 
 
-def on_refusal(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
+def on_refusal(request: AnyRequest, refusal: Refusal) -> Html:
     """Return a refusal as a page: what happened, what to do next, its code and status."""
     known = f"refused.{refusal.code}.title" in TEXTS
     name = refusal.code if known else "other"
@@ -126,7 +126,7 @@ def on_refusal(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
     return answer
 
 
-def on_sign_in_needed(request: AnyRequest, _error: SignInNeeded) -> Response[bytes]:
+def on_sign_in_needed(request: AnyRequest, _error: SignInNeeded) -> Html:
     """Lead to the sign-in page, and back afterwards: from a form, to the page that it stands on."""
     if request.method in {"GET", "HEAD"}:
         query = request.url.query
@@ -136,13 +136,13 @@ def on_sign_in_needed(request: AnyRequest, _error: SignInNeeded) -> Response[byt
     return lead_to(f"/sign-in?next={quote(path, safe='/')}")
 
 
-def on_ledger_error(request: AnyRequest, error: Exception) -> Response[bytes]:
+def on_ledger_error(request: AnyRequest, error: Exception) -> Html:
     """Return the page for PostgreSQL being away."""
     log.warning("ledger unavailable", error_type=type(error.__cause__ or error).__name__)
     return on_refusal(request, Refusal("service_unavailable"))
 
 
-def on_http_exception(request: AnyRequest, error: HTTPException) -> Response[bytes]:
+def on_http_exception(request: AnyRequest, error: HTTPException) -> Html:
     """Return what the framework refused."""
     if error.status_code >= 500:  # noqa: PLR2004 - the framework's own failures
         return on_unexpected(request, error)
@@ -150,7 +150,7 @@ def on_http_exception(request: AnyRequest, error: HTTPException) -> Response[byt
     return with_headers(on_refusal(request, Refusal(code)), error)
 
 
-def on_unexpected(request: AnyRequest, error: Exception) -> Response[bytes]:
+def on_unexpected(request: AnyRequest, error: Exception) -> Html:
     """Return the page for a fault of ours; only the log has its details."""
     log.error("unexpected error", request_id=request.scope["state"]["request_id"], exc_info=error)
     return on_refusal(request, Refusal("internal_error"))

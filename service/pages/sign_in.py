@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from litestar import Response, Router, get, post
-from litestar.params import FromPath
+from litestar import Router, get, post
 
 from service.core.errors import Refusal
 from service.http.bodies import AnyRequest
@@ -13,7 +12,7 @@ from service.http.scalars import email_fault
 from service.ledger.database import Database
 from service.pages.home import landing_of
 from service.pages.shell import lead_to, page, safe_path
-from service.pages.site_map import Page
+from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import form_of, network_of, no_cookie, session_cookie
 from service.people.sessions import Sessions
 from service.people.sign_in import SignIn, SignInLink
@@ -29,13 +28,13 @@ def sign_in_router(
     attempts = _Attempts(sign_in, limiter)
 
     @get("/sign-in", opt={"page": Page("public")})
-    async def ask(request: AnyRequest) -> Response[bytes]:
+    async def ask(request: AnyRequest) -> Html:
         """Ask for an e-mail address."""
         next_path = safe_path(request.query_params.get("next", ""), NOWHERE)
         return page(request, "sign_in.html", next_path=next_path, email="", faults=())
 
     @post("/sign-in", opt={"page": Page("public")})
-    async def send(request: AnyRequest) -> Response[bytes]:
+    async def send(request: AnyRequest) -> Html:
         """Send a link to an address, known or not."""
         form = form_of(request)
         email, next_path = form.get("email", ""), safe_path(form.get("next", ""), NOWHERE)
@@ -49,18 +48,18 @@ def sign_in_router(
         return lead_to("/sign-in/sent")
 
     @get("/sign-in/sent", opt={"page": Page("public")})
-    async def sent(request: AnyRequest) -> Response[bytes]:
+    async def sent(request: AnyRequest) -> Html:
         """Confirm that the link is on its way."""
         return page(request, "sign_in_sent.html")
 
     @get("/sign-in/{token:str}", opt={"page": Page("token")})
-    async def confirm(request: AnyRequest, token: FromPath[str]) -> Response[bytes]:
+    async def confirm(request: AnyRequest, token: PathText) -> Html:
         """Name the address that the link signs in."""
         link = await attempts.look(request, token)
         return page(request, "sign_in_confirm.html", email=link.email)
 
     @post("/sign-in/{token:str}", opt={"page": Page("token")})
-    async def redeem(request: AnyRequest, token: FromPath[str]) -> Response[bytes]:
+    async def redeem(request: AnyRequest, token: PathText) -> Html:
         """Use the link up, and begin a session."""
         await attempts.look(request, token)
         session, next_path = await sign_in.redeem(token, request.scope["state"]["session"])
@@ -68,7 +67,7 @@ def sign_in_router(
         return lead_to(home, [session_cookie(session.token)])
 
     @post("/sign-out", opt={"page": Page("public")})
-    async def sign_out(request: AnyRequest) -> Response[bytes]:
+    async def sign_out(request: AnyRequest) -> Html:
         """End the session of this browser."""
         token = request.scope["state"]["session"]
         if token is not None:

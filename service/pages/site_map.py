@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-from litestar import Router
+from litestar import Response, Router
+from litestar.params import FromPath
 from litestar.routes import HTTPRoute
 
 from service.http.bodies import AnyRequest
@@ -17,6 +18,12 @@ from service.http.bodies import AnyRequest
 Who = Literal["public", "token", "signed-in", "member", "approved", "staff"]
 """Anyone; whoever holds the link; whoever is signed in; a member of the partner that the path
 names, or of it once it is approved; the service's team."""
+
+Html = Response[bytes]
+"""A page, or a redirect to one."""
+
+PathText = FromPath[str]
+"""A parameter of a page's path."""
 
 _PARAMETER: Final = re.compile(r"\{[^}]*\}")
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from litestar import Response, Router, get, post
-from litestar.params import FromPath
+from litestar import Router, get, post
 
 from service.core.errors import Refusal
 from service.facts.claims import STAGES, Claim
@@ -12,6 +11,7 @@ from service.http.bodies import AnyRequest
 from service.pages.backoffice.frame import STAFF, BackofficeContext, backoffice_page
 from service.pages.gate import staff_cause, staff_of
 from service.pages.shell import lead_to
+from service.pages.site_map import Html, PathText
 from service.pages.visit import form_of
 
 
@@ -19,12 +19,12 @@ def claims_router(context: BackofficeContext) -> Router:
     """Return the router of claims."""
 
     @get(opt=STAFF)
-    async def claim(request: AnyRequest, claim_id: FromPath[str]) -> Response[bytes]:
+    async def claim(request: AnyRequest, claim_id: PathText) -> Html:
         """Show a claim without its personal data."""
         return await shown(request, claim_id)
 
     @post("/stage", opt=STAFF)
-    async def move(request: AnyRequest, claim_id: FromPath[str]) -> Response[bytes]:
+    async def move(request: AnyRequest, claim_id: PathText) -> Html:
         """Move a claim to a stage."""
         stage = form_of(request).get("stage", "")
         mode, _ = await context.claim(claim_id)
@@ -37,7 +37,7 @@ def claims_router(context: BackofficeContext) -> Router:
         return lead_to(f"/backoffice/claims/{claim_id}")
 
     @post("/personal", opt=STAFF)
-    async def personal(request: AnyRequest, claim_id: FromPath[str]) -> Response[bytes]:
+    async def personal(request: AnyRequest, claim_id: PathText) -> Html:
         """Show a claim's personal data once, and record that."""
         await context.claim(claim_id)
         # First, so that no look goes unrecorded.
@@ -51,7 +51,7 @@ def claims_router(context: BackofficeContext) -> Router:
         *,
         is_open: bool = False,
         faults: object = None,
-    ) -> Response[bytes]:
+    ) -> Html:
         mode, row = await context.claim(claim_id)
         claim = await context.modes[mode].claims.show(claim_id)
         return backoffice_page(

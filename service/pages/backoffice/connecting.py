@@ -1,7 +1,6 @@
 """Connecting and disconnecting a business on its customer's behalf."""
 
-from litestar import Response, Router, get, post
-from litestar.params import FromPath
+from litestar import Router, get, post
 
 from service.core.errors import Refusal
 from service.facts.access import Access
@@ -19,6 +18,7 @@ from service.pages.backoffice.frame import (
 )
 from service.pages.gate import staff_cause
 from service.pages.shell import lead_to
+from service.pages.site_map import Html, PathText
 from service.pages.visit import form_of
 
 _SQL = queries("service.pages.backoffice")
@@ -32,7 +32,7 @@ def handing_router(context: BackofficeContext) -> Router:
     live = context.modes["live"]
 
     @get("/connect", opt=STAFF)
-    async def confirm(request: AnyRequest, entity_id: FromPath[str]) -> Response[bytes]:
+    async def confirm(request: AnyRequest, entity_id: PathText) -> Html:
         """Explain what handing the entity id to a partner means, and ask for confirmation."""
         partner_id = request.query_params.get("partner_id", "").strip()
         if not partner_id:
@@ -54,7 +54,7 @@ def handing_router(context: BackofficeContext) -> Router:
         )
 
     @post("/connect", opt=STAFF)
-    async def connect(request: AnyRequest, entity_id: FromPath[str]) -> Response[bytes]:
+    async def connect(request: AnyRequest, entity_id: PathText) -> Html:
         """Connect a business on the customer's behalf."""
         partner_id = form_of(request).get("partner_id", "")
         if await live.entity(entity_id) is None:
@@ -63,9 +63,7 @@ def handing_router(context: BackofficeContext) -> Router:
         return lead_to(f"/backoffice/entities/{entity_id}/handed/{partner_id}")
 
     @get("/handed/{partner_id:str}", opt=STAFF)
-    async def handed(
-        request: AnyRequest, entity_id: FromPath[str], partner_id: FromPath[str]
-    ) -> Response[bytes]:
+    async def handed(request: AnyRequest, entity_id: PathText, partner_id: PathText) -> Html:
         """Show the entity id, to pass on."""
         try:
             access = await live.connection_list.access(partner_id, entity_id)
@@ -92,18 +90,14 @@ def disconnecting_router(context: BackofficeContext) -> Router:
     """Return the router of ending connections, in either mode."""
 
     @get(opt=STAFF)
-    async def confirm(
-        request: AnyRequest, entity_id: FromPath[str], partner_id: FromPath[str]
-    ) -> Response[bytes]:
+    async def confirm(request: AnyRequest, entity_id: PathText, partner_id: PathText) -> Html:
         """Explain what disconnecting means, and ask for confirmation."""
         _, entity = await context.entity(entity_id)
         partner = await context.partner_named(partner_id)
         return backoffice_page(request, "disconnect.html", entity=entity, partner=partner)
 
     @post(opt=STAFF)
-    async def disconnect(
-        request: AnyRequest, entity_id: FromPath[str], partner_id: FromPath[str]
-    ) -> Response[bytes]:
+    async def disconnect(request: AnyRequest, entity_id: PathText, partner_id: PathText) -> Html:
         """Disconnect a business on the customer's behalf."""
         mode, _ = await context.entity(entity_id)
         connections = context.modes[mode].connections

@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from litestar import Response, Router, get
-from litestar.params import FromPath
+from litestar import Router, get
 
 from service.http.bodies import AnyRequest
 from service.ledger.sql import queries
 from service.pages.backoffice.frame import STAFF, BackofficeContext, backoffice_page, ledger_place
+from service.pages.site_map import Html, PathText
 
 PATH: Final = "/entities/{entity_id:str}"
 APPEND_ID_MAX: Final = 2**63 - 1
@@ -20,7 +20,7 @@ def entities_router(context: BackofficeContext) -> Router:
     """Return the router of looking at businesses."""
 
     @get(PATH, opt=STAFF)
-    async def entity(request: AnyRequest, entity_id: FromPath[str]) -> Response[bytes]:
+    async def entity(request: AnyRequest, entity_id: PathText) -> Html:
         """Show a business, its connections, onboardings and claims."""
         return await entity_page(context, request, entity_id)
 
@@ -33,7 +33,7 @@ async def entity_page(
     entity_id: str,
     refused_partner: str | None = None,
     status: int = 200,
-) -> Response[bytes]:
+) -> Html:
     """Return one business's page; `refused_partner` is an id that it cannot be handed to."""
     mode, entity = await context.entity(entity_id)
     of_mode = context.modes[mode]

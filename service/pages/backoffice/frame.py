@@ -4,8 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from litestar import Response
-
 from projections.claim_list.reader import ClaimListReader
 from projections.connections.reader import ConnectionsReader
 from projections.partners.reader import PartnersReader
@@ -17,7 +15,7 @@ from service.ledger.database import Database, Row
 from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
 from service.pages.shell import framed_page
-from service.pages.site_map import Page, site_map_of
+from service.pages.site_map import Html, Page, site_map_of
 from service.partners.commands import PartnerCommands
 from service.people.staff import StaffCommands
 
@@ -96,7 +94,7 @@ def backoffice_page(
     template: str,
     status: int = 200,
     **context: Any,  # noqa: ANN401 - a page's values are anything
-) -> Response[bytes]:
+) -> Html:
     """Return a page of `templates/backoffice/`."""
     navigation = [(one.path, one.place) for one in site_map_of(request).navigation(BACKOFFICE)]
     return framed_page(
@@ -110,6 +108,6 @@ def ledger_place(text: str, most: int) -> int | None:
     return min(int(text), most) if is_number else None
 
 
-def on_id_unknown(request: AnyRequest, error: IdUnknown) -> Response[bytes]:
+def on_id_unknown(request: AnyRequest, error: IdUnknown) -> Html:
     """Return the page for an id that nothing has."""
     return backoffice_page(request, "unknown.html", 404, an_id=error.args[0])

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from litestar import Response, Router, get
+from litestar import Router, get
 
 from service.core.clock import Clock
 from service.evidence.checkpoints.signing import Checkpoints
@@ -12,7 +12,7 @@ from service.ledger.following.status import HeadWatch, progress
 from service.ledger.ledger import Ledger
 from service.ledger.read_model import ReadModel
 from service.pages.backoffice.frame import backoffice_page
-from service.pages.site_map import Page
+from service.pages.site_map import Html, Page
 
 
 class Watched(NamedTuple):
@@ -27,7 +27,7 @@ def health_router(watched: Sequence[Watched], models: Sequence[ReadModel], clock
     """Return the router of the service's health."""
 
     @get("/health", opt={"page": Page("staff", "backoffice.nav.health")})
-    async def health(request: AnyRequest) -> Response[bytes]:
+    async def health(request: AnyRequest) -> Html:
         """Show the logs, what follows them, and the checkpoints."""
         ledgers = [await _health(one, models, clock) for one in watched]
         return backoffice_page(request, "health.html", at=clock(), ledgers=ledgers)

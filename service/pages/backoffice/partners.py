@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from litestar import Response, Router, get, post
-from litestar.params import FromPath
+from litestar import Router, get, post
 
 from service.facts.partners import TeamMember
 from service.http.bodies import AnyRequest
@@ -12,7 +11,7 @@ from service.ledger.sql import queries
 from service.pages.backoffice.frame import BackofficeContext, IdUnknown, backoffice_page
 from service.pages.gate import staff_cause
 from service.pages.shell import lead_to
-from service.pages.site_map import Page
+from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import form_of
 from service.people.person import Person
 
@@ -28,7 +27,7 @@ def partners_router(context: BackofficeContext) -> Router:
     """Return the router of looking at partners, and of reviewing and revoking them."""
 
     @get(opt=PARTNERS)
-    async def partners(request: AnyRequest) -> Response[bytes]:
+    async def partners(request: AnyRequest) -> Html:
         """List the partners by state, pending ones first."""
         asked = request.query_params.get("state", "")
         state = asked if asked in STATES else STATES[0]
@@ -45,18 +44,18 @@ def partners_router(context: BackofficeContext) -> Router:
         )
 
     @get("/{partner_id:str}", opt=PARTNERS)
-    async def partner(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+    async def partner(request: AnyRequest, partner_id: PathText) -> Html:
         """Show what a partner said, its keys, settings and people."""
         return await _partner_page(context, request, partner_id)
 
     @post("/{partner_id:str}/approve", opt=PARTNERS)
-    async def approve(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+    async def approve(request: AnyRequest, partner_id: PathText) -> Html:
         """Approve a partner."""
         await context.partners.approve(partner_id, staff_cause(request))
         return lead_to(f"/backoffice/partners/{partner_id}")
 
     @post("/{partner_id:str}/decline", opt=PARTNERS)
-    async def decline(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+    async def decline(request: AnyRequest, partner_id: PathText) -> Html:
         """Decline a partner, with a reason."""
         reason = form_of(request).get("reason", "")
         if not 0 < len(reason) <= REASON_CHARACTERS_MAX:
@@ -65,7 +64,7 @@ def partners_router(context: BackofficeContext) -> Router:
         return lead_to(f"/backoffice/partners/{partner_id}")
 
     @get("/{partner_id:str}/revoke", opt=PARTNERS)
-    async def confirm(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+    async def confirm(request: AnyRequest, partner_id: PathText) -> Html:
         """Explain what revoking a partner's access means, and ask for confirmation."""
         partner = await context.partners.look(partner_id)
         if not partner.status:
@@ -75,7 +74,7 @@ def partners_router(context: BackofficeContext) -> Router:
         return backoffice_page(request, "revoke.html", partner=partner)
 
     @post("/{partner_id:str}/revoke", opt=PARTNERS)
-    async def revoke(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+    async def revoke(request: AnyRequest, partner_id: PathText) -> Html:
         """Revoke a partner's access."""
         await context.partners.revoke(partner_id, staff_cause(request))
         return lead_to(f"/backoffice/partners/{partner_id}")
@@ -90,7 +89,7 @@ async def _partner_page(
     partner_id: str,
     reason: str | None = None,
     status: int = 200,
-) -> Response[bytes]:
+) -> Html:
     """Return one partner's page; `reason` is one that cannot be taken."""
     rows = await context.partner_list.partners(partner_id)
     if not rows:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from litestar import Response, Router, get, post
+from litestar import Router, get, post
 
 from service.core.ids import CROCKFORD
 from service.evidence.replay.history import history
@@ -14,7 +14,7 @@ from service.ledger.ledger import Ledger
 from service.ledger.sql import Sql, queries
 from service.pages.backoffice.frame import BackofficeContext, backoffice_page
 from service.pages.shell import lead_to
-from service.pages.site_map import Page
+from service.pages.site_map import Html, Page
 from service.pages.visit import form_of
 from service.people.person import Person
 
@@ -54,12 +54,12 @@ def search_router(context: BackofficeContext, ledgers: Sequence[Ledger]) -> Rout
     """
 
     @get(opt=SEARCH)
-    async def ask(request: AnyRequest) -> Response[bytes]:
+    async def ask(request: AnyRequest) -> Html:
         """Search by any id or e-mail address."""
         return await shown(request, "", None)
 
     @post(opt=SEARCH)
-    async def find(request: AnyRequest) -> Response[bytes]:
+    async def find(request: AnyRequest) -> Html:
         """Show what was found, or lead to it."""
         sought = form_of(request).get("sought", "")
         if not sought or len(sought) > QUERY_CHARACTERS_MAX:
@@ -83,7 +83,7 @@ def search_router(context: BackofficeContext, ledgers: Sequence[Ledger]) -> Rout
         hits: list[Hit] | None,
         status: int = 200,
         person_id: str | None = None,
-    ) -> Response[bytes]:
+    ) -> Html:
         return backoffice_page(
             request,
             "search.html",

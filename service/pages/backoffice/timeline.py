@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from litestar import Response, Router, get
-from litestar.params import FromPath
+from litestar import Router, get
 from markupsafe import escape
 
 from projections.activity.reader import TimelineEntry
@@ -14,6 +13,7 @@ from service.evidence.replay.history import NUMBERED, SECRET, history, older_tha
 from service.http.bodies import AnyRequest
 from service.ledger.ledger import Ledger
 from service.pages.backoffice.frame import STAFF, IdUnknown, backoffice_page, ledger_place
+from service.pages.site_map import Html, PathText
 
 ENTRIES_MAX: Final = 40
 """Events of a page, so that one full of the longest values stays under 100 kB."""
@@ -35,7 +35,7 @@ def timeline_router(ledgers: Sequence[Ledger]) -> Router:
     names = [ledger.name for ledger in ledgers]
 
     @get("/timeline/{subject:str}", opt=STAFF)
-    async def timeline(request: AnyRequest, subject: FromPath[str]) -> Response[bytes]:
+    async def timeline(request: AnyRequest, subject: PathText) -> Html:
         """Show what happened to a thing, or by a request."""
         before = _before(request, names)
         found = await history(ledgers, subject, ENTRIES_MAX, before)

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from litestar import Response, Router, get, post
-from litestar.params import FromPath
+from litestar import Router, get, post
 
 from projections.partners.reader import PartnersReader
 from service.core.errors import Refusal
@@ -12,7 +11,7 @@ from service.http.decoding import check
 from service.pages.console.frame import CONSOLE, console_page
 from service.pages.gate import member_cause
 from service.pages.shell import lead_to, page
-from service.pages.site_map import Page
+from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import form_of, signed_in
 from service.partners.commands import PartnerCommands
 from service.partners.wire import ConsoleApplication
@@ -24,7 +23,7 @@ def apply_router(commands: PartnerCommands, partners: PartnersReader) -> Router:
     """Return the router of the console's first pages."""
 
     @get("/console", opt={"page": Page("signed-in")})
-    async def start(request: AnyRequest) -> Response[bytes]:
+    async def start(request: AnyRequest) -> Html:
         """Lead to the person's partner, or to applying for one."""
         mine = await partners.partners_of(signed_in(request).address_hash)
         if len(mine) == 1:
@@ -32,18 +31,18 @@ def apply_router(commands: PartnerCommands, partners: PartnersReader) -> Router:
         return page(request, "console/partners.html", partners=mine) if mine else _form(request)
 
     @get("/console/partners", opt={"page": Page("signed-in")})
-    async def choose(request: AnyRequest) -> Response[bytes]:
+    async def choose(request: AnyRequest) -> Html:
         """List the person's partners."""
         mine = await partners.partners_of(signed_in(request).address_hash)
         return page(request, "console/partners.html", partners=mine)
 
     @get("/console/apply", opt={"page": Page("signed-in")})
-    async def ask(request: AnyRequest) -> Response[bytes]:
+    async def ask(request: AnyRequest) -> Html:
         """Ask who the partner is, and what they will use the API for."""
         return _form(request)
 
     @post("/console/apply", opt={"page": Page("signed-in")})
-    async def apply(request: AnyRequest) -> Response[bytes]:
+    async def apply(request: AnyRequest) -> Html:
         """Apply for a partner account."""
         form = form_of(request)
         given = {name: form.get(name, "") for name in _NOTHING}
@@ -61,7 +60,7 @@ def apply_router(commands: PartnerCommands, partners: PartnersReader) -> Router:
         return lead_to(f"/console/{partner_id}")
 
     @get(CONSOLE, opt={"page": Page("member", "console.nav.overview")})
-    async def overview(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+    async def overview(request: AnyRequest, partner_id: PathText) -> Html:
         """Show the state of the review, and what comes next."""
         return console_page(request, "overview.html", partner=await commands.look(partner_id))
 
@@ -73,5 +72,5 @@ def _form(
     status: int = 200,
     values: Mapping[str, str] = _NOTHING,
     faults: Mapping[str, Sequence[str]] | None = None,
-) -> Response[bytes]:
+) -> Html:
     return page(request, "console/apply.html", status, values=values, faults=faults or {})

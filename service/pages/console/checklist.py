@@ -7,8 +7,7 @@ from collections.abc import Container, Iterable, Sequence
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
-from litestar import Response, Router, get
-from litestar.params import FromPath
+from litestar import Router, get
 
 from projections.partners.reader import PartnersReader
 from service.facts.partners import PartnerSettingsChanged, partner_stream
@@ -16,7 +15,7 @@ from service.http.bodies import AnyRequest
 from service.ledger.database import Row
 from service.ledger.ledger import Ledger
 from service.pages.console.frame import CONSOLE, console_page
-from service.pages.site_map import Page
+from service.pages.site_map import Html, Page, PathText
 from service.request_log.reader import RequestsReader
 
 CLAIMS: Final = "/v1/claims"
@@ -91,7 +90,7 @@ def checklist_router(
     """Return the router of the checklist."""
 
     @get("/checklist", opt={"page": Page("member", "checklist.nav")})
-    async def shown(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+    async def shown(request: AnyRequest, partner_id: PathText) -> Html:
         """Show what to have tried before going live."""
         async with accounts.transaction() as transaction:
             past = await transaction.read(partner_stream(partner_id))

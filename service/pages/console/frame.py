@@ -2,12 +2,10 @@
 
 from typing import Any, Final
 
-from litestar import Response
-
 from service.http.bodies import AnyRequest
 from service.pages.gate import member_of
 from service.pages.shell import framed_page
-from service.pages.site_map import site_map_of
+from service.pages.site_map import Html, site_map_of
 
 CONSOLE: Final = "/console/{partner_id:str}"
 """The path of a partner's console."""
@@ -18,7 +16,7 @@ def console_page(
     template: str,
     status: int = 200,
     **context: Any,  # noqa: ANN401 - a page's values are anything
-) -> Response[bytes]:
+) -> Html:
     """Return a page that extends `console/layout.html`."""
     member = context.setdefault("member", member_of(request))
     navigation = [

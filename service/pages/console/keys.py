@@ -10,8 +10,7 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from litestar import Response, Router, get, post
-from litestar.params import FromPath
+from litestar import Router, get, post
 
 from projections.partners.reader import PartnersReader
 from service.core.clock import Clock
@@ -23,7 +22,7 @@ from service.ledger.service_keys import ServiceKeyStore
 from service.pages.console.frame import CONSOLE, console_page
 from service.pages.gate import Member, member_cause, member_of
 from service.pages.shell import lead_to, moment
-from service.pages.site_map import Page
+from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import form_of
 from service.partners.commands import OVERLAPS, IssuedKey, PartnerCommands
 from service.partners.keys import has_ended
@@ -47,7 +46,7 @@ class KeyPages:
     sandbox: SandboxFixtures
     clock: Clock
 
-    async def listed(self, request: AnyRequest) -> Response[bytes]:
+    async def listed(self, request: AnyRequest) -> Html:
         """Return the list of keys, and a form whose key id is already drawn."""
         member = member_of(request)
         key_id, proof = await self.drawn(member)
@@ -119,25 +118,23 @@ def keys_router(pages: KeyPages) -> Router:
     commands = pages.commands
 
     @get(opt=KEYS)
-    async def keys(request: AnyRequest) -> Response[bytes]:
+    async def keys(request: AnyRequest) -> Html:
         """List the keys, when each was created and last used."""
         return await pages.listed(request)
 
     @post(opt=KEYS)
-    async def issue(request: AnyRequest) -> Response[bytes]:
+    async def issue(request: AnyRequest) -> Html:
         """Issue a key, and show its token once."""
         return _token(request, await pages.issue(request, form_of(request)))
 
     @get("/{key_id:str}/roll", opt=KEYS)
-    async def choose(request: AnyRequest, key_id: FromPath[str]) -> Response[bytes]:
+    async def choose(request: AnyRequest, key_id: PathText) -> Html:
         """Explain what rolling a key means, and ask how long the old one shall hold."""
         key = await pages.key(request, key_id)
         return console_page(request, "key_roll.html", key=key, overlaps=OVERLAPS)
 
     @post("/{key_id:str}/roll", opt=KEYS)
-    async def roll(
-        request: AnyRequest, partner_id: FromPath[str], key_id: FromPath[str]
-    ) -> Response[bytes]:
+    async def roll(request: AnyRequest, partner_id: PathText, key_id: PathText) -> Html:
         """Roll a key, and show the token of the new one once."""
         overlap = OVERLAPS.get(form_of(request).get("overlap", ""))
         if overlap is None:
@@ -147,12 +144,12 @@ def keys_router(pages: KeyPages) -> Router:
         return _token(request, issued, await pages.key(request, key_id) if issued else None)
 
     @get("/{key_id:str}/revoke", opt=KEYS)
-    async def confirm(request: AnyRequest, key_id: FromPath[str]) -> Response[bytes]:
+    async def confirm(request: AnyRequest, key_id: PathText) -> Html:
         """Explain what revoking a key means, and ask for confirmation."""
         return console_page(request, "key_revoke.html", key=await pages.key(request, key_id))
 
     @post("/{key_id:str}/revoke", opt=KEYS)
-    async def revoke(request: AnyRequest, key_id: FromPath[str]) -> Response[bytes]:
+    async def revoke(request: AnyRequest, key_id: PathText) -> Html:
         """Revoke a key."""
         member = member_of(request)
         await commands.revoke_key(member.partner_id, key_id, member_cause(request))
@@ -163,7 +160,7 @@ def keys_router(pages: KeyPages) -> Router:
 
 def _token(
     request: AnyRequest, issued: IssuedKey | None, old: dict[str, object] | None = None
-) -> Response[bytes]:
+) -> Html:
     """Show a key's token; lead a form that was sent twice to the list."""
     if issued is None:
         return lead_to(f"{member_of(request).path}/keys?again")

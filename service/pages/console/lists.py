@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from litestar import Response, Router, get
-from litestar.params import FromPath
+from litestar import Router, get
 
 from projections.claim_list.reader import ClaimListReader
 from projections.connect_links.reader import ConnectLinksReader
@@ -12,7 +11,7 @@ from service.facts.caller import Mode
 from service.http.bodies import AnyRequest
 from service.pages.console.frame import CONSOLE, console_page
 from service.pages.console.listing import asked, asked_place, mode_of, shown_page
-from service.pages.site_map import Page
+from service.pages.site_map import Html, Page, PathText
 
 PAGE = 50
 
@@ -28,7 +27,7 @@ def lists_router(
     """
 
     @get("/claims", opt={"page": Page("member", "partner_claims.nav")})
-    async def claim_list(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+    async def claim_list(request: AnyRequest, partner_id: PathText) -> Html:
         """List the partner's claims over all entities."""
         mode, after = mode_of(request), asked(request, "after")
         rows, older = await claims[mode].page_of_partner(partner_id, limit=PAGE, after=after)
@@ -37,7 +36,7 @@ def lists_router(
         )
 
     @get("/links", opt={"page": Page("member", "links.nav")})
-    async def link_list(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+    async def link_list(request: AnyRequest, partner_id: PathText) -> Html:
         """List connect links and what became of them."""
         mode = mode_of(request)
         rows = await links[mode].page(partner_id, PAGE + 1, asked_place(request))
@@ -45,7 +44,7 @@ def lists_router(
         return console_page(request, "links.html", mode=mode, **shown)
 
     @get("/onboardings", opt={"page": Page("member", "onboardings.nav")})
-    async def onboarding_list(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+    async def onboarding_list(request: AnyRequest, partner_id: PathText) -> Html:
         """List onboardings and what became of them."""
         mode = mode_of(request)
         rows = await onboardings[mode].page(partner_id, PAGE + 1, asked_place(request))

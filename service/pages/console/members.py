@@ -1,7 +1,6 @@
 """`/console/{partner_id}/team`: who may use the console of this partner."""
 
-from litestar import Response, Router, get, post
-from litestar.params import FromPath
+from litestar import Router, get, post
 
 from projections.partners.reader import PartnersReader
 from service.core.errors import Refusal
@@ -11,7 +10,7 @@ from service.ledger.events import ERASED
 from service.pages.console.frame import CONSOLE, console_page
 from service.pages.gate import member_cause, member_of
 from service.pages.shell import lead_to
-from service.pages.site_map import Page
+from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import form_of
 from service.partners.commands import PartnerCommands
 
@@ -23,7 +22,7 @@ def members_router(commands: PartnerCommands, partners: PartnersReader) -> Route
 
     async def shown(
         request: AnyRequest, partner_id: str, email: str = "", faults: tuple[str, ...] = ()
-    ) -> Response[bytes]:
+    ) -> Html:
         known = (await commands.look(partner_id)).members
         members = [
             {**row, "email": known[row["member_id"]].email or ERASED}
@@ -36,12 +35,12 @@ def members_router(commands: PartnerCommands, partners: PartnersReader) -> Route
         )
 
     @get(opt=TEAM)
-    async def team(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+    async def team(request: AnyRequest, partner_id: PathText) -> Html:
         """List the partner's people."""
         return await shown(request, partner_id)
 
     @post(opt=TEAM)
-    async def add(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+    async def add(request: AnyRequest, partner_id: PathText) -> Html:
         """Add a colleague."""
         email = form_of(request).get("email", "")
         fault = email_fault(email)
@@ -51,7 +50,7 @@ def members_router(commands: PartnerCommands, partners: PartnersReader) -> Route
         return lead_to(f"{member_of(request).path}/team")
 
     @get("/{member_id:str}/remove", opt=TEAM)
-    async def confirm(request: AnyRequest, member_id: FromPath[str]) -> Response[bytes]:
+    async def confirm(request: AnyRequest, member_id: PathText) -> Html:
         """Explain what removing somebody means, and ask for confirmation."""
         member = member_of(request)
         who = (await commands.look(member.partner_id)).members.get(member_id)
@@ -61,7 +60,7 @@ def members_router(commands: PartnerCommands, partners: PartnersReader) -> Route
         return console_page(request, "member_remove.html", email=email, themselves=themselves)
 
     @post("/{member_id:str}/remove", opt=TEAM)
-    async def remove(request: AnyRequest, member_id: FromPath[str]) -> Response[bytes]:
+    async def remove(request: AnyRequest, member_id: PathText) -> Html:
         """Remove somebody from the team."""
         member = member_of(request)
         await commands.remove_member(member.partner_id, member_id, member_cause(request))

@@ -6,8 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from litestar import Response, Router, get
-from litestar.params import FromPath
+from litestar import Router, get
 
 from projections.activity.reader import ActivityReader, TimelineEntry
 from projections.partners.reader import PartnersReader
@@ -20,7 +19,7 @@ from service.pages.console.frame import CONSOLE, console_page
 from service.pages.console.listing import asked, asked_moment, asked_place, mode_of, place
 from service.pages.gate import member_of
 from service.pages.shell import lead_to
-from service.pages.site_map import Page
+from service.pages.site_map import Html, Page, PathText
 from service.request_log.reader import Filter, RequestsReader
 
 REQUESTS = {"page": Page("member", "calls.nav")}
@@ -36,7 +35,7 @@ def requests_router(
 ) -> Router:
     """Return the router of a partner's calls. Never a body, a secret or personal data."""
 
-    async def opened(request: AnyRequest, partner_id: str, request_id: str) -> Response[bytes]:
+    async def opened(request: AnyRequest, partner_id: str, request_id: str) -> Html:
         for mode, reader in calls.items():
             if await reader.one(partner_id, request_id) is not None:
                 path = member_of(request).path
@@ -44,7 +43,7 @@ def requests_router(
         raise Refusal("request_not_found")
 
     @get("/requests", opt=REQUESTS)
-    async def listed(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+    async def listed(request: AnyRequest, partner_id: PathText) -> Html:
         """List the calls of thirty days, with filters."""
         mode, wanted = mode_of(request), _wanted(request)
         if (request_id := asked(request, "request_id")) is not None:
@@ -71,16 +70,14 @@ def requests_router(
         )
 
     @get("/errors", opt=REQUESTS)
-    async def errors(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+    async def errors(request: AnyRequest, partner_id: PathText) -> Html:
         """List the refused calls by code, and what to do about each."""
         mode = mode_of(request)
         groups = by_code(await calls[mode].seen(partner_id))
         return console_page(request, "errors.html", mode=mode, groups=groups)
 
     @get("/requests/{request_id:str}", opt=REQUESTS)
-    async def one(
-        request: AnyRequest, partner_id: FromPath[str], request_id: FromPath[str]
-    ) -> Response[bytes]:
+    async def one(request: AnyRequest, partner_id: PathText, request_id: PathText) -> Html:
         """Show one call, and the events that it caused."""
         mode = mode_of(request)
         row = None if "\0" in request_id else await calls[mode].one(partner_id, request_id)

@@ -1,7 +1,6 @@
 """`/console/{partner_id}/sandbox`: entities to test with, and resetting them."""
 
-from litestar import Response, Router, get, post
-from litestar.params import FromPath
+from litestar import Router, get, post
 
 from projections.connections.reader import ConnectionsReader
 from projections.onboardings.reader import OnboardingsReader
@@ -12,7 +11,7 @@ from service.pages.console.frame import CONSOLE, console_page
 from service.pages.console.listing import asked_place, shown_page
 from service.pages.gate import Member, member_cause, member_of
 from service.pages.shell import lead_to
-from service.pages.site_map import Page
+from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import form_of
 from service.sandbox.commands import SandboxCommands
 from service.sandbox.fixtures import fixture_ids
@@ -33,7 +32,7 @@ def sandbox_router(
     """
 
     @get(opt=SANDBOX)
-    async def sandbox(request: AnyRequest) -> Response[bytes]:
+    async def sandbox(request: AnyRequest) -> Html:
         """Show the entities to test with."""
         # It creates nothing: a subscriber makes the fixtures, moments after the approval.
         member = member_of(request)
@@ -50,7 +49,7 @@ def sandbox_router(
         )
 
     @post("/entities/{entity_id:str}", opt=SANDBOX)
-    async def drive(request: AnyRequest, entity_id: FromPath[str]) -> Response[bytes]:
+    async def drive(request: AnyRequest, entity_id: PathText) -> Html:
         """Connect or disconnect a business of the sandbox."""
         member = member_of(request)
         wanted = form_of(request).get("to", "")
@@ -63,12 +62,12 @@ def sandbox_router(
         return lead_to(f"{member.path}/sandbox")
 
     @get("/reset", opt=SANDBOX)
-    async def confirm(request: AnyRequest) -> Response[bytes]:
+    async def confirm(request: AnyRequest) -> Html:
         """Explain what resetting the sandbox means, and ask for confirmation."""
         return console_page(request, "sandbox_reset.html")
 
     @post("/reset", opt=SANDBOX)
-    async def reset(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+    async def reset(request: AnyRequest, partner_id: PathText) -> Html:
         """Reset the sandbox."""
         member = member_of(request)
         next_epoch = member.sandbox_epoch + 1

@@ -1,13 +1,12 @@
 """`/console/{partner_id}/settings`: what the API does with magic links (contract 2.2)."""
 
-from litestar import Response, Router, get, post
-from litestar.params import FromPath
+from litestar import Router, get, post
 
 from service.http.bodies import AnyRequest
 from service.pages.console.frame import CONSOLE, console_page
 from service.pages.gate import Member, member_cause, member_of
 from service.pages.shell import lead_to
-from service.pages.site_map import Page
+from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import form_of
 from service.partners.commands import PartnerCommands
 
@@ -23,12 +22,12 @@ def settings_router(commands: PartnerCommands) -> Router:
     """Return the router of settings; the API obeys from its next request on."""
 
     @get(opt=SETTINGS)
-    async def settings(request: AnyRequest) -> Response[bytes]:
+    async def settings(request: AnyRequest) -> Html:
         """Show the settings and their risks."""
         return _shown(request, member_of(request))
 
     @post(opt=SETTINGS)
-    async def save(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+    async def save(request: AnyRequest, partner_id: PathText) -> Html:
         """Change the settings."""
         member = member_of(request)
         form = form_of(request)
@@ -48,7 +47,7 @@ def settings_router(commands: PartnerCommands) -> Router:
     return Router(f"{CONSOLE}/settings", route_handlers=[settings, save])
 
 
-def _shown(request: AnyRequest, member: Member, *, asked: bool = False) -> Response[bytes]:
+def _shown(request: AnyRequest, member: Member, *, asked: bool = False) -> Html:
     """Return the form; `asked` about the pair of settings by which nobody gets a link."""
     saved = not asked and "saved" in request.query_params
     status, nobody = 400 if asked else 200, reach_nobody(member)

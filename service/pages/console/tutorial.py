@@ -8,14 +8,14 @@ import shlex
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from litestar import Response, Router, get, post
+from litestar import Router, get, post
 
 from service.http.bodies import AnyRequest
 from service.pages.console.frame import CONSOLE, console_page
 from service.pages.console.keys import KeyPages
 from service.pages.gate import member_of
 from service.pages.shell import lead_to
-from service.pages.site_map import Page
+from service.pages.site_map import Html, Page
 from service.pages.visit import form_of
 from service.sandbox.fixtures import fixture_ids
 
@@ -77,7 +77,7 @@ def _call(url: str) -> str:
 def tutorial_router(keys: KeyPages, base_url: str) -> Router:
     """Return the router of the tutorial."""
 
-    async def shown(request: AnyRequest, token: str | None = None) -> Response[bytes]:
+    async def shown(request: AnyRequest, token: str | None = None) -> Html:
         member = member_of(request)
         key_id, proof = await keys.drawn(member)
         return console_page(
@@ -91,12 +91,12 @@ def tutorial_router(keys: KeyPages, base_url: str) -> Router:
         )
 
     @get(opt=TUTORIAL)
-    async def tutorial(request: AnyRequest) -> Response[bytes]:
+    async def tutorial(request: AnyRequest) -> Html:
         """Show a first claim, step by step."""
         return await shown(request)
 
     @post(opt=TUTORIAL)
-    async def with_key(request: AnyRequest) -> Response[bytes]:
+    async def with_key(request: AnyRequest) -> Html:
         """Show the same with a new test key, once."""
         form = form_of(request)
         issued = await keys.issue(request, form | {"mode": "test"})

@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from litestar import Response, Router, get
-from litestar.params import FromPath
+from litestar import Router, get
 
 from service.core.clock import Clock
 from service.facts.caller import Mode
 from service.http.bodies import AnyRequest
 from service.pages.console.frame import CONSOLE, console_page
-from service.pages.site_map import Page
+from service.pages.site_map import Html, Page, PathText
 from service.request_log.reader import RequestsReader
 
 MINUTES: Final = 60
@@ -71,7 +70,7 @@ def usage_router(calls: Mapping[Mode, RequestsReader], limit: int, clock: Clock)
     """Return the router of usage; `limit` is that of requests a minute."""
 
     @get("/usage", opt={"page": Page("member", "usage.nav")})
-    async def usage(request: AnyRequest, partner_id: FromPath[str]) -> Response[bytes]:
+    async def usage(request: AnyRequest, partner_id: PathText) -> Html:
         """Show calls by the minute against the limit."""
         now = clock().replace(second=0, microsecond=0)
         day = await _minutes(calls, partner_id, now - DAY + timedelta(minutes=1))

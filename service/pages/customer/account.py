@@ -5,8 +5,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from litestar import Response, Router, get, post
-from litestar.params import FromPath
+from litestar import Router, get, post
 
 from projections.claim_list.reader import ClaimListReader
 from projections.connections.reader import ConnectionsReader
@@ -18,7 +17,7 @@ from service.ledger.database import Row
 from service.pages.customer.connect import entities_of, own_entity
 from service.pages.gate import customer_cause
 from service.pages.shell import lead_to, page
-from service.pages.site_map import Page
+from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import no_cookie, signed_in
 from service.people.sessions import Sessions
 
@@ -39,9 +38,7 @@ def account_router(
     """Return the router of a customer's account (live mode: there is no other for customers)."""
 
     @get("/connected/{entity_id:str}/{partner_id:str}", opt=ACCOUNT)
-    async def connected(
-        request: AnyRequest, entity_id: FromPath[str], partner_id: FromPath[str]
-    ) -> Response[bytes]:
+    async def connected(request: AnyRequest, entity_id: PathText, partner_id: PathText) -> Html:
         """Show the entity id, to pass on after an approval."""
         entity = await own_entity(request, connections, entity_id)
         if not (await connections.access(partner_id, entity_id)).connected:
@@ -50,7 +47,7 @@ def account_router(
         return page(request, "customer/connected.html", entity=entity, partner_name=name)
 
     @get("/account", opt=ACCOUNT)
-    async def account(request: AnyRequest) -> Response[bytes]:
+    async def account(request: AnyRequest) -> Html:
         """List the person's businesses, and who is connected."""
         entities = [
             {
@@ -65,9 +62,7 @@ def account_router(
         return page(request, "customer/account.html", entities=entities)
 
     @get("/account/{entity_id:str}/{partner_id:str}", opt=ACCOUNT)
-    async def partner(
-        request: AnyRequest, entity_id: FromPath[str], partner_id: FromPath[str]
-    ) -> Response[bytes]:
+    async def partner(request: AnyRequest, entity_id: PathText, partner_id: PathText) -> Html:
         """Show one partner's connection to one business, and the claims it created."""
         entity, access = await _connection_of(request, connections, entity_id, partner_id)
         listed = await claims.page(
@@ -90,9 +85,7 @@ def account_router(
         )
 
     @get("/account/{entity_id:str}/{partner_id:str}/disconnect", opt=ACCOUNT)
-    async def confirm(
-        request: AnyRequest, entity_id: FromPath[str], partner_id: FromPath[str]
-    ) -> Response[bytes]:
+    async def confirm(request: AnyRequest, entity_id: PathText, partner_id: PathText) -> Html:
         """Explain what disconnecting means, and ask for confirmation."""
         entity, access = await _connection_of(request, connections, entity_id, partner_id)
         if not access.connected:
@@ -107,16 +100,14 @@ def account_router(
         )
 
     @post("/account/{entity_id:str}/{partner_id:str}/disconnect", opt=ACCOUNT)
-    async def disconnect(
-        request: AnyRequest, entity_id: FromPath[str], partner_id: FromPath[str]
-    ) -> Response[bytes]:
+    async def disconnect(request: AnyRequest, entity_id: PathText, partner_id: PathText) -> Html:
         """Disconnect a partner."""
         await own_entity(request, connections, entity_id)
         await commands.disconnect(entity_id, partner_id, customer_cause(request, entity_id))
         return lead_to(f"/account/{entity_id}/{partner_id}")
 
     @post("/account/sign-out", opt=ACCOUNT)
-    async def sign_out(request: AnyRequest) -> Response[bytes]:
+    async def sign_out(request: AnyRequest) -> Html:
         """End every session of the person."""
         await sessions.end_all(signed_in(request).address_hash)
         return lead_to("/sign-in", [no_cookie()])

@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from litestar import Response, Router, get, post
-from litestar.params import FromPath
+from litestar import Router, get, post
 
 from projections.connections.reader import ConnectionsReader
 from service.connections.commands import ConnectionCommands, LinkView
@@ -12,7 +11,7 @@ from service.http.bodies import AnyRequest
 from service.ledger.database import Row
 from service.pages.gate import customer_cause
 from service.pages.shell import lead_to, page, refused
-from service.pages.site_map import Page
+from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import form_of, person_of, signed_in
 from service.pages.words import text
 
@@ -24,7 +23,7 @@ def connect_router(commands: ConnectionCommands, connections: ConnectionsReader)
     """Return the router of connect links. Only links of live mode are ever found."""
 
     @get("/connect/{token:str}", opt={"page": Page("token")})
-    async def ask(request: AnyRequest, token: FromPath[str]) -> Response[bytes]:
+    async def ask(request: AnyRequest, token: PathText) -> Html:
         """Show who asks, for what, and until when."""
         if token.startswith(TEST_PREFIX):
             return _of_test_mode(request)
@@ -34,7 +33,7 @@ def connect_router(commands: ConnectionCommands, connections: ConnectionsReader)
         return _asked(request, link, token, entities)
 
     @post("/connect/{token:str}", opt={"page": Page("signed-in")})
-    async def answer(request: AnyRequest, token: FromPath[str]) -> Response[bytes]:
+    async def answer(request: AnyRequest, token: PathText) -> Html:
         """Approve or decline."""
         form = form_of(request)
         if token.startswith(TEST_PREFIX):
@@ -59,14 +58,14 @@ def connect_router(commands: ConnectionCommands, connections: ConnectionsReader)
         return lead_to(f"/connected/{entity['entity_id']}/{link.partner_id}")
 
     @get("/connect/declined", opt={"page": Page("public")})
-    async def declined(request: AnyRequest) -> Response[bytes]:
+    async def declined(request: AnyRequest) -> Html:
         """Explain what declining means."""
         return page(request, "customer/declined.html")
 
     return Router("/", route_handlers=[ask, answer, declined])
 
 
-def _of_test_mode(request: AnyRequest) -> Response[bytes]:
+def _of_test_mode(request: AnyRequest) -> Html:
     """Return that a link is one of test mode, which nobody can answer."""
     title, advice = text("connect.test_title"), text("connect.test_advice")
     return refused(request, Refusal("connect_token_invalid"), title, advice)
@@ -79,7 +78,7 @@ def _asked(
     entities: list[Row],
     *,
     is_unchosen: bool = False,
-) -> Response[bytes]:
+) -> Html:
     """Return the page that asks; `is_unchosen`: which of several businesses was left open."""
     return page(
         request,

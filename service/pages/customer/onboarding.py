@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from litestar import Response, Router, get, post
-from litestar.params import FromPath
+from litestar import Router, get, post
 
 from projections.connections.reader import ConnectionsReader
 from service.core.errors import Refusal
@@ -12,7 +11,7 @@ from service.http.decoding import check
 from service.onboardings.commands import Invited, OnboardingCommands
 from service.onboardings.wire import Confirmed
 from service.pages.shell import lead_to, page
-from service.pages.site_map import Page
+from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import form_of
 
 
@@ -20,13 +19,13 @@ def onboarding_router(commands: OnboardingCommands, connections: ConnectionsRead
     """Return the router of magic links: the token is the credential, no signing in is needed."""
 
     @get("/onboarding/{token:str}", opt={"page": Page("token")})
-    async def ask(request: AnyRequest, token: FromPath[str]) -> Response[bytes]:
+    async def ask(request: AnyRequest, token: PathText) -> Html:
         """Show the details as the partner sent them."""
         invited = await commands.look(token)
         return _form(request, invited, _filled(invited.details), {})
 
     @post("/onboarding/{token:str}", opt={"page": Page("token")})
-    async def finish(request: AnyRequest, token: FromPath[str]) -> Response[bytes]:
+    async def finish(request: AnyRequest, token: PathText) -> Html:
         """Correct, complete and finish."""
         form = form_of(request)
         invited = await commands.look(token)
@@ -40,7 +39,7 @@ def onboarding_router(commands: OnboardingCommands, connections: ConnectionsRead
         return lead_to(f"/onboarding/{token}/done")
 
     @get("/onboarding/{token:str}/done", opt={"page": Page("token")})
-    async def done(request: AnyRequest, token: FromPath[str]) -> Response[bytes]:
+    async def done(request: AnyRequest, token: PathText) -> Html:
         """Show the entity id, for an hour after."""
         finished = await commands.finished(token)
         access = await connections.access(finished.partner_id, finished.entity_id)
@@ -60,7 +59,7 @@ def _form(
     values: dict[str, Any],
     faults: dict[str, Any],
     status: int = 200,
-) -> Response[bytes]:
+) -> Html:
     return page(
         request, "customer/onboarding.html", status, invited=invited, values=values, faults=faults
     )
