@@ -23,7 +23,7 @@ from service.operations.gauges import Collector
 from service.operations.health import operations_router
 from service.operations.metrics import Metrics
 from service.operations.request_middleware import RequestMiddleware
-from service.pages.unrouted import on_unrouted
+from service.pages.shell import on_unrouted
 from service.partner_api.authentication import Authenticator
 from service.partner_api.docs.reference import reference_router
 from service.partner_api.endpoints import endpoints_of

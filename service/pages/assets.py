@@ -18,30 +18,24 @@ _FOR_GOOD: Final = "public, max-age=31536000, immutable"
 _A_DAY: Final = "public, max-age=86400"
 
 
-class _Assets:
-    def __init__(self) -> None:
-        folder = files("service.pages").joinpath("static")
-        self._contents = {name: folder.joinpath(name).read_bytes() for name in _TYPES}
-
-    def path(self, name: str) -> str:
-        """Return the address of an asset; a browser may keep it for good."""
-        version = hashlib.sha256(self._contents[name]).hexdigest()[:12]
-        return f"/assets/{name}?v={version}"
-
-    def handlers(self) -> list[HTTPRouteHandler]:
-        """Return the routes of all assets."""
-        icon = self._contents["icon.svg"]
-        return [
-            *(
-                static_route(f"/assets/{name}", content, _TYPES[name], _FOR_GOOD)
-                for name, content in self._contents.items()
-            ),
-            # Browsers ask for the second by themselves where a document names no icon.
-            *(
-                static_route(path, icon, _TYPES["icon.svg"], _A_DAY)
-                for path in ("/favicon.svg", "/favicon.ico")
-            ),
-        ]
+_FOLDER: Final = files("service.pages").joinpath("static")
+_CONTENTS: Final = {name: _FOLDER.joinpath(name).read_bytes() for name in _TYPES}
 
 
-ASSETS: Final = _Assets()
+def asset_path(name: str) -> str:
+    """Return the address of an asset; a browser may keep it for good."""
+    return f"/assets/{name}?v={hashlib.sha256(_CONTENTS[name]).hexdigest()[:12]}"
+
+
+def asset_routes() -> list[HTTPRouteHandler]:
+    """Return the routes of all assets."""
+    icon, icon_type = _CONTENTS["icon.svg"], _TYPES["icon.svg"]
+    # Browsers ask for the second by themselves where a document names no icon.
+    icons = ("/favicon.svg", "/favicon.ico")
+    return [
+        *(
+            static_route(f"/assets/{name}", content, _TYPES[name], _FOR_GOOD)
+            for name, content in _CONTENTS.items()
+        ),
+        *(static_route(path, icon, icon_type, _A_DAY) for path in icons),
+    ]

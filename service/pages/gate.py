@@ -12,7 +12,7 @@ from service.http.bodies import AnyRequest
 from service.ledger.events import Cause
 from service.pages.site_map import Page
 from service.pages.visit import AnyConnection, signed_in
-from service.people.person import Person
+from service.people.sessions import Person
 from service.people.staff import StaffCommands
 
 PageGuard = Callable[[AnyConnection, BaseRouteHandler], Awaitable[None]]

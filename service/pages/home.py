@@ -10,7 +10,7 @@ from service.ledger.sql import queries
 from service.pages.shell import page
 from service.pages.site_map import Html, Page
 from service.pages.visit import person_of
-from service.people.person import Person
+from service.people.sessions import Person
 
 _SQL = queries("service.pages")
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from litestar import Router
 from litestar.routes import HTTPRoute
 
-from service.pages.assets import ASSETS
+from service.pages.assets import asset_routes
 from service.pages.gate import PageGuard
 from service.pages.shell import EXCEPTION_HANDLERS
 from service.pages.site_map import SiteMap
@@ -27,4 +27,4 @@ def pages_routers(visits: Visits, guard: PageGuard, routers: Sequence[Router]) -
         exception_handlers=EXCEPTION_HANDLERS,
         opt={"site_map": SiteMap(routers)},
     )
-    return [pages, Router("/", route_handlers=ASSETS.handlers())]
+    return [pages, Router("/", route_handlers=asset_routes())]

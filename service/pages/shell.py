@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, cast
+from typing import Final, cast
 from urllib.parse import quote
 
 import structlog
@@ -13,14 +13,16 @@ from litestar.datastructures import Cookie
 from litestar.exceptions import HTTPException
 
 from service.core.errors import Refusal
+from service.http import responses
 from service.http.bodies import AnyRequest
 from service.http.responses import BY_STATUS, RETRY_AFTER_SECONDS, with_headers
 from service.ledger.database import LedgerError
 from service.ledger.encryption import KeyUnknown
-from service.pages.assets import ASSETS
+from service.pages.assets import asset_path
 from service.pages.site_map import Html, site_map_of
 from service.pages.visit import CSRF_FIELD, HEADERS, SignInNeeded, person_of
 from service.pages.words import TEXTS, text
+from service.partner_api.gate import API_PATH
 
 _OUR_PATH: Final = re.compile(r"(?!.*//)/[!-\[\]-~]{0,511}")
 """ASCII without white space, controls or backslash, nowhere two slashes in a row."""
@@ -43,17 +45,11 @@ TEMPLATES: Final = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-cast("dict[str, object]", TEMPLATES.globals).update({"t": text, "asset": ASSETS.path})
+cast("dict[str, object]", TEMPLATES.globals).update({"t": text, "asset": asset_path})
 TEMPLATES.filters["moment"] = moment
 
 
-def page(
-    request: AnyRequest,
-    template: str,
-    status: int = 200,
-    cookies: Sequence[Cookie] = (),
-    **context: object,
-) -> Html:
+def page(request: AnyRequest, template: str, status: int = 200, **context: object) -> Html:
     """Return a page of `templates/`. It knows who is signed in, and the form's token.
 
     Templates: `t(name, …)` is a text, `csrf_field` goes into every form.
@@ -67,7 +63,7 @@ def page(
         path=request.url.path,
         **context,
     )
-    return Response(html.encode(), status_code=status, media_type="text/html", cookies=cookies)
+    return Response(html.encode(), status_code=status, media_type="text/html")
 
 
 def framed_page(
@@ -76,9 +72,9 @@ def framed_page(
     status: int,
     area: str,
     navigation: Sequence[tuple[str, str]],
-    **context: Any,  # noqa: ANN401 - a page's values are anything
+    **context: object,
 ) -> Html:
-    """Return a page with the navigation of `area`, a text: of each place its path and its text."""
+    """Return a page with a navigation: `area` names it, each place has its path and its text."""
     here = request.route_handler.opt["page"].place
     return page(request, template, status, area=area, navigation=navigation, here=here, **context)
 
@@ -120,10 +116,10 @@ def on_refusal(request: AnyRequest, refusal: Refusal) -> Html:
     known = f"refused.{refusal.code}.title" in TEXTS
     name = refusal.code if known else "other"
     title, advice = text(f"refused.{name}.title"), text(f"refused.{name}.advice")
-    answer = refused(request, refusal, title, advice)
+    response = refused(request, refusal, title, advice)
     if refusal.row.status in {429, 503}:  # contract section 8
-        answer.set_header("Retry-After", str(refusal.retry_after_seconds or RETRY_AFTER_SECONDS))
-    return answer
+        response.set_header("Retry-After", str(refusal.retry_after_seconds or RETRY_AFTER_SECONDS))
+    return response
 
 
 def on_sign_in_needed(request: AnyRequest, _error: SignInNeeded) -> Html:
@@ -143,11 +139,22 @@ def on_ledger_error(request: AnyRequest, error: Exception) -> Html:
 
 
 def on_http_exception(request: AnyRequest, error: HTTPException) -> Html:
-    """Return what the framework refused."""
+    """Return the page for what the framework refused."""
     if error.status_code >= 500:  # noqa: PLR2004 - the framework's own failures
         return on_unexpected(request, error)
     code = BY_STATUS.get(error.status_code, "validation_failed")
     return with_headers(on_refusal(request, Refusal(code)), error)
+
+
+def on_unrouted(request: AnyRequest, error: HTTPException) -> Html:
+    """Return what no route takes: a page for a mistyped address, the envelope for programs.
+
+    Browsers name `text/html` where they navigate. The API has the envelope whoever asks.
+    """
+    of_api = f"{request.url.path}/".startswith(f"{API_PATH}/")
+    if not of_api and "text/html" in request.headers.get("accept", ""):
+        return on_http_exception(request, error)
+    return responses.on_http_exception(request, error)
 
 
 def on_unexpected(request: AnyRequest, error: Exception) -> Html:

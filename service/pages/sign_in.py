@@ -1,6 +1,5 @@
 """`/sign-in`, `/sign-out`: a link in an email, redeemed when a person submits the form."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from litestar import Router, get, post
@@ -25,7 +24,6 @@ def sign_in_router(
     sign_in: SignIn, sessions: Sessions, limiter: RateLimiter, accounts: Database
 ) -> Router:
     """Return the router of signing in and out."""
-    attempts = _Attempts(sign_in, limiter)
 
     @get("/sign-in", opt={"page": Page("public")})
     async def ask(request: AnyRequest) -> Html:
@@ -43,7 +41,7 @@ def sign_in_router(
             return page(
                 request, "sign_in.html", 400, next_path=next_path, email=email, faults=(fault,)
             )
-        await attempts.charge(network_of(request))
+        await _charge(limiter, network_of(request))
         await sign_in.ask(email, next_path)
         return lead_to("/sign-in/sent")
 
@@ -55,13 +53,13 @@ def sign_in_router(
     @get("/sign-in/{token:str}", opt={"page": Page("token")})
     async def confirm(request: AnyRequest, token: PathText) -> Html:
         """Name the address that the link signs in."""
-        link = await attempts.look(request, token)
+        link = await _look(sign_in, limiter, request, token)
         return page(request, "sign_in_confirm.html", email=link.email)
 
     @post("/sign-in/{token:str}", opt={"page": Page("token")})
     async def redeem(request: AnyRequest, token: PathText) -> Html:
         """Use the link up, and begin a session."""
-        await attempts.look(request, token)
+        await _look(sign_in, limiter, request, token)
         session, next_path = await sign_in.redeem(token, request.scope["state"]["session"])
         home = next_path or (await landing_of(accounts, session.person)).home
         return lead_to(home, [session_cookie(session.token)])
@@ -77,28 +75,27 @@ def sign_in_router(
     return Router("/", route_handlers=[ask, send, sent, confirm, redeem, sign_out])
 
 
-@dataclass(frozen=True, slots=True)
-class _Attempts:
-    """Limits what a network can ask for, and guess. `SignIn.ask` limits by address."""
+async def _charge(limiter: RateLimiter, bucket: str) -> None:
+    """Charge what a network asks for or guesses; refuses with `rate_limited`.
 
-    sign_in: SignIn
-    limiter: RateLimiter
+    `SignIn.ask` limits by address.
+    """
+    allowance = await limiter.charge_sign_in(bucket)
+    if not allowance.admitted:
+        raise Refusal("rate_limited", retry_after_seconds=allowance.retry_after_seconds)
 
-    async def charge(self, bucket: str) -> None:
-        """Charge a bucket; refuses with `rate_limited`."""
-        allowance = await self.limiter.charge_sign_in(bucket)
-        if not allowance.admitted:
-            raise Refusal("rate_limited", retry_after_seconds=allowance.retry_after_seconds)
 
-    async def look(self, request: AnyRequest, token: str) -> SignInLink:
-        """Look at a link; one that never was is a guess, and is charged. Refuses as it does.
+async def _look(
+    sign_in: SignIn, limiter: RateLimiter, request: AnyRequest, token: str
+) -> SignInLink:
+    """Look at a link; one that never was is a guess, and is charged. Refuses as `SignIn` does.
 
-        Guesses have an allowance of their own: any page elsewhere can make a visitor's browser
-        open such paths, and must not keep their network from asking for links.
-        """
-        try:
-            return await self.sign_in.look(token)
-        except Refusal as refusal:
-            if refusal.code == "sign_in_link_invalid":
-                await self.charge(f"guesses of {network_of(request)}")
-            raise
+    Guesses have an allowance of their own: any page elsewhere can make a visitor's browser
+    open such paths, and must not keep their network from asking for links.
+    """
+    try:
+        return await sign_in.look(token)
+    except Refusal as refusal:
+        if refusal.code == "sign_in_link_invalid":
+            await _charge(limiter, f"guesses of {network_of(request)}")
+        raise

@@ -19,8 +19,7 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 from service.core.errors import Refusal
 from service.http.bodies import AnyRequest, read_body
 from service.ledger.service_keys import ServiceKeyStore
-from service.people.person import Person
-from service.people.sessions import LIFETIME, Sessions
+from service.people.sessions import LIFETIME, Person, Sessions
 
 AnyConnection = ASGIConnection[Any, Any, Any, Any]
 

@@ -6,17 +6,29 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from service.core.clock import Clock
-from service.core.ids import NewId
+from service.core.ids import NewId, derived_id
 from service.ledger.database import Database
 from service.ledger.encryption import KeyUnknown, MasterKeys
 from service.ledger.service_keys import token_hash
 from service.ledger.sql import queries
-from service.people.person import Person
 
 LIFETIME: Final = timedelta(hours=12)
 TOKEN_BYTES: Final = 32
 
 _SQL = queries("service.people")
+
+
+class Person(NamedTuple):
+    """A signed-in person. `address_hash` is the keyed look-up of the folded email address, hex."""
+
+    email: str
+    address_hash: str
+    session_id: str
+
+    @property
+    def person_id(self) -> str:
+        """The id by which events name this person: it reveals nothing without the look-up key."""
+        return derived_id("per", self.address_hash)
 
 
 class Session(NamedTuple):

@@ -3,7 +3,7 @@
 import pytest
 
 from service.http.static import accepts_gzip
-from service.pages.assets import ASSETS
+from service.pages.assets import asset_path
 
 CSS_BYTES_MAX = 20_000
 
@@ -14,11 +14,11 @@ def test_pages_are_not_packed_and_assets_are(site):
     packed = page.goto("/sign-in")
     assert packed is not None
     assert "content-encoding" not in packed.headers
-    asset = page.request.get(ASSETS.path("htmx.min.js"), headers={"Accept-Encoding": "gzip"})
+    asset = page.request.get(asset_path("htmx.min.js"), headers={"Accept-Encoding": "gzip"})
     assert asset.headers["content-encoding"] == "gzip"
     assert asset.headers["vary"] == "Accept-Encoding"
     plain = page.request.get(
-        ASSETS.path("htmx.min.js"), headers={"Accept-Encoding": "gzip;q=0, identity"}
+        asset_path("htmx.min.js"), headers={"Accept-Encoding": "gzip;q=0, identity"}
     )
     assert "content-encoding" not in plain.headers
     assert plain.body() == asset.body()
@@ -44,6 +44,6 @@ def test_who_says_to_unpack(given, unpacks):
 def test_the_style_sheet_stays_small(site):
     """It is read by people too."""
     page = site.visitor()
-    answer = page.request.get(ASSETS.path("pages.css"))
+    answer = page.request.get(asset_path("pages.css"))
     assert answer.ok
     assert len(answer.body()) < CSS_BYTES_MAX

@@ -6,7 +6,7 @@ import pytest
 from service.facts.claims import STAGES
 from service.facts.connections import connection_stream
 from service.pages.shell import moment
-from service.people.person import Person
+from service.people.sessions import Person
 from tests.pages.visitor import Visitor
 from tests.world import STAFF
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from service.evidence.replay.history import NUMBERED
-from service.pages.assets import ASSETS
+from service.pages.assets import asset_path
 from service.pages.backoffice.timeline import ENTRIES_MAX
 from tests.pages.markup import PAGE_BYTES_MAX
 from tests.pages.visitor import Visitor
@@ -53,7 +53,7 @@ async def test_a_page_of_the_longest_values_is_light(world, staff, character):
         assert answer.status_code == 201, answer.text
     await all_numbered(world)
     page = await staff.get(f"/backoffice/timeline/{entity_id}")
-    dress = [await staff.get(ASSETS.path(name)) for name in DRESS]
+    dress = [await staff.get(asset_path(name)) for name in DRESS]
     assert sum(len(one.content) for one in (page, *dress)) < PAGE_BYTES_MAX
     assert page.text.count("ClaimCreated") == ENTRIES_MAX
     assert page.text.count('… <span class="tag">shortened</span>') == 3 * ENTRIES_MAX

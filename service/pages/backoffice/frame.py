@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from projections.claim_list.reader import ClaimListReader
 from projections.connections.reader import ConnectionsReader
@@ -90,10 +90,7 @@ class BackofficeContext:
 
 
 def backoffice_page(
-    request: AnyRequest,
-    template: str,
-    status: int = 200,
-    **context: Any,  # noqa: ANN401 - a page's values are anything
+    request: AnyRequest, template: str, status: int = 200, **context: object
 ) -> Html:
     """Return a page of `templates/backoffice/`."""
     navigation = [(one.path, one.place) for one in site_map_of(request).navigation(BACKOFFICE)]

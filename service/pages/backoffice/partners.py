@@ -13,7 +13,7 @@ from service.pages.gate import staff_cause
 from service.pages.shell import lead_to
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import form_of
-from service.people.person import Person
+from service.people.sessions import Person
 
 STATES: Final = ("pending", "approved", "declined", "revoked")
 PARTNERS: Final = {"page": Page("staff", "backoffice.nav.partners")}

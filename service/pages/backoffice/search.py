@@ -16,7 +16,7 @@ from service.pages.backoffice.frame import BackofficeContext, backoffice_page
 from service.pages.shell import lead_to
 from service.pages.site_map import Html, Page
 from service.pages.visit import form_of
-from service.people.person import Person
+from service.people.sessions import Person
 
 _SQL = queries("service.pages.backoffice")
 

@@ -1,6 +1,6 @@
 """The frame of every page of the console: the partner, and the navigation."""
 
-from typing import Any, Final
+from typing import Final
 
 from service.http.bodies import AnyRequest
 from service.pages.gate import member_of
@@ -11,19 +11,19 @@ CONSOLE: Final = "/console/{partner_id:str}"
 """The path of a partner's console."""
 
 
-def console_page(
-    request: AnyRequest,
-    template: str,
-    status: int = 200,
-    **context: Any,  # noqa: ANN401 - a page's values are anything
-) -> Html:
+def console_page(request: AnyRequest, template: str, status: int = 200, **context: object) -> Html:
     """Return a page that extends `console/layout.html`."""
-    member = context.setdefault("member", member_of(request))
+    member = member_of(request)
     navigation = [
         (one.path.replace(CONSOLE, member.path), one.place)
         for one in site_map_of(request).navigation(CONSOLE)
         if one.who != "approved" or member.status == "approved"
     ]
     return framed_page(
-        request, f"console/{template}", status, "console.nav.label", navigation, **context
+        request,
+        f"console/{template}",
+        status,
+        "console.nav.label",
+        navigation,
+        **{"member": member, **context},
     )
