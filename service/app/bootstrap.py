@@ -1,6 +1,6 @@
 """The parts that requests, commands and followers share, chosen by the settings (design, layout).
 
-Beside it stand `background.py`, `web.py` and the pages' modules, which wire what only they need.
+Beside it, `background.py`, `web.py` and `pages.py` wire what only they need.
 """
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -11,11 +11,9 @@ from projections.activity.projector import ActivityProjector
 from projections.partners.projector import PartnersProjector
 from projections.partners.reader import PartnersReader
 from projections.staff.projector import StaffProjector
-from service.app.archive import archive_for
-from service.app.ledgers import ledger_for
-from service.app.modes import PartnerLedger, inline_projectors
+from service.app.ledgers import PartnerLedger, inline_projectors, ledger_for
 from service.app.settings import Settings
-from service.app.storage import storage_of_mode
+from service.app.storage import archive_for, storage_of_mode
 from service.core.clock import Clock, system_clock
 from service.core.ids import NewId, new_id
 from service.documents.commands import StorageFailures

@@ -1,13 +1,31 @@
-"""A ledger by the settings: its database, its role and its pool."""
+"""The three ledgers by the settings, and the parts of each mode over its ledger."""
 
 from collections.abc import Sequence
 
+from projections.claim_documents.projector import ClaimDocumentsProjector
+from projections.claim_documents.reader import ClaimDocumentsReader
+from projections.claim_list.projector import ClaimListProjector
+from projections.claim_list.reader import ClaimListReader
+from projections.connect_links.projector import ConnectLinksProjector
+from projections.connections.projector import ConnectionsProjector
+from projections.connections.reader import ConnectionsReader
+from projections.onboardings.projector import OnboardingsProjector
+from projections.onboardings.reader import OnboardingsReader
+from projections.partners.reader import PartnersReader
 from service.app.settings import Settings
+from service.claims.commands import ClaimCommands
+from service.connections.commands import ConnectionCommands
 from service.core.clock import Clock
+from service.core.ids import NewId
+from service.documents.commands import DocumentCommands, StorageFailures
+from service.entities.commands import EntityCommands
 from service.ledger.database import Database
 from service.ledger.encryption import MasterKeys
 from service.ledger.events import Catalogue
 from service.ledger.ledger import Ledger, Projector
+from service.ledger.service_keys import ServiceKeyStore
+from service.onboardings.commands import OnboardingCommands
+from service.storage.port import Storage
 
 
 def ledger_for(
@@ -33,3 +51,49 @@ def ledger_for(
 
 def wake_nobody() -> None:
     """Do nothing: no sequencer runs in this process, or nobody waits for the step."""
+
+
+def inline_projectors() -> Sequence[Projector]:
+    """Return the read models that a mode's ledger projects in the append's transaction."""
+    return [
+        ConnectionsProjector(),
+        OnboardingsProjector(),
+        ConnectLinksProjector(),
+        ClaimListProjector(),
+        ClaimDocumentsProjector(),
+    ]
+
+
+class PartnerLedger:
+    """Everything of one mode. Nothing of the other can be reached from it (decision 5)."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        storage: Storage,
+        storage_failures: StorageFailures,
+        partner_list: PartnersReader,
+        secrets: ServiceKeyStore,
+        public_url: str,
+        clock: Clock,
+        new_id: NewId,
+    ) -> None:
+        """Wire the mode's commands and readers."""
+        database = ledger.database
+        self.ledger = ledger
+        self.storage = storage
+        self.claim_list = ClaimListReader(database)
+        self.claim_documents = ClaimDocumentsReader(database)
+        self.onboarding_list = OnboardingsReader(database)
+        self.connection_list = ConnectionsReader(database)
+        self.documents = DocumentCommands(
+            database, self.connection_list, secrets, storage, clock, new_id, storage_failures
+        )
+        self.claims = ClaimCommands(ledger, self.claim_list, self.documents, clock, new_id)
+        self.entities = EntityCommands(ledger, secrets, clock, new_id)
+        self.onboardings = OnboardingCommands(
+            ledger, self.onboarding_list, partner_list, secrets, public_url, clock, new_id
+        )
+        self.connections = ConnectionCommands(
+            ledger, partner_list, secrets, public_url, clock, new_id
+        )

@@ -1,12 +1,39 @@
 """The part of the bootstrap that puts the pages together."""
 
+from collections.abc import Mapping
+
 from litestar import Router
 
-from service.app.backoffice import backoffice
+from projections.activity.reader import ActivityReader
+from projections.connect_links.reader import ConnectLinksReader
 from service.app.bootstrap import Service
-from service.app.console import console
+from service.facts.caller import Mode
 from service.http.rate_limit.limiter import RateLimiter
 from service.ledger.events import ERASED
+from service.ledger.following.status import HeadWatch
+from service.pages.backoffice.claims import claims_router
+from service.pages.backoffice.entities import connecting_router, entities_router
+from service.pages.backoffice.frame import (
+    BACKOFFICE,
+    BackofficeContext,
+    IdUnknown,
+    ModeContext,
+    on_id_unknown,
+)
+from service.pages.backoffice.health import Watched, health_router
+from service.pages.backoffice.partners import partners_router
+from service.pages.backoffice.search import search_router
+from service.pages.backoffice.timeline import timeline_router
+from service.pages.console.apply import apply_router
+from service.pages.console.checklist import checklist_router
+from service.pages.console.keys import KeyPages, keys_router
+from service.pages.console.lists import lists_router
+from service.pages.console.members import members_router
+from service.pages.console.requests import requests_router
+from service.pages.console.sandbox import sandbox_router
+from service.pages.console.settings import settings_router
+from service.pages.console.tutorial import tutorial_router
+from service.pages.console.usage import usage_router
 from service.pages.customer.account import account_router
 from service.pages.customer.connect import connect_router
 from service.pages.customer.onboarding import onboarding_router
@@ -15,6 +42,9 @@ from service.pages.home import home_router
 from service.pages.router import pages_routers
 from service.pages.sign_in import sign_in_router
 from service.pages.visit import Visits
+from service.partner_api.gate import API_PATH
+from service.request_log.reader import RequestsReader
+from service.sandbox.commands import SandboxCommands
 
 
 def pages(service: Service, limiter: RateLimiter) -> list[Router]:
@@ -41,7 +71,74 @@ def pages(service: Service, limiter: RateLimiter) -> list[Router]:
                 partner_name,
                 service.sessions,
             ),
-            *console(service),
-            backoffice(service),
+            *_console(service),
+            _backoffice(service),
         ],
+    )
+
+
+def _console(service: Service) -> list[Router]:
+    """Return the routers of the console, in the order of its navigation."""
+    partners, partner_list, test = service.partners, service.partner_list, service.modes["test"]
+    modes = service.modes.items()
+    calls: Mapping[Mode, RequestsReader] = {
+        mode: RequestsReader(one.ledger.database, service.clock) for mode, one in modes
+    }
+    keys = KeyPages(partners, partner_list, service.secrets, service.sandbox, service.clock)
+    sandbox = SandboxCommands(test.ledger, partners, service.sandbox)
+    return [
+        apply_router(partners, partner_list),
+        requests_router(
+            calls, {mode: ActivityReader(one.ledger) for mode, one in modes}, partner_list
+        ),
+        usage_router(calls, service.settings.rate_limit_per_minute, service.clock),
+        lists_router(
+            {mode: one.claim_list for mode, one in modes},
+            {mode: ConnectLinksReader(one.ledger.database) for mode, one in modes},
+            {mode: one.onboarding_list for mode, one in modes},
+        ),
+        sandbox_router(sandbox, partner_list, test.connection_list, test.onboarding_list),
+        tutorial_router(keys, f"{service.settings.public_url}{API_PATH}"),
+        checklist_router(calls["test"], partner_list, service.accounts),
+        keys_router(keys),
+        settings_router(partners),
+        members_router(partners, partner_list),
+    ]
+
+
+def _backoffice(service: Service) -> Router:
+    """Return the router of the team's pages."""
+    context = BackofficeContext(
+        service.staff,
+        service.accounts.database,
+        service.partners,
+        service.partner_list,
+        service.secrets,
+        {
+            mode: ModeContext(
+                parts.ledger.database,
+                parts.connections,
+                parts.connection_list,
+                parts.claims,
+                parts.claim_list,
+            )
+            for mode, parts in service.modes.items()
+        },
+    )
+    watched = [
+        Watched(ledger, HeadWatch(ledger, service.clock), service.checkpoints(ledger.name))
+        for ledger in service.ledgers
+    ]
+    return Router(
+        BACKOFFICE,
+        route_handlers=[  # in the order of the navigation
+            search_router(context, service.ledgers),
+            partners_router(context),
+            entities_router(context),
+            connecting_router(context),
+            claims_router(context),
+            timeline_router(service.ledgers),
+            health_router(watched, service.read_models, service.clock),
+        ],
+        exception_handlers={IdUnknown: on_id_unknown},
     )

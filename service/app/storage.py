@@ -1,13 +1,23 @@
-"""Which storage each mode has, by the settings: the cloud's, the local store's, or none."""
+"""Which storage each mode has and which archive there is, by the settings.
+
+A mode's storage is the cloud's, the local store's or none; the archive is a directory, a bucket or
+none.
+"""
 
 import json
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urlsplit
 
 from service.app.settings import Settings
+from service.archive.directory import DirectoryArchive
+from service.archive.port import Archive, ArchiveUnavailable
 from service.facts.caller import Mode
 from service.storage.lazy import lazy_storage
 from service.storage.port import Storage, StorageUnavailable
+
+if TYPE_CHECKING:
+    from service.storage.google import GoogleObjectStore
 
 SCOPE: Final = "https://www.googleapis.com/auth/devstorage.read_write"
 TOKEN_FILE: Final = "json-api-token"  # noqa: S105 - a file's name
@@ -57,3 +67,32 @@ def _by_workload_identity(settings: Settings, bucket: str) -> Storage:
     credentials, _ = google.auth.default(scopes=["https://www.googleapis.com/auth/cloud-platform"])
     email = settings.storage_service_account or getattr(credentials, "service_account_email", "")
     return Storage(IamSigner(credentials, email, bucket), GoogleObjectStore(credentials, bucket))
+
+
+def archive_for(settings: Settings) -> Archive | None:
+    """Return the archive that the settings name; None: there is none."""
+    if settings.archive_url is None:
+        return None
+    url = urlsplit(settings.archive_url)
+    if url.scheme == "file":
+        return DirectoryArchive(Path(unquote(url.path)))
+    # The cloud's client is slow to import: only where a bucket is chosen.
+    from service.archive.bucket import BucketArchive
+
+    bucket, prefix = url.netloc, unquote(url.path).strip("/")
+    return BucketArchive(lambda: _bucket_store(settings, bucket), bucket, prefix)
+
+
+def _bucket_store(settings: Settings, bucket: str) -> "GoogleObjectStore":
+    """Return the bucket's store, with the credentials that documents have."""
+    from google.auth.exceptions import GoogleAuthError
+
+    from service.storage.google import GoogleObjectStore
+
+    try:
+        storage = storage_for(settings, bucket)
+    except (OSError, ValueError, KeyError, GoogleAuthError) as error:
+        raise ArchiveUnavailable(f"gs://{bucket}: no credentials: {error}") from error
+    storage.signer.close()  # nothing is signed here
+    assert isinstance(storage.store, GoogleObjectStore)  # noqa: S101 - there is a bucket
+    return storage.store

@@ -2,7 +2,7 @@
 
 import click
 
-from service.app.modes import PartnerLedger
+from service.app.ledgers import PartnerLedger
 from service.cli.output import columns_of
 from service.cli.target import Fields, Target, team_command
 from service.core.errors import Refusal

@@ -2,7 +2,6 @@
 
 import re
 import textwrap
-import unicodedata
 from datetime import UTC, datetime
 from email.headerregistry import Address
 from email.message import EmailMessage
@@ -11,17 +10,13 @@ from email.utils import parseaddr
 from typing import Final
 
 from service.mail.port import MailRefused
+from service.partners.wire import is_unseen
 
 NAME_CHARACTERS_MAX: Final = 120
 """Of a name as it is shown; longer ones are cut with an ellipsis."""
 
 _LINE_COLUMNS: Final = 76
 _TOKEN_CHARACTERS_MAX: Final = 900  # RFC 5322 2.1.1: a line has at most 998 bytes
-
-# Controls, line and paragraph separators, lone surrogates, and the marks that reorder text
-# (U+202A to U+202E, U+2066 to U+2069), with which a name could rewrite the words around it.
-_HARMFUL: Final = frozenset({"Cc", "Zl", "Zp", "Cs"})
-_REORDERING: Final = frozenset(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A))))
 
 # A word that mail programs would turn into a link: "https://evil.example", "www.evil.example/pay".
 _LINK_LIKE: Final = re.compile(r":/|www\.|[^\W_]\.[^\W_]+/", re.IGNORECASE)
@@ -150,11 +145,8 @@ def _paragraphs(text: str, link: str) -> str:
 
 
 def _shown(text: str) -> str:
-    kept = (
-        " " if unicodedata.category(mark) in _HARMFUL or mark in _REORDERING else mark
-        for mark in text
-    )
-    line = " ".join(map(_disarmed, "".join(kept).split()))
+    kept = "".join(" " if is_unseen(character) else character for character in text)
+    line = " ".join(map(_disarmed, kept.split()))
     return line if len(line) <= NAME_CHARACTERS_MAX else f"{line[: NAME_CHARACTERS_MAX - 1]}…"
 
 

@@ -1,20 +1,26 @@
 """What a partner enters when it applies, and when it adds people."""
 
 import unicodedata
-from typing import Annotated
+from typing import Annotated, Final
 
 from msgspec import Meta
 
 from service.http.scalars import LIMITS, Checked, EmailAddress, RequiredText
 
-_UNSEEN = frozenset({"Cc", "Cs", "Zl", "Zp"})
-_BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Reverse the direction of the text that follows: a name could change what a page says."""
+_UNSEEN: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
+"""Categories of controls, lone surrogates, line and paragraph separators."""
+_BIDI: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Marks that reorder text, with which a name could rewrite the words around it."""
+
+
+def is_unseen(character: str) -> bool:
+    """Return whether a character does not belong in a name on one line."""
+    return character in _BIDI or unicodedata.category(character) in _UNSEEN
 
 
 def name_fault(text: str) -> str | None:
     """Return what keeps a string from being a name on one line, or None."""
-    if any(char in _BIDI or unicodedata.category(char) in _UNSEEN for char in text):
+    if any(map(is_unseen, text)):
         return "contains line breaks or other characters that cannot be seen"
     return None
 

@@ -16,7 +16,7 @@ from google.oauth2.credentials import Credentials
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.app.archive import archive_for
+from service.app.storage import archive_for
 from service.archive.bucket import BucketArchive
 from service.archive.directory import DirectoryArchive
 from service.archive.port import Archive, ArchiveUnavailable, parts_of
