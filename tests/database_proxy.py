@@ -1,4 +1,4 @@
-"""An asyncio TCP proxy before PostgreSQL that counts round trips and can lose COMMIT's answer."""
+"""An asyncio TCP proxy for PostgreSQL that counts round trips and can lose COMMIT's answer."""
 
 import asyncio
 import struct
@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 @dataclass
 class DatabaseProxy:
-    """What has passed. `statements` has a line for each round trip: the text of its statement.
+    """The proxy and its traffic. `statements` has the text of each round trip's statement.
 
     A round trip ends with a message that asks the server to answer: Query, Sync or Flush.
     """
@@ -25,7 +25,7 @@ class DatabaseProxy:
     _writers: set[asyncio.StreamWriter] = field(default_factory=set)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Carry one connection, message by message on the way to the server."""
+        """Forward one connection, message by message towards the server."""
         try:
             up_reader, up_writer = await asyncio.open_connection(self.host, self.port)
         except OSError:
@@ -45,7 +45,7 @@ class DatabaseProxy:
                 await back
 
     def cut_off(self) -> None:
-        """End every connection, as a restart of the network would."""
+        """End every connection, as a network failure would."""
         for writer in self._writers:
             writer.close()
         self._writers.clear()
@@ -70,7 +70,7 @@ class _Link:
             await self._up.drain()
 
     async def _carry_start(self, reader: asyncio.StreamReader) -> None:
-        """Carry SSLRequest and StartupMessage, which have no type byte."""
+        """Forward SSLRequest and StartupMessage, which have no type byte."""
         while True:
             length = await reader.readexactly(4)
             body = await reader.readexactly(struct.unpack("!I", length)[0] - 4)
@@ -113,7 +113,7 @@ async def _some(reader: asyncio.StreamReader) -> bytes:
 
 @asynccontextmanager
 async def proxied(database_url: str) -> AsyncGenerator[tuple[DatabaseProxy, str], None]:
-    """Return a proxy before a database, and the database's URL by way of it."""
+    """Return a proxy for a database, and the database's URL through it."""
     parts = urlsplit(database_url)
     assert parts.hostname is not None
     assert parts.port is not None

@@ -1,4 +1,4 @@
-"""`claim-ledger` as a process of its own, and what it may not leave behind."""
+"""`claim-ledger` as a separate process, and what it must not leave behind."""
 
 import ctypes
 import json
@@ -20,7 +20,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def environment(**given: str) -> dict[str, str]:
-    """Return our environment with these settings of the service and no other."""
+    """Return our environment with only these settings of the service."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("CLAIM_LEDGER_")}
     return kept | {f"CLAIM_LEDGER_{name}": value for name, value in given.items()}
 
@@ -28,15 +28,15 @@ def environment(**given: str) -> dict[str, str]:
 def run(
     *arguments: str | bytes | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
+    """Run a command and wait for its end."""
     return run_prepared(arguments, env or environment(), cwd)
 
 
 class Dev:
-    """A `claim-ledger dev` of a test's own, on a free port."""
+    """A `claim-ledger dev` for one test, on a free port."""
 
     def __init__(self, data_dir: Path, *, wait: bool = True, stdout: int | None = None) -> None:
-        """Start it; with `wait`, return when it answers. Without `stdout` it prints to a file."""
+        """Start it; with `wait`, return once it answers. Without `stdout` it prints to a file."""
         self.data_dir = data_dir
         self._silent = stdout is not None
         with (data_dir.parent / f"{data_dir.name}.out").open("wb") as printed:
@@ -52,16 +52,16 @@ class Dev:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What dev.json says."""
+        """The content of dev.json."""
         return json.loads((self.data_dir / "dev.json").read_text())
 
     @property
     def printed(self) -> str:
-        """What it printed so far."""
+        """What it has printed so far."""
         return (self.data_dir.parent / f"{self.data_dir.name}.out").read_text()
 
     def wait_until_up(self) -> None:
-        """Wait for dev.json; fails with what the process said when it ends instead."""
+        """Wait for dev.json; fail with the process's output if it ends first."""
         until(lambda: (self.data_dir / "dev.json").exists() or self.process.poll() is not None)
         if self.process.poll() is not None:
             raise AssertionError(self.process.communicate()[1])
@@ -69,7 +69,7 @@ class Dev:
         until(lambda: self.printed.endswith("'\n\n") or self._silent)
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
-        """Signal it; return its exit code, and what it said on stderr."""
+        """Send it a signal; return its exit code and its stderr."""
         self.process.send_signal(number)
         said = self.process.communicate(timeout=PATIENCE_SECONDS)[1]
         return self.process.returncode, said
@@ -77,7 +77,7 @@ class Dev:
 
 @contextmanager
 def no_orphans() -> Generator[None, None, None]:
-    """Fail when a process that was started in the block does not end by itself.
+    """Fail if a process started in the block does not end by itself.
 
     Orphans become children of this process, however they have left their session.
     """

@@ -1,4 +1,4 @@
-"""A service whose documents lie in a local store on a real socket, and what uploads to it."""
+"""A service whose documents are in a local store on a real socket, and uploads to it."""
 
 import shutil
 import socket
@@ -27,33 +27,33 @@ CONTENT = b"%PDF-1.7 the bytes of a document"
 
 
 class Counted:
-    """An object store that notes what it was asked."""
+    """An object store that counts the requests made to it."""
 
     def __init__(self, inner: ObjectStore) -> None:
         self.inner = inner
         self.asked: list[str] = []
 
     async def under(self, prefix: str) -> Mapping[str, StoredObject]:
-        """Return as the inner one does."""
+        """Return the inner store's listing."""
         self.asked.append(prefix)
         return await self.inner.under(prefix)
 
     def each(self, prefix: str) -> AsyncIterator[StoredObject]:
-        """Return as the inner one does."""
+        """Return the inner store's listing."""
         return self.inner.each(prefix)
 
     async def delete(self, name: str, generation: int) -> bool:
-        """Do as the inner one does."""
+        """Delete in the inner store."""
         return await self.inner.delete(name, generation)
 
     def close(self) -> None:
-        """Close the inner one."""
+        """Close the inner store."""
         self.inner.close()
 
 
 @dataclass
 class Documents:
-    """A world with a store, and the ways of a partner with documents."""
+    """A world with a store, and how a partner works with documents."""
 
     world: World
     store: LocalStore
@@ -63,7 +63,7 @@ class Documents:
     async def mint(
         self, partner: Partner, entity_id: str, reference: str = "case-1", **more: Any
     ) -> httpx.Response:
-        """Ask for an upload URL."""
+        """Request an upload URL."""
         mode = more.pop("mode", "live")
         body = {
             "entity_id": entity_id,
@@ -74,7 +74,7 @@ class Documents:
         return await partner.call("POST", "/documents/upload-url", mode=mode, json=body)
 
     async def put(self, minted: httpx.Response, content: bytes = CONTENT) -> httpx.Response:
-        """Upload, as the answer says."""
+        """Upload as the answer prescribes."""
         assert minted.status_code == 201, minted.text
         upload = minted.json()
         return await self.http.put(
@@ -84,7 +84,7 @@ class Documents:
     async def uploaded(
         self, partner: Partner, entity_id: str, reference: str = "case-1", **more: Any
     ) -> dict[str, str]:
-        """Mint and upload; answer the reference for `document_refs`."""
+        """Mint and upload; return the reference for `document_refs`."""
         content = more.pop("content", CONTENT)
         minted = await self.mint(partner, entity_id, reference, **more)
         put = await self.put(minted, content)
@@ -92,12 +92,12 @@ class Documents:
         return reference_to(minted, **more)
 
     def asked(self) -> int:
-        """Return how often storage was asked for a listing."""
+        """Return how many listings were requested from storage."""
         return sum(len(one.asked) for one in self.counted.values())
 
 
 def reference_to(minted: httpx.Response, **more: Any) -> dict[str, str]:
-    """Return the entry of `document_refs` for what was minted."""
+    """Return the entry of `document_refs` for a minted upload."""
     return {
         "storage_path": minted.json()["storage_path"],
         "mime_type": more.get("mime_type", PDF),
@@ -113,7 +113,7 @@ def free_port() -> int:
 
 @asynccontextmanager
 async def store_on(directory: Path, credentials: Path) -> AsyncGenerator[LocalStore, None]:
-    """Serve a local store; `credentials` is a directory that has them already."""
+    """Serve a local store; `credentials` is a directory that contains credentials."""
     stored = directory / "store"
     shutil.copytree(credentials, stored)
     async with local_store(
@@ -140,7 +140,7 @@ def storage_settings(store: LocalStore) -> dict[str, str]:
 async def documents_on(
     database_url: str, directory: Path, credentials: Path, **given: str
 ) -> AsyncGenerator[Documents, None]:
-    """Run a service with a local store; `credentials` is a directory that has them already."""
+    """Run a service with a local store; `credentials` is a directory with credentials."""
     async with (
         store_on(directory, credentials) as store,
         httpx.AsyncClient(timeout=PATIENCE_SECONDS) as http,
@@ -157,7 +157,7 @@ async def documents_on(
 
 
 def patient_store(token: str, bucket: str, endpoint: str) -> GoogleObjectStore:
-    """Return a reader of a bucket that waits for a store however busy the machine is."""
+    """Return a reader of a bucket without a short time-out, for a busy machine."""
     return GoogleObjectStore(
         Credentials(token), bucket, endpoint=endpoint, deadline_seconds=PATIENCE_SECONDS
     )

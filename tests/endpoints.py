@@ -1,4 +1,4 @@
-"""The partner API's endpoints as the tests call them, and as the application routes them."""
+"""The partner API's endpoints as tests call them and as the application routes them."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from tests.world import World
 
 
 class Endpoint(NamedTuple):
-    """How an endpoint is called: method, path under the base address, a valid body or query."""
+    """How to call an endpoint: method, path under the base address, a valid body or query."""
 
     method: str
     path: str
@@ -25,7 +25,7 @@ class Endpoint(NamedTuple):
         return API_PATH + self.path
 
     def sent(self) -> dict[str, Any]:
-        """Return what is sent, as the client takes it."""
+        """Return the arguments for the client."""
         return {"json": self.body} if self.body is not None else {"params": self.query}
 
 
@@ -46,7 +46,7 @@ WRITES = {name: one for name, one in ENDPOINTS.items() if one.method == "POST"}
 
 
 def routed(world: World) -> Iterator[tuple[str | None, str, str]]:
-    """Return (endpoint, method, path) of every handler; no endpoint: not the partner API's."""
+    """Return (endpoint, method, path) of every handler; endpoint is None outside the API."""
     app: Any = world.app.app
     for route in app.routes:
         if isinstance(route, HTTPRoute):

@@ -1,4 +1,4 @@
-"""`just bench`: figures and ratios of one run, one JSON object on stdout, progress on stderr."""
+"""`just bench`: the figures and ratios of one run, as one JSON object; progress on stderr."""
 
 import argparse
 import json
@@ -25,7 +25,7 @@ SECTIONS = ("post_claims", "get_claims", "round_trips", "under_load", "rebuild",
 
 
 def main() -> None:
-    """Run the sections asked for."""
+    """Run the sections that were asked for."""
     given = _arguments()
     logs.configure("error", sys.stderr.buffer)  # of the parts that run in this process
     sections = given.sections or SECTIONS

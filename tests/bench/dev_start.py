@@ -1,4 +1,4 @@
-"""How long `claim-ledger dev` takes until it answers, on a new directory and on a kept one."""
+"""How long `claim-ledger dev` takes to answer, on a new data directory and on a used one."""
 
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""Documents: what a signature, twenty references and a large upload cost, through a real `dev`."""
+"""Documents: what a signature, twenty references and a large upload cost on a real `dev`."""
 
 import asyncio
 import re
@@ -87,7 +87,7 @@ async def _through(dev: Dev) -> dict[str, Any]:
 async def _claims(
     client: httpx.AsyncClient, storage: httpx.AsyncClient, entity_id: str
 ) -> tuple[float, float]:
-    """Return the medians of claims without and with references, taken by turns."""
+    """Return the medians of claims without and with references, measured alternately."""
     bare: list[float] = []
     linked: list[float] = []
     for number in range(CLAIMS):

@@ -1,4 +1,4 @@
-"""`GET /claims`: a page of 100 where there are few claims and where there are very many."""
+"""`GET /claims`: a page of 100 with few claims in the database and with very many."""
 
 import statistics
 from collections.abc import Callable
@@ -32,7 +32,7 @@ from (
 def get_claims(
     stack: Stack, claims: int, seconds: int, rounds: int, say: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Measure; rounds alternate between the two databases, one request at a time."""
+    """Measure one request at a time; rounds alternate between the two databases."""
     sizes = {FEW: f"claims_{FEW}", claims: f"claims_{claims}"}
     latencies: dict[int, list[tuple[float, float]]] = {size: [] for size in sizes}
     with ExitStack() as ending:

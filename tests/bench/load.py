@@ -1,4 +1,4 @@
-"""Load on one loopback port: wrk where it is installed, else a generator of ours."""
+"""Load on one loopback port: wrk where it is installed, otherwise our own generator."""
 
 import json
 import secrets
@@ -15,7 +15,7 @@ _HERE = Path(__file__).parent
 
 
 class Load(NamedTuple):
-    """What one run of load came to. `refused`: answers that are not 2xx; `broken`: no answer."""
+    """The result of one run. `refused`: answers that are not 2xx; `broken`: no answer."""
 
     requests: int
     seconds: float
@@ -26,23 +26,23 @@ class Load(NamedTuple):
 
     @property
     def per_second(self) -> float:
-        """Answers a second."""
+        """The answers per second."""
         return self.requests / self.seconds
 
     def checked(self) -> "Load":
-        """Return itself; raises when an answer was not the one that is being measured."""
+        """Return self; raise if any answer was not the one being measured."""
         if self.refused or self.broken or not self.requests:
             raise RuntimeError(f"not every request was answered well: {self}")
         return self
 
 
 def generator() -> str:
-    """Return which generator runs."""
+    """Return the name of the generator that runs."""
     return "wrk" if shutil.which("wrk") else "python"
 
 
 def prepare(path: Path, requests: Sequence[bytes]) -> Path:
-    """Write requests to be sent in turn; MARK in one is replaced each time."""
+    """Write the requests to send in turn; MARK in one is replaced each time."""
     path.write_bytes(b"".join(request + b"\x1e" for request in requests))
     return path
 
@@ -56,7 +56,7 @@ def http(method: str, path: str, token: str, body: bytes = b"") -> bytes:
 
 
 def run_load(port: int, requests: Path, connections: int, seconds: int) -> Load:
-    """Send requests over `connections` connections, one at a time on each; closed loop."""
+    """Send requests over `connections` connections, one at a time on each (closed loop)."""
     prefix = secrets.token_hex(4)
     if generator() == "wrk":
         command = [

@@ -100,7 +100,7 @@ _FILL = (
 
 
 def pages(stack: Stack, claims: int, requests: int, say: Callable[[str], None]) -> dict[str, Any]:
-    """Fill, then visit each page in turn; one visitor at a time."""
+    """Fill the database, then visit each page in turn, one visitor at a time."""
     url = stack.clone("pages")
     names = {
         "partner": f"ptn_{1:026}",
@@ -208,7 +208,7 @@ def _visited(
 
 
 def _real_claim(origin: str, stack: Stack) -> str:
-    """Create a claim as partners do: the back office reads it from its stream."""
+    """Create a claim through the API, because the back office reads it from its stream."""
     customer = stack.customers[0]
     answer = httpx.post(
         f"{origin}/v1/claims",
@@ -219,13 +219,13 @@ def _real_claim(origin: str, stack: Stack) -> str:
 
 
 def _wait_until_numbered(stack: Stack, url: str) -> None:
-    """The events that are filled in stand after all others."""
+    """Wait until all events are numbered, so that the filled-in ones come last."""
     while stack.execute(url, "select from live.pending limit 1"):
         time.sleep(0.05)
 
 
 async def _sessions(stack: Stack, url: str, partner_id: str) -> dict[str, str]:
-    """Return a session of each visitor, who are a member and of the team from now on."""
+    """Return a session of each visitor, after making them members and staff."""
     settings = Settings.from_environment(stack.environment(url), require=SERVE)
     service = Service(settings)
     async with service.opened():

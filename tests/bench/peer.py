@@ -33,7 +33,7 @@ class ClaimRow(Base):
 
 
 class Address(BaseModel):
-    """Where the defendant is."""
+    """The defendant's address."""
 
     first_line: str | None = None
     second_line: str | None = None
@@ -96,7 +96,7 @@ app = FastAPI()
 
 @app.get("/health")
 async def health() -> dict[str, str]:
-    """Return that it runs."""
+    """Return a health check's answer."""
     return {"status": "ok"}
 
 

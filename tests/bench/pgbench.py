@@ -1,4 +1,4 @@
-"""The yardstick: pgbench running the statements of `POST /claims`, from the service's own files."""
+"""The yardstick: pgbench running the statements of `POST /claims`, from the service's files."""
 
 import re
 import subprocess
@@ -63,7 +63,7 @@ def _sql(sql: Sql, schema: str, values: list[str]) -> str:
 
 
 def payload(url: str) -> dict[str, str]:
-    """Return what the service stored for one claim, for pgbench to store as much."""
+    """Return what the service stored for one claim, so that pgbench stores as much."""
     with psycopg.connect(url) as connection:
         rows = connection.execute(
             "select convert_from(a.state, 'UTF8'), convert_from(b.state, 'UTF8'),"
@@ -78,7 +78,7 @@ def payload(url: str) -> dict[str, str]:
 def run_pgbench(
     url: str, path: Path, given: dict[str, str], clients: int, seconds: int
 ) -> tuple[float, float]:
-    """Return transactions a second, and their mean latency in milliseconds."""
+    """Return transactions per second and their mean latency in milliseconds."""
     variables = [word for name, value in given.items() for word in ("-D", f"{name}={value}")]
     said = subprocess.run(
         [

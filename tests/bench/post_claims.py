@@ -1,4 +1,4 @@
-"""`POST /claims` through the full service, beside pgbench and the peer, round by round."""
+"""`POST /claims` through the full service, compared with pgbench and the peer in each round."""
 
 import json
 import statistics
@@ -21,7 +21,7 @@ GOALS = {"of_pgbench": {"floor": 0.12, "goal": 0.30}, "of_peer": {"floor": 2.5, 
 
 
 class Options(NamedTuple):
-    """How long a run takes, and over how many processes."""
+    """How long each run takes, and with how many processes."""
 
     clients: list[int]
     seconds: int
@@ -32,7 +32,7 @@ class Options(NamedTuple):
 
 
 def claim_body(entity_id: str) -> bytes:
-    """Return a claim of a usual size; its reference is replaced with every request."""
+    """Return a claim of a usual size; its reference is replaced in every request."""
     claim = {
         "entity_id": entity_id,
         "partner_claim_id": MARK,
@@ -70,7 +70,7 @@ def claim_body(entity_id: str) -> bytes:
 
 
 def claim_requests(stack: Stack) -> Path:
-    """Return a file of one request for each partner."""
+    """Return a file with one request for each partner."""
     return prepare(
         stack.directory / "claims.requests",
         [http("POST", "/v1/claims", c.token, claim_body(c.entity_id)) for c in stack.customers],
@@ -95,7 +95,7 @@ def peer(stack: Stack, options: Options) -> Iterator[Served]:
 
 
 def post_claims(stack: Stack, options: Options, say: Callable[[str], None]) -> dict[str, Any]:
-    """Measure; every round runs the three beside each other in time, so that they compare."""
+    """Measure the three side by side in every round, so that they compare."""
     yardstick = stack.clone("pgbench")
     stack.clone("post_claims")
     requests = claim_requests(stack)
@@ -141,6 +141,6 @@ def post_claims(stack: Stack, options: Options, say: Callable[[str], None]) -> d
 
 
 def _best(table: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the best ratio at equal concurrency, and at which."""
+    """Return the best ratio at equal concurrency, and that concurrency."""
     clients = max(table, key=lambda one: table[one][name])
     return {"ratio": table[clients][name], "clients": int(clients)}

@@ -18,7 +18,7 @@ _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 
 
 class Sender(asyncio.Protocol):
-    """One connection: sends the next request when the last one is answered."""
+    """One connection, which sends its next request when the last one is answered."""
 
     def __init__(self, run: "Run") -> None:
         self._run = run
@@ -27,7 +27,7 @@ class Sender(asyncio.Protocol):
         self._left = -1
 
     def connection_made(self, transport) -> None:
-        """Begin."""
+        """Send the first request."""
         self._transport = transport
         self._send()
 
@@ -47,7 +47,7 @@ class Sender(asyncio.Protocol):
             self._send()
 
     def connection_lost(self, _error) -> None:
-        """A connection that ends early leaves a request without an answer."""
+        """Count a request that was left without an answer."""
         self._run.broken += not self._run.over
 
     def _send(self) -> None:
@@ -59,7 +59,7 @@ class Sender(asyncio.Protocol):
 
 
 class Run:
-    """All connections' requests and figures."""
+    """The requests and figures of all connections."""
 
     def __init__(self, requests: list[bytes], prefix: bytes) -> None:
         self._parts = [request.partition(MARK) for request in requests]
@@ -70,7 +70,7 @@ class Run:
         self.over = False
 
     def next_request(self) -> bytes:
-        """Return the next request, its mark replaced."""
+        """Return the next request with its mark replaced."""
         number = next(self._numbers)
         head, mark, tail = self._parts[number % len(self._parts)]
         return b"%s%s%012d%s" % (head, self._prefix, number, tail) if mark else head
@@ -82,7 +82,7 @@ class Run:
 
 
 async def main(run: Run, port: str, connections: str, seconds: str) -> None:
-    """Run, and print the figures as one line of JSON."""
+    """Run the load and print the figures as one line of JSON."""
     loop, started = asyncio.get_running_loop(), time.perf_counter()
     for _ in range(int(connections)):
         await loop.create_connection(lambda: Sender(run), "127.0.0.1", int(port))

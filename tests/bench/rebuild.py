@@ -1,4 +1,4 @@
-"""Rebuilding `claim_list`: its speed, its growth, and what the service's clients notice of it."""
+"""Rebuilding `claim_list`: its speed, how that grows, and what clients notice meanwhile."""
 
 import asyncio
 import json
@@ -49,7 +49,7 @@ Say = Callable[[str], None]
 
 
 def rebuild(stack: Stack, sizes: Sequence[int], rounds: int, say: Say) -> dict[str, Any]:
-    """Measure on logs of so many events, the smallest first; clients on the largest."""
+    """Measure on logs of these sizes, the smallest first; clients run on the largest."""
     grown = {size: _at(stack, size, rounds, say) for size in sorted(sizes)}
     smallest, largest = min(sizes), max(sizes)
     cost = {size: one["microseconds_per_event"] for size, one in grown.items()}
@@ -91,7 +91,7 @@ def _at(stack: Stack, size: int, rounds: int, say: Say) -> dict[str, Any]:
 
 
 def _command(stack: Stack, url: str) -> subprocess.Popen[bytes]:
-    """Run the operator's command, as a process of its own."""
+    """Run the operator's command in a process of its own."""
     program = str(Path(sys.executable).parent / "claim-ledger")
     command = [program, "projections", "rebuild", "claim_list", "--ledger", "live", "--json"]
     environment = stack.environment(url)
@@ -111,7 +111,7 @@ def _answer(process: subprocess.Popen[bytes]) -> dict[str, Any]:
 
 
 async def _copy(stack: Stack, url: str) -> float:
-    """Return the seconds that COPY takes to write the same rows out, and into a like table."""
+    """Return the seconds that COPY takes to write the same rows out and into a similar table."""
     connection = await asyncpg.connect(url)
     path = str(stack.directory / "claim_list.copy")
     await connection.execute("drop table if exists live.copied")
@@ -126,7 +126,7 @@ async def _copy(stack: Stack, url: str) -> float:
 
 
 def _under_load(stack: Stack, database: str, say: Say) -> dict[str, Any]:
-    """Measure p99 of POST and GET beside each other, with and without a rebuild, in turn."""
+    """Measure p99 of POST and GET side by side, alternately with and without a rebuild."""
     url = stack.url_of(database)
     seconds = max(2, round(_rebuild(stack, url)["seconds"]))
     p99: dict[str, list[float]] = {}
@@ -170,7 +170,7 @@ def _pages(stack: Stack) -> Path:
 
 
 async def _fill(stack: Stack, url: str, claims: int) -> None:
-    """Write claims with their first messages into the log, numbered, the customers' in turn."""
+    """Write numbered claims with their first messages into the log, for customers in turn."""
     service = Service(Settings.from_environment(stack.environment(url), require=SERVE))
     ledger = service.modes["live"].ledger
     connection = await asyncpg.connect(url)

@@ -1,4 +1,4 @@
-"""How often an endpoint goes to PostgreSQL, counted on the wire by a proxy; nothing is timed."""
+"""How many round trips to PostgreSQL an endpoint makes, counted by a proxy; nothing is timed."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from tests.world import claim_body
 
 
 def round_trips(stack: Stack, say: Callable[[str], None]) -> dict[str, Any]:
-    """Count, with statements prepared already, and without the background's."""
+    """Count them with statements already prepared and without background tasks."""
     say("round_trips")
     return asyncio.run(_count(stack, stack.clone("round_trips")))
 
@@ -67,7 +67,7 @@ async def _count_each(
 
 
 def _turn(more: dict[str, Any], turn: str) -> dict[str, Any]:
-    """Return the request of one turn: what is created is another thing each time."""
+    """Return the request of one turn: each turn creates something different."""
     return {
         kind: {
             name: value.replace("{turn}", turn) if isinstance(value, str) else value
@@ -78,5 +78,5 @@ def _turn(more: dict[str, Any], turn: str) -> dict[str, Any]:
 
 
 def _title(statement: str) -> str:
-    """Return the first line of a statement, which says what it is for."""
+    """Return the first line of a statement, which describes it."""
     return statement.strip().splitlines()[0].removeprefix("-- ")

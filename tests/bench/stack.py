@@ -1,4 +1,4 @@
-"""What a run stands on: PostgreSQL with fsync on, Redis, seeded partners, the service itself."""
+"""The stack of a run: PostgreSQL with fsync on, Redis, seeded partners, and the service."""
 
 import asyncio
 import base64
@@ -38,20 +38,20 @@ POSTGRES = {
 
 
 class Customer(NamedTuple):
-    """A partner's key, and an entity that it is connected to."""
+    """A partner's key, and an entity that the partner is connected to."""
 
     token: str
     entity_id: str
 
 
 class Served(NamedTuple):
-    """A running server: its port, and the process that the others are children of."""
+    """A running server: its port and its parent process."""
 
     port: int
     process: subprocess.Popen[bytes]
 
     def worker_pids(self) -> list[int]:
-        """Return the processes that answer requests: the children, or the one there is."""
+        """Return the processes that answer requests: the children, or the only process."""
         path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         return [int(pid) for pid in path.read_text().split()] or [self.process.pid]
 
@@ -67,30 +67,30 @@ class Stack:
         self.customers: list[Customer] = []
 
     def url_of(self, database: str) -> str:
-        """Return the owner's URL of a database of the cluster."""
+        """Return the owner's URL of a database in the cluster."""
         return f"{self.url.rpartition('/')[0]}/{database}"
 
     def seed(self, customers: int) -> None:
-        """Migrate, and make partners by the team's commands; partner n is `ptn_…n`."""
+        """Migrate, and create partners with the team's commands; partner n is `ptn_…n`."""
         migrate(self.url)
         self.customers = asyncio.run(
             _seed(Settings.from_environment(self.environment(self.url), require=SERVE), customers)
         )
 
     def clone(self, database: str) -> str:
-        """Clone the seeded database, which nobody may be connected to; answer the clone's URL."""
+        """Clone the seeded database, which nobody may be connected to; return the clone's URL."""
         self.execute(self.url_of("postgres"), f"create database {database} template claim_ledger")
         return self.url_of(database)
 
     def execute(self, url: str, *statements: str) -> list[tuple[object, ...]]:
-        """Run statements as the owner; answer the rows of the last."""
+        """Run statements as the owner; return the rows of the last."""
         with psycopg.connect(url, autocommit=True) as connection:
             for statement in statements:
                 cursor = connection.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
 
     def environment(self, url: str, **more: str) -> dict[str, str]:
-        """Return the service's settings on one database."""
+        """Return the service's settings for one database."""
         values = {
             "DATABASE_URL": url,
             "REDIS_URL": self.redis.url,
@@ -103,7 +103,7 @@ class Stack:
 
     @contextmanager
     def service(self, database: str, workers: int) -> Iterator[Served]:
-        """Run `claim-ledger serve`, sequencer and subscribers included, its log into a file."""
+        """Run `claim-ledger serve` with its sequencer and subscribers; log to a file."""
         port = free_port()
         given = self.environment(self.url_of(database), PORT=str(port), WORKERS=str(workers))
         command = [str(Path(sys.executable).parent / "claim-ledger"), "serve"]
@@ -130,7 +130,7 @@ class Stack:
 
 @contextmanager
 def running_stack(customers: int) -> Iterator[Stack]:
-    """Start PostgreSQL and Redis in a directory of their own, seed, and end both."""
+    """Start PostgreSQL and Redis in temporary directories, seed, and stop both."""
     with ExitStack() as ending:
         directory = Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
         directory.chmod(0o755)
@@ -144,7 +144,7 @@ def running_stack(customers: int) -> Iterator[Stack]:
 
 
 def free_port() -> int:
-    """Return a port of the loopback that nobody listens on."""
+    """Return a loopback port that nobody listens on."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return listener.getsockname()[1]
 

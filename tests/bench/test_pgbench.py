@@ -6,7 +6,7 @@ from tests.bench.pgbench import payload, run_pgbench, script
 
 
 async def test_pgbench_runs_the_statements_of_post_claims(world, database_url, tmp_path):
-    """Each transaction adds what one claim adds: two events, a data key and a row of the list."""
+    """Each transaction adds what one claim adds: two events, a data key and a list row."""
     partner = await world.partner()
     await partner.claim(await partner.connected_entity(), message="Unpaid.")
     file = tmp_path / "claims.pgbench"

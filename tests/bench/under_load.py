@@ -1,4 +1,4 @@
-"""What a worker holds in memory, and how far numbering lags, while claims are being created."""
+"""Memory of a worker and lag of numbering while claims are being created."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -43,7 +43,7 @@ def under_load(
 
 
 def _megabytes(pid: int) -> float:
-    """Return the most that a process has held (VmHWM)."""
+    """Return the peak memory of a process (VmHWM)."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     (kilobytes,) = (line.split()[1] for line in lines if line.startswith("VmHWM"))
     return round(int(kilobytes) / 1024, 1)

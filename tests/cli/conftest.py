@@ -1,4 +1,4 @@
-"""One running `claim-ledger dev` for a module, and the team's commands on it."""
+"""One running `claim-ledger dev` per module, and the team's commands on it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +11,7 @@ from tests.dev_process import Dev
 
 @pytest.fixture(scope="session")
 def team(tmp_path_factory) -> Iterator[Team]:
-    """Return the team of a dev of this test process's own."""
+    """Return the team of a dev that belongs to this test process."""
     dev = Dev(tmp_path_factory.mktemp("cli") / "data")
     yield Team(dev)
     dev.end()
@@ -19,5 +19,5 @@ def team(tmp_path_factory) -> Iterator[Team]:
 
 @pytest.fixture(scope="session")
 def demo(team) -> dict[str, Any]:
-    """Return the facts of the demonstration."""
+    """Return the facts about the demonstration data."""
     return team.dev.facts

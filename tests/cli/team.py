@@ -20,7 +20,7 @@ select (select count(*) from accounts.events)
 
 @dataclass
 class Team:
-    """Runs commands on a dev as the service's team does."""
+    """Runs commands on a dev as the service's team."""
 
     dev: Dev
 
@@ -29,7 +29,7 @@ class Team:
         return run(*arguments, "--data-dir", self.dev.data_dir)
 
     def answer(self, *arguments: str | bytes) -> tuple[int, dict[str, Any]]:
-        """Run a command with `--json`; return its exit code and the one object it printed."""
+        """Run a command with `--json`; return its exit code and the object that it printed."""
         done = self.raw(*arguments, "--json")
         assert done.stdout.count("\n") == 1
         answer = json.loads(done.stdout)
@@ -37,13 +37,13 @@ class Team:
         return done.returncode, answer
 
     def do(self, *arguments: str) -> dict[str, Any]:
-        """Run a command that is not refused."""
+        """Run a command that must succeed."""
         code, answer = self.answer(*arguments)
         assert code == 0, answer
         return answer
 
     def refused(self, *arguments: str | bytes) -> str:
-        """Run a command that is refused; return the code of its envelope."""
+        """Run a command that must be refused; return the code in its envelope."""
         code, answer = self.answer(*arguments)
         assert code == 1, answer
         assert {"error", "code", "message"} <= set(answer)
@@ -82,5 +82,5 @@ class Team:
 
 
 def mailbox() -> str:
-    """Return an e-mail address that nobody has yet."""
+    """Return an e-mail address that is not in use yet."""
     return f"{uuid4().hex}@example.com"

@@ -1,4 +1,4 @@
-"""`claim-ledger audit keygen`, `public-key`, `checkpoint` and `lineage`, as processes."""
+"""`claim-ledger audit keygen`, `public-key`, `checkpoint` and `lineage`, run as processes."""
 
 import base64
 import json
@@ -17,12 +17,12 @@ LEDGERS = ["accounts", "live", "test"]
 
 
 def published(team) -> Path:
-    """Return where the dev publishes."""
+    """Return the folder that the dev publishes to."""
     return team.dev.data_dir / "published"
 
 
-def test_keygen():
-    """The two texts belong together, and the name is the public URL's host."""
+def test_keygen_prints_a_matching_key_pair():
+    """The two keys match, and the name is the host of the public URL."""
     done = run(
         "audit", "keygen", "--json", env=environment(PUBLIC_URL="https://api.example.com:8443")
     )
@@ -35,29 +35,29 @@ def test_keygen():
     assert again["private_key"] != answer["private_key"]
 
 
-def test_keygen_for_a_person():
-    """Two lines."""
+def test_keygen_without_json_prints_two_lines():
+    """People get the two keys on two lines."""
     lines = run("audit", "keygen", "--name", "example.com/ledger").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["private_key", "public_key"]
     assert lines[0].split()[1].startswith("PRIVATE+KEY+example.com/ledger+")
 
 
-def test_keygen_without_a_name():
-    """One is asked for."""
+def test_keygen_without_a_name_is_refused():
+    """The command asks for a name."""
     done = run("audit", "keygen")
     assert done.returncode == 2
     assert "--name: expected one such as example.com/claim-ledger" in done.stderr
 
 
-def test_keygen_with_a_name_that_is_none():
-    """Spaces, a plus, or what is no path to publish under."""
+def test_keygen_with_an_invalid_name_is_refused():
+    """Names with spaces or a plus, and paths that cannot be published under, are refused."""
     for name in ("a b", "a+b", "../a", "a//b", "/a"):
         done = run("audit", "keygen", "--name", name)
         assert (done.returncode, done.stdout) == (2, ""), name
         assert "--name" in done.stderr
 
 
-def test_checkpoints_in_dev(team):
+def test_dev_checkpoints_are_signed_by_its_own_key(team):
     """They work at once, cover what was just written, and are signed by the dev's key."""
     team.partner()
     written = {ledger: events_of(team, ledger) for ledger in LEDGERS}
@@ -84,16 +84,16 @@ def events_of(team, ledger: str) -> int:
         return connection.execute(count).fetchone()[0]
 
 
-def test_nothing_new(team):
-    """The same again, and not new; one ledger alone can be asked for."""
+def test_a_checkpoint_without_new_events_repeats_the_last(team):
+    """The same checkpoint is returned and not new; a single ledger can be chosen."""
     first = team.do("audit", "checkpoint", "--ledger", "test")["checkpoints"]
     again = team.do("audit", "checkpoint", "--ledger", "test")["checkpoints"]
     assert again == [first[0] | {"is_new": False}]
     assert team.raw("audit", "checkpoint", "--ledger", "other").returncode == 2
 
 
-def test_the_secrets_are_kept(team):
-    """The key is drawn once, beside the master key."""
+def test_the_signing_key_is_kept(team):
+    """The key is generated once and stored beside the master key."""
     kept = json.loads((team.dev.data_dir / "secrets.json").read_text())
     ring = team.do("audit", "public-key")["keys"]
     key = NoteKey.parse(kept["checkpoint_keys"])
@@ -101,7 +101,7 @@ def test_the_secrets_are_kept(team):
 
 
 def test_an_older_directory_gets_a_key(tmp_path):
-    """What it has is kept, and the second look draws nothing."""
+    """An older directory keeps what it has and gets a key once."""
     write_private(tmp_path / "secrets.json", {"master_keys": "x", "seeded": {"a": 1}})
     first = kept_secrets(tmp_path)
     assert (first["master_keys"], first["seeded"]) == ("x", {"a": 1})
@@ -109,8 +109,8 @@ def test_an_older_directory_gets_a_key(tmp_path):
     assert kept_secrets(tmp_path) == first
 
 
-def test_a_lineage_without_need(team):
-    """Refused, with how to insist."""
+def test_an_unneeded_lineage_is_refused(team):
+    """The refusal says how to force it."""
     team.do("audit", "checkpoint")
     done = team.raw("audit", "lineage", "--reason", "none", "--ledger", "test", "--yes")
     assert done.returncode == 1
@@ -122,8 +122,8 @@ def test_a_lineage_without_need(team):
     assert team.raw("audit", "lineage").returncode == 2
 
 
-def test_lost_events(team):
-    """The command tells of them with 1, and `audit lineage` is the way on."""
+def test_lost_events_are_reported_and_a_lineage_goes_on(team):
+    """The command reports lost events with exit code 1, and `audit lineage` recovers from it."""
     before = team.do("audit", "checkpoint", "--ledger", "test")["checkpoints"][0]
     key = NoteKey.parse(
         json.loads((team.dev.data_dir / "secrets.json").read_text())["checkpoint_keys"]
@@ -160,7 +160,7 @@ def test_lost_events(team):
 
 
 def of_the_dev(team, **given: str) -> dict[str, str]:
-    """Return an environment that works on the dev's database."""
+    """Return an environment for the dev's database."""
     kept = json.loads((team.dev.data_dir / "secrets.json").read_text())
     return environment(
         DATABASE_URL=team.dev.facts["database_url"],
@@ -170,16 +170,16 @@ def of_the_dev(team, **given: str) -> dict[str, str]:
     )
 
 
-def test_without_keys(team):
-    """One line that says what to do."""
+def test_a_checkpoint_without_keys_is_refused(team):
+    """One line says what to do."""
     done = run("audit", "checkpoint", env=of_the_dev(team))
     assert (done.returncode, done.stdout) == (1, "")
     assert "CLAIM_LEDGER_CHECKPOINT_KEYS" in done.stderr
     assert run("audit", "public-key", "--json", env=of_the_dev(team)).stdout == '{"keys": []}\n'
 
 
-def test_an_archive_that_is_away(team, tmp_path):
-    """A refusal that names the place."""
+def test_an_unreachable_archive_is_named(team, tmp_path):
+    """The refusal names the archive's location."""
     team.do("audit", "checkpoint")
     kept = json.loads((team.dev.data_dir / "secrets.json").read_text())
     (tmp_path / "file").write_text("")

@@ -1,4 +1,4 @@
-"""`claim-ledger audit export`, `prove` and `check`, on a running dev and without any."""
+"""`claim-ledger audit export`, `prove` and `check`, on a running dev and without one."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def offline(*arguments):
 
 
 def test_a_receipt_is_made_at_once_and_holds_offline(team, demo, public_key, tmp_path):
-    """The claim of a moment ago is numbered, signed, proved; a stranger sees what is proved."""
+    """A new claim is numbered, signed and proved at once; others can check the receipt."""
     claim_id, path = claim(team, demo), tmp_path / "receipt.json"
     made = team.do("audit", "prove", claim_id, "--out", str(path))
     code, proved = offline("audit", "check", path, "--public-key", public_key)
@@ -54,7 +54,7 @@ def test_a_receipt_is_made_at_once_and_holds_offline(team, demo, public_key, tmp
 
 
 def test_an_export_holds_offline(team, demo, public_key, tmp_path):
-    """Each ledger, an entity, and from a position on; an altered file ends with 1."""
+    """Exports of a ledger, of an entity and from a position hold; altered files exit with 1."""
     claim(team, demo)
     for ledger in ("live", "test", "accounts"):
         path = tmp_path / ledger
@@ -82,8 +82,8 @@ def test_an_export_holds_offline(team, demo, public_key, tmp_path):
     assert (code, answer["ok"]) == (1, False)
 
 
-def test_only_a_file_is_written_over(team, tmp_path):
-    """A pipe, a link and a name that is none are wrong usage, and stay what they are."""
+def test_only_a_regular_file_is_overwritten(team, tmp_path):
+    """A pipe, a link or an invalid name is a usage error and stays as it is."""
     pipe, link, file = tmp_path / "pipe", tmp_path / "link", tmp_path / "file"
     os.mkfifo(pipe)
     file.write_text("mine")
@@ -101,8 +101,8 @@ def test_only_a_file_is_written_over(team, tmp_path):
     assert (link.readlink(), file.read_text()) == (file, "mine")
 
 
-def test_a_part_does_not_look_whole(team, demo, public_key, tmp_path):
-    """What was read is said: from where on, of which entity, and how many events."""
+def test_a_partial_export_is_described_as_partial(team, demo, public_key, tmp_path):
+    """The answer says where it begins, which entity it covers, and how many events it has."""
     claim(team, demo)
     for options, told in (
         ([], {"from": 1}),
@@ -117,8 +117,8 @@ def test_a_part_does_not_look_whole(team, demo, public_key, tmp_path):
         assert "published" not in answer
 
 
-def test_a_receipt_follows_the_events(team, demo, public_key, tmp_path):
-    """A read model that was altered, or forgot the claim, changes no receipt."""
+def test_a_receipt_is_made_from_events_alone(team, demo, public_key, tmp_path):
+    """A read model that was altered, or that lost the claim, changes no receipt."""
     first, second = claim(team, demo), claim(team, demo)
     url = team.dev.facts["database_url"]
     with psycopg.connect(url, autocommit=True) as owner:
@@ -137,15 +137,15 @@ def test_a_receipt_follows_the_events(team, demo, public_key, tmp_path):
     team.do("projections", "rebuild", "claim_list", "--ledger", "live")  # others share this dev
 
 
-def test_waiting_for_numbers_is_no_finding():
-    """Where another process holds the log's head, that is said, and not that nobody answers."""
+def test_a_sequencing_timeout_is_explained():
+    """If another process holds the log's head, the error says so and reports no outage."""
     for data_dir in (None, Path("here")):
         said = target._why(SequencingTimeout("events wait"), data_dir)  # noqa: SLF001 - takes 10 s else
         assert said.startswith("Events wait for their numbers")
 
 
-def test_a_file_that_is_there_stays(team, tmp_path):
-    """Nothing is written over, and nothing half written is left."""
+def test_an_existing_file_is_not_overwritten(team, tmp_path):
+    """Nothing is overwritten, and no partial file is left behind."""
     path = tmp_path / "export"
     path.write_text("mine")
     code, answer = team.answer("audit", "export", "--out", str(path))

@@ -29,7 +29,7 @@ where topic = 'ClaimStageChanged' and position(%s::bytea in state) > 0
 
 @pytest.fixture(scope="module")
 def claim(team, demo):
-    """Return the ids of a claim with a message that staff has moved, and of its request."""
+    """Return the ids of a claim with a message, which staff has moved, and of its request."""
     body = claim_body(demo["entity_id"], f"case-{uuid4().hex}", message="Please help.")
     answer = team.call(demo["live_key"], "POST", "/claims", json=body)
     claim_id = answer.json()["claim_id"]
@@ -39,19 +39,19 @@ def claim(team, demo):
 
 @pytest.fixture
 def owner(team):
-    """Return a connection of the owner, when activity has caught up."""
+    """Return a connection of the owner once activity has caught up."""
     with psycopg.connect(team.dev.facts["database_url"], autocommit=True) as connection:
         until(lambda: connection.execute(BEHIND).fetchone() is None)
         yield connection
 
 
 def topics(answer):
-    """Return what happened, in order."""
+    """Return the topics of what happened, in order."""
     return [event["topic"] for event in answer["events"]]
 
 
-def test_the_history_of_a_claim(team, demo, claim):
-    """Each event with its position, time, actor, request and what it says in the clear."""
+def test_a_claims_history_shows_each_event(team, demo, claim):
+    """Each event has its position, time, actor, request and its unencrypted fields."""
     claim_id, request_id, message_id = claim
     answer = team.do("audit", "history", claim_id)
     created, message, moved = answer["events"]
@@ -68,7 +68,7 @@ def test_the_history_of_a_claim(team, demo, claim):
 
 
 def test_a_partners_history_spans_the_ledgers(team):
-    """Its account, its live links and its sandbox are one timeline, unless one is asked for."""
+    """The account, live links and the sandbox form one timeline unless a ledger is chosen."""
     partner_id, live, _ = team.partner()
     team.link(live)
     everywhere = team.do("audit", "history", partner_id)["events"]
@@ -80,7 +80,7 @@ def test_a_partners_history_spans_the_ledgers(team):
 
 
 def test_a_link_an_entity_and_a_key_have_histories(team):
-    """What happened to each is found by its id."""
+    """The history of each is found by its id."""
     _, live, _ = team.partner()
     entity_id = team.do("entities", "add", "A business", "--email", mailbox())["entity_id"]
     team.do("connect", "approve", team.link(live), "--entity", entity_id)
@@ -93,15 +93,15 @@ def test_a_link_an_entity_and_a_key_have_histories(team):
     assert (link, key) == (["ConnectLinkIssued", "ConnectLinkRedeemed"], ["ApiKeyIssued"])
 
 
-def test_a_trace_of_a_request(team, claim):
-    """Everything that one request caused, whatever it is about."""
+def test_a_trace_shows_everything_a_request_caused(team, claim):
+    """All events that one request caused are shown, whatever their subject."""
     _, request_id, _ = claim
     traced = team.do("audit", "trace", request_id)
     assert (traced["id"], topics(traced)) == (request_id, ["ClaimCreated", "FirstMessagePosted"])
 
 
 def test_a_long_history_is_cut_at_its_beginning(team, claim):
-    """The newest events are told, and that there are more."""
+    """The newest events are shown, with a note that there are more."""
     answer = team.do("audit", "history", claim[0], "--limit", "1")
     assert (topics(answer), answer["is_cut"]) == (["ClaimStageChanged"], True)
 
@@ -116,17 +116,17 @@ def test_a_long_history_is_cut_at_its_beginning(team, claim):
     ids=" ".join,
 )
 def test_an_unknown_id_is_refused(team, arguments):
-    """Nothing in any ledger names it."""
+    """No ledger knows the id."""
     assert team.refused("audit", *arguments) == "not_found"
 
 
 def test_an_id_of_another_ledger_is_refused(team, claim):
-    """A claim of live mode has no history in the test ledger."""
+    """A live claim has no history in the test ledger."""
     assert team.refused("audit", "history", claim[0], "--ledger", "test") == "not_found"
 
 
-def test_an_event_without_a_readable_state_is_told_of(team, claim, owner):
-    """Evidence is not left out because it is damaged."""
+def test_an_unreadable_event_is_in_the_history(team, claim, owner):
+    """Damaged evidence is shown, not left out."""
     owner.execute("alter table live.events disable trigger append_only")
     claim_id = claim[0].encode()
     (before,) = owner.execute(STATE, (claim_id,)).fetchone()
@@ -138,8 +138,8 @@ def test_an_event_without_a_readable_state_is_told_of(team, claim, owner):
     assert damaged["data"] == "unreadable: the stored event is damaged"
 
 
-def test_a_retry_takes_up_what_is_parked(team, claim, owner):
-    """Streams that can be applied now are; what is left is listed, and the end is 1."""
+def test_a_retry_applies_parked_streams(team, claim, owner):
+    """Streams that now apply are applied; the rest is listed, and the exit code is 1."""
     position, stream_id = owner.execute(PLACE, (claim[0].encode(),)).fetchone()
     park = "insert into live.parked values ('activity', %s, %s, 'KeyError', now())"
     owner.execute(park, (position, stream_id))
@@ -158,13 +158,13 @@ def test_a_retry_takes_up_what_is_parked(team, claim, owner):
 
 
 def test_an_unknown_read_model_is_wrong_usage(team):
-    """The names that there are, are told."""
+    """The error lists the existing names."""
     done = team.raw("projections", "retry", "claim_list")
     assert (done.returncode, "there are activity" in done.stderr) == (2, True)
 
 
 def test_hashes_of_secrets_are_left_out(team):
-    """Of keys and links alike, to people and to programs."""
+    """Hashes of keys and links are shown neither to people nor to programs."""
     partner_id, live, _ = team.partner()
     team.link(live)
     answer = team.do("audit", "history", partner_id)
@@ -173,8 +173,8 @@ def test_hashes_of_secrets_are_left_out(team):
     assert {"ApiKeyIssued", "ConnectLinkIssued"} <= set(topics(answer))
 
 
-def test_people_get_a_block_an_event(team, claim):
-    """A fact a line, within the data too, and long hashes are shortened."""
+def test_people_get_a_block_per_event(team, claim):
+    """There is one field per line, nested data included, and long hashes are shortened."""
     shown = team.raw("audit", "history", claim[0]).stdout
     blocks = shown.split("\n\n")
     assert len(blocks) == 4

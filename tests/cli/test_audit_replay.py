@@ -14,8 +14,8 @@ from tests.dev_process import until
 from tests.world import claim_body
 
 
-def test_a_claim_as_of_each_of_its_stages(team, demo):
-    """By position and by time the claim is where it was then; both ways agree with other software.
+def test_a_replay_shows_a_claim_at_each_of_its_stages(team, demo):
+    """By position and by time the claim is in its stage of then; the stock recorder agrees.
 
     The answer says which position, when that event happened, and how long the log is.
     """
@@ -39,7 +39,7 @@ def test_a_claim_as_of_each_of_its_stages(team, demo):
 
 
 def test_every_ledger_replays(team, demo):
-    """Live and test answer what partners do there, accounts who they are; nothing is secret."""
+    """Live and test show the partners' data, accounts the partners; no secret is shown."""
     live = _do(team, "--ledger", "live", "--independent")
     test = _do(team, "--ledger", "test", "--independent")
     accounts = _do(team, "--ledger", "accounts", "--partner", demo["partner_id"])
@@ -52,7 +52,7 @@ def test_every_ledger_replays(team, demo):
     assert "hash" not in str(live) + str(test) + str(accounts)
 
 
-def test_filters(team, demo):
+def test_filters_select_connected_facts(team, demo):
     """An entity's replay has its connections, a partner's its claims; unknown ids are refused."""
     entity = _do(team, "--entity", demo["entity_id"])
     partner = _do(team, "--partner", demo["partner_id"])
@@ -67,15 +67,15 @@ def test_filters(team, demo):
 
 
 def test_people_get_a_table(team, demo):
-    """Without `--json` there is a line a fact and a table a kind of thing."""
+    """Without `--json` there is a line for each fact and a table for each kind of thing."""
     shown = team.raw("audit", "replay", "--entity", demo["entity_id"])
     assert shown.returncode == 0, shown.stderr
     assert f"  {demo['entity_id']}" in shown.stdout
     assert {"entities", "claims", "connections"} <= set(shown.stdout.split("\n"))
 
 
-def test_a_finer_time_is_cut_off():
-    """What came later than the time that was given is not taken in by rounding it."""
+def test_a_time_is_not_rounded_up():
+    """Events later than the given time are not included by rounding."""
     for text, microsecond in (
         ("2026-03-01T10:15:30.1239999999Z", 123999),
         ("2026-03-01T10:15:30.99999999+01:00", 999999),
@@ -85,8 +85,8 @@ def test_a_finer_time_is_cut_off():
         assert (found.second, found.microsecond) == (30, microsecond)
 
 
-def test_a_log_that_is_not_whole(team):
-    """A position that is gone, and an event of nobody's, are said by both and never passed over."""
+def test_gaps_and_unknown_events_are_reported(team):
+    """Both implementations report a missing position and an unknown event."""
     team.do("audit", "checkpoint", "--ledger", "test")
     with psycopg.connect(team.dev.facts["database_url"], autocommit=True) as owner:
         owner.execute("alter table test.log disable trigger user")
@@ -125,14 +125,14 @@ def test_a_log_that_is_not_whole(team):
         ("--ledger", "accounts", "--independent"),
     ],
 )
-def test_wrong_usage(team, arguments):
-    """No moment, a time without its offset, or two of what exclude each other end with 2."""
+def test_replay_usage_errors_exit_with_2(team, arguments):
+    """A missing moment, a time without offset, or exclusive options exit with 2."""
     code, answer = team.answer("audit", "replay", *arguments)
     assert (code, answer["code"]) == (2, "validation_failed")
 
 
 def test_the_beginning_and_the_future(team):
-    """Position 0 and a time before the log are empty; a position past its end is refused."""
+    """Position 0 and a time before the log give nothing; a position past its end is refused."""
     empty = _do(team, "--position", "0")
     assert (empty["position"], empty["at"], set(empty["counts"].values())) == (0, None, {0})
     assert _do(team, "--at", "1999-12-31T23:59:59+01:00") == empty | {"size": empty["size"]}
@@ -143,7 +143,7 @@ def test_the_beginning_and_the_future(team):
 
 @pytest.mark.parametrize("rows", [0, 1, 3, ROWS_SHOWN_MAX + 2])
 def test_a_spooled_table_is_printed_in_full_to_programs(capsys, rows):
-    """As JSON it is the same as a list; a person gets the first rows and how many follow."""
+    """Its JSON equals that of a list; people get the first rows and the number of the rest."""
     printed, table = [], []
     for as_json in (True, False):
         spool = Spool()
@@ -172,7 +172,7 @@ def _do(team, *arguments: str):
 
 
 def _replay(team, *arguments: str, stage: str = "triage"):
-    """Replay until the dev has numbered the claim's last event."""
+    """Replay once the dev has numbered the claim's last event."""
     found = {}
 
     def numbered() -> bool:

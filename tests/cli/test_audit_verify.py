@@ -1,4 +1,4 @@
-"""`claim-ledger audit verify`, on a database of the test's own."""
+"""`claim-ledger audit verify`, on a database that belongs to the test."""
 
 import json
 
@@ -17,7 +17,7 @@ VERIFY = ("audit", "verify")
 
 @pytest.fixture
 async def log(database_url, tmp_path):
-    """Return a sealed log in the ledger of accounts; what was published of it lies in a folder."""
+    """Return a log with checkpoints in the accounts ledger; its archive is a folder."""
     made = await make_sealed_log(database_url, tmp_path)
     folder = tmp_path / "published" / "checkpoints" / ORIGIN
     folder.mkdir(parents=True)
@@ -42,7 +42,7 @@ def installed(database_url, log, tmp_path) -> dict[str, str]:
 
 
 def verified(env, *arguments) -> tuple[int, dict]:
-    """Run the command; return its exit code and the one object that it printed."""
+    """Run the command; return its exit code and the object that it printed."""
     done = run(*VERIFY, *arguments, "--json", env=env)
     assert done.stdout.count("\n") == 1, done.stderr
     assert done.stderr == ""
@@ -50,15 +50,15 @@ def verified(env, *arguments) -> tuple[int, dict]:
 
 
 def change(database_url, statement, *tables):
-    """Change the database as its owner can."""
+    """Change the database as its owner."""
     with psycopg.connect(database_url) as connection:
         for table in tables:
             connection.execute(f"alter table accounts.{table} disable trigger user")
         connection.execute(statement)
 
 
-def test_a_sound_installation(installed):
-    """All three ledgers, the live one in front: ok, size and root, and no fault; 0."""
+def test_a_sound_installation_verifies(installed):
+    """All three ledgers, live first, have size and root and no fault; the exit code is 0."""
     code, answer = verified(installed)
     names = [one["ledger"] for one in answer["ledgers"]]
     sizes = [one["size"] for one in answer["ledgers"]]
@@ -68,13 +68,13 @@ def test_a_sound_installation(installed):
 
 
 def test_people_see_whose_figures_they_are(installed):
-    """The figures above the table are said to be of one ledger."""
+    """The figures above the table are labelled with their ledger."""
     told = run(*VERIFY, env=installed).stdout
     assert "what follows is of live alone" in told.split("ledgers\n")[0]
 
 
-def test_one_ledger(installed):
-    """One ledger alone has one verdict."""
+def test_one_ledger_can_be_verified_alone(installed):
+    """A single ledger has a single verdict."""
     code, answer = verified(installed, "--ledger", "accounts")
     assert (code, list(answer)) == (
         0,
@@ -89,8 +89,8 @@ def test_one_ledger(installed):
     assert verified(nowhere, "--ledger", "accounts")[1]["published"] is None
 
 
-def test_an_archive_that_holds_nothing(installed, tmp_path):
-    """A wrong place proves nothing: what is stored ought to be there, and 0 is said."""
+def test_an_empty_archive_is_a_fault(installed, tmp_path):
+    """A wrong location proves nothing: stored checkpoints must be published there."""
     (tmp_path / "empty").mkdir()
     wrong = installed | {"CLAIM_LEDGER_ARCHIVE_URL": (tmp_path / "empty").as_uri()}
     code, answer = verified(wrong, "--ledger", "accounts")
@@ -99,7 +99,7 @@ def test_an_archive_that_holds_nothing(installed, tmp_path):
 
 
 def test_an_auditor_needs_no_master_key(installed):
-    """Public keys and a database are enough; without any key nothing can be told."""
+    """Public keys and a database suffice; without any key there is no verdict."""
     ring, unused = "CLAIM_LEDGER_CHECKPOINT_KEYS", ("MASTER_KEYS", "PUBLIC_URL")
     env = {name: value for name, value in installed.items() if not name.endswith(unused)}
     for keys, arguments in (
@@ -118,8 +118,8 @@ def test_an_auditor_needs_no_master_key(installed):
         assert next(iter(wrong)) in done.stderr
 
 
-def test_an_altered_row(installed, database_url):
-    """The first fault stands in front with its position, in JSON and for people; 1."""
+def test_an_altered_row_is_reported_with_its_position(installed, database_url):
+    """The first fault comes first with its position, in JSON and in text; the exit code is 1."""
     change(
         database_url,
         "update accounts.events set state = state || ' ' from accounts.log as l"
@@ -135,16 +135,16 @@ def test_an_altered_row(installed, database_url):
     assert "The event at position 33 is not the one that was hashed there." in told.stdout
 
 
-def test_what_the_database_forgot(installed, database_url):
-    """A stored checkpoint that is gone is missed, because it was published."""
+def test_a_deleted_checkpoint_is_missed(installed, database_url):
+    """A stored checkpoint that is gone is noticed because it was published."""
     change(database_url, "delete from accounts.checkpoints where size = 45", "checkpoints")
     code, answer = verified(installed, "--ledger", "accounts")
     assert (code, answer["position"]) == (1, 45)
     assert answer["fault"].endswith("is missing from the database.")
 
 
-def test_a_checkpoint_of_old(installed, log, tmp_path):
-    """What an auditor kept has to hold; an unknown key's is checked once the key is given."""
+def test_a_kept_checkpoint_has_to_hold(installed, log, tmp_path):
+    """A checkpoint under an unknown key is checked once that key is given."""
     root = Checkpoint.open(log.published.published[0].text, [KEY]).root
     auditor = NoteKey.of_seed(KEY.name, b"\2" * 32)
     for name, checkpoint, key in (
@@ -166,8 +166,8 @@ def test_a_checkpoint_of_old(installed, log, tmp_path):
     assert (code, answer["code"]) == (2, "validation_failed")
 
 
-def test_wrong_usage(installed, tmp_path):
-    """Keys and files that are none, and options that exclude each other: told, and 2."""
+def test_verify_usage_errors_exit_with_2(installed, tmp_path):
+    """Invalid keys, invalid files and exclusive options are usage errors."""
     (tmp_path / "bytes").write_bytes(b"\xff")
     (tmp_path / "empty").write_bytes(b"")
     key = ("--public-key", KEY.public_text)
@@ -190,7 +190,7 @@ def test_wrong_usage(installed, tmp_path):
 
 
 def test_an_export_needs_no_installation(tmp_path):
-    """No settings, no database: a file that is no export is a fault, and 1."""
+    """It needs no settings and no database; a file that is no export is a fault, with 1."""
     (tmp_path / "file").write_text("{}")
     key = ("--public-key", KEY.public_text)
     code, answer = verified(environment(), "--export", tmp_path / "file", *key)
@@ -198,8 +198,8 @@ def test_an_export_needs_no_installation(tmp_path):
     assert answer["fault"]
 
 
-def test_the_other_kind_of_file(tmp_path):
-    """A receipt is no faulty export, nor the reverse: the command for it is named, and 2."""
+def test_a_receipt_is_not_taken_for_an_export(tmp_path):
+    """Nor an export for a receipt: the right command is named, with exit code 2."""
     key = ("--public-key", KEY.public_text)
     for kind, arguments, said in (
         ("receipt", (*VERIFY, "--export"), "this is a receipt, use `claim-ledger audit check`"),
@@ -212,8 +212,8 @@ def test_the_other_kind_of_file(tmp_path):
         assert said in done.stdout + done.stderr
 
 
-def test_a_place_that_cannot_be_read(installed, tmp_path):
-    """Evidence that cannot be fetched is no verdict: the place is named, and 1."""
+def test_an_unreadable_archive_is_no_verdict(installed, tmp_path):
+    """If evidence cannot be fetched, its location is named and the exit code is 1."""
     note = tmp_path / "published" / "checkpoints" / ORIGIN / f"{20:020}.txt"
     note.unlink()
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
@@ -224,7 +224,7 @@ def test_a_place_that_cannot_be_read(installed, tmp_path):
 
 
 def test_a_person_sees_a_bar(installed):
-    """On a terminal stderr shows the progress; in a pipe it shows nothing."""
+    """On a terminal stderr shows a progress bar; in a pipe it shows nothing."""
     shown = watched(VERIFY, installed)
     assert "verifying accounts" in shown
     assert "100%" in shown

@@ -1,12 +1,12 @@
-"""What the team does for a partner's people: its members, rolled keys, and why it was declined."""
+"""The team's commands for a partner's people: members, rolled keys, declined applications."""
 
 from tests.cli.team import mailbox
 
 UNKNOWN_PARTNER = "ptn_00000000000000000000000000"
 
 
-def test_members(team):
-    """People are added once, listed with their addresses, and removed but for the last."""
+def test_members_are_added_listed_and_removed(team):
+    """People are added once and listed with their addresses; all but the last can be removed."""
     partner_id, _, _ = team.partner()
     one, two = mailbox(), mailbox()
     team.do("members", "add", partner_id, "--email", one)
@@ -24,8 +24,8 @@ def test_members(team):
     assert team.refused("members", "list", UNKNOWN_PARTNER) == "partner_not_found"
 
 
-def test_a_rolled_key(team):
-    """The new key works at once; the old one as long as was said, or no longer."""
+def test_a_rolled_key_works_until_its_end(team):
+    """The new key works at once; the old one until the given time, or no longer."""
     partner_id, live, test = team.partner()
     old_live, old_test = (token.split(".")[1] for token in (live, test))
     later = team.do("keys", "roll", old_live, "--overlap", "1h")
@@ -42,8 +42,8 @@ def test_a_rolled_key(team):
     assert team.refused("keys", "roll", "key_x") == "key_not_found"
 
 
-def test_a_declined_partner(team):
-    """A reason can go with it; repeated, it changes nothing."""
+def test_declining_a_partner_takes_a_reason(team):
+    """A reason is optional; declining again changes nothing."""
     partner_id = team.do("partners", "add", "P", "--email", mailbox())["partner_id"]
     before = team.events()
     declined = team.do("partners", "decline", partner_id, "--reason", "No imprint.")

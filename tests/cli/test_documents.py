@@ -17,7 +17,7 @@ REFUSED = "the credentials are refused: is the key deleted, the account disabled
 
 
 def failed(team: Team, **given: str) -> list[tuple[str, str, str]]:
-    """Return what `storage check` finds wrong with such settings."""
+    """Return the failed checks of `storage check` with these settings."""
     done = run("storage", "check", "--json", env=elsewhere(team, **given))
     answer = json.loads(done.stdout)
     assert (done.returncode, answer["is_well"]) == (1, False)
@@ -28,8 +28,8 @@ def failed(team: Team, **given: str) -> list[tuple[str, str, str]]:
     ]
 
 
-def test_a_sound_store(team):
-    """Each check of both modes is well, with words for a person, and leaves nothing behind."""
+def test_a_sound_store_passes_every_check(team):
+    """All checks of both modes pass, are explained in words, and leave nothing behind."""
     answer = team.do("storage", "check")
     told = team.raw("storage", "check").stdout
     assert answer["is_well"]
@@ -40,8 +40,8 @@ def test_a_sound_store(team):
     assert "live  round trip   ok      uploaded, listed and deleted" in told
 
 
-def test_what_is_wrong_is_said_in_words(team, tmp_path):
-    """A store that is away, a missing bucket, a key that is none, a token that is not accepted."""
+def test_storage_faults_are_explained(team, tmp_path):
+    """An unreachable store, a missing bucket, a malformed key and a refused token are named."""
     away = f"http://127.0.0.1:{free_port()}"
     shutil.copy(team.dev.data_dir / "storage" / "service-account.json", tmp_path / "key.json")
     (tmp_path / "json-api-token").write_text("another")
@@ -64,8 +64,8 @@ def test_what_is_wrong_is_said_in_words(team, tmp_path):
     assert none[0] == ("live", "settings", "no bucket is set: documents are unavailable")
 
 
-def test_a_key_that_is_none_hinders_nothing_else(team, tmp_path):
-    """A command that needs no storage does not read its key."""
+def test_a_malformed_key_affects_storage_alone(team, tmp_path):
+    """Commands that need no storage do not read its key."""
     (tmp_path / "none.json").write_text("{")
     env = elsewhere(team, STORAGE_KEY_FILE=str(tmp_path / "none.json"))
     listed = run("partners", "list", "--json", env=env)
@@ -75,7 +75,7 @@ def test_a_key_that_is_none_hinders_nothing_else(team, tmp_path):
 
 
 def test_an_audit_finds_what_changed_and_what_is_missing(team, demo):
-    """As linked: well. Replaced through its own URL: changed. Deleted: missing, and 1."""
+    """Linked documents are ok, replaced ones changed, deleted ones missing, with exit code 1."""
     upload, lost = Upload(team, demo).put(), Upload(team, demo).put()
     made, lost_made = upload.claim().json(), lost.claim().json()
     code, before = team.answer("documents", "verify")
@@ -101,7 +101,7 @@ def test_an_audit_finds_what_changed_and_what_is_missing(team, demo):
 
 
 def test_an_audit_without_storage_is_no_finding(team, demo):
-    """A store that is away ends with 1 and the envelope of 503."""
+    """An unreachable store exits with 1 and the envelope of a 503."""
     Upload(team, demo).put().claim()
     env = elsewhere(team, STORAGE_ENDPOINT=f"http://127.0.0.1:{free_port()}")
     done = run("documents", "verify", "--json", env=env)
@@ -110,8 +110,8 @@ def test_an_audit_without_storage_is_no_finding(team, demo):
     assert "claim-ledger storage check" in answer["message"]
 
 
-def test_a_sweep(team, demo):
-    """A dry run tells and changes nothing; a sweep takes old uploads without a claim, no others."""
+def test_a_sweep_deletes_old_unclaimed_uploads(team, demo):
+    """A dry run changes nothing; a sweep deletes old uploads without a claim and no others."""
     linked, orphan = Upload(team, demo).put(), Upload(team, demo).put(b"%PDF-1.7 orphan").age()
     never_came, fresh = Upload(team, demo).age(), Upload(team, demo).put()
     assert linked.claim().status_code == 201
@@ -131,15 +131,15 @@ def test_a_sweep(team, demo):
 
 
 @pytest.mark.parametrize("age", ["7", "5m", "0d", "0h", "-1d", "7 d", "\u0667d", ""])
-def test_an_age_that_is_none(team, age):
-    """Hours or days, at least an hour: else wrong usage, and nothing is swept."""
+def test_an_invalid_age_is_wrong_usage(team, age):
+    """An age is in hours or days and at least an hour; otherwise nothing is swept."""
     code, answer = team.answer("documents", "sweep", f"--older-than={age}")
     assert (code, answer["code"]) == (2, "validation_failed")
     assert "expected hours or days, at least 1h" in answer["message"]
 
 
 def test_a_person_sees_a_bar(team, demo):
-    """On a terminal stderr shows the progress; in a pipe it shows nothing."""
+    """On a terminal stderr shows a progress bar; in a pipe it shows nothing."""
     Upload(team, demo).put().age()
     arguments = ["documents", "sweep", "--older-than", "7d", "--data-dir", team.dev.data_dir]
     shown = watched(arguments, environment())
@@ -150,7 +150,7 @@ def test_a_person_sees_a_bar(team, demo):
 
 
 def test_other_commands_do_without_the_clouds_client(team):
-    """It takes longer to import than most commands to run."""
+    """Importing it takes longer than most commands run."""
     told = (
         "import sys; from service.cli import cli;"
         f"cli.main(['partners', 'list', '--data-dir', {str(team.dev.data_dir)!r}],"

@@ -1,4 +1,4 @@
-"""`claim-ledger migrate` and what it says when it cannot."""
+"""`claim-ledger migrate` and its messages when it fails."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from tests.world import MASTER_KEY
 
 @pytest.fixture
 def empty_url(postgres_url):
-    """Return the owner's URL of an empty database of this test's own."""
+    """Return the owner's URL of an empty database for this test."""
     name = f"empty_{uuid4().hex}"
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute(f"create database {name}")
@@ -28,8 +28,8 @@ def migrate(url: str):
     return run("migrate", env=environment(DATABASE_URL=url, MASTER_KEYS=MASTER_KEY))
 
 
-def test_two_at_once_and_once_more(empty_url):
-    """Two migrators at once both succeed, and a third finds nothing to do."""
+def test_concurrent_migrations_succeed(empty_url):
+    """Two migrations at once both succeed, and a third finds nothing to do."""
     before = is_newest(empty_url)
     with ThreadPoolExecutor(2) as pool:
         both = list(pool.map(migrate, [empty_url, empty_url]))
@@ -41,8 +41,8 @@ def test_two_at_once_and_once_more(empty_url):
     assert (before, is_newest(empty_url)) == (False, True)
 
 
-def test_json(empty_url):
-    """One object, which names the revision."""
+def test_migrate_prints_json(empty_url):
+    """The object names the revision."""
     done = run("migrate", "--json", env=environment(DATABASE_URL=empty_url, MASTER_KEYS=MASTER_KEY))
     assert (done.returncode, json.loads(done.stdout)) == (0, {"revision": newest_revision()})
 
@@ -56,8 +56,8 @@ def test_json(empty_url):
     ],
     ids=["away", "password", "database"],
 )
-def test_a_database_that_cannot_be_used_is_one_line(empty_url, change, said):
-    """What is wrong is said in one line without the password; the exit code is 1."""
+def test_an_unusable_database_is_reported_in_one_line(empty_url, change, said):
+    """The line does not contain the password; the exit code is 1."""
     url = change(empty_url)
     done = migrate(url)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
@@ -66,7 +66,7 @@ def test_a_database_that_cannot_be_used_is_one_line(empty_url, change, said):
 
 
 def test_insufficient_rights_are_one_line(postgres_url, empty_url):
-    """A user that may not make schemas is told so."""
+    """A user who may not create schemas is told so in one line."""
     name = f"guest_{uuid4().hex}"
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute(f"create role {name} login password 'guest'")

@@ -15,7 +15,7 @@ CANARY = "canary-Zoë"
 
 
 def claim_about(team: Team, demo, email: str, reference: str) -> str:
-    """Create a claim of the demonstration that holds an address; return its id."""
+    """Create a claim of the demonstration that contains an address; return its id."""
     body = claim_body(
         demo["entity_id"], reference, message=f"{CANARY}: {email}", defendant={"name": CANARY}
     )
@@ -25,12 +25,12 @@ def claim_about(team: Team, demo, email: str, reference: str) -> str:
 
 
 def entries(team: Team) -> list[str]:
-    """Return the names of the erasure list's entries."""
+    """Return the names of the entries in the erasure list."""
     return sorted(path.name for path in (team.dev.data_dir / "published").rglob("erasures/*/*"))
 
 
-def test_from_finding_to_nothing(team, demo):
-    """Found in its places, erased, gone; a second time answers what was and appends nothing."""
+def test_personal_data_is_found_erased_and_gone(team, demo):
+    """Data is found and erased; erasing again returns the same result and appends nothing."""
     email, reference = mailbox(), mailbox().partition("@")[0]
     claim_id = claim_about(team, demo, email, reference)
     found = team.do("privacy", "find", email.upper())
@@ -57,8 +57,8 @@ def test_from_finding_to_nothing(team, demo):
     assert team.do("claims", "move", claim_id, "closed")["stage"] == "closed"
 
 
-def test_an_entity_and_its_claims(team):
-    """The claims are listed and stay; with --with-claims each goes by an event of its own."""
+def test_an_entity_is_erased_with_its_claims_if_asked(team):
+    """Claims are listed and kept; with --with-claims each is erased by its own event."""
     email = mailbox()
     entity_id = team.do("entities", "add", "Canary Ltd", "--email", email)["entity_id"]
     _, live, _ = team.partner()
@@ -75,7 +75,7 @@ def test_an_entity_and_its_claims(team):
 
 
 def test_an_erased_document_is_no_finding(team, demo):
-    """It counts as erased; its object answers 404."""
+    """It counts as erased, and its object answers 404."""
     upload = Upload(team, demo).put()
     claim_id = upload.claim().json()["claim_id"]
     before = team.answer("documents", "verify")[1]["erased"]
@@ -97,8 +97,8 @@ def test_an_erased_document_is_no_finding(team, demo):
         (["find", "nobody"], "validation_failed"),
     ],
 )
-def test_what_is_refused(team, arguments, code):
-    """Unknown subjects, reasons that are none or name somebody, an address that is none."""
+def test_invalid_erasures_are_refused(team, arguments, code):
+    """Unknown subjects, missing reasons or reasons with names, and malformed addresses."""
     assert team.refused("privacy", *arguments) == code
 
 
@@ -111,13 +111,13 @@ def test_what_is_refused(team, arguments, code):
         ["--claim", "c", "--yes"],
     ],
 )
-def test_wrong_usage(team, arguments):
-    """One subject, a reason, and claims only of entities: else 2."""
+def test_privacy_usage_errors_exit_with_2(team, arguments):
+    """An erasure takes one subject and a reason, and --with-claims only an entity."""
     code, answer = team.answer("privacy", "erase", *arguments)
     assert (code, answer["code"]) == (2, "validation_failed")
 
 
-def test_a_program_has_to_say_yes(team, demo):
+def test_a_program_has_to_pass_yes(team, demo):
     """Without --yes and without a terminal nothing is erased."""
     claim_id = claim_about(team, demo, mailbox(), mailbox().partition("@")[0])
     code, answer = team.answer("privacy", "erase", "--claim", claim_id, "--reason", "x")
@@ -127,7 +127,7 @@ def test_a_program_has_to_say_yes(team, demo):
 
 @pytest.mark.parametrize(("typed", "erased", "code"), [("n\n", False, 130), ("y\n", True, 0)])
 def test_a_person_is_asked(team, demo, typed, erased, code):
-    """On a terminal the question names the subject, and an n leaves it as it is."""
+    """On a terminal the question names the subject; answering n erases nothing."""
     claim_id = claim_about(team, demo, mailbox(), mailbox().partition("@")[0])
     arguments = ["privacy", "erase", "--claim", claim_id, "--reason", "x"]
     ended, said = answered([*arguments, "--data-dir", team.dev.data_dir], typed, environment())
@@ -136,7 +136,7 @@ def test_a_person_is_asked(team, demo, typed, erased, code):
 
 
 def test_without_a_list_nothing_is_erased(team, demo):
-    """The message names the setting."""
+    """The message names the missing setting."""
     claim_id = claim_about(team, demo, mailbox(), mailbox().partition("@")[0])
     arguments = ["privacy", "erase", "--claim", claim_id, "--reason", "x", "--yes", "--json"]
     done = run(*arguments, env=elsewhere(team))
@@ -145,8 +145,8 @@ def test_without_a_list_nothing_is_erased(team, demo):
     assert not team.do("claims", "show", claim_id)["erased"]
 
 
-def test_a_directory_that_is_not_there_is_not_made(team, demo, tmp_path):
-    """Mistyped or not mounted: neither command makes it, and nothing is erased."""
+def test_a_missing_list_directory_is_not_created(team, demo, tmp_path):
+    """It is mistyped or not mounted: neither command creates it, and nothing is erased."""
     claim_id = claim_about(team, demo, mailbox(), mailbox().partition("@")[0])
     place = tmp_path / "mistyped"
     env = elsewhere(team, ARCHIVE_URL=place.as_uri())
@@ -161,7 +161,7 @@ def test_a_directory_that_is_not_there_is_not_made(team, demo, tmp_path):
 
 
 def test_logs_hold_neither_reason_nor_data(team, demo):
-    """What the commands and dev print beside answers names nobody."""
+    """Logs of the commands and of dev name nobody."""
     email = mailbox()
     claim_id = claim_about(team, demo, email, mailbox().partition("@")[0])
     reason = "told-in-confidence"
@@ -172,8 +172,8 @@ def test_logs_hold_neither_reason_nor_data(team, demo):
     assert not any(word in said for word in (email, reason, CANARY))
 
 
-def test_reapply(team, demo, tmp_path):
-    """Everything listed is shown already; a key that came back is destroyed again."""
+def test_reapplying_erases_what_came_back(team, demo, tmp_path):
+    """Applied entries are shown as such; a restored key is destroyed again."""
     claim_id = claim_about(team, demo, mailbox(), mailbox().partition("@")[0])
     with psycopg.connect(demo["database_url"], autocommit=True) as owner:
         owner.execute("create table public.kept as select * from live.data_keys")
@@ -206,16 +206,16 @@ def test_reapply(team, demo, tmp_path):
     assert [(one["subject"], one["keys_destroyed"]) for one in second["applied"]] == [(claim_id, 1)]
 
 
-def test_rotating_with_one_key(team):
-    """A ring of one key: nothing to do, and it is said."""
+def test_rotation_with_one_key_has_nothing_to_do(team):
+    """With a single master key the command says that there is nothing to do."""
     answer = team.do("keys-at-rest", "rotate")
     assert (answer["unused"], answer["still_used"], answer["not_opened_by_ring"]) == ([], [], [])
     assert team.do("keys-at-rest", "verify") == {"events_lost": 0, "lost_keys": []}
     assert {one["rewrapped"] for one in answer["tables"]} == {0}
 
 
-def test_rotating_while_dev_runs(team, demo):
-    """A key that the ring lacks is named, with 1; dev goes on."""
+def test_rotation_names_a_missing_key(team, demo):
+    """A key that is not in the ring is named, with exit code 1; dev goes on."""
     env = elsewhere(team, MASTER_KEYS="AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=")
     done = run("keys-at-rest", "rotate", "--json", env=env)
     answer = json.loads(done.stdout)
@@ -225,7 +225,7 @@ def test_rotating_while_dev_runs(team, demo):
 
 
 def test_evidence_and_rebuilds_hold_afterwards(team, demo, tmp_path):
-    """A receipt of before still holds; the log verifies; replay, rebuild and rollback show it."""
+    """Earlier receipts hold, the log verifies; replay, rebuild and rollback show the erasure."""
     email, receipt = mailbox(), tmp_path / "receipt.json"
     entity_id = team.do("entities", "add", CANARY, "--email", email)["entity_id"]
     claim_id = claim_about(team, demo, email, email.partition("@")[0])

@@ -1,4 +1,4 @@
-"""`claim-ledger projections`, as an operator runs it beside a running service."""
+"""`claim-ledger projections`, as an operator runs it next to a running service."""
 
 import subprocess
 
@@ -28,7 +28,7 @@ def owner(team):
 
 @pytest.fixture(scope="module")
 def claim_ids(team):
-    """Return the claims that a connected partner created."""
+    """Return the claims that a connected partner has created."""
     _, live, _ = team.partner()
     entity_id = team.do("entities", "add", "A business", "--email", mailbox())["entity_id"]
     team.do("connect", "approve", team.link(live), "--entity", entity_id)
@@ -40,8 +40,8 @@ def claim_ids(team):
 
 
 @pytest.mark.usefixtures("claim_ids")
-def test_status_tells_of_every_read_model_and_subscriber(team):
-    """Their kinds, versions and positions, and that the heads move."""
+def test_status_lists_every_read_model_and_subscriber(team):
+    """It shows kinds, versions and positions, and that the heads move."""
     answer = team.do("projections", "status")
     assert answer["is_moving"] is True
     assert {one["ledger"] for one in answer["ledgers"]} == {"accounts", "live", "test"}
@@ -58,7 +58,7 @@ def test_status_tells_of_every_read_model_and_subscriber(team):
 
 @pytest.mark.usefixtures("claim_ids")
 def test_everything_is_rebuilt_verified_and_rolled_back_beside_the_service(team):
-    """Each read model of each ledger, equal before and after; the demonstration still lists."""
+    """Each read model of each ledger is equal before and after; the demonstration still lists."""
     rebuilt = team.do("projections", "rebuild", "--all")
     names = {(one["ledger"], one["name"]) for one in rebuilt["rebuilt"]}
     assert names >= {(mode, name) for mode in ("live", "test") for name in MODELS}
@@ -80,8 +80,8 @@ def test_everything_is_rebuilt_verified_and_rolled_back_beside_the_service(team)
     assert team.do("projections", "verify", "claim_list")["differences"] == []
 
 
-def test_a_wrong_row_is_found_and_mended(team, owner, claim_ids):
-    """`verify` and `rebuild --if-equal` end with 1 and name it; `rebuild` mends it."""
+def test_a_wrong_row_is_found_and_repaired(team, owner, claim_ids):
+    """`verify` and `rebuild --if-equal` exit with 1 and name the row; `rebuild` repairs it."""
     owner.execute(
         "update live.claim_list set stage = 'settled', partner_claim_id = 'wrong'"
         " where claim_id = %s",
@@ -106,7 +106,7 @@ def test_a_wrong_row_is_found_and_mended(team, owner, claim_ids):
 
 
 def test_a_killed_rebuild_leaves_everything_in_place(team, owner):
-    """Killed while it waits for the swap: live rows stay, and the next one clears up and works."""
+    """If killed before the swap, live rows stay; the next rebuild cleans up and succeeds."""
     one = ("projections", "rebuild", "claim_list", "--ledger", "live", "--json")
     rows = owner.execute("select count(*) from live.claim_list").fetchone()
     with psycopg.connect(team.dev.facts["database_url"]) as reader:
@@ -125,7 +125,7 @@ def test_a_killed_rebuild_leaves_everything_in_place(team, owner):
 
 
 def test_status_drops_what_a_killed_verification_left(team, owner):
-    """Copies of names would stay; while somebody works on the ledger they do."""
+    """Copies of names must not stay; tables in use by a command are left alone."""
     owner.execute("create schema if not exists live_next")
     owner.execute("create table live_next.entities as select 'A name' as name")
     owner.execute(f"select {LOCK}")
@@ -136,8 +136,8 @@ def test_status_drops_what_a_killed_verification_left(team, owner):
     assert owner.execute(NEXT).fetchone() == (0,)
 
 
-def test_status_tells_of_tables_that_its_login_may_not_drop(team, owner):
-    """It ends as it would without them."""
+def test_status_reports_tables_that_its_login_may_not_drop(team, owner):
+    """Its exit code is otherwise unaffected."""
     owner.execute("create schema if not exists live_next")
     owner.execute("create table live_next.entities as select 'A name' as name")
     every = "claim_ledger_accounts, claim_ledger_live, claim_ledger_test"
@@ -147,8 +147,8 @@ def test_status_tells_of_tables_that_its_login_may_not_drop(team, owner):
     assert "live_next has tables of a rebuild or verification" in done.stderr, done.stderr
 
 
-def test_a_rebuild_that_would_lose_rows_is_not_swapped_unless_told(team, owner, claim_ids):
-    """`--park` says so; `rollback` goes back from it."""
+def test_a_rebuild_that_would_lose_rows_needs_park(team, owner, claim_ids):
+    """Only `--park` swaps it in; `rollback` undoes that."""
     one = ("activity", "--ledger", "live")
     query = (
         "select position, append_id, state from live.log join live.events using (append_id)"
@@ -180,14 +180,14 @@ def test_a_rebuild_that_would_lose_rows_is_not_swapped_unless_told(team, owner, 
 
 
 def rewrite(owner, append_id, state):
-    """Give an event another state, which nothing but an owner who wants to can."""
+    """Replace an event's state, which only a determined owner can do."""
     owner.execute("alter table live.events disable trigger user")
     owner.execute("update live.events set state = %s where append_id = %s", [state, append_id])
     owner.execute("alter table live.events enable always trigger append_only")
 
 
 def test_verify_counts_what_is_parked_and_warns_of_it(team, owner):
-    """Nothing differs, and it ends with 0; a person is told on stderr, a program in its answer."""
+    """Nothing differs, so it exits with 0; the warning is on stderr or in the JSON."""
     owner.execute(
         "insert into live.parked"
         " values ('activity', 1000000000, gen_random_uuid(), 'x', '2026-01-01 00:00Z')"
@@ -205,15 +205,15 @@ def test_verify_counts_what_is_parked_and_warns_of_it(team, owner):
 
 
 def test_a_second_rebuild_is_refused(team, owner):
-    """With a message, and without an effect."""
+    """The refusal has a message and no effect."""
     owner.execute(f"select {LOCK}")
     done = team.raw("projections", "rebuild", "claim_list", "--ledger", "live")
     assert (done.returncode, done.stdout) == (1, "")
     assert "another rebuild or verification of live is running" in done.stderr
 
 
-def test_a_login_that_does_not_own_the_tables_is_told_so(team, owner):
-    """What it lacks is named."""
+def test_a_login_without_ownership_is_refused(team, owner):
+    """The error names the missing right."""
     owner.execute("create role poor login password 'poor' in role claim_ledger_live")
     done = run_as(team, "poor", "projections", "verify", "claim_list", "--ledger", "live")
     assert (done.returncode, done.stdout) == (1, "")
@@ -221,7 +221,7 @@ def test_a_login_that_does_not_own_the_tables_is_told_so(team, owner):
 
 
 def run_as(team, name, *arguments):
-    """Run a command on the dev's database under another login."""
+    """Run a command on the dev's database as another login."""
     settings = {"CLAIM_LEDGER_DATABASE_URL": as_user(team.dev.facts["database_url"], name)} | {
         f"CLAIM_LEDGER_{name}": value
         for name, value in (("MASTER_KEYS", "A" * 43 + "="), ("PUBLIC_URL", "http://localhost"))
@@ -230,7 +230,7 @@ def run_as(team, name, *arguments):
 
 
 def as_user(url, name):
-    """Return the same database's URL under another login."""
+    """Return the URL of the same database for another login."""
     parts = psycopg.conninfo.conninfo_to_dict(url)
     rest = {key: value for key, value in parts.items() if key not in {"user", "password"}}
     query = f"?host={rest['host']}" if rest.get("host", "").startswith("/") else ""
@@ -248,15 +248,15 @@ def as_user(url, name):
         (("rollback", "claim_list"), "claim_list is a read model of live, test: give --ledger."),
     ],
 )
-def test_wrong_usage_says_what_is_right(team, arguments, said):
-    """It ends with 2, before anything is done."""
+def test_projections_usage_errors_exit_with_2(team, arguments, said):
+    """The usage error explains itself before anything is done."""
     done = team.raw("projections", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
 
 
 def test_a_stopped_sequencer_is_a_finding(team, owner):
-    """While the head is held and events wait, `status` ends with 1."""
+    """While the head is held and events wait, `status` exits with 1."""
     with psycopg.connect(team.dev.facts["database_url"]) as holder:
         holder.execute("select from live.head for update")
         owner.execute("insert into live.pending select append_id from live.events limit 1")
@@ -271,7 +271,7 @@ def test_a_stopped_sequencer_is_a_finding(team, owner):
     ("position", "parked", "fault"), [(0, 1, None), (1_000_000, 0, "ahead of the log")]
 )
 def test_a_parked_stream_or_a_log_that_was_cut_is_a_finding(team, owner, position, parked, fault):
-    """`status` ends with 1 and tells which read model or subscriber it is."""
+    """`status` exits with 1 and names the read model or subscriber."""
     owner.execute("insert into live.subscriptions (name, position) values ('mine', %s)", [position])
     owner.execute(
         "insert into live.parked select 'mine', 1, gen_random_uuid(), 'x', now()"

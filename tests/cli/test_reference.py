@@ -1,4 +1,4 @@
-"""The documents of the command line and the settings are those of the code."""
+"""The reference of the command line and of the settings matches the code."""
 
 import re
 from pathlib import Path
@@ -17,14 +17,14 @@ WITHOUT = {
 
 
 @pytest.mark.parametrize("path", documents(), ids=str)
-def test_documents_are_made_from_the_code(path):
-    """`just docs` would change nothing."""
+def test_generated_documents_are_up_to_date(path):
+    """Running `just docs` would change nothing."""
     assert path.read_text() == documents()[path]
 
 
 @pytest.mark.parametrize(("name", "command"), list(commands(cli)), ids=str)
 def test_every_command_is_documented_once(name, command):
-    """A command has one row, which names each of its own options, and says what it does."""
+    """Each command has one row with a summary and each of its own options."""
     lines = Path("docs/cli.md").read_text().splitlines()
     rows = [line for line in lines if re.match(rf"\| `{name}[ `]", line)]
     options = [
@@ -40,7 +40,7 @@ def test_every_command_is_documented_once(name, command):
 
 
 def test_every_team_command_takes_json_and_data_dir():
-    """What the document says of all of the team's commands is so."""
+    """The document's statement about all team commands is true."""
     lacking = [
         name
         for name, command in commands(cli)
@@ -54,6 +54,6 @@ def test_every_team_command_takes_json_and_data_dir():
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda one: one.name)
 def test_every_setting_is_documented_once(setting):
-    """A setting has one row."""
+    """Each setting has one row."""
     text = Path("docs/settings.md").read_text()
     assert text.count(f"| `{setting.variable}` |") == 1

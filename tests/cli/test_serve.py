@@ -27,7 +27,7 @@ from tests.world import MASTER_KEY, PUBLIC_URL, claim_body
 
 @contextmanager
 def running(command: str, env: Mapping[str, str], log: Path) -> Generator[subprocess.Popen[bytes]]:
-    """Run `serve` or `worker`; it has to end with 0 after SIGTERM, no worker of it killed."""
+    """Run `serve` or `worker`, which must exit with 0 after SIGTERM with no worker killed."""
     with log.open("wb") as output:
         process = start([PROGRAM, command], env=env, stdout=output, stderr=output)
         try:
@@ -40,7 +40,7 @@ def running(command: str, env: Mapping[str, str], log: Path) -> Generator[subpro
 
 
 def address_of(env: Mapping[str, str]) -> str:
-    """Return where this `serve` listens."""
+    """Return the address that this `serve` listens on."""
     return f"http://127.0.0.1:{env['CLAIM_LEDGER_PORT']}"
 
 
@@ -88,8 +88,8 @@ def workers_of(process: subprocess.Popen[bytes]) -> list[int]:
     return [int(pid) for pid in children.split()]
 
 
-async def test_four_workers(database_url, tmp_path, redis_server):
-    """Four workers share one limit and one scrape, and one that crashes is started again."""
+async def test_four_workers_share_limit_and_metrics(database_url, tmp_path, redis_server):
+    """Four workers share one rate limit and one scrape; a crashed worker is restarted."""
     env = settings(database_url, tmp_path, WORKERS="4", REDIS_URL=redis_server.url)
     headers = {"Authorization": f"Bearer {live_key(env)}"}
     log = tmp_path / "serve.log"
@@ -129,14 +129,14 @@ async def mail_server() -> AsyncGenerator[tuple[MailServer, str]]:
 
 
 def all_sent(database_url: str, count: int) -> bool:
-    """Return whether the outbox holds so many mails and none of them waits."""
+    """Return whether the outbox has this many mails, all sent."""
     with psycopg.connect(database_url) as connection:
         states = connection.execute("select state from live.mail_outbox").fetchall()
     return states == [("sent",)] * count
 
 
-async def test_workers_beside_serve(database_url, tmp_path):
-    """Two workers number events and mail each link once for a serve that does neither."""
+async def test_workers_follow_the_log_for_serve(database_url, tmp_path):
+    """Two workers number events and mail each link once for a serve without a worker."""
     async with mail_server() as (server, url):
         env = settings(database_url, tmp_path, SMTP_URL=url, RUN_WORKER="off")
         token = await asyncio.to_thread(live_key, env)
@@ -163,8 +163,8 @@ async def test_workers_beside_serve(database_url, tmp_path):
     assert (len(ids), len(set(ids))) == (10, 10)
 
 
-def test_postgresql_comes_later(tmp_path):
-    """Without PostgreSQL serve starts and answers 503; with it, it works."""
+def test_serve_starts_before_postgresql(tmp_path):
+    """Without PostgreSQL serve starts and answers 503; once it is up, requests succeed."""
     with EmbeddedPostgres(tmp_path / "postgres", durable=False) as server:
         migrate(server.url)
         env = settings(server.url, tmp_path)
@@ -192,8 +192,8 @@ def test_postgresql_comes_later(tmp_path):
 
 
 @pytest.mark.parametrize("command", ["serve", "worker", "migrate"])
-def test_all_faults_of_the_settings_at_once(command):
-    """Every faulty setting is named on stderr with what is expected, and no secret is shown."""
+def test_every_faulty_setting_is_reported(command):
+    """Each is named on stderr with what is expected, and no secret is shown."""
     given = environment(
         DATABASE_URL="mysql://user:hunter2@host/db", MASTER_KEYS="hunter2", WORKERS="0"
     )
@@ -205,7 +205,7 @@ def test_all_faults_of_the_settings_at_once(command):
 
 
 def test_a_taken_port_is_one_line(database_url, tmp_path):
-    """A port that somebody listens on is refused: two servers would share it unseen."""
+    """A port in use is refused in one line; otherwise two servers would share it unnoticed."""
     env = settings(database_url, tmp_path)
     with socket.create_server(("127.0.0.1", int(env["CLAIM_LEDGER_PORT"]))):
         done = run("serve", env=env)

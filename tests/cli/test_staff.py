@@ -5,7 +5,7 @@ import pytest
 from tests.cli.team import mailbox
 
 
-def test_adding_listing_and_removing(team):
+def test_staff_are_added_listed_and_removed(team):
     """An address is staff until it is removed; adding it twice writes one event."""
     email = mailbox()
     added = team.do("staff", "add", email)
@@ -22,8 +22,8 @@ def test_adding_listing_and_removing(team):
 
 @pytest.mark.parametrize("verb", ["add", "remove"])
 @pytest.mark.parametrize("email", ["", "nobody", "a b@example.com"])
-def test_bad_addresses(team, verb, email):
-    """What is no address is named as a fault of its field."""
+def test_malformed_staff_addresses_are_refused(team, verb, email):
+    """A malformed address is reported as a fault of its field."""
     code, answer = team.answer("staff", verb, email)
     assert (code, answer["code"]) == (1, "validation_failed")
     assert set(answer["details"]["fieldErrors"]) == {"email"}

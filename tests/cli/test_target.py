@@ -1,4 +1,4 @@
-"""Which installation the team's commands work on, and what they say when there is none."""
+"""Which installation the team's commands work on, and the errors when there is none."""
 
 import json
 import re
@@ -16,12 +16,12 @@ from tests.world import MASTER_KEY, PUBLIC_URL
 
 @pytest.fixture
 def installed(database_url) -> dict[str, str]:
-    """Return the environment of an installation on a database of this test's own."""
+    """Return the environment of an installation on a database for this test."""
     return environment(DATABASE_URL=database_url, MASTER_KEYS=MASTER_KEY, PUBLIC_URL=PUBLIC_URL)
 
 
 def test_commands_work_on_the_environment(installed):
-    """Without a dev the environment names the installation; its first command needs no other."""
+    """Without a dev the environment selects the installation, from the first command on."""
     added = run("partners", "add", "P", "--email", "p@example.com", "--json", env=installed)
     listed = run("partners", "list", "--json", env=installed)
     assert [one["name"] for one in json.loads(listed.stdout)["partners"]] == ["P"]
@@ -29,7 +29,7 @@ def test_commands_work_on_the_environment(installed):
 
 
 def test_no_installation_is_one_line(tmp_path):
-    """Without either a command says in one line what to give, and names a dev that runs here."""
+    """With neither, one line says what to give, and names a dev that runs here."""
     bare = run("partners", "list", cwd=tmp_path)
     (tmp_path / ".claim-ledger").mkdir()
     (tmp_path / ".claim-ledger" / "dev.json").write_text("{}")
@@ -40,7 +40,7 @@ def test_no_installation_is_one_line(tmp_path):
 
 
 def test_a_dev_that_does_not_run_is_one_line(tmp_path):
-    """A directory without dev.json, or with a broken one, is named."""
+    """A directory without a dev.json, or with a broken one, is named."""
     without = run("partners", "list", "--data-dir", tmp_path)
     (tmp_path / "dev.json").write_text("{")
     broken = run("partners", "list", "--data-dir", tmp_path, "--json")
@@ -61,8 +61,8 @@ def test_a_dev_that_does_not_run_is_one_line(tmp_path):
     ],
     ids=["away", "password", "database", "schema"],
 )
-def test_a_database_that_cannot_be_used(database_url, change, said):
-    """The envelope says what is wrong with the database, and no password."""
+def test_an_unusable_database_gets_an_envelope(database_url, change, said):
+    """The envelope says what is wrong with the database without the password."""
     url = change(database_url)
     password = url.split(":")[2].partition("@")[0]
     env = environment(DATABASE_URL=url, MASTER_KEYS=MASTER_KEY, PUBLIC_URL=PUBLIC_URL)
@@ -74,7 +74,7 @@ def test_a_database_that_cannot_be_used(database_url, change, said):
 
 
 def test_faulty_settings_are_named_at_once(installed):
-    """Every fault of the environment is named, and no secret is shown."""
+    """Every faulty variable is named, and no secret is shown."""
     secret = "c2VjcmV0"
     broken = installed | {
         "CLAIM_LEDGER_MASTER_KEYS": secret,
@@ -88,8 +88,8 @@ def test_faulty_settings_are_named_at_once(installed):
     assert secret not in done.stderr
 
 
-def test_another_ring_of_master_keys(installed):
-    """Keys that nothing was wrapped by are named as what is wrong, on one line."""
+def test_unknown_master_keys_are_refused(installed):
+    """Keys that have wrapped nothing here are reported in one line."""
     run("entities", "add", "E", "--email", "e@example.com", env=installed)
     other = installed | {"CLAIM_LEDGER_MASTER_KEYS": "B" * 43 + "="}
     done = run("entities", "add", "F", "--email", "f@example.com", env=other)
@@ -98,7 +98,7 @@ def test_another_ring_of_master_keys(installed):
 
 
 def test_a_starting_dev_is_not_yet_a_target(tmp_path):
-    """While a dev starts there is no dev.json, and a command says that none is running."""
+    """While a dev starts there is no dev.json, and commands say that no dev is running."""
     with lock(tmp_path):
         done = run("partners", "list", "--data-dir", tmp_path)
     assert "is running" in done.stderr
@@ -113,14 +113,14 @@ SLOW = (
 
 
 def loaded_by(code: str) -> set[str]:
-    """Return the modules that a fresh process has imported after the code."""
+    """Return the modules that a fresh process has imported after running the code."""
     told = f"import sys\n{code}\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
     return set(done.stdout.splitlines()[-1].split())
 
 
 def test_a_command_does_without_the_web_framework():
-    """What makes the service slow to start is not loaded for the team's commands."""
+    """The team's commands do not load what makes the service slow to start."""
     ours = [
         name
         for name, command in cli.commands.items()
@@ -139,13 +139,13 @@ def test_a_command_does_without_the_web_framework():
 
 
 def test_help_imports_no_command():
-    """`--help` lists every command, and imports none of them, nor the database's driver."""
+    """`--help` lists every command without importing one, or the database driver."""
     loaded = loaded_by("from service.cli import cli\ncli.main(['--help'], standalone_mode=False)\n")
     assert loaded & (SLOW | {"asyncpg", "psycopg", "service.app.bootstrap"}) == set()
 
 
 def test_summaries_are_those_of_the_commands():
-    """What `--help` says of a command that it does not import, the command's own help says."""
+    """The summaries that `--help` shows without importing equal the commands' own."""
     context = click.Context(cli)
     lines = [" ".join(line.split()) for line in cli.get_help(context).splitlines()]
     for name in ("dev", "serve", "worker", "migrate"):

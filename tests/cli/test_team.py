@@ -15,7 +15,7 @@ UNKNOWN_PARTNER = "ptn_00000000000000000000000000"
 
 
 def test_a_partner_from_application_to_revocation(team):
-    """Each step answers id and status, appends an event, and is repeated without another."""
+    """Each step prints id and status and appends one event; repeating it appends none."""
     before = team.events()
     added = team.do("partners", "add", "Umlaut Ä GmbH", "--email", mailbox())
     partner_id = added["partner_id"]
@@ -34,8 +34,8 @@ def test_a_partner_from_application_to_revocation(team):
     assert team.events() - before == 4 + 6
 
 
-def test_settings(team):
-    """Settings are off at first, change alone, and what is not named stays."""
+def test_partner_settings_change_one_at_a_time(team):
+    """Settings are off at first; those that are not named keep their value."""
     partner_id = team.do("partners", "add", "P", "--email", mailbox())["partner_id"]
     shown = [
         team.do("partners", "set", partner_id, *options)
@@ -49,8 +49,8 @@ def test_settings(team):
     ]
 
 
-def test_keys(team):
-    """A key's token is told once and works until it is revoked; a test key names its sandbox."""
+def test_keys_work_until_revoked(team):
+    """A token is shown once and works until revocation; a test key names its sandbox."""
     partner_id, _, _ = team.partner()
     before = team.events()
     live, test = (team.do("keys", "issue", partner_id, "--mode", mode) for mode in ("live", "test"))
@@ -74,7 +74,7 @@ def test_keys(team):
 
 
 def test_a_customer_connects_and_disconnects(team):
-    """The printed link connects an entity once; after a disconnection claims are refused."""
+    """The printed link connects an entity once; after disconnection claims are refused."""
     partner_id, live, _ = team.partner()
     entity = team.do("entities", "add", "A business", "--email", mailbox())
     entity_id = entity["entity_id"]
@@ -94,8 +94,8 @@ def test_a_customer_connects_and_disconnects(team):
     assert team.events() - before == 4  # redeemed, connected, claim created, disconnected
 
 
-def test_links_that_do_not_connect(team, demo):
-    """A used, declined, expired, test or garbage link is refused with the contract's code."""
+def test_unusable_links_are_refused_with_their_code(team, demo):
+    """Used, declined, expired, test and garbage links get the contract's codes."""
     partner_id, live, test = team.partner()
     entity_id = demo["entity_id"]
     used, declined, expired, mine = (team.link(live) for _ in range(4))
@@ -129,7 +129,7 @@ def test_links_that_do_not_connect(team, demo):
 
 
 def test_an_onboarding_is_completed_by_the_mailed_link(team, demo):
-    """The link of the mail works once; the entity is connected then, and nothing is sent twice."""
+    """The mailed link works once and connects the entity; nothing is sent twice."""
     partner_id, live, test = team.partner()
     body = {"partner_user_id": "u-1", "company_name": "C", "user_email": mailbox()}
     started = team.call(live, "POST", "/onboardings", json=body).json()["onboarding_id"]
@@ -150,7 +150,7 @@ def test_an_onboarding_is_completed_by_the_mailed_link(team, demo):
 
 
 def test_a_claim_moves_through_stages(team, demo):
-    """A claim is shown as its events tell it, moves, and stays where an unknown stage is named."""
+    """A claim is shown as its events describe it; an unknown stage changes nothing."""
     body = claim_body(demo["entity_id"], "to-move", message="esc \x1b[31m")
     claim_id = team.call(demo["live_key"], "POST", "/claims", json=body).json()["claim_id"]
     before = team.events()
@@ -167,7 +167,7 @@ def test_a_claim_moves_through_stages(team, demo):
 
 
 def test_the_running_dev_numbers_what_commands_append(team, demo):
-    """Commands have no sequencer of their own: dev's gives every event its position, no gap."""
+    """Commands have no sequencer: dev's own gives each event its position without a gap."""
     team.do("partners", "add", "P", "--email", mailbox())
     counts = """
         select (select count(*) from {0}.pending), (select count(*) from {0}.events),
@@ -204,18 +204,18 @@ def test_the_running_dev_numbers_what_commands_append(team, demo):
     ],
 )
 def test_bad_input_is_refused(team, arguments, code):
-    """Unknown ids, empty names, bad addresses and bytes that are no text get an envelope."""
+    """Unknown ids, empty names, malformed addresses and non-text bytes get an envelope."""
     assert team.refused(*arguments) == code
 
 
-def test_all_faults_are_named(team):
-    """Every faulty argument is in `details`, by its name."""
+def test_every_faulty_argument_is_named(team):
+    """`details` lists each faulty argument by its name."""
     _, answer = team.answer("entities", "add", "", "--email", "nobody")
     assert set(answer["details"]["fieldErrors"]) == {"name", "email"}
 
 
 def test_one_address_may_have_several_businesses(team):
-    """Staff say so; a company number belongs to one business whatever they say."""
+    """Staff can insist on it; a company number always belongs to one business."""
     add = ["entities", "add", "Bakery", "--email", mailbox(), "--company-number", mailbox()]
     one = team.do(*add)
     assert team.refused(*add[:5]) == "onboarding_unavailable"
@@ -233,14 +233,14 @@ def test_one_address_may_have_several_businesses(team):
         ["onboardings", "complete"],
     ],
 )
-def test_wrong_usage_is_an_object_too(team, arguments):
-    """With `--json` wrong usage is an envelope on stdout, and the exit code is 2."""
+def test_usage_errors_are_json_with_json(team, arguments):
+    """With `--json` usage errors are envelopes on stdout; the exit code is 2."""
     code, answer = team.answer(*arguments)
     assert (code, answer["code"]) == (2, "validation_failed")
 
 
 def test_people_get_text(team, demo):
-    """Without `--json` an answer is aligned text in full; a refusal is the envelope too."""
+    """Without `--json` answers are aligned text; a refusal is still the envelope."""
     listed = team.raw("partners", "list")
     key = team.raw("keys", "issue", demo["partner_id"], "--mode", "test")
     refused = team.raw("partners", "show", "x")

@@ -1,4 +1,4 @@
-"""An event that cannot be read: every command says which it is, and none falls over."""
+"""Unreadable events: every command names the event, and none crashes."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ PLACE = "select position from live.log join live.events using (append_id) where 
 
 @pytest.fixture
 async def damaged(world, database_url):
-    """Return (run a command, claim id, position): a claim's first event has another topic's state.
+    """Return (run a command, claim id, position): the claim's first event has a wrong topic.
 
     So that the command line sees what an operator would see, it is run as a process.
     """
@@ -46,8 +46,8 @@ async def damaged(world, database_url):
     return running, claim_id, position
 
 
-async def test_each_command_names_the_place(damaged):
-    """One line, the end is 1, nothing of what the event holds; before it a replay works."""
+async def test_each_command_names_the_unreadable_event(damaged):
+    """One line, exit code 1, no content of the event; earlier positions can be replayed."""
     run, claim_id, position = damaged
     place = f"Error: position {position} of live cannot be read: its data are not those of"
     for arguments in (
@@ -66,8 +66,8 @@ async def test_each_command_names_the_place(damaged):
     assert (before.returncode, json.loads(before.stdout)["claims"]) == (0, [])
 
 
-async def test_verifying_and_finding_go_on(damaged):
-    """What can be read is answered, what cannot is listed, and the end is 1."""
+async def test_verify_and_find_continue_past_an_unreadable_event(damaged):
+    """They process the readable events, list the unreadable ones, and exit with 1."""
     run, _, position = damaged
     verified = await run("projections", "verify", "--ledger", "live", "--json")
     answer = json.loads(verified.stdout)

@@ -1,4 +1,4 @@
-"""Uploads of the demonstration's partner, and a team whose storage is elsewhere."""
+"""Uploads of the demonstration's partner, and a team with other storage settings."""
 
 import json
 from typing import Any
@@ -35,7 +35,7 @@ class Upload:
         self.path: str = self.minted["storage_path"]
 
     def put(self, content: bytes = b"%PDF-1.7") -> "Upload":
-        """Upload."""
+        """Upload the file."""
         answer = httpx.put(
             self.minted["upload_url"], headers=self.minted["required_headers"], content=content
         )
@@ -49,7 +49,7 @@ class Upload:
         return self.team.call(self.demo["live_key"], "POST", "/claims", json=body)
 
     def object(self, method: str = "GET") -> int:
-        """Send a request for the object to the JSON side; return the status."""
+        """Send a request for the object to the JSON API; return the status."""
         storage = self.team.dev.data_dir / "storage"
         token = (storage / "json-api-token").read_text().strip()
         name = self.path.replace("/", "%2F")
@@ -57,7 +57,7 @@ class Upload:
         return httpx.request(method, url, headers={"Authorization": f"Bearer {token}"}).status_code
 
     def age(self) -> "Upload":
-        """Make it eight days older."""
+        """Make the upload eight days older."""
         with psycopg.connect(self.demo["database_url"]) as connection:
             connection.execute(
                 "update live.uploads set minted_at = minted_at - interval '8 days'"
@@ -73,7 +73,7 @@ def endpoint(team: Team) -> str:
 
 
 def elsewhere(team: Team, **given: str) -> dict[str, str]:
-    """Return the environment of a team whose storage differs from the dev's by these settings."""
+    """Return the environment of a team whose storage settings differ from the dev's."""
     kept = json.loads((team.dev.data_dir / "secrets.json").read_text())
     settings = {
         "DATABASE_URL": team.dev.facts["database_url"],

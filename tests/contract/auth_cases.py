@@ -1,4 +1,4 @@
-"""Credentials of every kind, and what the contract and the readings answer to each."""
+"""Credentials of every kind, and the answers that the contract and its readings demand."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
@@ -11,7 +11,7 @@ STATES: Final = ("pending", "declined", "approved", "revoked", "unknown")
 
 
 class Keys(NamedTuple):
-    """A partner's keys as bearer tokens, and one of somebody else."""
+    """A partner's keys as bearer tokens, and one key of another partner."""
 
     partner_id: str
     live: str
@@ -64,7 +64,7 @@ MALFORMED: Final[Mapping[str, Callable[[Keys], str | bytes | None]]] = {
 
 
 class WellFormed(NamedTuple):
-    """A key as it should look: what is sent, and the codes for an approved and a revoked partner.
+    """A well-formed key, and the codes for an approved and a revoked partner.
 
     A code of None: let through.
     """
@@ -119,7 +119,7 @@ WELL_FORMED: Final[Mapping[str, WellFormed]] = {
 
 
 def expected(state: str, credential: str) -> str | None:
-    """Return the code for a partner's state and a credential; None: let through."""
+    """Return the code for a partner's state and a credential; None: admitted."""
     if credential == "no header":
         return "auth_missing"
     if credential in MALFORMED:
@@ -133,7 +133,7 @@ def expected(state: str, credential: str) -> str | None:
 
 
 def header_of(credential: str, keys: Keys) -> str | bytes | None:
-    """Return the Authorization header, None for none."""
+    """Return the Authorization header, or None for no header."""
     if credential == "no header":
         return None
     if credential in MALFORMED:
@@ -145,7 +145,7 @@ CREDENTIALS: Final = ("no header", *MALFORMED, *WELL_FORMED)
 
 
 async def keys_of(world: World, state: str) -> Keys:
-    """Make a partner in a state; one that may not have keys gets made-up ones."""
+    """Create a partner in a state; a state without keys gets made-up ones."""
     commands = world.service.partners
     foreign = (await world.partner()).keys["live"]
     if state in {"approved", "revoked"}:

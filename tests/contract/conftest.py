@@ -1,4 +1,4 @@
-"""What the tests of the contract share: one service a module, for tables of many rows."""
+"""Fixtures of the contract's tests: one service per module, for tables of many rows."""
 
 from collections.abc import AsyncGenerator
 

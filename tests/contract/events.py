@@ -1,4 +1,4 @@
-"""Reading the ledger as the tests need it."""
+"""Reading events from the ledger in tests."""
 
 from typing import TypeVar
 
@@ -23,6 +23,6 @@ async def events_of(world: World, mode: Mode, type_: type[EventT]) -> list[Event
 
 
 async def execute(world: World, mode: Mode, statement: str, *args: object) -> None:
-    """Run a statement on a ledger's read models: what a test cannot wait for."""
+    """Run a statement on a ledger's read models, where a test cannot wait for time to pass."""
     async with world.service.modes[mode].ledger.database.connection() as connection:
         await connection.execute(statement, *args)

@@ -1,4 +1,4 @@
-"""What every refusal looks like (contract 2.8)."""
+"""The form of every refusal (contract 2.8)."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from service.core.errors import ERRORS
 
 
 def refused(answer: httpx.Response, code: str) -> dict[str, Any]:
-    """Hold an answer against the envelope of a code; answer its body."""
+    """Check an answer against the envelope of a code; return its body."""
     body = answer.json()
     row = ERRORS[code]
     assert (answer.status_code, body.get("code")) == (row.status, code), answer.text[:500]

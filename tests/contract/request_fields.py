@@ -97,7 +97,7 @@ BODIES: dict[type[msgspec.Struct], dict[str, Any]] = {
 
 
 class Row(NamedTuple):
-    """One row of a table: the field's path in the body, its type, whether it is required."""
+    """One row of a table: the field's path in the body, its type, and whether it is required."""
 
     request: type[msgspec.Struct]
     path: tuple[str | int, ...]
@@ -106,12 +106,12 @@ class Row(NamedTuple):
 
     @property
     def where(self) -> str:
-        """The path as a message names it, within the top-level field."""
+        """The path as messages name it, within the top-level field."""
         inner = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path)
         return inner[1 + len(str(self.path[0])) :].removeprefix(".")
 
     def errors(self, message: str) -> dict[str, list[str]]:
-        """The `fieldErrors` of one fault of this field."""
+        """The `fieldErrors` of a single fault in this field."""
         return {str(self.path[0]): [f"{self.where}: {message}" if self.where else message]}
 
 

@@ -1,10 +1,10 @@
-"""Every row of a database, for tests of what must not be in any."""
+"""Every row of a database, for tests of what no row may contain."""
 
 import psycopg
 
 
 def rows_as_text(database_url):
-    """Return every row of every table, as text; bytes are in hexadecimal there."""
+    """Return every row of every table as text; bytes are shown in hexadecimal."""
     with psycopg.connect(database_url) as connection:
         tables = connection.execute(
             "select format('%I.%I', schemaname, tablename) from pg_tables "

@@ -1,4 +1,4 @@
-"""Who is let in, and what everybody else is told: partner states, credentials, endpoints."""
+"""Authentication: who is admitted, and how everybody else is refused."""
 
 import hmac
 from collections.abc import AsyncGenerator
@@ -43,15 +43,15 @@ async def ask(client: httpx.AsyncClient, endpoint: str, header: str | bytes | No
     return await client.request(one.method, one.url, headers=headers, **one.sent())
 
 
-async def test_every_endpoint_is_tried_below(shared):
-    """Every handler of the partner API is in the table that the tests call, under its path."""
+async def test_every_endpoint_has_an_authentication_test(shared):
+    """The table that the tests call has every handler of the partner API under its path."""
     found = {name: (method, path) for name, method, path in routed(shared) if name}
 
     assert found == {name: (one.method, one.url) for name, one in ENDPOINTS.items()}
 
 
-async def test_nothing_under_the_base_address_goes_around_the_gate(shared):
-    """Every other path under it is known to be open."""
+async def test_no_other_path_bypasses_authentication(shared):
+    """Every other path under the base address is known to be public."""
     bare = {path for name, _, path in routed(shared) if not name and path.startswith(API_PATH)}
 
     assert bare <= OPEN_PATHS
@@ -70,7 +70,7 @@ async def test_each_credential_gets_its_code(shared, partners, state):
 
 
 def check(answer: httpx.Response, code: str | None) -> None:
-    """Hold an answer against the code expected; None: let through."""
+    """Check an answer against the expected code; None: admitted."""
     if code is None:
         assert answer.status_code not in {401, 403}
         assert "X-RateLimit-Remaining" in answer.headers
@@ -81,8 +81,8 @@ def check(answer: httpx.Response, code: str | None) -> None:
     assert "X-RateLimit-Remaining" not in answer.headers
 
 
-async def test_a_miss_does_the_work_of_a_hit(shared, partners, monkeypatch):
-    """One keyed hash and one comparison, whether the key exists or not: time tells nothing."""
+async def test_unknown_keys_cost_as_much_as_known_ones(shared, partners, monkeypatch):
+    """One keyed hash and one comparison either way, so that timing reveals nothing."""
     work: list[str] = []
 
     def hashed(pepper: bytes, secret: str) -> bytes:
@@ -103,8 +103,8 @@ async def test_a_miss_does_the_work_of_a_hit(shared, partners, monkeypatch):
         assert work == ["hash", "compare 32 with 32"], credential
 
 
-async def test_a_revocation_holds_from_the_next_request_on(shared):
-    """No cached key outlives it: contract 5.3, keys are revocable."""
+async def test_a_revocation_holds_from_the_next_request(shared):
+    """Contract 5.3: no cached key outlives its revocation."""
     keys = await keys_of(shared, "approved")
     commands = shared.service.partners
     before = await ask(shared.client, "list_claims", f"Bearer {keys.live}")

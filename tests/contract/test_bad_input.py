@@ -1,4 +1,4 @@
-"""Bad input: every case gets the envelope and its code, and never a 5xx."""
+"""Bad input: every case gets the envelope and its code, never a 5xx."""
 
 import asyncio
 import json
@@ -74,7 +74,7 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def partner(shared):
-    """Return a partner that calls with all of it."""
+    """Return the partner that sends all of these requests."""
     return await shared.partner()
 
 
@@ -84,7 +84,7 @@ async def send(partner, name, content, headers=JSON):
     return await partner.call(one.method, one.path, content=content, headers=headers)
 
 
-async def test_what_is_no_json(partner):
+async def test_malformed_json_is_refused(partner):
     """Contract 7: invalid_json."""
     with every_row() as row:
         for name, case in product(WRITES, NO_JSON):
@@ -92,15 +92,15 @@ async def test_what_is_no_json(partner):
                 refused(await send(partner, name, NO_JSON[case]), "invalid_json")
 
 
-async def test_json_that_is_no_object(partner):
-    """It is JSON, and not what is asked for."""
+async def test_json_other_than_an_object_is_refused(partner):
+    """It is valid JSON of the wrong type."""
     with every_row() as row:
         for name, content in product(WRITES, NOT_AN_OBJECT):
             with row(name, content[:8]):
                 refused(await send(partner, name, content), "validation_failed")
 
 
-async def test_no_body(partner):
+async def test_a_missing_body_is_refused(partner):
     """Contract 7: body_required."""
     with every_row() as row:
         for name, case in product(WRITES, NO_BODY):
@@ -108,8 +108,8 @@ async def test_no_body(partner):
                 refused(await send(partner, name, NO_BODY[case]), "body_required")
 
 
-async def test_other_content_types(partner):
-    """Contract 7: body_required, also for another charset than UTF-8."""
+async def test_other_content_types_are_refused(partner):
+    """Contract 7: body_required, also for charsets other than UTF-8."""
     with every_row() as row:
         for name, kind in product(WRITES, CONTENT_TYPES):
             headers = {} if kind is None else {"Content-Type": kind}
@@ -118,8 +118,8 @@ async def test_other_content_types(partner):
                 refused(await send(partner, name, content, headers), "body_required")
 
 
-async def test_ways_to_say_json_in_utf_8(partner):
-    """Case and quotes are HTTP's to choose."""
+async def test_spellings_of_json_in_utf_8_are_accepted(partner):
+    """HTTP allows any case, and quotes."""
     content = json.dumps(WRITES["request_connection"].body).encode()
     for kind in ("application/json; charset=utf-8", 'Application/JSON;charset="UTF-8"'):
         answer = await send(partner, "request_connection", content, {"Content-Type": kind})
@@ -129,8 +129,8 @@ async def test_ways_to_say_json_in_utf_8(partner):
 STRING_ROWS = [row for row in ROWS if row.type in STRINGS]
 
 
-async def test_strings_that_cannot_be_kept(partner):
-    """NUL and lone surrogates in each string field: 400, and the field is named."""
+async def test_strings_that_cannot_be_stored_are_refused(partner):
+    """NUL and lone surrogates in each string field: 400 names the field."""
     with every_row() as row:
         for field, text in product(STRING_ROWS, ("a\\u0000b", "\\ud800", "\\udfff\\ud800")):
             content = json.dumps(body_with(field, "@@")).replace('"@@"', f'"{text}"').encode()
@@ -144,7 +144,7 @@ async def test_strings_that_cannot_be_kept(partner):
 
 
 async def test_strings_have_to_be_strings(partner):
-    """A number, a boolean, an array or an object: validation_failed, and the field is named."""
+    """Numbers, booleans, arrays and objects: validation_failed names the field."""
     with every_row() as row:
         for field, value in product(STRING_ROWS, (1, 1.5, True, [], {}, 10**400)):
             content = json.dumps(body_with(field, value)).encode()
@@ -154,14 +154,14 @@ async def test_strings_have_to_be_strings(partner):
 
 
 async def test_of_duplicate_keys_the_last_wins(partner):
-    """Documented; the first is as if it had not been sent."""
+    """As documented, earlier ones count as not sent."""
     content = b'{"partner_user_id": 1, "partner_user_id": "u"}'
     assert (await send(partner, "request_connection", content)).status_code == 201
     content = b'{"partner_user_id": "u", "partner_user_id": 1}'
     assert fields(await send(partner, "request_connection", content)) == ["partner_user_id"]
 
 
-async def test_large_bodies(partner):
+async def test_large_bodies_are_refused(partner):
     """Over 1 MiB: payload_too_large."""
     with every_row() as row:
         for name, size in product(WRITES, (2**20 + 1, 10 * 2**20, 17 * 2**20)):
@@ -170,14 +170,14 @@ async def test_large_bodies(partner):
 
 
 async def test_a_body_of_the_limit_is_read(partner):
-    """1 MiB to the byte."""
+    """Exactly 1 MiB."""
     content = b'{"partner_user_id": "u"}'.ljust(2**20)
 
     assert (await send(partner, "request_connection", content)).status_code == 201
 
 
-async def test_a_body_that_does_not_come_is_408(partner, monkeypatch):
-    """A deadline for the whole body."""
+async def test_a_stalled_body_is_408(partner, monkeypatch):
+    """The whole body has one deadline."""
     monkeypatch.setattr(web_body, "BODY_SECONDS_MAX", 0.1)
 
     async def endless():
@@ -187,7 +187,7 @@ async def test_a_body_that_does_not_come_is_408(partner, monkeypatch):
     refused(await send(partner, "request_connection", endless()), "request_timeout")
 
 
-async def test_unknown_paths(shared):
+async def test_unknown_paths_are_not_found(shared):
     """Readings: not_found, whatever the method."""
     with every_row() as row:
         for path, method in product(PATHS, METHODS):
@@ -195,8 +195,8 @@ async def test_unknown_paths(shared):
                 refused(await shared.client.request(method, path), "not_found")
 
 
-async def test_wrong_methods(shared):
-    """Readings: method_not_allowed, with the methods that are."""
+async def test_wrong_methods_are_refused(shared):
+    """Readings: method_not_allowed, with the allowed methods."""
     with every_row() as row:
         for path, method in product({one.url for one in ENDPOINTS.values()}, METHODS):
             allowed = {one.method for one in ENDPOINTS.values() if one.url == path}
@@ -209,14 +209,14 @@ async def test_wrong_methods(shared):
                     assert set(answer.headers["Allow"].split(", ")) == allowed
 
 
-async def test_head(shared):
-    """As for other wrong methods."""
+async def test_head_is_refused(shared):
+    """HEAD is refused like other wrong methods."""
     for path, status in (("/v1/claims", 405), ("/v1/onboardings", 405), ("/none", 404)):
         assert (await shared.client.head(path)).status_code == status, path
 
 
 async def test_another_host_changes_nothing(partner):
-    """No address of ours is made from it."""
+    """No address in an answer is built from the Host header."""
     with every_row() as row:
         for host in HOSTS:
             with row(host[:20]):
@@ -227,8 +227,8 @@ async def test_another_host_changes_nothing(partner):
                 assert answer.json()["connect_url"].startswith("https://api.example.com/")
 
 
-async def test_a_host_that_is_none_is_refused(shared):
-    """RFC 9112, 3.2: 400, before anybody is authenticated."""
+async def test_an_invalid_host_is_refused(shared):
+    """RFC 9112, 3.2: 400, before authentication."""
     async with shared.calling_from("192.0.2.2") as client:
         for host in NO_HOSTS:
             answer = await client.get("/health/live", headers={"Host": host})

@@ -1,4 +1,4 @@
-"""`POST /claims`: contract 2.5, 2.6 and 4.4, and the readings about it."""
+"""`POST /claims`: contract 2.5, 2.6 and 4.4, and their readings."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ DOCUMENT = {"storage_path": "entities/e/x", "mime_type": "image/png", "filename"
 
 
 async def test_a_new_claim_is_201_with_the_fields_of_the_contract(shared):
-    """Contract 2.6, in its order; no replay headers."""
+    """Contract 2.6: fields in its order, and no replay headers."""
     partner = await shared.partner()
     answer = await partner.claim(await partner.connected_entity(), message="unpaid")
     body = answer.json()
@@ -41,15 +41,15 @@ async def test_no_first_message_without_text_or_documents(shared, more):
 
 @pytest.mark.parametrize("text", [" ", "\n", "0", "😀"], ids=repr)
 async def test_any_text_is_a_message(shared, text):
-    """Only the empty string is as none: nothing is trimmed."""
+    """Only the empty string counts as no message: nothing is trimmed."""
     partner = await shared.partner()
     answer = await partner.claim(await partner.connected_entity(), message=text)
 
     assert answer.json()["message_id"] is not None
 
 
-async def test_a_replay_is_200_and_has_nothing_new(shared):
-    """Contract 4.4: the same id, null message, no documents; the headers say replayed."""
+async def test_a_replay_is_200_with_nothing_new(shared):
+    """Contract 4.4: same id, null message, no documents; the headers mark the replay."""
     partner = await shared.partner()
     entity = await partner.connected_entity()
     first = await partner.claim(entity, message="unpaid")
@@ -66,8 +66,8 @@ async def test_a_replay_is_200_and_has_nothing_new(shared):
     assert again.headers["Idempotent-Payload-Match"] == "true"
 
 
-async def test_the_same_body_is_what_decodes_alike(shared):
-    """Readings: order of members, white space, escapes and unknown fields do not differ."""
+async def test_bodies_that_decode_alike_match(shared):
+    """Readings: member order, white space, escapes and unknown fields make no difference."""
     partner = await shared.partner()
     entity = await partner.connected_entity()
     body = claim_body(entity, "cäse")
@@ -79,7 +79,7 @@ async def test_the_same_body_is_what_decodes_alike(shared):
 
 
 async def test_another_body_is_recorded_once_and_changes_nothing(shared):
-    """Issue: 200, Payload-Match false; an event for each distinct body; state as it was."""
+    """200 with Payload-Match false; one event per distinct body; the state is unchanged."""
     partner = await shared.partner()
     entity = await partner.connected_entity()
     claim_id = (await partner.claim(entity, message="one")).json()["claim_id"]
@@ -101,8 +101,8 @@ async def test_another_body_is_recorded_once_and_changes_nothing(shared):
     assert len({event.fingerprint for event in found}) == len(found) == 2
 
 
-async def test_mismatches_at_once_are_recorded_once(shared):
-    """Sixteen replays with the same other body at once: sixteen 200, one event."""
+async def test_concurrent_mismatches_are_recorded_once(shared):
+    """Sixteen concurrent replays with one other body: sixteen 200, one event."""
     partner = await shared.partner()
     entity = await partner.connected_entity()
     claim_id = (await partner.claim(entity)).json()["claim_id"]
@@ -129,8 +129,8 @@ async def test_references_are_byte_exact(shared):
     assert list(reversed(SPELLINGS)) == kept
 
 
-async def test_the_key_is_per_entity_and_partner(shared):
-    """Contract 4.4: the same reference for another entity, or of another partner."""
+async def test_references_are_scoped_to_entity_and_partner(shared):
+    """Contract 4.4: one reference can be used for several entities and by several partners."""
     one, two = await shared.partner(), await shared.partner()
     first, second = await one.connected_entity(), await one.connected_entity()
     await two.connect(first)
@@ -141,7 +141,7 @@ async def test_the_key_is_per_entity_and_partner(shared):
 
 
 async def test_identical_requests_at_once_make_one_claim(shared):
-    """Issue: 64 at once give one 201 and sixty-three 200."""
+    """64 at once give one 201 and sixty-three 200."""
     partner = await shared.partner()
     entity = await partner.connected_entity()
     answers = await asyncio.gather(*(partner.claim(entity, message="x") for _ in range(64)))
@@ -172,7 +172,7 @@ async def test_access_is_refused_in_the_order_of_the_design(shared):
 
 
 async def test_validation_comes_before_the_entity(shared):
-    """Decision 10: every fault of the body is named though the entity is unknown."""
+    """Decision 10: an unknown entity does not hide faults of the body."""
     partner = await shared.partner()
     answer = await partner.call("POST", "/claims", json={"entity_id": "ent_none", "invoices": []})
 
@@ -188,7 +188,7 @@ async def test_validation_comes_before_the_entity(shared):
 
 
 async def test_a_taken_claim_id_is_a_conflict_that_a_retry_resolves(database_url, tmp_path):
-    """Contract 7, claim_conflict: nothing is recorded; the identical request draws another id."""
+    """Contract 7, claim_conflict: nothing is recorded, and a retry draws another id."""
     forced: list[str] = []
 
     def draw(prefix, moment):
@@ -208,8 +208,8 @@ async def test_a_taken_claim_id_is_a_conflict_that_a_retry_resolves(database_url
         assert retried.json()["message_id"] is not None
 
 
-async def test_a_taken_claim_id_spoils_no_other_claim_of_its_batch(database_url, tmp_path):
-    """Commands that share a transaction answer for themselves alone."""
+async def test_a_taken_claim_id_affects_no_other_claim_of_its_batch(database_url, tmp_path):
+    """Commands that share a transaction succeed or fail individually."""
     forced: list[str] = []
 
     def draw(prefix, moment):
@@ -236,8 +236,8 @@ async def test_a_taken_claim_id_spoils_no_other_claim_of_its_batch(database_url,
         ("document_verification_failed", 503),
     ],
 )
-async def test_the_sandbox_reaches_the_errors_that_nothing_else_does(shared, code, status):
-    """Decision 14: a trigger reference in test mode; in live it is a reference like any other."""
+async def test_sandbox_triggers_reach_rare_errors(shared, code, status):
+    """Decision 14: a reference is a trigger in test mode only."""
     partner = await shared.partner()
     entity = fixture_ids(partner.partner_id).connected_entity_id
     answer = await partner.claim(entity, f"trigger_{code}", mode="test")

@@ -1,4 +1,4 @@
-"""`POST /connect-requests` and approving one: contract 2.3, 3, 4.2 and the readings."""
+"""`POST /connect-requests` and approving a link: contract 2.3, 3, 4.2 and their readings."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def request(partner, mode="live", **more):
-    """Ask for a link."""
+    """Request a connect link."""
     body = {"partner_user_id": "u1"} | more
     return await partner.call("POST", "/connect-requests", mode=mode, json=body)
 
@@ -26,7 +26,7 @@ async def link(partner, **more):
 
 
 async def approve(world, token, entity):
-    """Approve as the customer would; answer `linked` or the code of the refusal."""
+    """Approve as the customer would; return `linked` or the code of the refusal."""
     try:
         await world.service.modes["live"].connections.approve(token, entity, STAFF)
     except Refusal as refusal:
@@ -92,7 +92,7 @@ async def test_in_test_mode_the_link_is_always_the_same_and_inert(shared):
 
 
 async def test_an_approval_connects(shared):
-    """Contract 3: claims work only after approval; a second one fails."""
+    """Contract 3: claims work only after approval; a second approval fails."""
     partner = await shared.partner()
     entity, token = await shared.entity(), await link(partner)
     refused(await partner.claim(entity), "entity_not_owned")
@@ -104,20 +104,20 @@ async def test_an_approval_connects(shared):
 
 
 async def expired(world, partner, token):
-    """Let the hour pass."""
+    """Let the link's hour pass."""
     statement = "update live.connect_links set expires_at = clock_timestamp() where partner_id = $1"
     await execute(world, "live", statement, partner.partner_id)
     return token
 
 
 async def declined(world, _partner, token):
-    """Decline it."""
+    """Decline the link."""
     await world.service.modes["live"].connections.decline(token, STAFF)
     return token
 
 
 async def of_a_revoked_partner(world, partner, token):
-    """End the partner's access."""
+    """Revoke the partner's access."""
     await world.service.partners.revoke(partner.partner_id, STAFF)
     return token
 
@@ -142,8 +142,8 @@ async def empty(_world, _partner, _token):
         (empty, "connect_token_invalid"),
     ],
 )
-async def test_links_that_do_not_connect(shared, what, code):
-    """Contract 3 and 7, the readings: each with its code, and nothing is connected."""
+async def test_unusable_links_connect_nothing(shared, what, code):
+    """Contract 3 and 7, and the readings: each is refused with its code."""
     partner = await shared.partner()
     entity = await shared.entity()
     token = await what(shared, partner, await link(partner))
@@ -163,7 +163,7 @@ async def test_an_unknown_entity_leaves_the_link_usable(shared):
 
 
 async def test_an_entity_is_linked_once_at_a_time(shared):
-    """Contract 7, entity_already_linked; after a disconnection a new link connects again."""
+    """Contract 7: entity_already_linked; after disconnection a new link connects again."""
     partner = await shared.partner()
     entity = await partner.connected_entity()
     second = await link(partner)
@@ -176,7 +176,7 @@ async def test_an_entity_is_linked_once_at_a_time(shared):
 
 
 async def test_of_64_approvals_at_once_one_wins(shared):
-    """Issue: whoever the entities are, a link connects one of them."""
+    """One link connects one entity, whichever entities approve it."""
     partner = await shared.partner()
     entities = [await shared.entity() for _ in range(8)]
     token = await link(partner)

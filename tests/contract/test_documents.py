@@ -1,4 +1,4 @@
-"""`document_refs` of `POST /claims`: contract 2.5, 2.6 and 4.4, and the readings about them."""
+"""`document_refs` of `POST /claims`: contract 2.5, 2.6 and 4.4, and their readings."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ async def connected(documents):
 
 
 async def test_from_an_upload_to_a_claim_with_documents(documents):
-    """Mint, PUT the bytes, create the claim, list it."""
+    """Mint a URL, PUT the bytes, create the claim, and list it."""
     partner, entity = await connected(documents)
     refs = [await documents.uploaded(partner, entity, filename=f"{n}.pdf") for n in range(3)]
     refs.reverse()
@@ -38,8 +38,8 @@ async def test_from_an_upload_to_a_claim_with_documents(documents):
     assert [one["claim_id"] for one in listed.json()["claims"]] == [body["claim_id"]]
 
 
-async def test_what_was_linked_is_recorded_as_it_was_in_storage(documents):
-    """Size, generation and checksum, by which a later change is found."""
+async def test_size_generation_and_checksum_are_recorded(documents):
+    """They reveal later changes to the object."""
     partner, entity = await connected(documents)
     refs = [
         await documents.uploaded(partner, entity, filename="a/b.pdf"),
@@ -72,7 +72,7 @@ async def attached_to(documents, mode, claim_id) -> DocumentsAttached:
 
 
 async def rows_of_claim(documents, claim_id):
-    """Return what the read model has of a claim's documents."""
+    """Return the read model's rows of a claim's documents."""
     reader = documents.world.service.modes["live"].claim_documents
     return {
         (row["document_id"], row["generation"])
@@ -82,8 +82,8 @@ async def rows_of_claim(documents, claim_id):
     }
 
 
-async def test_a_replay_links_nothing_and_asks_for_nothing(documents):
-    """Contract 4.4: empty document_ids, null message_id; nor are its references looked at."""
+async def test_a_replay_links_no_documents(documents):
+    """Contract 4.4: empty document_ids, null message_id; its references are not even checked."""
     partner, entity = await connected(documents)
     refs = [await documents.uploaded(partner, entity)]
     first = await partner.claim(entity, document_refs=refs)
@@ -111,8 +111,8 @@ async def test_a_claim_without_documents_asks_storage_for_nothing(documents):
     assert documents.asked() == asked
 
 
-async def test_filenames_are_sealed(documents, module_database_url):
-    """They may name people: no row of any table has one in the clear."""
+async def test_filenames_are_encrypted(documents, module_database_url):
+    """They may name people: no row of any table has one unencrypted."""
     canary = "canary-of-a-filename.pdf"
     partner, entity = await connected(documents)
     refs = [await documents.uploaded(partner, entity, filename=canary)]
@@ -141,8 +141,8 @@ TRICKS = {
 }
 
 
-async def test_paths_that_were_not_minted(documents):
-    """Contract 4.4: document_path_invalid, before storage is asked; no claim is made."""
+async def test_unminted_paths_are_refused(documents):
+    """Contract 4.4: document_path_invalid before storage is asked; no claim is created."""
     partner, entity = await connected(documents)
     ref = await documents.uploaded(partner, entity)
     asked = documents.asked()
@@ -162,8 +162,8 @@ async def claims_of(documents, entity, mode="live"):
     return [one.claim_id for one in events if one.entity_id == entity]
 
 
-async def test_paths_minted_for_something_else(documents):
-    """They exist, and are uploaded, and are still refused."""
+async def test_paths_minted_for_another_claim_are_refused(documents):
+    """They are refused although they exist and have been uploaded."""
     partner, entity = await connected(documents)
     other = await documents.world.partner()
     second = await partner.connected_entity()
@@ -184,7 +184,7 @@ async def test_paths_minted_for_something_else(documents):
 
 
 async def test_one_bad_path_refuses_all(documents):
-    """A good one beside it does not help."""
+    """A valid path beside it does not help."""
     partner, entity = await connected(documents)
     good = await documents.uploaded(partner, entity)
     bad = await documents.uploaded(partner, entity, "case-2")
@@ -193,15 +193,15 @@ async def test_one_bad_path_refuses_all(documents):
 
 
 async def test_a_nul_in_a_path_is_a_fault_of_the_body(documents):
-    """As in every string."""
+    """NUL is refused as in every string."""
     partner, entity = await connected(documents)
     ref = {"storage_path": "a\0b", "mime_type": PDF, "filename": "a.pdf"}
 
     assert fields(await partner.claim(entity, document_refs=[ref])) == ["document_refs"]
 
 
-async def test_what_was_not_uploaded(documents):
-    """Contract 4.4: document_not_uploaded, no claim; after the upload the same request works."""
+async def test_a_missing_upload_is_refused(documents):
+    """Contract 4.4: document_not_uploaded, no claim; after the upload a retry succeeds."""
     partner, entity = await connected(documents)
     minted = await documents.mint(partner, entity)
     refs = [await documents.uploaded(partner, entity), reference_to(minted)]
@@ -213,8 +213,8 @@ async def test_what_was_not_uploaded(documents):
     assert (made.status_code, len(made.json()["document_ids"])) == (201, 2)
 
 
-async def test_another_mime_type_than_the_uploads(documents):
-    """Readings: validation_failed, and the entry is named."""
+async def test_a_differing_mime_type_is_refused(documents):
+    """Readings: validation_failed names the entry."""
     partner, entity = await connected(documents)
     refs = [
         await documents.uploaded(partner, entity),
@@ -229,7 +229,7 @@ async def test_another_mime_type_than_the_uploads(documents):
     assert await claims_of(documents, entity) == []
 
 
-async def test_a_reference_given_twice(documents):
+async def test_a_repeated_reference_is_refused(documents):
     """Readings: validation_failed, before storage is asked."""
     partner, entity = await connected(documents)
     ref = await documents.uploaded(partner, entity)
@@ -242,7 +242,7 @@ async def test_a_reference_given_twice(documents):
 
 
 async def test_at_most_a_hundred_references(documents):
-    """101 are a fault of the body; 100 are linked by one listing."""
+    """101 are a fault of the body; 100 are linked with a single listing."""
     partner, entity = await connected(documents)
     refs = []
     for _ in range(10):
@@ -256,8 +256,8 @@ async def test_at_most_a_hundred_references(documents):
     assert documents.asked() == asked + 1
 
 
-async def test_the_order_of_the_checks(documents):
-    """Entity, connection, replay, path, upload: the first that fails is answered."""
+async def test_documents_are_checked_in_order(documents):
+    """Entity, connection, replay, path, upload: the first failure is the answer."""
     partner, entity = await connected(documents)
     nowhere = {"storage_path": "nowhere", "mime_type": PDF, "filename": "a.pdf"}
     missing = reference_to(await documents.mint(partner, entity, "case-2"))
@@ -279,7 +279,7 @@ async def test_the_order_of_the_checks(documents):
 
 
 async def test_sixteen_at_once_make_one_claim(documents):
-    """One 201 with the documents, fifteen 200 without, one set of facts."""
+    """One 201 with the documents, fifteen 200 without, one set of events."""
     partner, entity = await connected(documents)
     refs = [await documents.uploaded(partner, entity) for _ in range(2)]
     answers = await asyncio.gather(*(partner.claim(entity, document_refs=refs) for _ in range(16)))
@@ -292,7 +292,7 @@ async def test_sixteen_at_once_make_one_claim(documents):
 
 
 async def test_an_upload_that_was_swept_meanwhile_is_not_linked(documents):
-    """Its row is gone, so its path is no longer one that was minted."""
+    """Without its row the path no longer counts as minted."""
     partner, entity = await connected(documents)
     ref = await documents.uploaded(partner, entity)
     await execute(
@@ -306,7 +306,7 @@ async def test_an_upload_that_was_swept_meanwhile_is_not_linked(documents):
 
 
 async def test_an_upload_that_is_swept_during_the_check_is_not_linked(documents, monkeypatch):
-    """Storage still had it, its row went, and the claim's transaction sees that."""
+    """Storage still had the object, but the claim's transaction sees that its row is gone."""
     partner, entity = await connected(documents)
     ref = await documents.uploaded(partner, entity)
     counted = documents.counted["live"]
@@ -327,8 +327,8 @@ async def test_an_upload_that_is_swept_during_the_check_is_not_linked(documents,
     assert await claims_of(documents, entity) == []
 
 
-async def test_documents_of_the_sandbox(documents):
-    """The same in test mode, in its own ledger; live mode knows nothing of them."""
+async def test_sandbox_documents_stay_in_the_sandbox(documents):
+    """Test mode works alike in its own ledger; live mode does not see its documents."""
     partner, live = await connected(documents)
     test = fixture_ids(partner.partner_id).connected_entity_id
     ref = await documents.uploaded(partner, test, mode="test")
@@ -344,8 +344,8 @@ async def test_documents_of_the_sandbox(documents):
     assert (again.status_code, again.json()["document_ids"]) == (200, [])
 
 
-async def test_the_sandbox_can_have_the_check_fail(documents):
-    """The trigger answers after the documents were found, as in earnest."""
+async def test_a_sandbox_trigger_fails_the_document_check(documents):
+    """The trigger answers after the documents were found, as a real failure would."""
     partner = await documents.world.partner()
     test = fixture_ids(partner.partner_id).connected_entity_id
     reference = "trigger_document_verification_failed"

@@ -1,4 +1,4 @@
-"""The contract's table of errors (section 7), one row each, and what we added to it."""
+"""The contract's table of errors (section 7), row by row, and our additions to it."""
 
 from service.core.errors import ERRORS, Refusal
 from tests.tables import every_row
@@ -52,20 +52,20 @@ RETRIED = {"rate_limited", "internal_error", "service_unavailable", "claim_confl
 """The contract's rules for retries, and our 408, which says nothing was read to its end."""
 
 
-def test_the_rows_of_the_contract():
-    """Each code of the contract has its status, and is not said to be ours."""
+def test_contract_codes_have_their_status():
+    """Each code of the contract has its status and is not marked as ours."""
     found = {(ERRORS[code].status, code) for _, code in CONTRACT if not ERRORS[code].ours}
     assert found == set(CONTRACT)
 
 
-def test_what_is_not_of_the_contract_is_flagged_as_ours():
-    """The contract's codes are a subset of the table, and the rest says so."""
+def test_added_codes_are_marked_as_ours():
+    """All codes outside the contract are marked."""
     ours = {code for code, row in ERRORS.items() if row.ours}
     assert ours == ERRORS.keys() - {code for _, code in CONTRACT}
 
 
-def test_envelopes():
-    """`error` is the reason phrase, and `details` goes with `validation_failed` alone."""
+def test_every_code_has_its_envelope_fields():
+    """`error` is the reason phrase; only `validation_failed` has `details`."""
     with every_row() as row:
         for code in ERRORS:
             with row(code):
@@ -76,11 +76,11 @@ def test_envelopes():
                 assert envelope.keys() == {"error", "code", "message"} | extra
 
 
-def test_retry_advice():
-    """What the contract says to retry is advised to be retried, and nothing else."""
+def test_retry_advice_follows_the_contract():
+    """Exactly the codes that the contract marks as retryable advise a retry."""
     assert {code for code, row in ERRORS.items() if row.retry.startswith("Retry")} == RETRIED
 
 
-def test_an_internal_error_says_nothing():
-    """Its message is always the generic one."""
+def test_an_internal_error_has_a_generic_message():
+    """Its message reveals nothing of the cause."""
     assert ERRORS["internal_error"].message == "Internal error"

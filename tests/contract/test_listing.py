@@ -1,4 +1,4 @@
-"""`GET /claims`: contract 2.7 and 4.5, and the readings about it."""
+"""`GET /claims`: contract 2.7 and 4.5, and their readings."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def listed(partner, entity, **query):
-    """Return a list."""
+    """Return the answer to a list request."""
     mode = query.pop("mode", "live")
     return await partner.call("GET", "/claims", mode=mode, params={"entity_id": entity} | query)
 
@@ -72,7 +72,7 @@ async def test_items_and_envelope_have_the_fields_of_the_contract(shared):
 
 
 async def test_members_come_in_the_order_of_the_table(shared):
-    """A person who compares an answer with the contract finds the same order."""
+    """Answers can be compared with the contract line by line."""
     partner, entity, _ = await with_claims(shared, 1)
     body = (await listed(partner, entity)).json()
 
@@ -92,16 +92,16 @@ async def test_members_come_in_the_order_of_the_table(shared):
     ]
 
 
-async def test_what_was_not_given_is_null_or_empty(shared):
-    """Readings: partner_user_id null; no invoice references: an empty array."""
+async def test_omitted_fields_are_null_or_empty(shared):
+    """Readings: partner_user_id is null; missing invoice references are an empty array."""
     partner, entity, _ = await with_claims(shared, 1)
     (item,) = (await listed(partner, entity)).json()["claims"]
 
     assert (item["partner_user_id"], item["partner_invoice_ids"]) == (None, [])
 
 
-async def test_newest_first(shared):
-    """Readings: the ledger's own order of appending."""
+async def test_claims_are_listed_newest_first(shared):
+    """Readings: by the ledger's order of appending."""
     partner = await shared.partner()
     entity = await partner.connected_entity()
     made = [(await partner.claim(entity, f"c{nr}")).json()["claim_id"] for nr in range(5)]
@@ -127,7 +127,7 @@ NO_LIMITS = ("", "x", "1.0", "1e2", "0x10", "1_0", " 1", "\u0661", "null", "--1"
 
 
 async def test_limits_are_clamped(big_list):
-    """Contract 4.5: default 100, maximum 200, out of range clamped; readings: at least 1."""
+    """Contract 4.5: default 100, maximum 200, clamped; readings: at least 1."""
     partner, entity, ids = big_list
     with every_row() as row:
         for limit, size in LIMITS.items():
@@ -138,7 +138,7 @@ async def test_limits_are_clamped(big_list):
                 assert body["next_page_token"] == ids[size - 1]
 
 
-async def test_a_limit_that_is_no_whole_number_is_refused(big_list):
+async def test_a_malformed_limit_is_refused(big_list):
     """Readings: validation_failed."""
     partner, entity, _ = big_list
     with every_row() as row:
@@ -148,7 +148,7 @@ async def test_a_limit_that_is_no_whole_number_is_refused(big_list):
 
 
 async def test_pages_join_into_the_list(big_list):
-    """Every claim once, in order, and null at the end; an exact last page has no next."""
+    """Every claim once, in order; an exactly full last page has no next_page_token."""
     partner, entity, ids = big_list
     for limit in (1 + len(ids) // 2, len(ids) // 3, 100):
         found, token = [], {}
@@ -161,8 +161,8 @@ async def test_pages_join_into_the_list(big_list):
         assert found == ids
 
 
-async def test_foreign_tokens_are_all_alike(shared, big_list):
-    """Readings: of another partner, entity, mode or filter, or unknown: the same refusal."""
+async def test_foreign_page_tokens_are_refused_alike(shared, big_list):
+    """Tokens of another partner, entity, mode or filter, and unknown ones, look the same."""
     partner, entity, ids = big_list
     other, other_entity, other_ids = await with_claims(shared, 1)
     await other.connect(entity)
@@ -182,7 +182,7 @@ async def test_foreign_tokens_are_all_alike(shared, big_list):
     assert fields(await listed(partner, entity, page_token="")) == ["page_token"]
 
 
-async def test_the_filter_keeps_to_one_user(shared):
+async def test_the_list_can_be_filtered_by_user(shared):
     """Contract 4.5: partner_user_id, byte-exact, paged."""
     partner = await shared.partner()
     entity = await partner.connected_entity()
@@ -209,8 +209,8 @@ async def test_the_filter_keeps_to_one_user(shared):
     )
 
 
-async def test_it_works_on_after_disconnection_and_reconnection_clears_it(shared):
-    """Contract 3 and 4.5: both levels say so, and since when; readings: cleared again."""
+async def test_a_disconnected_entity_can_still_be_listed(shared):
+    """Contract 3 and 4.5: both levels show since when; reconnection clears it."""
     partner, entity, ids = await with_claims(shared, 2)
     await partner.disconnect(entity)
     gone = (await listed(partner, entity)).json()
@@ -226,7 +226,7 @@ async def test_it_works_on_after_disconnection_and_reconnection_clears_it(shared
     assert [one["claim_id"] for one in gone["claims"]] == ids
 
 
-async def test_only_the_partners_own_claims(shared):
+async def test_the_list_has_only_the_partners_own_claims(shared):
     """Contract 4.5: lists only claims the partner originated."""
     one, entity, ids = await with_claims(shared, 1)
     two = await shared.partner()
@@ -238,7 +238,7 @@ async def test_only_the_partners_own_claims(shared):
     refused(await listed(one, "ent_none"), "entity_not_found")
 
 
-async def test_a_stage_is_shown_as_the_team_moved_it(shared):
+async def test_the_list_shows_the_current_stage(shared):
     """Contract 2.7, stage."""
     partner, entity, ids = await with_claims(shared, 1)
     await shared.service.modes["live"].claims.move(ids[0], "negotiation", STAFF)
@@ -247,7 +247,7 @@ async def test_a_stage_is_shown_as_the_team_moved_it(shared):
 
 
 async def test_paging_neither_skips_nor_repeats_while_claims_are_added(shared):
-    """What was there at the first page is met once each, in order, whatever is added meanwhile."""
+    """Claims that existed at the first page come once each, in order."""
     partner, entity, ids = await with_claims(shared, 60)
     done = asyncio.Event()
 
@@ -293,7 +293,7 @@ BAD_QUERIES = {
 
 
 async def test_a_bad_query_names_its_parameters(shared):
-    """Readings: fieldErrors are keyed by query parameters, and name every fault."""
+    """Readings: fieldErrors are keyed by query parameters and list every fault."""
     partner = await shared.partner()
     with every_row() as row:
         for query, named in BAD_QUERIES.items():
@@ -302,7 +302,7 @@ async def test_a_bad_query_names_its_parameters(shared):
 
 
 async def test_a_query_is_read_as_browsers_write_it(shared):
-    """Unknown parameters and stray signs are ignored; a bad escape stands for itself."""
+    """Unknown parameters and stray separators are ignored; a bad escape is taken literally."""
     partner = await shared.partner()
     for query in ("entity_id=a&x=%zz", "&&entity_id=a&", "entity_id=%a", "entity_id=%"):
         refused(await partner.call("GET", f"/claims?{query}"), "entity_not_found")

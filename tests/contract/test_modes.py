@@ -1,4 +1,4 @@
-"""Live and test mode: the same shapes, and nothing crosses (contract section 1)."""
+"""Live and test mode have the same shapes and share nothing (contract section 1)."""
 
 import pytest
 
@@ -26,8 +26,8 @@ async def test_the_other_modes_entity_does_not_exist(shared):
         refused(listed, "entity_not_found")
 
 
-async def test_the_same_references_in_both_modes_are_apart(shared):
-    """Each mode has its own claim, and lists its own alone."""
+async def test_references_are_separate_in_each_mode(shared):
+    """Each mode has its own claim and lists only that."""
     partner, live, test = await in_both(shared)
     answers = [
         await partner.claim(live, "same", partner_user_id="u"),
@@ -45,7 +45,7 @@ async def test_the_same_references_in_both_modes_are_apart(shared):
         assert kept.intersection(ids) == {claim_id}
 
 
-async def test_onboardings_of_both_modes_are_apart(shared):
+async def test_onboardings_are_separate_in_each_mode(shared):
     """The same partner_user_id starts one in each mode."""
     partner = await shared.partner()
     body = {"partner_user_id": "u", "company_name": "New", "user_email": "m@example.com"}

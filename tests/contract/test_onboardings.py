@@ -1,4 +1,4 @@
-"""`POST /onboardings` and finishing one: contract 2.1, 2.2, 4.1 and the readings."""
+"""`POST /onboardings` and finishing one: contract 2.1, 2.2, 4.1 and their readings."""
 
 import asyncio
 import socket
@@ -29,7 +29,7 @@ async def start(partner, *args, mode="live", **more):
 
 
 async def with_link(world, **settings):
-    """Return a partner whose answers have the link."""
+    """Return a partner whose answers include the link."""
     partner = await world.partner()
     await world.service.partners.change_settings(
         partner.partner_id, STAFF, return_link=True, **settings
@@ -38,7 +38,7 @@ async def with_link(world, **settings):
 
 
 async def finish(world, answer):
-    """Finish as the person would; answer (onboarding, entity, partner) ids."""
+    """Finish as the person would; return (onboarding, entity, partner) ids."""
     token = answer.json()["magic_link_url"].rpartition("/")[2]
     return await world.service.modes["live"].onboardings.complete(token, "req_test")
 
@@ -50,7 +50,7 @@ async def refusal_of(awaitable):
     return refusal.value.code
 
 
-async def test_new_is_201_and_a_replay_200(shared):
+async def test_a_new_onboarding_is_201_and_a_replay_200(shared):
     """Contract 4.1: the original id, already_existed, and no link by default."""
     partner = await shared.partner()
     first = await start(partner, "u1", "first@example.com")
@@ -65,8 +65,8 @@ async def test_new_is_201_and_a_replay_200(shared):
     assert "Idempotent-Replayed" not in first.headers
 
 
-async def test_the_link_is_returned_once_where_the_settings_ask(shared):
-    """Contract 2.2: present, then null on a replay; omitted again when switched off."""
+async def test_the_link_is_returned_once_if_enabled(shared):
+    """Contract 2.2: present, then null on a replay; omitted once switched off."""
     partner = await with_link(shared)
     first = await start(partner, "u1", "once@example.com")
     again = await start(partner, "u1", "once@example.com")
@@ -81,7 +81,7 @@ async def test_the_link_is_returned_once_where_the_settings_ask(shared):
 
 
 async def test_another_body_is_recorded_once_and_changes_nothing(shared):
-    """Issue: as for claims."""
+    """Mismatching replays are recorded as for claims."""
     partner = await shared.partner()
     first = await start(partner, "u1", "one@example.com")
     for name in ("x", "y", "x"):
@@ -115,7 +115,7 @@ async def test_identical_requests_at_once_start_one(shared):
     ],
 )
 async def test_an_established_business_is_422(shared, email, number, taken):
-    """Readings: by e-mail address (folded) or company number (spaces and case ignored)."""
+    """Readings: found by e-mail address or company number, both normalised."""
     unique = uuid4().hex
     entities = shared.service.modes["live"].entities
     await entities.add("Known", f"known.{unique}@example.com", f"AB{unique}", STAFF)
@@ -131,8 +131,8 @@ async def test_an_established_business_is_422(shared, email, number, taken):
         assert answer.status_code == 201
 
 
-async def test_unfinished_ones_do_not_block_and_the_second_to_finish_is_refused(shared):
-    """Readings: two for one business may start; the first to finish has it."""
+async def test_of_two_onboardings_of_a_business_the_first_to_finish_wins(shared):
+    """Readings: two may start for one business; the second to finish is refused."""
     one, two = await with_link(shared), await with_link(shared)
     first = await start(one, "u1", "same@example.com", company_number="S 1")
     second = await start(two, "u2", "SAME@example.com")
@@ -146,7 +146,7 @@ async def test_unfinished_ones_do_not_block_and_the_second_to_finish_is_refused(
 
 
 async def test_two_finishers_of_one_business_at_once_have_one_winner(shared):
-    """Issue: completing is decided under a lock on the business."""
+    """Completion is decided under a lock on the business."""
     partners = [await with_link(shared) for _ in range(8)]
     starts = [await start(one, "u", "race@example.com") for one in partners]
     outcomes = await asyncio.gather(
@@ -157,8 +157,8 @@ async def test_two_finishers_of_one_business_at_once_have_one_winner(shared):
     assert codes == ["onboarding_unavailable"] * 7
 
 
-async def test_finishing_connects_and_is_done_once(shared):
-    """Issue: single use; from then on the partner creates claims, and a replay is still 200."""
+async def test_finishing_connects_and_happens_once(shared):
+    """Afterwards the partner can create claims, and a replay is still 200."""
     partner = await with_link(shared)
     started = await start(partner, "u1", "done@example.com")
     onboarding_id, entity, partner_id = await finish(shared, started)
@@ -182,7 +182,7 @@ async def test_an_entity_is_not_connected_before_its_person_finished(shared):
 
 
 async def test_a_magic_link_lives_seven_days_by_the_databases_clock(shared):
-    """Issue: 7 days; afterwards it is refused, and an unknown one is invalid."""
+    """An expired link is refused as expired, an unknown one as invalid."""
     partner = await with_link(shared)
     answer = await start(partner, "u1", "late@example.com")
     row = await shared.service.modes["live"].ledger.database.pool.fetchrow(
@@ -204,7 +204,7 @@ async def test_a_magic_link_lives_seven_days_by_the_databases_clock(shared):
 
 
 async def test_test_mode_connects_at_once_and_its_link_leads_nowhere(shared):
-    """Contract 2.2 and the readings: a placeholder host; connected, but not finished."""
+    """Contract 2.2 and readings: the host is a placeholder; connected, but not finished."""
     partner = await with_link(shared)
     answer = await start(partner, "u1", "sandbox@example.com", mode="test")
     twin = await start(partner, "u2", "sandbox@example.com", mode="test")
@@ -224,8 +224,8 @@ async def test_test_mode_connects_at_once_and_its_link_leads_nowhere(shared):
 @pytest.mark.parametrize(
     "code", ["onboarding_unavailable", "internal_error", "service_unavailable"]
 )
-async def test_triggers_of_the_sandbox(shared, code):
-    """Decision 14: reached in test mode only."""
+async def test_triggers_work_in_test_mode_only(shared, code):
+    """Decision 14."""
     partner = await shared.partner()
     refused(await start(partner, f"trigger_{code}", "t@example.com", mode="test"), code)
 
@@ -233,7 +233,7 @@ async def test_triggers_of_the_sandbox(shared, code):
 
 
 async def test_mail_goes_out_unless_suppressed_or_a_test_or_a_replay(shared):
-    """Contract 4.1: one mail for the one live start that wants it."""
+    """Contract 4.1: one mail, for the one live start that asks for it."""
     loud, quiet = await shared.partner(), await shared.partner()
     await shared.service.partners.change_settings(quiet.partner_id, STAFF, suppress_email=True)
     await start(quiet, "u1", "quiet@mail.example.com")
@@ -252,8 +252,8 @@ async def test_mail_goes_out_unless_suppressed_or_a_test_or_a_replay(shared):
     assert "loud@mail.example.com" in mail
 
 
-async def test_the_fixtures_of_the_sandbox(shared):
-    """Decision 14: an entity in every state, of this partner alone."""
+async def test_the_sandbox_has_an_entity_in_every_state(shared):
+    """Decision 14: they belong to this partner alone."""
     partner, other = await shared.partner(), await shared.partner()
     ids = fixture_ids(partner.partner_id)
     connected = await partner.claim(ids.connected_entity_id, mode="test")

@@ -1,4 +1,4 @@
-"""The rate limit as partners meet it: contract section 8 and the readings."""
+"""The rate limit as partners meet it: contract section 8 and its readings."""
 
 import asyncio
 from functools import partial
@@ -19,7 +19,7 @@ RESET = "X-RateLimit-Reset"
 
 @pytest.fixture
 async def limited(database_url, tmp_path, monkeypatch):
-    """Return a service with the contract's limit, whose windows do not move on by themselves."""
+    """Return a service with the contract's limit, whose windows do not move by themselves."""
     monkeypatch.setattr(web, "RateLimiter", partial(RateLimiter, monotonic=lambda: 1000.0))
     settings = settings_for(database_url, tmp_path, RATE_LIMIT_PER_MINUTE="120")
     async with world_on(settings, tmp_path) as one:
@@ -32,8 +32,8 @@ def call(partner, name, mode="live", **more):
     return partner.call(one.method, one.path, mode=mode, **(one.sent() | more))
 
 
-async def test_every_authenticated_answer_has_the_headers(limited):
-    """Also a refusal; the remaining count down, the reset is epoch milliseconds."""
+async def test_every_authenticated_answer_has_rate_limit_headers(limited):
+    """Refusals too; remaining counts down, and the reset is in epoch milliseconds."""
     partner = await limited.partner()
     before_ms = limited.service.clock().timestamp() * 1000
     answers = [await call(partner, name) for name in ENDPOINTS]
@@ -49,7 +49,7 @@ async def test_every_authenticated_answer_has_the_headers(limited):
         assert "Retry-After" not in answer.headers
 
 
-async def test_the_121st_is_refused(limited):
+async def test_the_121st_request_is_refused(limited):
     """Contract 8: over all endpoints, keys and modes; validation failures count too."""
     partner = await limited.partner()
     names = list(ENDPOINTS)
@@ -69,7 +69,7 @@ async def test_the_121st_is_refused(limited):
 
 
 async def test_a_refused_write_writes_nothing(limited):
-    """The limit comes before the body is read."""
+    """The limit is checked before the body is read."""
     partner = await limited.partner()
     entity = await partner.connected_entity()
     await asyncio.gather(*(call(partner, "list_claims") for _ in range(119)))
@@ -100,7 +100,7 @@ async def test_failed_authentications_charge_nobody_and_are_throttled_by_address
 
 
 async def test_a_missing_header_throttles_nobody(limited):
-    """auth_missing and auth_partner_not_approved are no guesses."""
+    """auth_missing and auth_partner_not_approved are not guesses."""
     for _ in range(310):
         answer = await limited.client.get("/v1/claims")
     refused(answer, "auth_missing")
@@ -109,7 +109,7 @@ async def test_a_missing_header_throttles_nobody(limited):
 async def test_of_300_requests_at_once_through_four_workers_120_pass(
     world, database_url, tmp_path, redis_server
 ):
-    """One bucket a partner over all workers, keys and modes, on a real Redis.
+    """All workers, keys and modes share one window per partner, in a real Redis.
 
     A worker gets some 75 of them, so none refuses by its own count. A thousand at once are in
     tests/http/test_rate_limit.py.
@@ -127,7 +127,7 @@ async def test_of_300_requests_at_once_through_four_workers_120_pass(
 
 
 async def ask(port, key):
-    """Return the head of the answer, on a connection of its own: no client's pool slows it."""
+    """Return the head of the answer, on a new connection, so that no client pool slows it down."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     lines = ("GET /v1/claims?entity_id=ent_none HTTP/1.1", "Host: localhost", "Connection: close")
     writer.write("\r\n".join((*lines, f"Authorization: Bearer {key}", "", "")).encode())

@@ -25,7 +25,7 @@ from tests.tables import every_row
 
 
 def decoded(row: Row, body: dict[str, Any]) -> Any:
-    """Return a body as it is decoded, as built-in types."""
+    """Return a decoded body as built-in types."""
     return msgspec.to_builtins(decode(json.dumps(body).encode(), "application/json", row.request))
 
 
@@ -39,7 +39,7 @@ def errors_of(row: Row, body: dict[str, Any]) -> object:
 
 
 def test_a_complete_body_is_taken_as_it_is() -> None:
-    """Every field of the tables is known, and kept as it was sent."""
+    """Every field of the tables is known and kept as sent."""
     with every_row() as row:
         for request, body in BODIES.items():
             with row(request.__name__):
@@ -47,7 +47,7 @@ def test_a_complete_body_is_taken_as_it_is() -> None:
 
 
 def test_an_absent_field_is_refused_if_it_is_required() -> None:
-    """Column "Required"."""
+    """The column "Required"."""
     with every_row() as row:
         for one in ROWS:
             with row(one):
@@ -61,7 +61,7 @@ def test_an_absent_field_is_refused_if_it_is_required() -> None:
 
 
 def test_a_value_of_another_type_is_refused() -> None:
-    """Column "Type"."""
+    """The column "Type"."""
     with every_row() as row:
         for one in ROWS:
             value, message = WRONG[one.type]
@@ -69,8 +69,8 @@ def test_a_value_of_another_type_is_refused() -> None:
                 assert one.errors(message) == errors_of(one, body_with(one, value))
 
 
-def test_null_is_refused_but_where_the_table_says_or_null() -> None:
-    """Readings: null for an optional field."""
+def test_null_is_refused_unless_the_table_allows_it() -> None:
+    """Readings: also for optional fields."""
     with every_row() as row:
         for one in ROWS:
             with row(one):
@@ -82,7 +82,7 @@ def test_null_is_refused_but_where_the_table_says_or_null() -> None:
 
 
 def test_an_empty_string_is_refused_if_it_is_required() -> None:
-    """Readings: a required string that is empty; an optional one may be."""
+    """Readings: an optional string may be empty."""
     with every_row() as row:
         for one in ROWS:
             if one.type != "string":
@@ -105,7 +105,7 @@ def test_nul_is_refused_in_every_string() -> None:
                     assert one.errors("must not contain NUL") == errors
 
 
-def test_at_least_one_invoice() -> None:
+def test_at_least_one_invoice_is_required() -> None:
     """Contract 2.5: invoices, at least one entry."""
     row = Row(ClaimRequest, ("invoices",), "array")
 
@@ -113,7 +113,7 @@ def test_at_least_one_invoice() -> None:
 
 
 def test_the_two_shapes_of_address_are_not_interchangeable() -> None:
-    """Contract 2.1: the other shape's fields are unknown, so ignored."""
+    """Contract 2.1: fields of the other shape are unknown, hence ignored."""
     row = Row(OnboardingRequest, ("address",), "object")
     body = body_with(row, {"town_city": "London", "county": "X"})
 

@@ -1,4 +1,4 @@
-"""Requests made up from the document, good and bad: no answer is outside of the document.
+"""Generated requests, good and bad: every answer conforms to the OpenAPI document.
 
 Schemathesis makes them up, the same ones in every run: examples, each constraint at and beyond its
 limits, and some at random. The application answers in this process.
@@ -52,7 +52,7 @@ Nor `ignored_auth`: test_authentication.py tries every credential at every endpo
 
 @cache
 def cases() -> list[Any]:
-    """Return the cases, the same for both modes."""
+    """Return the cases, which are the same for both modes."""
     schema = schemathesis.openapi.from_dict(_with_entities(deepcopy(described())))
     steady = settings(
         max_examples=RANDOM_EXAMPLES,
@@ -76,7 +76,7 @@ def cases() -> list[Any]:
 
 
 def _with_entities(document: dict[str, Any]) -> dict[str, Any]:
-    """Have requests name one of three entities."""
+    """Make requests name one of three entities."""
     schemas = document["components"]["schemas"]
     listing = document["paths"]["/claims"]["get"]["parameters"][0]
     assert listing["name"] == "entity_id"
@@ -92,7 +92,7 @@ def _with_entities(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def request_of(case: Any, key: str, entities: list[str]) -> httpx.Request:
-    """Return a case as the request that is sent, with a key unless it is about having none."""
+    """Return a case as a request, with a key unless the case is about credentials."""
     given = case.as_transport_kwargs(base_url=f"{PUBLIC_URL}{API_PATH}")
     prepared = Request(
         given["method"],
@@ -125,7 +125,7 @@ def _is_about_authorization(case: Any) -> bool:
 @pytest.mark.timeout(600)  # some 800 requests: half a minute where other work shares the machine
 @pytest.mark.parametrize("mode", ["live", "test"])
 async def test_no_answer_is_outside_the_document(documents: Documents, mode: str):
-    """Whatever is sent, the answer is one that the document has, and never a 500."""
+    """Every answer is documented, and none is a 500."""
     load_all_checks()
     checks = CHECKS.get_by_names(CHECK_NAMES)
     world = documents.world

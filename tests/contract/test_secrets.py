@@ -1,4 +1,4 @@
-"""A key's secret is shown once and kept nowhere (contract 5.3)."""
+"""A key's secret is shown once and stored nowhere (contract 5.3)."""
 
 import httpx
 
@@ -8,7 +8,7 @@ from tests.world import claim_body
 
 
 async def test_neither_tables_nor_logs_have_a_secret(world, database_url, tmp_path):
-    """Nor a link's token, nor what was wrongly sent as a key."""
+    """That includes link tokens, and other text sent in place of a key."""
     partner = await world.partner()
     entity = await partner.connected_entity()
     headers = {"Authorization": f"Bearer {partner.keys['live']}"}

@@ -1,4 +1,4 @@
-"""What only a real socket shows: the bytes that clients send, and those that they get to read."""
+"""What only a real socket shows: the bytes that clients send and receive."""
 
 import json
 import socket
@@ -24,7 +24,7 @@ async def server(shared, module_database_url, tmp_path_factory):
 
 
 def exchange(port, *pieces, seconds=PATIENCE_SECONDS):
-    """Send pieces, a moment apart; return all that comes until the server closes.
+    """Send pieces, a moment apart; return everything received until the server closes.
 
     `seconds` is how long a server that does not close is listened to.
     """
@@ -46,7 +46,7 @@ def head(line, *headers):
 
 
 def post(path, auth, *headers, length):
-    """Return the head of a POST with a length."""
+    """Return the head of a POST with a Content-Length."""
     kind = "Content-Type: application/json"
     return head(f"POST {path} HTTP/1.1", auth, kind, f"Content-Length: {length}", CLOSE, *headers)
 
@@ -69,8 +69,8 @@ TARGET = "/v1/connect-requests"
 
 
 @pytest.mark.parametrize("megabytes", [2, 10])
-def test_a_client_that_sends_too_much_gets_to_read_so(server, megabytes):
-    """413 in the envelope, not a reset connection: the rest is drained."""
+def test_a_client_that_sends_too_much_can_read_the_413(server, megabytes):
+    """The rest is drained, so that the connection is not reset before the envelope arrives."""
     port, auth = server
     size = megabytes * 2**20
     answer = exchange(port, post(TARGET, auth, length=size), b" " * size)
@@ -79,7 +79,7 @@ def test_a_client_that_sends_too_much_gets_to_read_so(server, megabytes):
 
 
 def test_an_endless_body_is_cut_off(server):
-    """1 GiB announced: 16 MiB are read, then the client is answered 413 and may send no more."""
+    """Of an announced 1 GiB 16 MiB are read; then the client gets 413 and can send no more."""
     port, auth = server
     sent, answer = 0, b""
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_SECONDS) as connection:
@@ -98,7 +98,7 @@ def test_an_endless_body_is_cut_off(server):
 
 
 def test_a_body_in_chunks_is_read(server):
-    """Transfer-Encoding: chunked, in pieces that come one by one."""
+    """Transfer-Encoding: chunked, in pieces that arrive one by one."""
     port, auth = server
     headers = ("Content-Type: application/json", "Transfer-Encoding: chunked", CLOSE)
     start = head(f"POST {TARGET} HTTP/1.1", auth, *headers)
@@ -107,8 +107,8 @@ def test_a_body_in_chunks_is_read(server):
     assert read(exchange(port, start, *chunks, b"0\r\n\r\n"))[0] == 201
 
 
-def test_expect_100_continue(server):
-    """The client waits for leave to send, and gets it."""
+def test_expect_100_continue_is_answered(server):
+    """The client waits for permission to send, and gets it."""
     port, auth = server
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_SECONDS) as connection:
         expects = post(TARGET, auth, "Expect: 100-continue", length=len(BODY))
@@ -122,7 +122,7 @@ def test_expect_100_continue(server):
 
 
 def test_pipelined_requests_are_answered_in_order(server):
-    """Three in one packet: three answers, in the order asked."""
+    """Three requests in one packet get three answers, in order."""
     port, auth = server
     lines = ("GET /v1/claims HTTP/1.1", "GET /none HTTP/1.1")
     answer = exchange(port, head(lines[0], auth) + head(lines[1]) + head(lines[0], CLOSE))
@@ -132,8 +132,8 @@ def test_pipelined_requests_are_answered_in_order(server):
 
 
 @pytest.mark.parametrize("line", ["Authorization:", "Authorization: ", "Authorization: Bearer"])
-def test_a_key_without_a_value(server, line):
-    """A header line that is there and empty is a malformed key, not a missing one."""
+def test_an_empty_authorization_header_is_a_malformed_key(server, line):
+    """The header is present, so it does not count as missing."""
     port, _ = server
     answer = exchange(port, head("GET /v1/claims HTTP/1.1", line, CLOSE))
 
@@ -141,7 +141,7 @@ def test_a_key_without_a_value(server, line):
 
 
 @pytest.mark.parametrize("method", ["TRACE", "BREW", "OPTIONS", "PUT"])
-def test_methods_that_nobody_takes(server, method):
+def test_unsupported_methods_are_405(server, method):
     """405 in the envelope."""
     port, auth = server
     answer = exchange(port, head(f"{method} /v1/claims HTTP/1.1", auth, CLOSE))
@@ -150,7 +150,7 @@ def test_methods_that_nobody_takes(server, method):
 
 
 def test_head_has_no_body(server):
-    """405 and nothing behind the head."""
+    """405 and no bytes after the head."""
     port, auth = server
     answer = exchange(port, head("HEAD /v1/claims HTTP/1.1", auth, CLOSE))
 
@@ -173,7 +173,7 @@ def test_head_has_no_body(server):
     ],
     ids=range(9),
 )
-def test_what_is_no_http_does_no_harm(server, raw):
+def test_malformed_http_does_no_harm(server, raw):
     """Readings: outside the envelope. No 5xx, and the next client is served."""
     port, auth = server
     answer = b""
@@ -185,7 +185,7 @@ def test_what_is_no_http_does_no_harm(server, raw):
 
 
 def test_a_client_that_leaves_in_mid_body_does_no_harm(server):
-    """Half a body, then nothing: the next client is served."""
+    """After half a body and silence, the next client is served."""
     port, auth = server
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_SECONDS) as connection:
         connection.sendall(post(TARGET, auth, length=1000) + BODY)

@@ -1,4 +1,4 @@
-"""`POST /documents/upload-url`: contract 2.4 and 4.3, and the readings about it."""
+"""`POST /documents/upload-url`: contract 2.4 and 4.3, and their readings."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -44,7 +44,7 @@ def key_of(body):
 
 
 async def test_a_fresh_url_is_201_with_the_fields_of_the_contract(documents):
-    """Contract 2.4, in its order; nobody on the way may keep it."""
+    """Contract 2.4, in its order; no cache may store it."""
     partner = await documents.world.partner()
     entity = await partner.connected_entity()
     answer = await documents.mint(partner, entity)
@@ -68,7 +68,7 @@ async def test_a_fresh_url_is_201_with_the_fields_of_the_contract(documents):
 
 
 async def test_the_url_is_signed_for_that_path_and_fifteen_minutes(documents):
-    """V4, both required headers signed; expires_at is the URL's own date and lifetime."""
+    """V4 with both required headers; expires_at is the URL's own date plus its lifetime."""
     _, _, body = await minted(documents)
     url = urlsplit(body["upload_url"])
     query = {name: value for name, (value,) in parse_qs(url.query).items()}
@@ -83,8 +83,8 @@ async def test_the_url_is_signed_for_that_path_and_fifteen_minutes(documents):
     assert body["expires_at"].endswith(".000Z")
 
 
-async def test_every_mime_type_of_the_contract(documents):
-    """It is what has to be sent, and decides on the extension; the filename does not."""
+async def test_the_mime_type_decides_on_the_extension(documents):
+    """The type has to be sent with the upload; the filename does not matter."""
     partner, entity, _ = await minted(documents)
     with every_row() as row:
         for mime_type, extension in EXTENSIONS.items():
@@ -113,8 +113,8 @@ REFUSED = [
 ]
 
 
-async def test_values_that_are_refused(documents):
-    """Other MIME types; caps that are no whole number from 1 to 50 MB; filenames not to be kept."""
+async def test_invalid_upload_requests_are_refused(documents):
+    """Other MIME types, caps outside 1 to 50 MB, filenames that cannot be stored."""
     partner, entity, _ = await minted(documents)
     with every_row() as row:
         for name, value in REFUSED:
@@ -123,7 +123,7 @@ async def test_values_that_are_refused(documents):
 
 
 async def test_the_cap_holds_for_the_upload(documents):
-    """One byte more is EntityTooLarge; as many as the cap are stored."""
+    """Exactly the cap is stored; one more byte is EntityTooLarge."""
     partner = await documents.world.partner()
     entity = await partner.connected_entity()
     large = await documents.put(
@@ -135,8 +135,8 @@ async def test_the_cap_holds_for_the_upload(documents):
     assert "<Code>EntityTooLarge</Code>" in large.text
 
 
-async def test_required_fields(documents):
-    """Contract 2.4: each but max_bytes."""
+async def test_all_fields_but_max_bytes_are_required(documents):
+    """Contract 2.4."""
     partner = await documents.world.partner()
     for name in BODY:
         body = {other: value for other, value in BODY.items() if other != name}
@@ -145,7 +145,7 @@ async def test_required_fields(documents):
 
 
 async def test_a_filename_is_no_part_of_the_path(documents):
-    """It is for people alone, so whatever can be kept is taken."""
+    """It is for people only, so anything that can be stored is accepted."""
     partner, entity, _ = await minted(documents)
     with every_row() as row:
         for filename in ("../../etc/passwd", "a/b\\c", "a\nb.pdf", "\u202efdp.exe", "f" * 255, " "):
@@ -156,7 +156,7 @@ async def test_a_filename_is_no_part_of_the_path(documents):
 
 
 async def test_the_claim_key_stands_for_partner_and_reference(documents):
-    """The same for both alike, another for either's change, and it reveals neither."""
+    """It is the same for the same pair, differs otherwise, and reveals neither."""
     world = documents.world
     one, other = await world.partner(), await world.partner()
     entity, second = await one.connected_entity(), await one.connected_entity()
@@ -179,7 +179,7 @@ async def test_the_claim_key_stands_for_partner_and_reference(documents):
         assert one.partner_id not in body["upload_url"]
 
 
-async def test_entities_that_cannot_be_written_to(documents):
+async def test_an_unconnected_entity_gets_no_url(documents):
     """Contract 7: 404 unknown, 403 not connected, 403 disconnected; nothing is signed."""
     partner = await documents.world.partner()
     gone = await partner.connected_entity()
@@ -192,7 +192,7 @@ async def test_entities_that_cannot_be_written_to(documents):
 
 
 async def test_the_modes_have_a_bucket_each(documents):
-    """And the other mode's entity does not exist."""
+    """The other mode's entity does not exist."""
     partner = await documents.world.partner()
     live = await partner.connected_entity()
     ids = fixture_ids(partner.partner_id)
@@ -213,7 +213,7 @@ async def test_the_modes_have_a_bucket_each(documents):
 
 
 @pytest.mark.parametrize("code", ["internal_error", "service_unavailable"])
-async def test_triggers_of_the_sandbox(documents, code):
+async def test_upload_triggers_work_in_test_mode_only(documents, code):
     """Readings: in test mode alone."""
     partner = await documents.world.partner()
     test = fixture_ids(partner.partner_id).connected_entity_id
@@ -225,7 +225,7 @@ async def test_triggers_of_the_sandbox(documents, code):
 
 
 async def test_without_a_bucket_documents_alone_are_unavailable(shared):
-    """503 with Retry-After; a claim without documents goes on."""
+    """503 with Retry-After; claims without documents are created as usual."""
     partner = await shared.partner()
     entity = await partner.connected_entity()
     body = BODY | {"entity_id": entity}

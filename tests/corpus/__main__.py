@@ -1,4 +1,4 @@
-"""`python -m tests.corpus`: add lines for what the catalogue has and the corpus has not.
+"""`python -m tests.corpus`: add the lines that the corpus lacks for the catalogue.
 
 With `--accept` also write anew what every line is read as, after a topic got a new version: look at
 the difference before you commit it.
@@ -12,7 +12,7 @@ from tests.corpus.corpus import DIRECTORY, SUMS, lines, missing, sums, written
 
 
 def main() -> None:
-    """Add, and say what was added. Hashes that are written stay: a changed line ends it."""
+    """Add lines and print them. Existing hashes are kept: a changed line ends the run."""
     if SUMS.exists() and not set(SUMS.read_text().splitlines()) <= set(sums().splitlines()):
         sys.exit("a line of the corpus was changed or removed: put it back")
     for ledger, cls in missing():

@@ -1,4 +1,4 @@
-"""Stored events of every version of the catalogue, which only ever grow.
+"""Stored events of every version in the catalogue; the corpus only ever grows.
 
 `<Topic>.jsonl` has a line an event as it lies in a ledger: its state byte for byte, and the data
 key of its sealed fields (made up, as all of it). A line never changes once it is here: SHA256SUMS
@@ -28,7 +28,7 @@ KEY = MasterKeys([bytes(32)]).new_data_key(STREAM)
 
 
 class Line(msgspec.Struct, frozen=True):
-    """An event as a ledger has it; `data_key` opens its box, if it has one."""
+    """An event as stored in a ledger; `data_key` decrypts its sealed fields, if it has any."""
 
     ledger: str
     stream: UUID
@@ -39,7 +39,7 @@ class Line(msgspec.Struct, frozen=True):
     data_key: bytes | None = None
 
     def read(self, *, erased: bool) -> tuple[Event, Meta]:
-        """Return what our codec reads; `erased`: after the key was destroyed."""
+        """Return what our codec reads; `erased`: with the key destroyed."""
         state = self.state.encode()
         sealed = stored_form(state).sealed
         key_id = sealed and sealed.key
@@ -50,7 +50,7 @@ class Line(msgspec.Struct, frozen=True):
         return codec.decode(self.stream, self.version, self.topic, state, key)
 
     def expected(self) -> dict[str, Any]:
-        """Return both readings as JSON has them."""
+        """Return both readings as JSON."""
         readings = {name: self.read(erased=name == "erased") for name in ("open", "erased")}
         return {name: msgspec.to_builtins(event) for name, (event, _) in readings.items()} | {
             "meta": msgspec.to_builtins(readings["open"][1])
@@ -67,7 +67,7 @@ def stored() -> list[tuple[str, bytes]]:
 
 
 def lines() -> dict[str, Line]:
-    """Return every line, read."""
+    """Return every line, decoded."""
     return {name: msgspec.json.decode(raw, type=Line) for name, raw in stored()}
 
 
@@ -81,12 +81,12 @@ def expectations() -> dict[str, Any]:
 
 
 def sums() -> str:
-    """Return what SHA256SUMS has to say."""
+    """Return the expected content of SHA256SUMS."""
     return "".join(f"{hashlib.sha256(raw).hexdigest()}  {name}\n" for name, raw in stored())
 
 
 def missing() -> list[tuple[str, type[Event]]]:
-    """Return the topics that the corpus lacks in their present version, each with its ledger.
+    """Return the topics whose present version the corpus lacks, each with its ledger.
 
     It also lacks a topic whose present version has a field that no line of it has.
     """
@@ -107,7 +107,7 @@ def missing() -> list[tuple[str, type[Event]]]:
 
 
 def written(ledger: str, cls: type[Event]) -> Iterator[Line]:
-    """Return new lines of a topic as the codec writes them: with every field, with the fewest."""
+    """Return new lines of a topic from the codec: one with every field, one with the fewest."""
     for version, event in enumerate(_samples(cls), 3):
         state = Codec(ledger, {}).encode(STREAM, version, event, META, KEY)
         sealed = stored_form(state).sealed is not None

@@ -1,4 +1,4 @@
-"""Running devs that the tests share: one to look at, and a directory to start on."""
+"""Running devs that tests share: one for reading, and a used directory to start on."""
 
 import json
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from tests.dev_process import Dev
 
 @pytest.fixture(scope="session")
 def dev(tmp_path_factory) -> Iterator[Dev]:
-    """Return a running dev for tests that look at it, on its default directory's name."""
+    """Return a running dev for tests that only read, in a directory of the default name."""
     one = Dev(tmp_path_factory.mktemp("running") / ".claim-ledger")
     yield one
     one.end()
@@ -19,7 +19,7 @@ def dev(tmp_path_factory) -> Iterator[Dev]:
 
 @pytest.fixture(scope="session")
 def used(tmp_path_factory) -> Path:
-    """Return a directory that a dev has used and left: later starts are faster."""
+    """Return a directory that a dev has used before, because later starts are faster."""
     data_dir = tmp_path_factory.mktemp("dev") / "data"
     one = Dev(data_dir)
     (data_dir.parent / "facts.json").write_text(json.dumps(one.facts))

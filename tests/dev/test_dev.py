@@ -1,4 +1,4 @@
-"""`claim-ledger dev` starts and stops, whatever happens to it, and refuses in one line."""
+"""`claim-ledger dev` starts and stops whatever happens, and refuses in one line."""
 
 import json
 import os
@@ -21,7 +21,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
 
 def one_line(answer: subprocess.CompletedProcess[str]) -> str:
-    """Return the one line with which a start is refused."""
+    """Return the one line that a refused start prints."""
     assert (answer.returncode, answer.stdout) == (1, "")
     assert re.fullmatch(r"Error: [^\n]+\n", answer.stderr)
     return answer.stderr
@@ -30,7 +30,7 @@ def one_line(answer: subprocess.CompletedProcess[str]) -> str:
 @linux
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_stops_everything(used, number):
-    """An asked stop ends with 0, silently, and leaves neither process nor facts."""
+    """A requested stop exits with 0, silently, and leaves no process and no dev.json."""
     with no_orphans():
         ended = Dev(used).end(number)
     assert ended == (0, "")
@@ -38,8 +38,8 @@ def test_a_signal_stops_everything(used, number):
 
 
 @linux
-def test_killed_and_started_again(used):
-    """A kill -9 ends PostgreSQL a moment later; the next start and its end are clean."""
+def test_dev_starts_again_after_kill_9(used):
+    """PostgreSQL ends a moment after the kill; the next start and stop are clean."""
     with no_orphans():
         Dev(used).end(signal.SIGKILL)
         stale = (used / "dev.json").exists()
@@ -53,7 +53,7 @@ def test_killed_and_started_again(used):
 @linux
 @pytest.mark.parametrize("step", range(4))
 def test_a_signal_during_the_first_start(tmp_path, step):
-    """Whenever SIGTERM comes while a cluster, schema or service is made, the end is clean."""
+    """Whenever SIGTERM arrives during setup, the exit is clean."""
     fresh = tmp_path / "data"
     milestones = [
         lambda: list(fresh.glob("postgres/cluster-new-*")),
@@ -70,8 +70,8 @@ def test_a_signal_during_the_first_start(tmp_path, step):
 
 
 @linux
-def test_killed_while_seeding(tmp_path):
-    """A first start that is killed as soon as it has secrets does not spoil the next."""
+def test_dev_starts_again_after_a_kill_while_seeding(tmp_path):
+    """A first start killed as soon as it has secrets does not break the next."""
     fresh = tmp_path / "data"
     with no_orphans():
         starting = Dev(fresh, wait=False)
@@ -89,7 +89,7 @@ def test_killed_while_seeding(tmp_path):
 
 
 def test_a_restart_keeps_ids_keys_and_addresses(used):
-    """Keys, ids and the database's address are the first start's; an upload URL goes on working.
+    """Keys, ids and the database's address stay; earlier upload URLs go on working.
 
     Only where something else has taken the store's port is another one chosen.
     """
@@ -114,8 +114,8 @@ def test_a_restart_keeps_ids_keys_and_addresses(used):
     assert json.loads(audit.stdout)["findings"] == []
 
 
-def test_what_is_half_sent_does_not_hold_up_the_stop(used):
-    """Clients that are silent in mid-request or stay connected are cut off; nothing is stored."""
+def test_unfinished_requests_do_not_delay_the_stop(used):
+    """Idle and half-sent connections are closed; nothing of them is stored."""
     dev = Dev(used)
     upload = httpx.URL(mint(dev, "half")["upload_url"])
     incoming = used / "storage" / "objects" / "incoming"
@@ -136,8 +136,8 @@ def test_what_is_half_sent_does_not_hold_up_the_stop(used):
     assert list(incoming.iterdir()) == []
 
 
-def test_nobody_reads_what_is_printed(used):
-    """A closed pipe on stdout is no reason to end."""
+def test_a_closed_stdout_does_not_stop_dev(used):
+    """A closed pipe on stdout is no reason to exit."""
     reading, writing = os.pipe()
     os.close(reading)
     one = Dev(used, stdout=writing)
@@ -150,7 +150,7 @@ def test_nobody_reads_what_is_printed(used):
 @pytest.mark.skipif(shutil.which("uv") is None, reason="uv is not installed")
 @linux
 def test_killing_uv_run_ends_its_dev(used):
-    """`uv run` cannot pass kill -9 on: the dev that it started notices and ends."""
+    """`uv run` cannot forward SIGKILL, so the dev that it started notices and exits."""
     with no_orphans():
         outer = subprocess.Popen(
             ["uv", "run", "--no-sync", "claim-ledger", "dev", "--port", "0", "--data-dir", used],
@@ -167,7 +167,7 @@ def test_killing_uv_run_ends_its_dev(used):
 
 
 def test_a_taken_port_is_one_line(used):
-    """A port that somebody listens on is named, with what to do."""
+    """The port in use is named, with what to do."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         said = one_line(run("dev", "--port", port, "--data-dir", used))
@@ -175,7 +175,7 @@ def test_a_taken_port_is_one_line(used):
 
 
 def test_a_locked_directory_is_one_line(used):
-    """A directory in use is refused after a moment, with who uses it; its facts stay."""
+    """A directory in use is refused soon, naming its user; the dev.json in it stays."""
     with lock(used):
         (used / "dev.json").write_text("{}")
         said = one_line(run("dev", "--port", "0", "--data-dir", used))
@@ -185,7 +185,7 @@ def test_a_locked_directory_is_one_line(used):
 
 
 def test_a_file_for_a_directory_is_one_line(tmp_path):
-    """A data directory that is a file is refused."""
+    """A file in place of the data directory is refused."""
     (tmp_path / "file").write_text("")
     for name in ("file", "file/below"):
         assert "is not a directory" in one_line(
@@ -195,14 +195,14 @@ def test_a_file_for_a_directory_is_one_line(tmp_path):
 
 @linux
 def test_an_unwritable_directory_is_one_line():
-    """A directory that cannot be made, not even by root, is refused."""
+    """A directory that not even root can create is refused."""
     said = one_line(run("dev", "--port", "0", "--data-dir", "/sys/claim-ledger"))
     assert said.startswith("Error: /sys/claim-ledger is not writable: ")
 
 
 @linux
 def test_a_missing_library_is_one_line(tmp_path, used):
-    """A shared library that the machine lacks is named, with the package that has it."""
+    """The missing shared library is named, with the package that contains it."""
     bin_dir = tmp_path / "bin"
     bin_dir.mkdir()
     script = bin_dir / "postgres"
@@ -231,7 +231,7 @@ def test_a_missing_library_is_one_line(tmp_path, used):
 
 
 def test_wrong_usage_names_the_option():
-    """A port that is none is refused before anything starts."""
+    """An invalid port is refused before anything starts."""
     answer = run("dev", "--port", "70000")
     assert (answer.returncode, answer.stdout) == (2, "")
     assert "--port" in answer.stderr

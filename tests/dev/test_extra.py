@@ -1,4 +1,4 @@
-"""`claim-ledger dev` without the extra that brings PostgreSQL."""
+"""`claim-ledger dev` without the extra that installs PostgreSQL."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ def without_the_extra(*arguments: object) -> "subprocess.CompletedProcess[str]":
 
 
 def test_dev_names_the_missing_extra(tmp_path):
-    """One line says what to install, and nothing is left in the directory's place."""
+    """One line says what to install, and nothing is left on disk."""
     done = without_the_extra("dev", "--port", "0", "--data-dir", tmp_path / "data")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
@@ -37,6 +37,6 @@ def test_dev_names_the_missing_extra(tmp_path):
 
 
 def test_other_commands_do_without_the_extra(tmp_path):
-    """Only `dev` needs the package: another command gets as far as with it."""
+    """Only `dev` needs the package: other commands behave as with it."""
     done = without_the_extra("partners", "list", "--data-dir", tmp_path)
     assert "no `claim-ledger dev` is running" in done.stderr

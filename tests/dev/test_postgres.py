@@ -41,7 +41,7 @@ sys.stdin.read()
 
 @pytest.fixture(scope="module")
 def data_dir(tmp_path_factory) -> Path:
-    """Make a directory with a cluster, stopped: a second start is 20 times faster."""
+    """Create a stopped cluster: a second start is 20 times faster."""
     path = tmp_path_factory.mktemp("embedded") / "data"
     with EmbeddedPostgres(path, durable=False):
         return path
@@ -49,27 +49,27 @@ def data_dir(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def server(data_dir) -> Iterator[EmbeddedPostgres]:
-    """Hand out a server that the test starts; it is stopped afterwards."""
+    """Return a server that the test starts; it is stopped afterwards."""
     server = EmbeddedPostgres(data_dir, durable=False)
     yield server
     server.stop()
 
 
 def query(url: str, sql: str):
-    """Return the first row, if the statement has rows."""
+    """Return the first row, if the statement returns rows."""
     with psycopg.connect(url, autocommit=True) as connection:
         cursor = connection.execute(sql)
         return cursor.fetchone() if cursor.description else None
 
 
 def tag(data_dir: Path) -> str:
-    """Return the cluster_name by which the server's processes are found."""
+    """Return the cluster_name that identifies the server's processes."""
     found = (data_dir / "cluster").stat()
     return f"claim-ledger[{found.st_dev:x}:{found.st_ino:x}]"
 
 
 def refused(server: EmbeddedPostgres) -> str:
-    """Return the one line with which a start is refused."""
+    """Return the one line that a refused start raises."""
     with pytest.raises(EmbeddedPostgresError) as caught:
         server.start()
     assert "\n" not in str(caught.value)
@@ -77,7 +77,7 @@ def refused(server: EmbeddedPostgres) -> str:
 
 
 def killed_parent(data_dir: Path) -> int:
-    """Start a server from another process, kill -9 that, and return the postmaster's pid."""
+    """Start a server from another process, kill -9 that process, return the postmaster's pid."""
     with subprocess.Popen(
         [sys.executable, "-c", PARENT, data_dir],
         stdin=subprocess.PIPE,
@@ -92,13 +92,13 @@ def killed_parent(data_dir: Path) -> int:
 
 
 def log_of(data_dir: Path) -> str:
-    """Return all that PostgreSQL logged."""
+    """Return everything that PostgreSQL logged."""
     return (data_dir / "postgres.log").read_text()
 
 
 @pytest.mark.parametrize("bin_dir", [wheel_bin_dir(), debian_bin_dir()], ids=["wheel", "debian"])
-def test_first_and_second_start(tmp_path, bin_dir):
-    """A second start keeps the data, the password and the port; the owner may use its roles."""
+def test_a_second_start_keeps_data_password_and_port(tmp_path, bin_dir):
+    """The owner may also use its roles."""
     if bin_dir is None:
         pytest.skip("Debian's PostgreSQL is not installed")
     with EmbeddedPostgres(tmp_path / "data", bin_dir=bin_dir, durable=False) as server:
@@ -122,7 +122,7 @@ def test_first_and_second_start(tmp_path, bin_dir):
 
 
 def test_password_is_required(server):
-    """Another password is refused, also over the loopback; the file is the owner's alone."""
+    """A wrong password is refused, also on loopback; only the owner can read the file."""
     url = server.start()
 
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
@@ -131,7 +131,7 @@ def test_password_is_required(server):
 
 
 def test_durability_is_on_unless_declined(server, data_dir):
-    """Without durable=False fsync is on; settings are passed on to PostgreSQL."""
+    """Without durable=False fsync is on; other settings are passed on to PostgreSQL."""
     settings = "SELECT current_setting('fsync'), current_setting('work_mem')"
 
     assert query(server.start(), settings) == ("off", "4MB")
@@ -142,7 +142,7 @@ def test_durability_is_on_unless_declined(server, data_dir):
 
 @linux
 def test_stop_leaves_nothing(server, data_dir):
-    """Stopping ends every process though clients are connected; twice is as good as once."""
+    """Stopping ends every process although clients are connected; stopping twice is fine."""
     with psycopg.connect(server.start()):
         assert len(servers_tagged(tag(data_dir))) > 3
         server.stop()
@@ -169,7 +169,7 @@ def test_abrupt_shutdown_recovers(data_dir):
 @linux
 @root
 def test_closed_parents_stay_closed(tmp_path):
-    """Run by root, the data stays in a 0700 folder of root's, and the server is not root."""
+    """Under root the data stays in root's 0700 folder, and the server does not run as root."""
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
     with EmbeddedPostgres(home / "a" / "data", durable=False) as server:
@@ -185,7 +185,7 @@ def test_closed_parents_stay_closed(tmp_path):
 @linux
 @root
 def test_closed_binaries_are_copied(tmp_path):
-    """Binaries in a folder closed to the server's user are copied once to where it can run them."""
+    """Binaries that the server's user cannot reach are copied once to where it can run them."""
     wheel = wheel_bin_dir().parents[1]
     site = tmp_path / "site"
     shutil.copytree(wheel / "pginstall18", site / wheel.name / "pginstall18")
@@ -220,7 +220,7 @@ def test_server_dies_with_its_parent(server, data_dir):
 
 @linux
 def test_start_right_after_the_parent_was_killed(server, data_dir):
-    """A start does not trip over the server that is still shutting down."""
+    """The start waits for the old server, which is still shutting down."""
     for _ in range(3):
         killed_parent(data_dir)
         assert query(server.start(), "SELECT count(*) FROM kept") == (0,)
@@ -229,7 +229,7 @@ def test_start_right_after_the_parent_was_killed(server, data_dir):
 
 @linux
 def test_hung_leftovers_are_killed(server, data_dir, monkeypatch):
-    """A postmaster that no longer answers, and children without one, do not block a start."""
+    """A hung postmaster, or children without one, do not block a start."""
     monkeypatch.setattr(running, "_STOP_SECONDS_MAX", 0.3)
     with subprocess.Popen(
         [sys.executable, "-c", PARENT, data_dir],
@@ -255,8 +255,8 @@ def test_hung_leftovers_are_killed(server, data_dir, monkeypatch):
 
 
 @linux
-def test_recycled_pid(server, data_dir):
-    """A pid file whose pid now belongs to another program of the same user does not block."""
+def test_a_recycled_pid_does_not_block_a_start(server, data_dir):
+    """The pid in the pid file now belongs to another program of the same user."""
     owner = (data_dir / "cluster").stat()
     server.start()
     lines = (data_dir / "cluster" / "postmaster.pid").read_text().splitlines()
@@ -270,8 +270,8 @@ def test_recycled_pid(server, data_dir):
         other.kill()
 
 
-def test_locked_directory(server, data_dir):
-    """A second server on a directory is refused, naming the holder; afterwards it may start."""
+def test_a_locked_directory_is_refused(server, data_dir):
+    """The refusal names who holds the directory; afterwards a second server may start."""
     server.start()
     other = EmbeddedPostgres(data_dir, durable=False)
 
@@ -283,8 +283,8 @@ def test_locked_directory(server, data_dir):
     other.stop()
 
 
-def test_taken_port(data_dir):
-    """An asked port that is taken is refused by its number, and nothing stays behind."""
+def test_a_taken_port_is_refused(data_dir):
+    """The refusal names the port, and nothing is left behind."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         line = refused(EmbeddedPostgres(data_dir, port=port, durable=False))
@@ -294,7 +294,7 @@ def test_taken_port(data_dir):
 
 
 def test_recorded_port_is_given_up_when_taken(server, data_dir):
-    """Without an asked port, another free one replaces the recorded one that is taken."""
+    """Unless a port was requested, a free one replaces the recorded one."""
     server.start()
     server.stop()
     recorded = int((data_dir / "port").read_text())
@@ -304,8 +304,8 @@ def test_recorded_port_is_given_up_when_taken(server, data_dir):
     assert recorded != int((data_dir / "port").read_text())
 
 
-def test_other_major_version(tmp_path):
-    """A cluster of another major version is refused with both versions."""
+def test_another_major_version_is_refused(tmp_path):
+    """The refusal names both versions."""
     (tmp_path / "cluster").mkdir()
     (tmp_path / "cluster" / "PG_VERSION").write_text("14\n")
     (tmp_path / "password").write_text("secret\n")
@@ -316,8 +316,8 @@ def test_other_major_version(tmp_path):
     assert f"{tmp_path} {expected}" == line
 
 
-def test_missing_library(tmp_path):
-    """The loader's complaint becomes the library's name and the package that has it."""
+def test_a_missing_library_is_named(tmp_path):
+    """The loader's message becomes the library's name and its package."""
     # Not in tmp_path, which is closed to the server's user.
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
@@ -333,15 +333,15 @@ def test_missing_library(tmp_path):
     assert line.endswith("apt-get install zlib1g")
 
 
-def test_missing_binaries(tmp_path):
-    """A folder without PostgreSQL is named."""
+def test_a_folder_without_postgresql_is_refused(tmp_path):
+    """The refusal names the folder."""
     line = refused(EmbeddedPostgres(tmp_path / "data", bin_dir=tmp_path / "nowhere"))
 
     assert f"there is no PostgreSQL in {tmp_path}/nowhere" == line
 
 
-def test_unusable_directory(tmp_path):
-    """A file in the directory's place, or a place that takes no files, is named."""
+def test_an_unusable_directory_is_refused(tmp_path):
+    """A file in its place, or a directory that is not writable, is named."""
     (tmp_path / "file").write_text("")
 
     assert f"{tmp_path}/file is not a directory" == refused(EmbeddedPostgres(tmp_path / "file"))
@@ -350,8 +350,8 @@ def test_unusable_directory(tmp_path):
         assert line.startswith("/sys/claim-ledger is not writable: ")
 
 
-def test_lost_password(data_dir, tmp_path):
-    """A cluster whose password file was deleted is refused, not opened to everybody."""
+def test_a_lost_password_file_is_refused(data_dir, tmp_path):
+    """The cluster is refused instead of being opened to everybody."""
     (data_dir / "password").rename(tmp_path / "password")
     try:
         line = refused(EmbeddedPostgres(data_dir))
@@ -361,8 +361,8 @@ def test_lost_password(data_dir, tmp_path):
     assert f"{data_dir}/password is missing, and its cluster cannot be opened" == line
 
 
-def test_refused_setting(server, data_dir):
-    """When PostgreSQL gives up, its last FATAL and the log's path are in the one line."""
+def test_a_refused_setting_is_reported(server, data_dir):
+    """The line has PostgreSQL's last FATAL message and the log's path."""
     line = refused(EmbeddedPostgres(data_dir, settings={"nonsense": "1"}))
 
     assert 'unrecognized configuration parameter "nonsense"' in line
@@ -386,6 +386,6 @@ def test_refused_setting(server, data_dir):
         ("", "it said nothing"),
     ],
 )
-def test_reason(output, expected):
-    """One line is chosen from what a program printed: disk and libraries first, then FATAL."""
+def test_the_reason_is_chosen_from_the_output(output, expected):
+    """Disk and library errors come first, then FATAL."""
     assert expected == reason(output)

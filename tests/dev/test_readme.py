@@ -1,4 +1,4 @@
-"""The README's promises, run as they stand."""
+"""The README's commands and links, tried as written."""
 
 import json
 import re
@@ -15,7 +15,7 @@ BLOCKS = re.findall(r"```sh\n(.*?)```", README, flags=re.DOTALL)
 
 @pytest.fixture
 def directory(dev) -> Path:
-    """Return a folder in which a dev runs on its default data directory."""
+    """Return a folder in which a dev runs in its default data directory."""
     return dev.data_dir.parent
 
 
@@ -36,7 +36,7 @@ def test_a_first_claim_in_a_minute(directory):
 
 
 def test_a_claim_with_a_document(directory):
-    """The README's own commands mint, upload real bytes and link them; an audit finds them."""
+    """The README's own commands mint, upload and link a file; an audit finds it."""
     facts = BLOCKS[0].partition("\n")[0]
     (created,) = answers(f"{facts}\n{BLOCKS[1]}", directory)
     minted = json.loads((directory / "minted.json").read_text())
@@ -58,11 +58,11 @@ def test_the_teams_command_works_on_a_running_dev(directory):
 
 @pytest.mark.parametrize("command", re.findall(r"claim-ledger ([a-z]+)", README))
 def test_every_command_of_the_readme_exists(command):
-    """No command is promised that the command line does not have."""
+    """Each command that the README names is one of the CLI's."""
     assert run(command, "--help", env=environment()).returncode == 0
 
 
 @pytest.mark.parametrize("path", re.findall(r"\]\(([^)#]+)\)", README))
-def test_every_link_of_the_readme_leads_somewhere(path):
-    """A document that is linked is there."""
+def test_every_link_of_the_readme_exists(path):
+    """Each linked document exists."""
     assert path.startswith("http") or Path(path).exists()

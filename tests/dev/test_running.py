@@ -1,4 +1,4 @@
-"""What a running `claim-ledger dev` has told its users, and what is so."""
+"""What a running `claim-ledger dev` prints and writes is true."""
 
 import json
 import subprocess
@@ -26,8 +26,8 @@ def test_printed_commands_work_when_pasted(dev):
     assert {one["entity_id"] for one in listed["claims"]} == {dev.facts["entity_id"]}
 
 
-def test_a_person_is_told_everything(dev):
-    """The text names the addresses, the keys, the entities and the mail directory."""
+def test_the_printed_text_is_complete(dev):
+    """It names the addresses, keys, entities and the mail directory."""
     facts = dev.facts
     told = [
         facts["base_url"],
@@ -39,8 +39,8 @@ def test_a_person_is_told_everything(dev):
     assert [fact for fact in told if fact not in dev.printed] == []
 
 
-def test_the_facts_for_programs(dev):
-    """dev.json has exactly the documented keys, mode 0600, and what it says is so."""
+def test_dev_json_has_the_documented_keys(dev):
+    """Its mode is 0600 and its values are true."""
     facts = dev.facts
     with psycopg.connect(facts["database_url"]) as connection:
         owns = connection.execute(
@@ -79,7 +79,7 @@ def test_every_fixture_answers_in_its_state(dev):
 
 
 def test_the_log_is_private_json(dev):
-    """service.log has a JSON object a line, can be read by its owner alone, and grows."""
+    """service.log has one JSON object per line, is readable by its owner alone, and grows."""
     log = dev.data_dir / "service.log"
     before = log.stat().st_size
     httpx.get(f"{dev.facts['public_url']}/health/live")

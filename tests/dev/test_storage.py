@@ -9,7 +9,7 @@ from tests.dev_process import environment, run
 
 @pytest.mark.parametrize("name", OF_PRODUCTION)
 def test_settings_of_a_real_store_are_refused(tmp_path, name):
-    """With any setting of production's storage nothing is started, and one line says why."""
+    """With any setting of production's storage, one line says why nothing starts."""
     answer = run(
         "dev", "--port", "0", "--data-dir", tmp_path / "data", env=environment(**{name: "x"})
     )
@@ -22,7 +22,7 @@ def test_settings_of_a_real_store_are_refused(tmp_path, name):
 
 
 def test_the_store_is_private_and_named(dev):
-    """The text names its address; key and token can be read by their owner alone."""
+    """The text names its address; only the owner can read key and token."""
     storage = dev.data_dir / "storage"
     port = (storage / "port").read_text().strip()
     modes = {
@@ -33,8 +33,8 @@ def test_the_store_is_private_and_named(dev):
     assert set(modes.values()) == {0o600}
 
 
-def test_each_refusal_is_seen_by_curl(dev):
-    """Unsigned, altered, differing headers, too large, and a second PUT: the cloud's own codes."""
+def test_curl_shows_each_refusal(dev):
+    """Unsigned, altered, wrong headers, too large, second PUT: the cloud's own error codes."""
     upload = mint(dev, "refusals", max_bytes=10)
     url, headers = upload["upload_url"], upload["required_headers"]
     no_range = {"Content-Type": PDF}

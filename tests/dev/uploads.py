@@ -30,7 +30,7 @@ def mint(dev: Dev, reference: str, max_bytes: int = 100) -> dict[str, Any]:
 
 
 def put(url: str, headers: dict[str, str], content: str) -> tuple[str, str]:
-    """PUT by curl; return the status and the code of the store's refusal."""
+    """Upload with curl; return the status and the code of the store's refusal."""
     words = [word for name, value in headers.items() for word in ("-H", f"{name}: {value}")]
     done = subprocess.run(
         ["curl", "-sS", "-X", "PUT", *words, "--data-binary", content, "-w", "\n%{http_code}", url],

@@ -16,15 +16,15 @@ def reference(name: str, mime_type: str = PDF) -> Reference:
 
 
 def stored(*names: str, content_type: str = PDF) -> dict[str, StoredObject]:
-    """Return objects as a listing has them."""
+    """Return objects as a listing shows them."""
     return {
         f"path/{name}": StoredObject(f"path/{name}", 10 + nr, content_type, 100 + nr, f"crc-{name}")
         for nr, name in enumerate(names)
     }
 
 
-def test_uploads_are_what_is_stored_in_the_order_of_the_references():
-    """With size, generation and checksum; what else lies there is left alone."""
+def test_uploads_come_in_the_order_of_the_references():
+    """They have size, generation and checksum; other objects there are ignored."""
     found = decisions.uploads([reference("b"), reference("a")], stored("a", "b", "other"))
     assert found == [
         Upload(Document("doc_b", "path/b", PDF, 11, 101, "crc-b"), "b.pdf"),
@@ -32,27 +32,27 @@ def test_uploads_are_what_is_stored_in_the_order_of_the_references():
     ]
 
 
-def test_nothing_asked_is_nothing_found():
+def test_no_references_give_no_documents():
     """No reference, no document."""
     assert decisions.uploads([], stored("a")) == []
 
 
-def test_one_that_is_missing_refuses_all():
+def test_one_missing_upload_refuses_all():
     """Contract 4.4."""
     with pytest.raises(Refusal) as refused:
         decisions.uploads([reference("a"), reference("b")], stored("a"))
     assert refused.value.code == "document_not_uploaded"
 
 
-def test_what_is_missing_is_said_before_what_differs():
-    """A type can only be compared once everything is there."""
+def test_missing_uploads_are_reported_before_differing_types():
+    """A type can only be compared once all uploads exist."""
     with pytest.raises(Refusal) as refused:
         decisions.uploads([reference("a", "image/png"), reference("b")], stored("a"))
     assert refused.value.code == "document_not_uploaded"
 
 
 def test_another_mime_type_is_a_fault_of_its_entry():
-    """Readings: validation_failed, and every such entry is named."""
+    """Readings: validation_failed names every such entry."""
     asked = [reference("a", "image/png"), reference("b"), reference("c", "image/gif")]
     with pytest.raises(Refusal) as refused:
         decisions.uploads(asked, stored("a", "b", "c"))

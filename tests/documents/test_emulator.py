@@ -1,4 +1,4 @@
-"""The checks of documents against a store that is not ours: the JSON side of an emulator.
+"""The document checks against an independent store: the JSON API of an emulator.
 
 It verifies no signature, so uploads go through its own API; what is read is read by our code.
 """
@@ -39,7 +39,7 @@ class Emulator:
         self.endpoint = endpoint
 
     def upload(self, bucket: str, name: str, content: bytes, content_type: str = PDF) -> None:
-        """Upload as its API has it."""
+        """Upload through the emulator's API."""
         httpx.post(
             f"{self.endpoint}/upload/storage/v1/b/{bucket}/o",
             params={"uploadType": "media", "name": name},
@@ -51,7 +51,7 @@ class Emulator:
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch):
-    """Let no read end because the machine is busy: the emulator is a thread of this process."""
+    """Give reads no time limit: the emulator is a thread of this process."""
     monkeypatch.setitem(google._ONE_TRY, "timeout", None)  # noqa: SLF001 - not in question here
 
 
@@ -85,7 +85,7 @@ async def documents(database_url, tmp_path, store_credentials, emulator):
         yield one
 
 
-async def test_a_claim_is_linked_to_what_lies_there(documents, emulator):
+async def test_a_claim_records_the_emulators_object(documents, emulator):
     """Size, generation and checksum are the emulator's."""
     partner = await documents.world.partner()
     entity = await partner.connected_entity()
@@ -104,12 +104,12 @@ async def test_a_claim_is_linked_to_what_lies_there(documents, emulator):
 
 
 def base64_of(checksum: bytes) -> str:
-    """Return a checksum as the API writes it."""
+    """Return a checksum as the API encodes it."""
     return base64.b64encode(checksum).decode()
 
 
-async def test_what_is_not_there_is_not_uploaded(documents, emulator):
-    """And something else under the prefix does not stand for it."""
+async def test_a_missing_object_is_document_not_uploaded(documents, emulator):
+    """Other objects under the prefix do not count."""
     partner = await documents.world.partner()
     entity = await partner.connected_entity()
     ref = reference_to(await documents.mint(partner, entity))
@@ -142,8 +142,8 @@ async def test_a_missing_bucket_is_our_fault(documents, emulator):
     refused(await partner.claim(entity, document_refs=[ref]), "document_verification_failed")
 
 
-async def test_reading_and_deleting(emulator):
-    """Each object once, under its prefix; deleted unless it has changed."""
+async def test_objects_are_listed_and_deleted(emulator):
+    """Each object is listed once, under its prefix, and deleted unless it has changed."""
     store, bucket = store_of(emulator), BUCKETS["live"]
     names = {f"sweep/{number:02} ä+%2F.pdf" for number in range(5)}
     for name in names:
@@ -158,8 +158,8 @@ async def test_reading_and_deleting(emulator):
     store.close()
 
 
-async def test_nothing_is_there_of_a_missing_bucket(emulator):
-    """Nor does a listing of it seem empty."""
+async def test_reading_a_missing_bucket_fails(emulator):
+    """Its listing does not look empty."""
     store = store_of(emulator, "no-such-bucket")
     with pytest.raises(StorageUnavailable):
         await store.under("x")

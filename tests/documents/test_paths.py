@@ -63,20 +63,20 @@ def test_a_path_has_the_contracts_shape():
 
 @pytest.mark.parametrize("mime_type", paths.EXTENSIONS)
 def test_every_mime_type_makes_a_path_that_is_recognised(mime_type):
-    """Whatever is minted may be referred to."""
+    """Every minted path can be referred to."""
     path = paths.storage_path(ENTITY, KEY, ID, mime_type)
     assert paths.document_id_of(path, ENTITY, KEY) == ID
 
 
-def test_the_mime_types_are_the_wires():
-    """No type is taken that has no extension, and none has one in vain."""
+def test_mime_types_match_the_wire_types():
+    """Every accepted type has an extension, and no other type has one."""
     assert set(MimeType.__args__) == set(paths.EXTENSIONS)
     assert len(set(paths.EXTENSIONS.values())) == len(paths.EXTENSIONS) == 10
 
 
 @pytest.mark.parametrize("bad", BAD, ids=lambda one: one.why)
 def test_any_other_path_is_refused(bad):
-    """Matched in full, byte for byte."""
+    """Paths are matched in full, byte for byte."""
     with pytest.raises(Refusal) as refused:
         paths.document_id_of(bad.path, ENTITY, KEY)
     assert refused.value.code == "document_path_invalid"
@@ -95,7 +95,7 @@ def test_references_keep_their_order_and_clean_their_names():
 
 
 def test_a_path_given_twice_is_refused_and_named():
-    """Every repetition is, not the first one only."""
+    """Every repetition is named, not only the first."""
     one = (GOOD, "application/pdf", "a.pdf")
     with pytest.raises(Refusal) as refused:
         paths.references([one, one, one], ENTITY, KEY)
@@ -129,5 +129,5 @@ def test_a_path_given_twice_is_refused_and_named():
     ],
 )
 def test_a_filename_is_cleaned_for_showing(filename, shown):
-    """It names no path, and turns no line of text around."""
+    """It contains no path and no characters that reverse the text direction."""
     assert paths.shown(filename) == shown

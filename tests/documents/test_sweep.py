@@ -1,4 +1,4 @@
-"""A sweep beside claims that want the same uploads, and a sweep that is cut off."""
+"""Sweeps that race with claims for the same uploads, and interrupted sweeps."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
@@ -22,7 +22,7 @@ async def documents(database_url, tmp_path, store_credentials) -> AsyncGenerator
 
 
 class Interposed:
-    """A store that does something else first."""
+    """A store that runs something else first."""
 
     def __init__(self, inner: ObjectStore, meanwhile: Callable[[str], Awaitable[object]]) -> None:
         self._inner, self._meanwhile = inner, meanwhile
@@ -34,7 +34,7 @@ class Interposed:
         return found
 
     def each(self, prefix: str) -> AsyncIterator[StoredObject]:
-        """Return as the inner one does."""
+        """Return the inner store's listing."""
         return self._inner.each(prefix)
 
     async def delete(self, name: str, generation: int) -> bool:
@@ -43,7 +43,7 @@ class Interposed:
         return await self._inner.delete(name, generation)
 
     def close(self) -> None:
-        """Close the inner one."""
+        """Close the inner store."""
         self._inner.close()
 
 
@@ -56,7 +56,7 @@ def sweep_of(documents: Documents, *, kind: type[Sweep] = Sweep, **more: Any) ->
 
 
 async def swept(documents: Documents, **more: Any) -> list[Swept]:
-    """Sweep to the end."""
+    """Sweep until nothing is left."""
     return await sweep_of(documents, **more).run(lambda _steps: None)
 
 
@@ -67,14 +67,14 @@ async def objects(documents: Documents) -> list[str]:
 
 
 async def uploads(documents: Documents) -> int:
-    """Return how many live uploads are remembered."""
+    """Return how many live uploads have a row."""
     live = documents.world.service.modes["live"].ledger.database
     async with live.connection() as connection:
         return await connection.fetchval("select count(*) from live.uploads")
 
 
 async def faults(documents: Documents) -> list[str | None]:
-    """Return what an audit says of each linked document."""
+    """Return an audit's verdict on each linked document."""
     live = documents.world.service.modes["live"]
     return [one.fault async for one in verify(live.claim_documents, live.storage.store)]
 
@@ -85,8 +85,8 @@ async def claims(partner: Any, entity: str) -> int:
     return len(listed.json()["claims"])
 
 
-async def test_the_sweep_comes_between_check_and_claim(documents):
-    """A claim whose uploads go after it saw them is refused, and nothing is half made."""
+async def test_a_sweep_between_check_and_claim_refuses_the_claim(documents):
+    """A claim whose uploads vanish after its check is refused as a whole."""
     partner = await documents.world.partner()
     entity = await partner.connected_entity()
     ref = await documents.uploaded(partner, entity)
@@ -99,8 +99,8 @@ async def test_the_sweep_comes_between_check_and_claim(documents):
     assert await faults(documents) == []
 
 
-async def test_the_claim_comes_first(documents):
-    """An upload that a claim refers to by the time of its turn is kept."""
+async def test_a_sweep_keeps_an_upload_claimed_meanwhile(documents):
+    """An upload that a claim refers to by then is kept."""
     partner = await documents.world.partner()
     entity = await partner.connected_entity()
     ref = await documents.uploaded(partner, entity)
@@ -115,8 +115,8 @@ async def test_the_claim_comes_first(documents):
     assert await faults(documents) == [None]
 
 
-async def test_whoever_wins_both_are_whole(documents):
-    """Claims and sweeps at once: each claim has its documents, or is refused and has none."""
+async def test_concurrent_claims_and_sweeps_stay_consistent(documents):
+    """Each claim either has its documents or is refused and has none."""
     partner = await documents.world.partner()
     entity = await partner.connected_entity()
     names = [f"case-{number}" for number in range(12)]
@@ -137,8 +137,8 @@ async def test_whoever_wins_both_are_whole(documents):
     assert (await uploads(documents), await claims(partner, entity)) == (len(made), len(made))
 
 
-async def test_a_sweep_that_is_cut_off_is_finished_by_the_next(documents):
-    """What was marked can be in no claim, and goes with the next sweep, however young it is."""
+async def test_an_interrupted_sweep_is_finished_by_the_next(documents):
+    """A marked upload cannot be claimed; the next sweep deletes it, however young it is."""
     partner = await documents.world.partner()
     entity = await partner.connected_entity()
     for call in ("under", "delete"):
@@ -159,8 +159,8 @@ async def test_a_sweep_that_is_cut_off_is_finished_by_the_next(documents):
         assert (one.is_gone, *left) == (True, [], 0), call
 
 
-async def test_an_audit_beside_uploads_and_links(documents):
-    """A page of the listing that is older than a link is no finding."""
+async def test_an_audit_tolerates_concurrent_links(documents):
+    """A listing page older than a link is no finding."""
     partner = await documents.world.partner()
     entity = await partner.connected_entity()
     ref = await documents.uploaded(partner, entity)
