@@ -13,6 +13,7 @@ from psycopg.conninfo import make_conninfo
 from migrations import migrate
 from service.cli.dev.gcs.credentials import local_credentials
 from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
+from tests.memory_ledger import memory_world
 from tests.processes import ended
 from tests.redis_server import RedisServer
 from tests.world import World, settings_for, world_on
@@ -172,6 +173,12 @@ async def world(database_url, tmp_path) -> AsyncGenerator[World, None]:
     mail_dir = tmp_path / "mail"
     async with world_on(settings_for(database_url, mail_dir), mail_dir) as one:
         yield one
+
+
+@pytest.fixture(scope="session")
+def in_memory(tmp_path_factory) -> World:
+    """Return a service in memory that all tests share, for what commands decide."""
+    return memory_world(tmp_path_factory.mktemp("in_memory"))
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,12 +18,20 @@ import pytest
 from service.app.bootstrap import Service
 from service.ledger.database import AlreadyExists
 from service.ledger.sql import Sql
+from tests.world import World, settings_for
 
 _COLUMNS = re.compile(r"insert into \w+\.\w+ \((.*)\)")
 _DEFAULTS: dict[str, dict[str, object]] = {
-    "partners": {"return_link": False, "suppress_email": False, "sandbox_epoch": 0},
+    "partners": {
+        "return_link": False,
+        "suppress_email": False,
+        "sandbox_epoch": 0,
+        "sandbox_reset_at": None,
+    },
     "api_keys": {"revoked_at": None, "revoked_later": False},
     "members": {"removed_at": None},
+    "staff": {"removed_at": None},
+    "onboardings": {"completed_at": None},
     "connect_links": {"entity_id": None},
 }
 Values = dict[str, Any]
@@ -132,6 +141,26 @@ def _members_of(tables: Tables, **values: object) -> Iterator[Values]:
             yield member | partner
 
 
+def _authenticate(tables: Tables, *asked: Sequence[Any]) -> Iterator[Values]:
+    of_partner = ("status", "name", "return_link", "suppress_email", "sandbox_epoch")
+    of_key = ("mode", "secret_hash", "revoked_at", "revoked_later")
+    for partner_id, key_id in zip(*asked, strict=True):
+        (partner,) = tables.where("partners", partner_id=partner_id) or [{}]
+        (key,) = tables.where("api_keys", partner_id=partner_id, key_id=key_id) or [{}]
+        yield {name: partner.get(name) for name in of_partner} | {
+            name: key.get(name) for name in of_key
+        }
+
+
+def _keys_of(tables: Tables, partner_id: object) -> Iterator[Values]:
+    names = ("key_id", "partner_id", "mode", "issued_at", "revoked_at", "revoked_later")
+    (partner,) = tables.where("partners", partner_id=partner_id) or [{}]
+    found = tables.where("api_keys", partner_id=partner_id)
+    for key in sorted(found, key=lambda key: key["key_id"]):
+        row = {name: key[name] for name in names}
+        yield row | {"used_at": None, "sandbox_epoch": partner["sandbox_epoch"]}
+
+
 def _access(tables: Tables, partner_id: object, entity_id: object) -> Values | None:
     """Return an entity and a partner's connection to it."""
     names = ("entity_id", "name", "established", "version", "connected_at", "disconnected_at")
@@ -166,6 +195,12 @@ def _claims_context(tables: Tables, *asked: Sequence[Any]) -> Iterator[Values]:
         yield access | {"made": made[0]["state"] if made else None} | sealed
 
 
+def _events_of(tables: Tables, topic: object) -> Iterator[Values]:
+    names = ("append_id", "originator_id", "originator_version", "topic", "state")
+    for row in tables.where("events", topic=topic):
+        yield {name: row[name] for name in names}
+
+
 def _state(tables: Tables, partner_id: object, entity_id: object) -> list[Values]:
     found = _access(tables, partner_id, entity_id)
     return [found] if found["entity_id"] else []
@@ -195,12 +230,28 @@ READS: dict[str, Callable[..., Any]] = {
     "projections.partners partners_of_address": lambda tables, hashed: _members_of(
         tables, address_hash=hashed
     ),
+    "projections.partners authenticate": _authenticate,
+    "projections.partners list_keys": _keys_of,
+    "projections.partners sandbox": lambda tables, partner_id: [
+        {name: row[name] for name in ("sandbox_epoch", "sandbox_reset_at")}
+        for row in tables.where("partners", partner_id=partner_id)
+    ],
+    "service.people list": lambda tables: sorted(
+        tables.where("staff", removed_at=None), key=lambda row: row["added_at"]
+    ),
+    "service.people by_address": lambda tables, hashed: tables.where(
+        "staff", address_hash=hashed, removed_at=None
+    ),
+    "projections.onboardings by_link": lambda tables, hashed: tables.where(
+        "onboardings", magic_link_hash=hashed
+    ),
     "projections.connections state": _state,
     "projections.connections established": _established,
     "projections.connect_links by_token": _link,
     "projections.claim_list by_id": lambda tables, claim_id: tables.where(
         "claim_list", claim_id=claim_id
     ),
+    "tests.contract events_of": _events_of,
 }
 
 
@@ -212,6 +263,16 @@ def _set(table: str, key: str, *columns: str) -> Callable[..., None]:
             tables.change(row, **dict(zip(columns, values, strict=False)))
 
     return update
+
+
+def _revoke_key(tables: Tables, key_id: object, at: datetime, later: bool) -> None:
+    for row in tables.where("api_keys", key_id=key_id):
+        before = row["revoked_at"]
+        tables.change(
+            row,
+            revoked_at=at if before is None else min(before, at),
+            revoked_later=later and (before is None or row["revoked_later"]),
+        )
 
 
 def _connect(
@@ -232,12 +293,32 @@ def _disconnect(
         tables.change(row, version=version, disconnected_at=at)
 
 
+def _complete(tables: Tables, onboarding_id: object, at: object) -> None:
+    for row in tables.where("onboardings", onboarding_id=onboarding_id):
+        tables.change(row, state="completed", completed_at=at)
+
+
+def _establish(tables: Tables, entity_id: object) -> None:
+    for row in tables.where("entities", entity_id=entity_id):
+        tables.change(row, established=True)
+
+
 WRITES: dict[str, Callable[..., None]] = {
     "projections.partners set_status": _set("partners", "partner_id", "status"),
     "projections.partners set_settings": _set(
         "partners", "partner_id", "return_link", "suppress_email"
     ),
     "projections.partners remove_member": _set("members", "member_id", "removed_at"),
+    "projections.partners reset_sandbox": _set(
+        "partners", "partner_id", "sandbox_epoch", "sandbox_reset_at"
+    ),
+    "projections.partners revoke_key": _revoke_key,
+    "projections.staff remove": _set("staff", "staff_id", "removed_at"),
+    "projections.onboardings complete": _complete,
+    "projections.connections establish": _establish,
+    "projections.connections correct_entity": _set(
+        "entities", "entity_id", "name", "company_number_hash"
+    ),
     "projections.connections connect": _connect,
     "projections.connections disconnect": _disconnect,
     "projections.connect_links settle": _set("connect_links", "link_id", "state", "entity_id"),
@@ -343,6 +424,18 @@ def memory_service(settings: Any, **parts: Any) -> Service:
     parts.setdefault("clock", lambda: begun + timedelta(milliseconds=next(looks)))
     with in_memory():
         return Service(settings, **parts)
+
+
+def memory_world(mail_dir: Path, **parts: Any) -> World:
+    """Return a service in memory and a client that calls it; nothing follows its log."""
+    settings = settings_for("postgresql://nobody@127.0.0.1:1/none", mail_dir)
+    return World(memory_service(settings, **parts), mail_dir)
+
+
+def tables_of(service: Service, ledger: str) -> Tables:
+    """Return the tables of one ledger in memory: accounts, live or test."""
+    database: Any = service.ledger(ledger).database
+    return database.tables
 
 
 def _name(statement: str) -> str:

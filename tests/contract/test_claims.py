@@ -9,6 +9,7 @@ from service.facts.claims import ClaimReplayMismatched
 from service.sandbox.fixtures import fixture_ids
 from tests.contract.events import events_of
 from tests.contract.refusals import refused
+from tests.memory_ledger import memory_world
 from tests.world import claim_body, settings_for, world_on
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -31,18 +32,18 @@ async def test_a_new_claim_is_201_with_the_fields_of_the_contract(shared):
 
 
 @pytest.mark.parametrize("more", [{}, {"message": ""}, {"document_refs": []}], ids=str)
-async def test_no_first_message_without_text_or_documents(shared, more):
+async def test_no_first_message_without_text_or_documents(in_memory, more):
     """Contract 2.6: message_id is null."""
-    partner = await shared.partner()
+    partner = await in_memory.partner()
     answer = await partner.claim(await partner.connected_entity(), **more)
 
     assert (answer.status_code, answer.json()["message_id"]) == (201, None)
 
 
 @pytest.mark.parametrize("text", [" ", "\n", "0", "😀"], ids=repr)
-async def test_any_text_is_a_message(shared, text):
+async def test_any_text_is_a_message(in_memory, text):
     """Only the empty string counts as no message: nothing is trimmed."""
-    partner = await shared.partner()
+    partner = await in_memory.partner()
     answer = await partner.claim(await partner.connected_entity(), message=text)
 
     assert answer.json()["message_id"] is not None
@@ -66,9 +67,9 @@ async def test_a_replay_is_200_with_nothing_new(shared):
     assert again.headers["Idempotent-Payload-Match"] == "true"
 
 
-async def test_bodies_that_decode_alike_match(shared):
+async def test_bodies_that_decode_alike_match(in_memory):
     """Readings: member order, white space, escapes and unknown fields make no difference."""
-    partner = await shared.partner()
+    partner = await in_memory.partner()
     entity = await partner.connected_entity()
     body = claim_body(entity, "cäse")
     await partner.call("POST", "/claims", json=body)
@@ -78,12 +79,12 @@ async def test_bodies_that_decode_alike_match(shared):
     assert again.headers["Idempotent-Payload-Match"] == "true"
 
 
-async def test_another_body_is_recorded_once_and_changes_nothing(shared):
+async def test_another_body_is_recorded_once_and_changes_nothing(in_memory):
     """200 with Payload-Match false; one event per distinct body; the state is unchanged."""
-    partner = await shared.partner()
+    partner = await in_memory.partner()
     entity = await partner.connected_entity()
     claim_id = (await partner.claim(entity, message="one")).json()["claim_id"]
-    claims = shared.service.modes["live"].claims
+    claims = in_memory.service.modes["live"].claims
     before = await claims.show(claim_id)
     for text in ("two", "three", "two", "three", "two"):
         again = await partner.claim(entity, message=text)
@@ -95,7 +96,7 @@ async def test_another_body_is_recorded_once_and_changes_nothing(shared):
     assert before == await claims.show(claim_id)
     found = [
         event
-        for event in await events_of(shared, "live", ClaimReplayMismatched)
+        for event in await events_of(in_memory, "live", ClaimReplayMismatched)
         if event.claim_id == claim_id
     ]
     assert len({event.fingerprint for event in found}) == len(found) == 2
@@ -129,9 +130,9 @@ async def test_references_are_byte_exact(shared):
     assert list(reversed(SPELLINGS)) == kept
 
 
-async def test_references_are_scoped_to_entity_and_partner(shared):
+async def test_references_are_scoped_to_entity_and_partner(in_memory):
     """Contract 4.4: one reference can be used for several entities and by several partners."""
-    one, two = await shared.partner(), await shared.partner()
+    one, two = await in_memory.partner(), await in_memory.partner()
     first, second = await one.connected_entity(), await one.connected_entity()
     await two.connect(first)
     answers = [await one.claim(first), await one.claim(second), await two.claim(first)]
@@ -171,9 +172,9 @@ async def test_access_is_refused_in_the_order_of_the_design(shared):
     assert (await partner.claim(entity)).status_code == 200
 
 
-async def test_validation_comes_before_the_entity(shared):
+async def test_validation_comes_before_the_entity(in_memory):
     """Decision 10: an unknown entity does not hide faults of the body."""
-    partner = await shared.partner()
+    partner = await in_memory.partner()
     answer = await partner.call("POST", "/claims", json={"entity_id": "ent_none", "invoices": []})
 
     refused(answer, "validation_failed")
@@ -187,25 +188,24 @@ async def test_validation_comes_before_the_entity(shared):
     }
 
 
-async def test_a_taken_claim_id_is_a_conflict_that_a_retry_resolves(database_url, tmp_path):
+async def test_a_taken_claim_id_is_a_conflict_that_a_retry_resolves(tmp_path):
     """Contract 7, claim_conflict: nothing is recorded, and a retry draws another id."""
     forced: list[str] = []
 
     def draw(prefix, moment):
         return forced.pop() if prefix == "clm" and forced else new_id(prefix, moment)
 
-    settings = settings_for(database_url, tmp_path)
-    async with world_on(settings, tmp_path, new_id=draw) as world:
-        partner = await world.partner()
-        entity = await partner.connected_entity()
-        taken = (await partner.claim(entity)).json()["claim_id"]
-        forced.append(taken)
-        refused(await partner.claim(entity, "case-2", message="x"), "claim_conflict")
-        retried = await partner.claim(entity, "case-2", message="x")
+    world = memory_world(tmp_path, new_id=draw)
+    partner = await world.partner()
+    entity = await partner.connected_entity()
+    taken = (await partner.claim(entity)).json()["claim_id"]
+    forced.append(taken)
+    refused(await partner.claim(entity, "case-2", message="x"), "claim_conflict")
+    retried = await partner.claim(entity, "case-2", message="x")
 
-        assert retried.status_code == 201
-        assert retried.json()["claim_id"] != taken
-        assert retried.json()["message_id"] is not None
+    assert retried.status_code == 201
+    assert retried.json()["claim_id"] != taken
+    assert retried.json()["message_id"] is not None
 
 
 async def test_a_taken_claim_id_affects_no_other_claim_of_its_batch(database_url, tmp_path):
@@ -236,9 +236,9 @@ async def test_a_taken_claim_id_affects_no_other_claim_of_its_batch(database_url
         ("document_verification_failed", 503),
     ],
 )
-async def test_sandbox_triggers_reach_rare_errors(shared, code, status):
+async def test_sandbox_triggers_reach_rare_errors(in_memory, code, status):
     """Decision 14: a reference is a trigger in test mode only."""
-    partner = await shared.partner()
+    partner = await in_memory.partner()
     entity = fixture_ids(partner.partner_id).connected_entity_id
     answer = await partner.claim(entity, f"trigger_{code}", mode="test")
     live = await partner.claim(await partner.connected_entity(), f"trigger_{code}")

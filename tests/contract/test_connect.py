@@ -60,11 +60,11 @@ async def test_a_link_expires_an_hour_after_issue_by_the_databases_clock(shared)
     assert -0.001 <= (at - before).total_seconds() - 3600 < 30
 
 
-async def test_only_a_hash_of_the_token_is_kept(shared):
+async def test_only_a_hash_of_the_token_is_kept(in_memory):
     """Decision 15."""
-    partner = await shared.partner()
+    partner = await in_memory.partner()
     token = await link(partner, label="Spring")
-    issued = (await events_of(shared, "live", ConnectLinkIssued))[-1]
+    issued = (await events_of(in_memory, "live", ConnectLinkIssued))[-1]
 
     assert len(issued.token_hash) == 32
     assert token.encode() not in issued.token_hash
@@ -91,16 +91,19 @@ async def test_in_test_mode_the_link_is_always_the_same_and_inert(shared):
     assert refusal.value.code == "connect_token_invalid"
 
 
-async def test_an_approval_connects(shared):
+async def test_an_approval_connects(in_memory):
     """Contract 3: claims work only after approval; a second approval fails."""
-    partner = await shared.partner()
-    entity, token = await shared.entity(), await link(partner)
+    partner = await in_memory.partner()
+    entity, token = await in_memory.entity(), await link(partner)
     refused(await partner.claim(entity), "entity_not_owned")
 
-    assert await approve(shared, token, entity) == "linked"
+    assert await approve(in_memory, token, entity) == "linked"
     assert (await partner.claim(entity)).status_code == 201
-    assert await approve(shared, token, entity) == "connect_token_already_redeemed"
-    assert await approve(shared, token, await shared.entity()) == "connect_token_already_redeemed"
+    assert await approve(in_memory, token, entity) == "connect_token_already_redeemed"
+    assert (
+        await approve(in_memory, token, await in_memory.entity())
+        == "connect_token_already_redeemed"
+    )
 
 
 async def expired(world, partner, token):
@@ -153,25 +156,25 @@ async def test_unusable_links_connect_nothing(shared, what, code):
     assert entity not in {event.entity_id for event in connected}
 
 
-async def test_an_unknown_entity_leaves_the_link_usable(shared):
+async def test_an_unknown_entity_leaves_the_link_usable(in_memory):
     """A refusal writes nothing."""
-    partner = await shared.partner()
+    partner = await in_memory.partner()
     token = await link(partner)
 
-    assert await approve(shared, token, "ent_none") == "entity_not_found"
-    assert await approve(shared, token, await shared.entity()) == "linked"
+    assert await approve(in_memory, token, "ent_none") == "entity_not_found"
+    assert await approve(in_memory, token, await in_memory.entity()) == "linked"
 
 
-async def test_an_entity_is_linked_once_at_a_time(shared):
+async def test_an_entity_is_linked_once_at_a_time(in_memory):
     """Contract 7: entity_already_linked; after disconnection a new link connects again."""
-    partner = await shared.partner()
+    partner = await in_memory.partner()
     entity = await partner.connected_entity()
     second = await link(partner)
 
-    assert await approve(shared, second, entity) == "entity_already_linked"
+    assert await approve(in_memory, second, entity) == "entity_already_linked"
     await partner.disconnect(entity)
     refused(await partner.claim(entity), "partner_disconnected")
-    assert await approve(shared, second, entity) == "linked"
+    assert await approve(in_memory, second, entity) == "linked"
     assert (await partner.claim(entity)).status_code == 201
 
 

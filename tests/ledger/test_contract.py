@@ -12,6 +12,9 @@ from service.core.errors import Refusal
 from service.facts.caller import Caller
 from service.facts.catalogue import ACCOUNTS
 from service.ledger.ledger import Append, AppendConflict, PublicIdTaken
+from service.onboardings.wire import Confirmed, OnboardingRequest
+from service.sandbox.commands import SandboxCommands
+from service.sandbox.fixtures import fixture_ids
 from tests.ledger.samples import CAUSE, sample
 from tests.memory_ledger import memory_service
 from tests.patience import PATIENCE_SECONDS
@@ -217,3 +220,102 @@ async def test_claims_and_connections(service):
         await create("case-3")
     await connect()
     assert not (await create("case-3")).already_existed
+
+
+async def test_keys_of_partners(service):
+    """Keys issued, rolled and revoked, as authentication and the console see them."""
+    partners, readers = service.partners, service.partner_list
+    partner_id = await partners.add("Partner", "partner@example.com", STAFF)
+    await partners.approve(partner_id, STAFF)
+    first, second = [await partners.issue_key(partner_id, "live", STAFF) for _ in range(2)]
+    new = await partners.roll_key(partner_id, first.key_id, timedelta(days=1), STAFF)
+
+    async def known():
+        rows = await readers.keys(partner_id)
+        assert [row["key_id"] for row in rows] == sorted(row["key_id"] for row in rows)
+        return {row["key_id"]: (row["revoked_at"], row["revoked_later"]) for row in rows}
+
+    keys = await known()
+    assert [keys[one.key_id] for one in (second, new)] == [(None, False)] * 2
+    ends_at, later = keys[first.key_id]
+    assert later
+    await partners.revoke_key(partner_id, first.key_id, STAFF)
+    at_once, later = (await known())[first.key_id]
+    assert (at_once < ends_at, later) == (True, False)
+    row = await readers.authenticate(partner_id, first.key_id)
+    assert (row["status"], row["mode"], row["revoked_at"]) == ("approved", "live", at_once)
+    anothers = await readers.authenticate(partner_id, "key_none")
+    assert (anothers["status"], anothers["secret_hash"]) == ("approved", None)
+    assert await readers.authenticate("ptn_none", first.key_id) is None
+
+
+async def test_the_sandbox_begins_anew(service):
+    """The fixtures of an epoch are known to the ledger of test mode alone."""
+    partner_id = await service.partners.add("Partner", "partner@example.com", STAFF)
+    await service.partners.approve(partner_id, STAFF)
+    before = await service.partner_list.sandbox(partner_id)
+    commands = SandboxCommands(service.modes["test"].ledger, service.partners, service.sandbox)
+    await commands.reset(partner_id, 1, STAFF)
+    after = await service.partner_list.sandbox(partner_id)
+    assert tuple(before) == (0, None)
+    assert (after["sandbox_epoch"], after["sandbox_reset_at"] is None) == (1, False)
+    ids = fixture_ids(partner_id, 1)
+    access = service.modes["test"].connection_list.access
+    found = [await access(partner_id, entity_id) for entity_id in ids]
+    assert [one.connected for one in found] == [True, False, False]
+    await commands.disconnect(partner_id, 1, ids.connected_entity_id, STAFF)
+    await commands.connect(partner_id, 1, ids.unconnected_entity_id, STAFF)
+    found = [await access(partner_id, entity_id) for entity_id in ids]
+    assert [one.connected for one in found] == [False, False, True]
+
+
+async def test_the_team(service):
+    """Who is staff, who no longer is, and who is again under another id."""
+    staff, secrets = service.staff, await service.secrets.get()
+    first = await staff.add("a@example.com", STAFF)
+    other = await staff.add("b@example.com", STAFF)
+    assert [one.staff_id for one in await staff.list()] == [first, other]
+    hashed = secrets.lookup_email("a@example.com")
+    assert (await staff.by_address(hashed))["staff_id"] == first
+    await staff.remove("a@example.com", STAFF)
+    assert await staff.by_address(hashed) is None
+    again = await staff.add("a@example.com", STAFF)
+    assert [one.staff_id for one in await staff.list()] == [other, again]
+
+
+async def test_onboardings(service):
+    """Starting, finishing and what is refused since, by address and by company number."""
+    live = service.modes["live"]
+    partner_id = await service.partners.add("Partner", "partner@example.com", STAFF)
+    await service.partners.approve(partner_id, STAFF)
+    caller = Caller(partner_id, "Partner", "key_1", "live", 0, True, False, "req_1")
+
+    async def start(reference, email, number=None):
+        body = {"partner_user_id": reference, "company_name": "New", "user_email": email}
+        more = {} if number is None else {"company_number": number}
+        request = msgspec.convert(body | more, OnboardingRequest)
+        return await live.onboardings.start(caller, request)
+
+    started = await start("u1", "one@example.com", "AB 1")
+    again = await start("u1", "one@example.com", "AB 1")
+    waiting = await start("u2", "two@example.com", "ab1")
+    assert (again.onboarding_id, again.matches) == (started.onboarding_id, True)
+    assert (await start("u1", "one@example.com")).matches is False
+    token, late = (one.magic_link_url.rpartition("/")[2] for one in (started, waiting))
+    assert (await live.onboardings.look(token)).partner_name == "Partner"
+    with pytest.raises(Refusal, match="magic_link_invalid"):
+        await live.onboardings.finished(token)
+    confirmed = Confirmed(company_name="Renamed", company_number="CD 2")
+    onboarding_id, entity_id, _ = await live.onboardings.complete(token, "req_2", confirmed)
+    finished = await live.onboardings.finished(token)
+    assert (onboarding_id, entity_id) == (started.onboarding_id, finished.entity_id)
+    known = await live.connection_list.access(partner_id, entity_id)
+    assert (known.name, known.established, known.connected) == ("Renamed", True, True)
+    with pytest.raises(Refusal, match="magic_link_already_used"):
+        await live.onboardings.complete(token, "req_2")
+    with pytest.raises(Refusal, match="magic_link_invalid"):
+        await live.onboardings.complete("unknown", "req_2")
+    for email, number in (("ONE@example.com", None), ("new@example.com", "cd2")):
+        with pytest.raises(Refusal, match="onboarding_unavailable"):
+            await start("u3", email, number)
+    await live.onboardings.complete(late, "req_3")

@@ -7,8 +7,8 @@ import pytest
 from service.core.errors import Refusal
 from service.facts.partners import partner_stream
 from service.ledger.events import Cause
-from tests.memory_ledger import memory_service
-from tests.world import STAFF, settings_for
+from tests.memory_ledger import memory_world
+from tests.world import STAFF
 
 MEMBER = Cause("member:per_1", "req_1")
 
@@ -16,7 +16,7 @@ MEMBER = Cause("member:per_1", "req_1")
 @pytest.fixture
 async def service(tmp_path):
     """Return a service in memory, where neither a race nor what is stored is the point."""
-    return memory_service(settings_for("postgresql://nobody@127.0.0.1:1/none", tmp_path))
+    return memory_world(tmp_path).service
 
 
 def applying(service, email="dev@example.com"):

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from service.core.errors import Refusal
-from tests.world import STAFF, settings_for, world_on
+from tests.memory_ledger import memory_world
+from tests.world import STAFF, claim_body, settings_for, world_on
 
 HOUR = timedelta(hours=1)
 MILLISECOND = timedelta(milliseconds=1)
@@ -23,25 +24,22 @@ class Hands:
         return self.at
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def clock():
     """Return a clock that stands still."""
     return Hands()
 
 
-@pytest.fixture
-async def world(database_url, tmp_path, clock):
-    """Return a running service whose clock the test sets; nothing follows its log."""
-    mail_dir = tmp_path / "mail"
-    settings = settings_for(database_url, mail_dir)
-    async with world_on(settings, mail_dir, follow=False, clock=clock) as one:
-        yield one
+@pytest.fixture(scope="module")
+def world(tmp_path_factory, clock):
+    """Return a service in memory whose clock the tests set: each has a partner of its own."""
+    return memory_world(tmp_path_factory.mktemp("world"), clock=clock)
 
 
 async def code_of(world, token):
     """Return how a call with a token ends: the entity is unknown, if it is let in."""
     headers = {"Authorization": f"Bearer {token}"}
-    answer = await world.client.get("/v1/claims?entity_id=ent_x", headers=headers)
+    answer = await world.client.post("/v1/claims", headers=headers, json=claim_body("ent_x"))
     return answer.json()["code"]
 
 
@@ -72,16 +70,18 @@ async def test_the_old_key_works_to_the_second(world, clock):
         assert await code_of(world, new) == "entity_not_found", (mode, overlap)
 
 
-async def test_it_ends_in_every_process(world, clock, database_url, tmp_path):
-    """Another process on the same database refuses it from the same moment, and no job runs."""
-    _, _, old, _ = await rolled(world, HOUR)
-    mail_dir = tmp_path / "other"
-    settings = settings_for(database_url, mail_dir)
-    async with world_on(settings, mail_dir, follow=False, clock=clock) as other:
+async def test_it_ends_in_every_process(clock, database_url, tmp_path):
+    """Each process on a database refuses it from the same moment, and no job runs."""
+    settings = settings_for(database_url, tmp_path)
+    async with (
+        world_on(settings, tmp_path, follow=False, clock=clock) as one,
+        world_on(settings, tmp_path, follow=False, clock=clock) as other,
+    ):
+        _, _, old, _ = await rolled(one, HOUR)
         clock.at += HOUR - MILLISECOND
-        last = [await code_of(one, old) for one in (world, other)]
+        last = [await code_of(world, old) for world in (one, other)]
         clock.at += MILLISECOND
-        first = [await code_of(one, old) for one in (world, other)]
+        first = [await code_of(world, old) for world in (one, other)]
 
     assert (last, first) == (["entity_not_found"] * 2, ["auth_revoked"] * 2)
 

@@ -71,9 +71,9 @@ async def test_references_are_free_and_nothing_is_gone(world):
     assert refused.json()["code"] == "partner_disconnected"
 
 
-async def test_live_mode_knows_no_epoch(world):
+async def test_live_mode_knows_no_epoch(in_memory):
     """After a reset a live reference is replayed as before."""
-    partner, service = await world.partner(), world.service
+    partner, service = await in_memory.partner(), in_memory.service
     entity_id = await partner.connected_entity()
     first = await partner.claim(entity_id)
     commands = SandboxCommands(service.modes["test"].ledger, service.partners, service.sandbox)
@@ -99,12 +99,13 @@ async def test_events_name_the_person(world):
     assert [row["topic"] for row in actors] == ["EntityDisconnected", "EntityConnected"]
 
 
-async def test_nobody_drives_another_s_entity(world):
+async def test_nobody_drives_another_s_entity(in_memory):
     """Another partner's, a live business's and an unknown one's id are refused alike."""
-    partner, other, service = await world.partner(), await world.partner(), world.service
+    partner, other = await in_memory.partner(), await in_memory.partner()
+    service = in_memory.service
     commands = SandboxCommands(service.modes["test"].ledger, service.partners, service.sandbox)
     theirs = fixture_ids(other.partner_id)
-    for entity_id in (*theirs, await world.entity(), "ent_none"):
+    for entity_id in (*theirs, await in_memory.entity(), "ent_none"):
         for change in (commands.connect, commands.disconnect):
             with pytest.raises(Refusal) as refused:
                 await change(partner.partner_id, 0, entity_id, STAFF)

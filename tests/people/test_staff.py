@@ -8,36 +8,38 @@ from tests.world import STAFF
 EMAIL = "team@example.com"
 
 
-async def hashed(world, email=EMAIL):
+async def hashed(in_memory, email=EMAIL):
     """Return an address' keyed look-up."""
-    return (await world.service.secrets.get()).lookup_email(email)
+    return (await in_memory.service.secrets.get()).lookup_email(email)
 
 
-async def test_adding_twice_changes_nothing(world):
+async def test_adding_twice_changes_nothing(in_memory):
     """An address has one id, however it is written."""
-    staff = world.service.staff
+    staff = in_memory.service.staff
     first = await staff.add(EMAIL, STAFF)
     assert await staff.add("TEAM@example.com", STAFF) == first
     assert [(one.staff_id, one.email) for one in await staff.list()] == [(first, EMAIL)]
 
 
-async def test_removing_and_adding_again(world):
+async def test_removing_and_adding_again(in_memory):
     """Who is removed is nobody; who is added again is somebody new."""
-    staff = world.service.staff
+    staff = in_memory.service.staff
     first = await staff.add(EMAIL, STAFF)
     await staff.remove(EMAIL, STAFF)
-    assert await staff.by_address(await hashed(world)) is None
+    assert await staff.by_address(await hashed(in_memory)) is None
     assert await staff.list() == []
     with pytest.raises(Refusal, match="staff_not_found"):
         await staff.remove(EMAIL, STAFF)
     second = await staff.add(EMAIL, STAFF)
-    row = await staff.by_address(await hashed(world))
+    row = await staff.by_address(await hashed(in_memory))
     assert row is not None
     assert row["staff_id"] == second != first
 
 
-async def test_unknown_addresses(world):
+async def test_unknown_addresses(in_memory):
     """Nobody is staff who was not added."""
-    assert await world.service.staff.by_address(await hashed(world, "no@example.com")) is None
+    assert (
+        await in_memory.service.staff.by_address(await hashed(in_memory, "no@example.com")) is None
+    )
     with pytest.raises(Refusal, match="staff_not_found"):
-        await world.service.staff.remove("no@example.com", STAFF)
+        await in_memory.service.staff.remove("no@example.com", STAFF)
