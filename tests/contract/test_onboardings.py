@@ -235,7 +235,7 @@ async def test_triggers_work_in_test_mode_only(in_memory, code):
 
 
 async def test_mail_goes_out_unless_suppressed_or_a_test_or_a_replay(shared):
-    """Contract 4.1: one mail, for the one live start that asks for it."""
+    """Contract 4.1: one mail for each live start that asks for it."""
     loud, quiet = await shared.partner(), await shared.partner()
     await shared.service.partners.change_settings(quiet.partner_id, STAFF, suppress_email=True)
     await start(quiet, "u1", "quiet@mail.example.com")
