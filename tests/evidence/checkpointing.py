@@ -1,4 +1,4 @@
-"""Checkpoints of a test's ledger, an archive that can be taken away, and a ledger's attacker."""
+"""Checkpoints of a test's ledger, an archive that can fail, and an attacker's changes."""
 
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
@@ -28,20 +28,20 @@ KEY = NoteKey.of_seed("example.com/claim-ledger", bytes(32))
 
 
 def directory_at(path: Path) -> DirectoryArchive:
-    """Return the archive to a directory, which whoever installs the service has made."""
+    """Return a directory's archive; the directory is created, as an operator would."""
     path.mkdir(mode=0o700, exist_ok=True)
     return DirectoryArchive(path)
 
 
 class Away:
-    """An archive that fails once it is told to; until then another one's."""
+    """An archive that fails when told to; otherwise it behaves as the wrapped one."""
 
     def __init__(self, inner: Archive) -> None:
         self.inner = inner
         self.fails: set[str] = set()
 
     async def put(self, name: str, content: bytes) -> bool:
-        """Put, or fail where the name ends so."""
+        """Put, or fail if the name ends so."""
         self._fail("put", name)
         return await self.inner.put(name, content)
 
@@ -61,7 +61,7 @@ class Away:
         return await self.inner.folders(prefix)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Close nothing."""
 
     def _fail(self, call: str, name: str) -> None:
         if call in self.fails or f"{call} {name.rpartition('.')[2]}" in self.fails:
@@ -70,7 +70,7 @@ class Away:
 
 @pytest.fixture
 def place(tmp_path) -> Away:
-    """Return a directory that can be taken away."""
+    """Return a directory that can be made unreachable."""
     (tmp_path / "published").mkdir()
     return Away(directory_at(tmp_path / "published"))
 
@@ -83,7 +83,7 @@ def checkpoints(accounts, place) -> Checkpoints:
 
 @pytest.fixture
 def add(service) -> Callable[[int], Awaitable[None]]:
-    """Return how to append some events."""
+    """Return a function that appends events."""
 
     async def append(count: int = 1) -> None:
         for _ in range(count):
@@ -94,7 +94,7 @@ def add(service) -> Callable[[int], Awaitable[None]]:
 
 @pytest.fixture
 def attack(owner) -> Callable[..., None]:
-    """Return how the database's owner changes what refuses to be changed."""
+    """Return a function that changes protected rows as the database's owner."""
 
     def run(*statements: str) -> None:
         owner.execute("alter table accounts.log drop constraint if exists log_append_id_fkey")
@@ -109,7 +109,7 @@ def attack(owner) -> Callable[..., None]:
 
 
 async def lose(owner, attack: Callable[..., None], size: int) -> None:
-    """Bring the log back to a size, as a restore does."""
+    """Cut the log back to a size, as a restore does."""
     rows = owner.execute("select leaf_hash from accounts.log order by position limit %s", [size])
     tree = await extended(CompactRange(), b"".join(row[0] for row in rows))
     statements = (
@@ -123,7 +123,7 @@ async def lose(owner, attack: Callable[..., None], size: int) -> None:
 
 
 def root_of(owner: psycopg.Connection) -> bytes:
-    """Return the root over the events, made here from the documented record."""
+    """Return the root over the events, computed here from the documented record."""
     hashes = [row[0] for row in owner.execute(LEAVES)]
     while len(hashes) > 1:
         pairs = [
@@ -135,7 +135,7 @@ def root_of(owner: psycopg.Connection) -> bytes:
 
 
 async def forked(checkpoints: Checkpoints, match: str) -> None:
-    """Fail unless a checkpoint is refused, and this is kept for the metrics."""
+    """Fail unless a checkpoint is refused and the metrics show the fork."""
     stored = await checkpoints.all()
     with pytest.raises(LedgerForked, match=match):
         await checkpoints.make()

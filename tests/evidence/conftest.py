@@ -1,4 +1,4 @@
-"""The parts of a ledger's tests: a wired service whose log is numbered by hand."""
+"""Fixtures of a ledger's parts: a wired service whose log is numbered by hand."""
 
 from tests.evidence.checkpointing import add, attack, checkpoints, place
 from tests.evidence.scene import owner_connection

@@ -1,4 +1,4 @@
-"""A small history of a ledger, and the evidence files made of it."""
+"""A small history of a ledger, and evidence files made from it."""
 
 import asyncio
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ OTHER = NoteKey.of_seed("example.com/claim-ledger", bytes(32))
 
 
 class Files(NamedTuple):
-    """The files, an older checkpoint's note, and what they are about."""
+    """The files, an older checkpoint's note, and the subjects of the files."""
 
     whole: Path
     later: Path
@@ -38,12 +38,12 @@ class Files(NamedTuple):
 
 
 def keyed_settings(database_url: str, mail_dir: Path):
-    """Return settings with a key that signs."""
+    """Return settings with a signing key."""
     return settings_for(database_url, mail_dir, CHECKPOINT_KEYS=KEY.private_text)
 
 
 async def signed(service: Service, ledger: str = "live") -> Signed:
-    """Number and sign a ledger as it is now."""
+    """Number the ledger's events and sign a checkpoint."""
     made = await service.checkpoints(ledger).make()
     return Signed(made.checkpoint, made.note)
 
@@ -51,7 +51,7 @@ async def signed(service: Service, ledger: str = "live") -> Signed:
 async def exported(
     ledger: Ledger, checkpoint: Signed, path: Path, scope: ExportScope | None = None
 ):
-    """Write an export; answer how many events it has."""
+    """Write an export; return how many events it has."""
     with path.open("wb") as file:
         return await write_export(ledger, checkpoint, scope or ExportScope(), file, lambda _: None)
 
@@ -70,7 +70,7 @@ async def received(service: Service, claim_id: str, path: Path) -> Signed:
 
 
 async def history(world: World) -> tuple[str, str]:
-    """Let two partners work for three businesses; answer an entity and a claim of its."""
+    """Let two partners work for three businesses; return an entity and one of its claims."""
     partner, other = await world.partner(), await world.partner()
     entity_id, another = await partner.connected_entity(), await other.connected_entity()
     answer = await partner.claim(entity_id, "case-1", defendant={"name": 'Zoë "Quote" \u2028'})
@@ -85,7 +85,7 @@ async def history(world: World) -> tuple[str, str]:
 
 
 async def later(world: World, entity_id: str, claim_id: str) -> None:
-    """Go on: the claim moves, and others are made."""
+    """Continue the history: the claim moves, and others are created."""
     partner = await world.partner()
     await partner.connect(entity_id)
     for number in range(5):
@@ -96,7 +96,7 @@ async def later(world: World, entity_id: str, claim_id: str) -> None:
 
 
 def make_files(database_url: str, directory: Path) -> Files:
-    """Make a file of each kind on a database of the caller's."""
+    """Make a file of each kind on the caller's database."""
     return asyncio.run(_make_files(database_url, directory))
 
 

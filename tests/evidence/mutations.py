@@ -1,4 +1,4 @@
-"""Single changes to a sealed log, each with the positions that a verifier may name for it."""
+"""Single changes to a log, each with the positions that a verifier may name for it."""
 
 # ruff: noqa: S608 - tables and columns are drawn from lists in this file
 from collections.abc import Awaitable, Callable
@@ -11,7 +11,7 @@ Change = Callable[[Scene], Awaitable[Named]]
 
 
 async def alter_event(scene: Scene) -> Named:
-    """A value of a numbered event."""
+    """Change a value of a numbered event."""
     row, column = scene.row(), scene.random.choice(COLUMNS)
     value = scene.altered(getattr(row, column))
     await scene.run(
@@ -22,7 +22,7 @@ async def alter_event(scene: Scene) -> Named:
 
 
 async def alter_log(scene: Scene) -> Named:
-    """A value of a row of the log."""
+    """Change a value of a row of the log."""
     row = scene.row()
     values = {"position": row.position, "append_id": row.append_id}
     values |= {"leaf_hash": leaf_hash(leaf_record(*row))}
@@ -35,7 +35,7 @@ async def alter_log(scene: Scene) -> Named:
 
 
 async def alter_head(scene: Scene) -> Named:
-    """The size, the tree or the id of the head."""
+    """Change the size, the tree or the id of the head."""
     column = scene.random.choice(["id", "size", "tree"])
     value = scene.altered(await scene.connection.fetchval(f"select {column} from accounts.head"))
     await scene.run(f"update accounts.head set {column} = $1", value)
@@ -45,7 +45,7 @@ async def alter_head(scene: Scene) -> Named:
 
 
 async def alter_checkpoint(scene: Scene) -> Named:
-    """A value of a stored checkpoint."""
+    """Change a value of a stored checkpoint."""
     size, column = (
         scene.random.choice(SIZES),
         scene.random.choice(["origin", "size", "note", "tree"]),
@@ -60,14 +60,14 @@ async def alter_checkpoint(scene: Scene) -> Named:
 
 
 async def alter_pending(scene: Scene) -> Named:
-    """What waits is another event: one that has a number, or none at all."""
+    """Let a numbered or an unknown event wait in place of a waiting one."""
     value = scene.altered(old := scene.random.choice(scene.log.waiting))
     await scene.run("update accounts.pending set append_id = $1 where append_id = $2", value, old)
     return at(scene.log.position_of(value) or SIZE + 1)
 
 
 async def delete(scene: Scene) -> Named:
-    """A row of the log, an event, or both."""
+    """Delete a row of the log, an event, or both."""
     row, tables = scene.row(), scene.random.choice([["events"], ["log"], ["log", "events"]])
     for table in tables:
         await scene.run(f"delete from accounts.{table} where append_id = $1", row.append_id)
@@ -75,7 +75,7 @@ async def delete(scene: Scene) -> Named:
 
 
 async def delete_waiting(scene: Scene) -> Named:
-    """An event that waits, or its place in the queue."""
+    """Delete a waiting event, or its row in the queue."""
     table, append_id = (
         scene.random.choice(["events", "pending"]),
         scene.random.choice(scene.log.waiting),
@@ -85,20 +85,20 @@ async def delete_waiting(scene: Scene) -> Named:
 
 
 async def delete_checkpoint(scene: Scene) -> Named:
-    """A stored checkpoint; it was published."""
+    """Delete a stored checkpoint, which was published."""
     size = scene.random.choice(SIZES)
     await scene.run("delete from accounts.checkpoints where size = $1", size)
     return at(size)
 
 
 async def delete_head(scene: Scene) -> Named:
-    """The head."""
+    """Delete the head."""
     await scene.run("delete from accounts.head")
     return at(SIZE)
 
 
 async def truncate(scene: Scene) -> Named:
-    """All of a table, or the end of the log or of the events."""
+    """Truncate a table, or delete the end of the log or of the events."""
     table = scene.random.choice(["log", "events", "checkpoints", "end of log", "end of events"])
     if table.startswith("end of "):
         row = scene.row()
@@ -110,7 +110,7 @@ async def truncate(scene: Scene) -> Named:
 
 
 async def insert_event(scene: Scene) -> Named:
-    """An event that nobody numbered, in a stream of its own, new or as a copy."""
+    """Insert an unnumbered event in a stream of its own, new or as a copy."""
     append_id = scene.random.choice([scene.random.randrange(1, 130), -5, 1 << 62])
     known = {row.append_id for row in scene.log.rows} | {*scene.log.waiting}
     if append_id in known:
@@ -120,7 +120,7 @@ async def insert_event(scene: Scene) -> Named:
 
 
 async def insert_log(scene: Scene) -> Named:
-    """A row of the log with an event of its own, of another row, or with none."""
+    """Insert a row of the log with a new event, another row's event, or none."""
     position = scene.random.choice([SIZE + 1, SIZE + 1, scene.row().position])
     append_id = scene.random.choice([2_000, scene.row().append_id])
     if scene.random.random() < 0.5:
@@ -132,7 +132,7 @@ async def insert_log(scene: Scene) -> Named:
 
 
 async def insert_checkpoint(scene: Scene) -> Named:
-    """A checkpoint of another size or origin under a note that was signed for one."""
+    """Insert a checkpoint of another size or origin under an existing note."""
     size = scene.random.choice([*range(-1, 100), 1 << 62])
     origin = scene.random.choice([ORIGIN, "example.com/other/accounts/1", ""])
     await scene.run(
@@ -145,14 +145,14 @@ async def insert_checkpoint(scene: Scene) -> Named:
 
 
 async def insert_pending(scene: Scene) -> Named:
-    """What is numbered, or is not there, waits for a number."""
+    """Insert a queue row for an event that is numbered or does not exist."""
     append_id = scene.random.choice([scene.row().append_id, 5_000, -1])
     await scene.run("insert into accounts.pending values ($1)", append_id)
     return at(scene.log.position_of(append_id) or SIZE + 1)
 
 
 async def duplicate(scene: Scene) -> Named:
-    """A whole row once more: refused wherever there are constraints."""
+    """Duplicate a whole row, which constraints refuse where they exist."""
     row, size = scene.row(), scene.random.choice(SIZES)
     table, where, position = scene.random.choice(
         [
@@ -168,21 +168,21 @@ async def duplicate(scene: Scene) -> Named:
 
 
 async def swap_events(scene: Scene) -> Named:
-    """The values of two events in one column."""
+    """Swap the values of two events in one column."""
     (one, other), column = scene.two(), scene.random.choice(COLUMNS)
     await swap(scene, "events", column, one, other)
     return at(one.position)
 
 
 async def swap_log(scene: Scene) -> Named:
-    """The values of two rows of the log in one column."""
+    """Swap the values of two rows of the log in one column."""
     (one, other), column = scene.two(), scene.random.choice(["position", "append_id", "leaf_hash"])
     await swap(scene, "log", column, one, other)
     return at(one.position)
 
 
 async def swap_checkpoints(scene: Scene) -> Named:
-    """The notes of two checkpoints."""
+    """Swap the notes of two checkpoints."""
     one, other = sorted(scene.random.sample(SIZES, 2))
     await scene.run(
         "update accounts.checkpoints as c set note = o.note from accounts.checkpoints as o"

@@ -1,4 +1,4 @@
-"""Changes to a sealed log after which every hash in the database is made again."""
+"""Changes to a log after which all hashes in the database are recomputed."""
 
 # ruff: noqa: S608 - tables and columns are drawn from lists in this file
 from collections.abc import Awaitable, Callable
@@ -12,7 +12,7 @@ Rewrite = Callable[[Scene], Awaitable[int]]
 
 
 async def rewrite_value(scene: Scene) -> int:
-    """A value of an event that a checkpoint covers, in the log too where it is the append_id."""
+    """Change a value of an event under a checkpoint; an append_id in the log too."""
     row, column = scene.row(SIZES[-1]), scene.random.choice(COLUMNS)
     value = scene.altered(getattr(row, column))
     if value is None:
@@ -28,7 +28,7 @@ async def rewrite_value(scene: Scene) -> int:
 
 
 async def rewrite_without(scene: Scene) -> int:
-    """An event is taken out, and the rest moves up."""
+    """Remove an event and move the rest up."""
     row = scene.row(SIZES[-1])
     for table in ("log", "events"):
         await scene.run(f"delete from accounts.{table} where append_id = $1", row.append_id)
@@ -37,7 +37,7 @@ async def rewrite_without(scene: Scene) -> int:
 
 
 async def rewrite_with(scene: Scene) -> int:
-    """An event, new or a copy, is put in, and the rest moves down."""
+    """Insert an event, new or a copy, and move the rest down."""
     row = scene.row(SIZES[-1])
     append_id = scene.random.choice([4_000, 1 << 40])
     await insert_row(scene, append_id, scene.random.choice([b"{}", row.state]))
@@ -49,7 +49,7 @@ async def rewrite_with(scene: Scene) -> int:
 
 
 async def rewrite_swapped(scene: Scene) -> int:
-    """Two events change places, or what they say."""
+    """Swap two events, or their content."""
     one, other = scene.two(SIZES[-1])
     table, column = scene.random.choice(
         [("log", "position"), ("events", "state"), ("events", "topic"), ("events", "append_id")]
@@ -59,7 +59,7 @@ async def rewrite_swapped(scene: Scene) -> int:
 
 
 async def rewrite_shorter(scene: Scene) -> int:
-    """The end is cut off, its events removed or made to wait again."""
+    """Cut off the end; its events are removed or wait again."""
     row = scene.row(SIZES[-1])
     cut = [one.append_id for one in scene.log.rows if one.position >= row.position]
     await scene.run("delete from accounts.log where position >= $1", row.position)
@@ -77,7 +77,7 @@ REWRITES: tuple[Rewrite, ...] = (
 
 
 async def make_hashes_again(scene: Scene, first: int, *, forget_checkpoints: bool) -> None:
-    """Do what an attacker does after a rewrite: hashes, tree, head, checkpoints as he can."""
+    """Recompute hashes, tree, head and checkpoints as an attacker can."""
     await scene.connection.execute(
         "update accounts.log as l set leaf_hash = h.made from ("
         " select l.position, accounts.leaf_hash(l.position, e.append_id, e.originator_id,"
@@ -96,13 +96,13 @@ async def make_hashes_again(scene: Scene, first: int, *, forget_checkpoints: boo
 
 
 async def _move(scene: Scene, behind: int, by: int) -> None:
-    """Renumber what stands behind a position, by way of positions that nobody has."""
+    """Renumber what follows a position, by way of unused positions."""
     for far, back in ((behind, AWAY + by), (AWAY, -AWAY)):
         sql = "update accounts.log set position = position + $1 where position > $2"
         await scene.run(sql, back, far)
 
 
 def covering(first: int) -> Named:
-    """Return the positions between the checkpoints around one."""
+    """Return the range between the checkpoints around a position."""
     before = max((size for size in SIZES if size < first), default=0)
     return Named(before + 1, min(size for size in SIZES if size >= first))

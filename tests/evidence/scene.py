@@ -1,4 +1,4 @@
-"""What a test needs that changes a sealed log and has it verified."""
+"""Helpers of tests that change a log and verify it."""
 
 # ruff: noqa: S608 - tables and columns come from lists in the tests
 from collections.abc import AsyncGenerator
@@ -24,18 +24,18 @@ _LETTERS = "aZ0 \n\té\u2028\u202e\x7f"
 
 
 class Unchanged(Exception):
-    """This draw changes nothing: it does not count."""
+    """This draw changes nothing, so it does not count."""
 
 
 class Named(NamedTuple):
-    """The lowest and highest position that the verdict may name; None: no position at all."""
+    """The lowest and highest position that the verdict may name; None: no position."""
 
     low: int | None
     high: int | None
 
 
 class Scene(NamedTuple):
-    """What a change works with. `bare`: the constraints are gone, so anything can be written."""
+    """What a change works with. `bare`: constraints are removed, so any value can be written."""
 
     connection: asyncpg.Connection
     random: Random
@@ -43,7 +43,7 @@ class Scene(NamedTuple):
     bare: bool
 
     async def run(self, sql: str, *values: object) -> None:
-        """Run a statement that has to change something."""
+        """Run a statement that must change something."""
         tag = await self.connection.execute(sql, *values)
         if tag.split()[-1] == "0":
             raise Unchanged
@@ -53,12 +53,12 @@ class Scene(NamedTuple):
         return self.log.rows[self.random.randrange(last)]
 
     def two(self, last: int = SIZE) -> tuple[Numbered, Numbered]:
-        """Draw two, in their order."""
+        """Draw two, in order."""
         one, other = sorted(self.random.sample(range(last), 2))
         return self.log.rows[one], self.log.rows[other]
 
     def altered(self, value: Any) -> Any:
-        """Return another value of the kind; without constraints a null now and then."""
+        """Return another value of the type; without constraints sometimes a null."""
         if self.bare and self.random.random() < 0.05:
             return None
         if isinstance(value, int):
@@ -91,12 +91,12 @@ class Scene(NamedTuple):
 
 
 def at(position: int | None) -> Named:
-    """Exactly there."""
+    """Return a Named of exactly that position."""
     return Named(position, position)
 
 
 async def insert_row(scene: Scene, append_id: int, state: bytes) -> None:
-    """Put in an event that begins a stream, and nothing else."""
+    """Insert an event that begins a stream, without a number."""
     await scene.run(
         "insert into accounts.events"
         " (append_id, originator_id, originator_version, topic, state)"
@@ -106,7 +106,7 @@ async def insert_row(scene: Scene, append_id: int, state: bytes) -> None:
 
 
 async def swap(scene: Scene, table: str, column: str, one: Numbered, other: Numbered) -> None:
-    """Swap a column's values; where they are the same, nothing is changed."""
+    """Swap a column's values; raise Unchanged if they are equal."""
     key = "position" if column == "append_id" and table == "log" else "append_id"
     keys = [getattr(one, key), getattr(other, key)]
     values = await scene.connection.fetch(
@@ -131,14 +131,14 @@ async def swap(scene: Scene, table: str, column: str, one: Numbered, other: Numb
 
 @pytest.fixture
 async def owner_connection(database_url: str) -> AsyncGenerator[asyncpg.Connection, None]:
-    """Return a connection of the database's owner: the attacker's, and the verifier's beside."""
+    """Return an owner's connection, used by the attacker and the verifier."""
     one = await asyncpg.connect(database_url)
     yield one
     await one.close()
 
 
 async def judged(connection: asyncpg.Connection, evidence: Evidence) -> Verdict:
-    """Verify the log as it stands."""
+    """Verify the log as it is."""
     async with connection.transaction():
         return await verify(connection, SCHEMA, evidence)
 

@@ -47,7 +47,7 @@ class Numbered(NamedTuple):
 
 
 class SealedLog(NamedTuple):
-    """The log as it was before anybody altered it, and what is known of it elsewhere."""
+    """The log before any change, and what is known of it elsewhere."""
 
     rows: Sequence[Numbered]
     waiting: Sequence[int]
@@ -60,13 +60,13 @@ class SealedLog(NamedTuple):
         return next((row.position for row in self.rows if row.append_id == append_id), None)
 
     def place_of_stray(self, append_id: int) -> int:
-        """Return where an event stands that nobody numbered: by the order of appending."""
+        """Return the place of an unnumbered event in the order of appending."""
         later = [row.position for row in self.rows if row.append_id > append_id]
         return min(later, default=SIZE + 1)
 
 
 async def make_sealed_log(database_url: str, mail_dir: Path) -> SealedLog:
-    """Append, number and sign; the same log each time but for what the database draws."""
+    """Append, number and sign; the log is the same each time but for database ids."""
     settings = settings_for(database_url, mail_dir)
     async with Service(settings, deadline_seconds=PATIENCE_SECONDS).opened() as service:
         await _append(service.accounts)
@@ -78,7 +78,7 @@ async def make_sealed_log(database_url: str, mail_dir: Path) -> SealedLog:
 
 
 async def disarm(connection: asyncpg.Connection, *, bare: bool) -> None:
-    """Do what an attacker who owns the database does first; `bare`: constraints go as well."""
+    """Remove what protects the tables, as their owner can; `bare`: constraints as well."""
     for table in TABLES:
         await connection.execute(f"alter table {SCHEMA}.{table} disable trigger user")
     await connection.execute(f"alter table {SCHEMA}.log drop constraint log_append_id_fkey")
@@ -109,7 +109,7 @@ async def _strip(connection: asyncpg.Connection, table: str) -> None:
 
 
 async def _append(ledger: Ledger) -> None:
-    """Append to thirty streams in turn, with holes in the append_ids as rollbacks leave them."""
+    """Append to thirty streams in turn, with gaps in the append_ids as rollbacks leave them."""
     random = Random(4)  # noqa: S311 - the same log each time
     streams = [UUID(int=random.getrandbits(128)) for _ in range(30)]
     versions = dict.fromkeys(streams, 0)

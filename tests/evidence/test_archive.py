@@ -34,7 +34,7 @@ BUCKET = "evidence"
 
 @pytest.fixture(scope="module")
 def emulator() -> Iterator[str]:
-    """Return a storage emulator, given the one condition that it does not know."""
+    """Return a storage emulator, extended by the one precondition that it lacks."""
     inner, lock = objects._multipart_upload, threading.Lock()  # noqa: SLF001 - it has no plug
 
     def conditionally(request, response, storage):
@@ -60,7 +60,7 @@ def emulator() -> Iterator[str]:
 
 
 def bucket_at(endpoint: str, bucket: str = BUCKET, prefix: str = "") -> BucketArchive:
-    """Return the archive to a bucket at an endpoint."""
+    """Return the archive in a bucket at an endpoint."""
     return BucketArchive(
         lambda: GoogleObjectStore(
             Credentials("token"), bucket, endpoint=endpoint, deadline_seconds=2.0
@@ -81,8 +81,8 @@ async def place(request, tmp_path) -> AsyncGenerator[Archive]:
     one.close()
 
 
-async def test_what_is_put_can_be_got(place):
-    """Byte for byte, and nothing where nothing was put."""
+async def test_a_stored_object_can_be_read(place):
+    """It is returned byte for byte; an absent name gives None."""
     content = bytes(range(256)) * 40
     assert await place.get(NAME) is None
     assert await place.put(NAME, content) is True
@@ -92,22 +92,22 @@ async def test_what_is_put_can_be_got(place):
 
 
 async def test_a_name_is_written_once(place):
-    """The first content stays, and whoever comes second is told; an empty object is one too."""
+    """The first content stays, and later writers are told; this holds for empty objects too."""
     assert await place.put("mail/onb_1", b"") is True
     assert await place.put("mail/onb_1", b"second") is False
     assert await place.get("mail/onb_1") == b""
 
 
-async def test_of_many_at_once_one_is_kept(place):
-    """One put answers True, and its content is what is there."""
+async def test_of_concurrent_puts_one_is_kept(place):
+    """One put returns True, and its content is stored."""
     contents = [str(number).encode() * 1000 for number in range(8)]
     kept = await asyncio.gather(*(place.put(NAME, one) for one in contents))
     assert kept.count(True) == 1
     assert await place.get(NAME) == contents[kept.index(True)]
 
 
-async def test_names(place):
-    """Sorted, by prefix, which need not end at a slash, and from a name on."""
+async def test_names_are_listed_by_prefix(place):
+    """They are sorted; a prefix need not end at a slash, and a start can be given."""
     names = ["a/b/2", "a/b/1", "a/c", "a/bc/1", "d"]
     for name in names:
         await place.put(name, b"x")
@@ -124,7 +124,7 @@ async def test_names(place):
 @pytest.mark.parametrize(
     "name", ["", "/etc/passwd", "../x", "a/../../x", "a//b", "a/", "a/.b", ".", "a\0b", "a\nb"]
 )
-async def test_a_name_that_leads_elsewhere(place, name):
+async def test_a_name_outside_the_archive_is_refused(place, name):
     """It is refused before anything is touched."""
     with pytest.raises(ValueError, match="no name to publish under"):
         await place.put(name, b"x")
@@ -134,8 +134,8 @@ async def test_a_name_that_leads_elsewhere(place, name):
 
 
 @given(st.text(max_size=20))
-def test_names_stay_within(name):
-    """Whatever a name is, its path lies below the directory, or it is refused."""
+def test_paths_stay_within_the_directory(name):
+    """For any name the path lies below the directory, or it is refused."""
     try:
         parts = parts_of(name)
     except ValueError:
@@ -146,8 +146,8 @@ def test_names_stay_within(name):
     assert "/".join(parts) == name
 
 
-async def test_files_are_their_owners(tmp_path):
-    """Nobody else reads them, and nothing temporary is left, a second put's neither."""
+async def test_files_are_private(tmp_path):
+    """Only the owner can read them, and no temporary file is left, not even by a second put."""
     place = directory_at(tmp_path / "published")
     for _ in range(2):
         await place.put("a/b", b"x")
@@ -157,8 +157,8 @@ async def test_files_are_their_owners(tmp_path):
     assert found == {"published": 0o700, "published/a": 0o700, "published/a/b": 0o600}
 
 
-async def test_what_a_crash_left_is_nothing(tmp_path):
-    """A file that was not linked to its name yet is not told of."""
+async def test_leftovers_of_a_crash_are_not_listed(tmp_path):
+    """A file that was not yet linked to its name does not appear."""
     place = DirectoryArchive(tmp_path)
     await place.put("a/b", b"x")
     (tmp_path / "a" / ".0123456789abcdef").write_bytes(b"half")
@@ -166,8 +166,8 @@ async def test_what_a_crash_left_is_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["mistyped", "file", "file/below"])
-async def test_a_directory_that_is_not_there_is_not_made(tmp_path, name):
-    """It was mistyped, or is not mounted: neither written to, nor taken for an empty one."""
+async def test_a_missing_directory_is_an_error(tmp_path, name):
+    """It is mistyped or not mounted: neither created nor taken for an empty archive."""
     (tmp_path / "file").write_text("")
     place = DirectoryArchive(tmp_path / name)
     calls = [lambda: place.put("a", b"x"), lambda: place.get("a")]
@@ -177,8 +177,8 @@ async def test_a_directory_that_is_not_there_is_not_made(tmp_path, name):
     assert [one.name for one in tmp_path.iterdir()] == ["file"]
 
 
-async def test_a_file_that_cannot_be_had(tmp_path):
-    """The error says which path and why."""
+async def test_an_unreadable_file_is_an_error(tmp_path):
+    """The error gives path and reason."""
     place = directory_at(tmp_path / "published")
     await place.put("a", b"x")
     with pytest.raises(ArchiveUnavailable, match=r"published/a/b: Not a directory"):
@@ -187,8 +187,8 @@ async def test_a_file_that_cannot_be_had(tmp_path):
         await place.put("n" * 300, b"x")
 
 
-async def test_a_bucket_that_is_not_there(emulator):
-    """Nothing of it is taken for absent."""
+async def test_a_missing_bucket_is_an_error(emulator):
+    """Its objects do not count as absent."""
     place = bucket_at(emulator, "no-such-bucket")
     for call in (place.put(NAME, b"x"), place.get(NAME), place.names("")):
         with pytest.raises(ArchiveUnavailable, match="gs://no-such-bucket: there is no bucket"):
@@ -199,8 +199,8 @@ async def test_a_bucket_that_is_not_there(emulator):
 @pytest.mark.parametrize(
     ("status", "text"), [(403, "may not do this"), (500, "InternalServerError"), (200, "gs://")]
 )
-async def test_a_bucket_that_refuses(status, text):
-    """Every answer that is none of ours becomes the one error."""
+async def test_refusals_of_a_bucket_are_one_error(status, text):
+    """Every unexpected answer becomes the same error."""
     async with storage_server() as server:
         server.behave = answers(status, b"{")
         place = bucket_at(server.endpoint)
@@ -209,8 +209,8 @@ async def test_a_bucket_that_refuses(status, text):
         place.close()
 
 
-def test_settings_choose(database_url, tmp_path):
-    """A file URL is a directory, percent-encoding undone; a gs URL a bucket; none is nowhere."""
+def test_settings_choose_the_archive(database_url, tmp_path):
+    """A file URL (percent-decoded) is a directory, a gs URL a bucket; no URL means none."""
     directory = tmp_path / "with space"
     by_file = settings_for(database_url, tmp_path, ARCHIVE_URL=directory.as_uri())
     by_bucket = settings_for(database_url, tmp_path, ARCHIVE_URL="gs://a-bucket/some/prefix/")

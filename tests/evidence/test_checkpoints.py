@@ -1,4 +1,4 @@
-"""Checkpoints of a ledger: signed over what is there, and stored."""
+"""Checkpoints of a ledger are signed over its events and stored."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ NEWER = NoteKey.of_seed("example.com/claim-ledger", b"\x01" * 32)
 
 
 async def test_the_first_checkpoint_begins_a_lineage(checkpoints, accounts, add, owner):
-    """The lineage is an event under the checkpoint, and the root is that of the events."""
+    """The lineage is an event under the checkpoint, whose root is that of all events."""
     await add(2)
     made = await checkpoints.make()
     async with accounts.transaction() as transaction:
@@ -35,13 +35,13 @@ async def test_the_first_checkpoint_begins_a_lineage(checkpoints, accounts, add,
     assert Checkpoint.open(made.note, [KEY]) == made.checkpoint
 
 
-async def test_an_empty_ledger_has_one_event_then(checkpoints):
+async def test_a_checkpoint_of_an_empty_ledger_has_size_1(checkpoints):
     """There is no checkpoint of size 0: the lineage is the first event."""
     assert (await checkpoints.make()).checkpoint.size == 1
 
 
-async def test_what_waits_is_numbered_first(checkpoints, accounts, add, owner):
-    """A checkpoint covers what was committed before it was asked for."""
+async def test_waiting_events_are_numbered_first(checkpoints, accounts, add, owner):
+    """A checkpoint covers what was committed before it was requested."""
     await checkpoints.make()
     await add(3)
     made = await checkpoints.make()
@@ -50,8 +50,8 @@ async def test_what_waits_is_numbered_first(checkpoints, accounts, add, owner):
     assert (await Sequencer(accounts.database).lag()).waiting == 0
 
 
-async def test_nothing_new(checkpoints, owner):
-    """The newest is answered again, and nothing is written: not even a transaction id is drawn."""
+async def test_without_new_events_the_newest_checkpoint_is_returned(checkpoints, owner):
+    """Nothing is written: not even a transaction id is drawn."""
     made = await checkpoints.make()
     xids = "select pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
     before = owner.execute(xids).fetchone()
@@ -61,22 +61,22 @@ async def test_nothing_new(checkpoints, owner):
     assert await checkpoints.latest() == (made.checkpoint, made.note)
 
 
-async def test_before_the_first(checkpoints):
-    """There is no latest one."""
+async def test_before_the_first_checkpoint_there_is_no_latest(checkpoints):
+    """There is no latest checkpoint."""
     assert await checkpoints.latest() is None
     assert await checkpoints.all() == []
 
 
 @pytest.mark.parametrize("keys", [[], [NoteKey.parse(KEY.public_text)]])
-async def test_without_a_key(accounts, keys, owner):
-    """Nothing is appended or signed, and the words say how to get one."""
+async def test_without_a_key_nothing_is_signed(accounts, keys, owner):
+    """Nothing is appended either, and the message says how to get a key."""
     with pytest.raises(KeyMissing, match="audit keygen"):
         await Checkpoints(accounts, keys, None).make()
     assert owner.execute("select count(*) from accounts.events").fetchone() == (0,)
 
 
-async def test_cost_is_of_what_is_new(checkpoints, add, monkeypatch):
-    """Only the leaves behind the last checkpoint are read."""
+async def test_the_cost_depends_on_new_events_only(checkpoints, add, monkeypatch):
+    """Only the leaves after the last checkpoint are read."""
     await add(20)
     await checkpoints.make()
     await add(2)
@@ -92,8 +92,8 @@ async def test_cost_is_of_what_is_new(checkpoints, add, monkeypatch):
     assert sum(read) == 2
 
 
-async def test_a_long_log_goes_in_parts(checkpoints, add, owner, monkeypatch):
-    """Each part has a checkpoint of its own, and the last one is the log's."""
+async def test_a_long_log_is_signed_in_parts(checkpoints, add, owner, monkeypatch):
+    """Each part has its own checkpoint, and the last one covers the log."""
     monkeypatch.setattr(log_tree, "EVENTS_MAX", 4)
     await add(9)
     made = await checkpoints.make()
@@ -102,8 +102,8 @@ async def test_a_long_log_goes_in_parts(checkpoints, add, owner, monkeypatch):
     assert made.is_new
 
 
-async def test_many_makers_at_once(accounts, place, add, owner):
-    """No duplicate and no error, with the first checkpoint and with later ones."""
+async def test_concurrent_checkpoints_agree(accounts, place, add, owner):
+    """There is no duplicate and no error, for the first checkpoint and for later ones."""
     makers = [Checkpoints(accounts, [KEY], place) for _ in range(4)]
 
     async def busy(maker: Checkpoints) -> list[MadeCheckpoint]:
@@ -122,7 +122,7 @@ async def test_many_makers_at_once(accounts, place, add, owner):
 
 
 async def test_a_newer_key_signs_from_then_on(accounts, place, add):
-    """The older one verifies what it signed, its public text suffices, and the origin stays."""
+    """The older public key still verifies what it signed, and the origin stays."""
     first = await Checkpoints(accounts, [KEY], place).make()
     await add(1)
     with pytest.raises(KeyMissing, match="the last checkpoint's key was replaced"):
@@ -138,8 +138,8 @@ async def test_a_newer_key_signs_from_then_on(accounts, place, add):
         assert Checkpoint.open(note, ring) == checkpoint
 
 
-async def test_a_key_of_another_name(accounts, place, add):
-    """The origin does not change with it."""
+async def test_a_renamed_key_keeps_the_origin(accounts, place, add):
+    """The origin does not change with the key's name."""
     first = await Checkpoints(accounts, [KEY], place).make()
     await add(1)
     other = NoteKey.of_seed("example.net/ledger", bytes(32))
@@ -148,8 +148,8 @@ async def test_a_key_of_another_name(accounts, place, add):
     assert second.is_new
 
 
-async def test_it_ends_under_traffic(checkpoints, accounts, add):
-    """What is written while it works waits for the next one."""
+async def test_a_checkpoint_ends_under_traffic(checkpoints, accounts, add):
+    """What is written meanwhile is left to the next one."""
     stop = asyncio.Event()
 
     async def write() -> None:
@@ -169,10 +169,10 @@ async def test_it_ends_under_traffic(checkpoints, accounts, add):
     assert len(await checkpoints.all()) == 2
 
 
-async def test_a_first_lineage_that_another_began_meanwhile(
+async def test_concurrent_first_checkpoints_raise_no_alarm(
     checkpoints, accounts, place, monkeypatch
 ):
-    """Two workers make the first checkpoint at once: no alarm."""
+    """Two workers make the first checkpoint at once."""
     read = signing.lineages
     other = Checkpoints(accounts, [KEY], place)
 
@@ -188,10 +188,10 @@ async def test_a_first_lineage_that_another_began_meanwhile(
     assert len(await checkpoints.all()) == 1
 
 
-async def test_a_lineage_that_begins_before_the_checkpoint_is_stored(
+async def test_a_lineage_begun_meanwhile_stops_the_checkpoint(
     checkpoints, accounts, place, add, monkeypatch
 ):
-    """Nothing is stored or published under the origin of before."""
+    """Nothing is stored or published under the previous origin."""
     old = await checkpoints.make()
     await add(1)
     read = signing.read_part
@@ -223,7 +223,7 @@ for each row execute function accounts.look()
 
 
 async def test_the_commit_waits_for_the_replica(checkpoints, owner):
-    """Whatever the database's setting is, the checkpoint's own transaction has it on."""
+    """The checkpoint's transaction turns synchronous commit on, whatever the default is."""
     owner.execute(f'alter database "{owner.info.dbname}" set synchronous_commit = off')
     owner.execute(SEEN)
     await checkpoints.make()
@@ -231,8 +231,8 @@ async def test_the_commit_waits_for_the_replica(checkpoints, owner):
     assert seen == [("checkpoints", "on"), ("events", "off")]
 
 
-async def test_metrics(database_url, tmp_path, attack):
-    """Any process answers them, from the database."""
+async def test_checkpoint_metrics_come_from_the_database(database_url, tmp_path, attack):
+    """Any process can report them."""
     (tmp_path / "published").mkdir()
     given = {
         "CHECKPOINT_KEYS": KEY.private_text,

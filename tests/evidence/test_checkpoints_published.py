@@ -1,4 +1,4 @@
-"""Checkpoints go to an archive, in their order, or are not signed."""
+"""Checkpoints are published to an archive in order, or not signed."""
 
 import pytest
 
@@ -8,8 +8,8 @@ from service.evidence.checkpoints.signing import Checkpoints
 from tests.evidence.checkpointing import KEY, LEAVES, directory_at
 
 
-async def test_what_is_published(checkpoints, place, add, owner):
-    """The note, and the leaf hashes since the checkpoint before."""
+async def test_note_and_leaves_are_published(checkpoints, place, add, owner):
+    """The note, and the leaf hashes since the previous checkpoint."""
     first = await checkpoints.make()
     await add(5)
     second = await checkpoints.make()
@@ -26,7 +26,7 @@ async def test_what_is_published(checkpoints, place, add, owner):
     assert await place.get(f"{top}/00000000000000000006.leaves") == b"".join(leaves[1:])
 
 
-async def test_without_an_archive(accounts):
+async def test_without_an_archive_checkpoints_are_only_stored(accounts):
     """Checkpoints are stored only."""
     alone = Checkpoints(accounts, [KEY], None)
     made = await alone.make()
@@ -35,8 +35,10 @@ async def test_without_an_archive(accounts):
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff", b"x\n\n\xe2\x80\x94 x\n"])
-async def test_what_is_published_is_no_checkpoint(checkpoints, place, add, content):
-    """Nothing is signed before somebody has looked at it."""
+async def test_a_published_file_that_is_no_checkpoint_blocks_signing(
+    checkpoints, place, add, content
+):
+    """Nothing is signed until somebody has looked at it."""
     made = await checkpoints.make()
     await place.put(f"checkpoints/{made.checkpoint.origin}/{2:020}.txt", content)
     await add(1)
@@ -45,8 +47,8 @@ async def test_what_is_published_is_no_checkpoint(checkpoints, place, add, conte
     assert [one.size for one, _ in await checkpoints.all()] == [1]
 
 
-async def test_an_archive_that_is_away(checkpoints, place, add):
-    """Nothing is signed, because nobody can tell whether it would contradict what is out there."""
+async def test_an_unreachable_archive_blocks_signing(checkpoints, place, add):
+    """Nobody could tell whether a new checkpoint contradicts what is published."""
     await checkpoints.make()
     await add(1)
     place.fails = {"names"}
@@ -58,8 +60,8 @@ async def test_an_archive_that_is_away(checkpoints, place, add):
 
 
 @pytest.mark.parametrize("lost", ["put leaves", "put txt"])
-async def test_stored_and_not_published(checkpoints, place, add, lost):
-    """A crash between the two is mended by the next call, although nothing is new."""
+async def test_a_stored_checkpoint_is_published_later(checkpoints, place, add, lost):
+    """After a crash between the two, the next call publishes it although nothing is new."""
     await checkpoints.make()
     await add(2)
     place.fails = {lost}
@@ -76,8 +78,8 @@ async def test_stored_and_not_published(checkpoints, place, add, lost):
     assert len(leaves) == 2 * 32
 
 
-async def test_an_archive_that_comes_later(accounts, place, add):
-    """It has to be begun; everything that was stored before is published then."""
+async def test_an_archive_can_be_added_later(accounts, place, add):
+    """It has to be initialised; then every stored checkpoint is published."""
     alone = Checkpoints(accounts, [KEY], None)
     for _ in range(3):
         await add(2)
@@ -97,8 +99,8 @@ async def test_an_archive_that_comes_later(accounts, place, add):
     assert sizes == [3 * 32, 2 * 32, 2 * 32, 32]
 
 
-async def test_a_place_that_is_another_one(checkpoints, accounts, add, tmp_path):
-    """An archive that holds nothing of ours gets nothing: it is counted, and no fork."""
+async def test_an_empty_archive_gets_nothing(checkpoints, accounts, add, tmp_path):
+    """An archive without our files is counted as a failure, not as a fork."""
     await checkpoints.make()
     await add(1)
     (tmp_path / "other").mkdir()

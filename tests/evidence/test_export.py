@@ -1,4 +1,4 @@
-"""Exports: what they hold, and that a stranger can tell when they do not."""
+"""Exports: their content, and that anyone can detect alterations."""
 
 import base64
 import json
@@ -56,19 +56,19 @@ async def keyed(database_url, tmp_path):
 
 
 def lines(path):
-    """Return a file's lines, decoded."""
+    """Return the decoded lines of a file."""
     return [json.loads(line) for line in path.read_bytes().splitlines()]
 
 
 def fault(path, older=None, keys=KEYS):
-    """Return position and sentence of what is wrong with an export."""
+    """Return position and message of an export's fault."""
     verdict = verify_export(path, keys, older)
     assert not verdict.ok
     return verdict.position, verdict.fault
 
 
-def test_exports_hold(files):
-    """Whole, from a position and of an entity: all verify, with and without an older checkpoint."""
+def test_every_kind_of_export_verifies(files):
+    """Whole, from a position and of an entity, with and without an older checkpoint."""
     for path in files.exports:
         for older in (None, files.older):
             verdict = verify_export(path, KEYS, older)
@@ -78,7 +78,7 @@ def test_exports_hold(files):
 
 
 def test_a_whole_export_is_the_log(files, module_database_url):
-    """Every column of every event, the states to the byte."""
+    """It has every column of every event, the states byte for byte."""
     with psycopg.connect(module_database_url) as owner:
         rows = owner.execute(
             "select l.position, e.append_id, e.originator_id::text, e.originator_version, e.topic,"
@@ -91,7 +91,7 @@ def test_a_whole_export_is_the_log(files, module_database_url):
 
 
 def test_an_entity_export_has_what_concerns_it(files):
-    """All of its streams and its mismatching replays, and the lineage; nothing of another's."""
+    """It has its streams, its mismatching replays and the lineage; nothing of others."""
     whole, chosen = lines(files.whole)[1:-1], lines(files.entity)[1:-1]
     claims = {
         data["claim_id"]
@@ -118,7 +118,7 @@ def test_an_entity_export_has_what_concerns_it(files):
 
 
 def test_an_older_checkpoint_has_to_fit(files):
-    """One of another log, of more events than there are, or older than the export is a fault."""
+    """A checkpoint of another log, too large, or older than the export is a fault."""
     older = Checkpoint.open(files.older, KEYS)
     other = older._replace(root=bytes(32)).sign(KEY)
     longer = older._replace(size=files.size + 1).sign(KEY)
@@ -135,7 +135,7 @@ def test_an_older_checkpoint_has_to_fit(files):
 
 
 def test_a_rewritten_event_is_in_doubt_from_the_older_checkpoint_on(files, tmp_path):
-    """Its hash recomputed, only the root can tell: the position is the first that is in doubt."""
+    """With recomputed hashes only the root reveals it; the first doubtful position is named."""
     content = lines(files.whole)
     event = content[files.size]  # the last one
     event["state"] = event["state"].replace("entity", "Entity", 1)
@@ -162,7 +162,7 @@ def test_a_rewritten_event_is_in_doubt_from_the_older_checkpoint_on(files, tmp_p
 
 
 async def test_erasure_changes_no_proof(keyed, database_url, tmp_path):
-    """With a data key destroyed, exports made before and after are the same and verify."""
+    """Exports made before and after a data key is destroyed are equal and verify."""
     ledger, checkpoint = keyed.service.modes["live"].ledger, await signed(keyed.service)
     await exported(ledger, checkpoint, tmp_path / "before")
     with psycopg.connect(database_url, autocommit=True) as owner:
@@ -173,7 +173,7 @@ async def test_erasure_changes_no_proof(keyed, database_url, tmp_path):
 
 
 async def test_an_export_ends_at_its_checkpoint(keyed, tmp_path):
-    """What was written since is not in it; and each position of the log can be the first."""
+    """It has nothing written since; any position of the log can be its first."""
     checkpoint = await signed(keyed.service)
     await later(keyed, *keyed.about)
     await signed(keyed.service)
@@ -190,7 +190,7 @@ async def test_an_export_ends_at_its_checkpoint(keyed, tmp_path):
 
 
 async def test_an_unsound_log_is_not_exported(keyed, database_url, tmp_path):
-    """An altered event, and one that is not UTF-8, are named by position."""
+    """An altered event, or one that is not UTF-8, is named by its position."""
     ledger, checkpoint = keyed.service.modes["live"].ledger, await signed(keyed.service)
     alter = (
         "update live.events set state = {} where append_id ="
@@ -208,7 +208,7 @@ async def test_an_unsound_log_is_not_exported(keyed, database_url, tmp_path):
 
 
 async def test_an_older_lineage_binds_as_far_as_it_is_shared(keyed, tmp_path):
-    """Its checkpoints of shared events hold; one that counts lost events is a fault behind them."""
+    """Its checkpoints of shared events hold; one that covers lost events is a fault."""
     ledger, old = keyed.service.modes["live"].ledger, await signed(keyed.service)
     size = old.checkpoint.size
     lost = old.checkpoint._replace(size=size + 2, root=bytes(32))
@@ -235,7 +235,7 @@ async def test_an_older_lineage_binds_as_far_as_it_is_shared(keyed, tmp_path):
 
 
 def test_the_worked_example_of_the_document():
-    """The document's record hashes to what it says."""
+    """The document's record has the hash that the document states."""
     text = Path("docs/ledger-format.md").read_text()
     cells = dict(re.findall(r"^\| (.+?) \| `(.+)` \|$", text, re.MULTILINE))
     state = cells["`state`"].encode()
@@ -253,8 +253,8 @@ def test_the_worked_example_of_the_document():
     assert cells["leaf, base64"] == spelled(leaf_hash(record))
 
 
-def test_proofs_can_be_cut_while_leaves_go_by():
-    """Each proof of each tree up to 33 leaves is the one of the whole tree."""
+def test_streamed_proofs_equal_those_of_the_tree():
+    """Every proof of every tree of up to 33 leaves."""
     leaves = [leaf_hash(bytes([number])) for number in range(33)]
     whole = MerkleTree(leaves)
     for size in range(1, 34):
@@ -268,12 +268,12 @@ def test_proofs_can_be_cut_while_leaves_go_by():
 
 
 def spelled(raw):
-    """Return a hash as files spell it."""
+    """Return a hash as files encode it."""
     return base64.b64encode(raw).decode()
 
 
 async def test_a_batch_may_take_longer_than_a_request(keyed, tmp_path, monkeypatch):
-    """Its events may be far larger: exports and receipts read with deadlines of their own."""
+    """Exports and receipts have deadlines of their own, as their events may be large."""
     live, (entity_id, claim_id) = keyed.service.modes["live"], keyed.about
     database, checkpoint = live.ledger.database, await signed(keyed.service)
     claim = await live.claim_list.by_id(claim_id)

@@ -1,4 +1,4 @@
-"""Someone who writes the database and has no key appends a lineage: nothing published is undone."""
+"""An attacker who writes to the database without a key appends a lineage: nothing is undone."""
 
 import pytest
 
@@ -26,13 +26,13 @@ def beside(origin):
 
 
 async def verified(accounts, place):
-    """Return the verdict over the database and what was published."""
+    """Return the verdict over the database and the archive."""
     evidence = await published_evidence(place, "accounts", [KEY], None)
     return await verify_ledger(accounts.database, evidence)
 
 
 async def appended(accounts, begun):
-    """Append a lineage's event as whoever writes the database can."""
+    """Append a lineage event as anyone with write access can."""
     async with accounts.transaction() as transaction:
         stream = lineage_stream("accounts")
         version = len(await transaction.read(stream))
@@ -40,7 +40,7 @@ async def appended(accounts, begun):
 
 
 async def refused(checkpoints, accounts, place):
-    """Fail unless nothing is signed and the verdict tells of it; answer the verdict."""
+    """Fail unless nothing is signed and the verdict reports it; return the verdict."""
     stored = await checkpoints.all()
     await Sequencer(checkpoints.ledger.database).number_committed()
     with pytest.raises(LedgerForked):
@@ -54,8 +54,10 @@ async def refused(checkpoints, accounts, place):
 
 @pytest.mark.parametrize("kept", [2, 9])
 @pytest.mark.parametrize("how", ["none", "copied", "unknown key", "changed"])
-async def test_without_the_key(checkpoints, accounts, add, attack, owner, place, kept, how):
-    """With the log cut or whole, under no authorisation, a genuine one, or a stranger's."""
+async def test_a_lineage_without_the_key_is_refused(
+    checkpoints, accounts, add, attack, owner, place, kept, how
+):
+    """With a whole or a cut log, and with no, a genuine or a stranger's authorisation."""
     await add(1)
     old = await checkpoints.make()
     await add(7)
@@ -77,10 +79,10 @@ async def test_without_the_key(checkpoints, accounts, add, attack, owner, place,
     assert verdict.position is not None
 
 
-async def test_a_genuine_lineage_that_was_never_used(
+async def test_an_unused_genuine_lineage_is_refused(
     checkpoints, accounts, add, attack, owner, place
 ):
-    """Begun on a replica that was given up: it cannot be brought up against what came since."""
+    """It was begun on an abandoned replica and does not override later checkpoints."""
     await add(2)
     old = await checkpoints.make()
     origin = beside(old.checkpoint.origin)
@@ -93,10 +95,10 @@ async def test_a_genuine_lineage_that_was_never_used(
     await refused(checkpoints, accounts, place)
 
 
-async def test_a_genuine_lineage_of_an_earlier_fork(
+async def test_a_lineage_of_an_earlier_fork_is_refused(
     checkpoints, accounts, add, attack, owner, place
 ):
-    """Its own checkpoints bind the log, and what it follows has been followed already."""
+    """Its own checkpoints bind the log, and its predecessor has a successor already."""
     await add(4)
     await checkpoints.make()
     await lose(owner, attack, 3)
@@ -111,8 +113,8 @@ async def test_a_genuine_lineage_of_an_earlier_fork(
     await refused(checkpoints, accounts, place)
 
 
-async def test_an_origin_outside_of_ours(checkpoints, accounts, add):
-    """Even with an authorisation: nothing is signed under another installation's name."""
+async def test_another_installations_origin_is_refused(checkpoints, accounts, add):
+    """Nothing is signed under another installation's name, even with an authorisation."""
     begun = authorised(KEY, "example.net/other/accounts/lin_1", "first")
     await appended(accounts, begun)
     await add(1)
@@ -121,8 +123,8 @@ async def test_an_origin_outside_of_ours(checkpoints, accounts, add):
 
 
 @pytest.mark.parametrize("lineage_id", ["lin_0", "lin_zzz"])
-async def test_a_published_origin_that_the_log_does_not_know(checkpoints, place, add, lineage_id):
-    """Older or newer by its id: nothing is signed."""
+async def test_an_unknown_published_origin_blocks_signing(checkpoints, place, add, lineage_id):
+    """Whether older or newer by its id, nothing is signed."""
     made = await checkpoints.make()
     home, _, _ = made.checkpoint.origin.rpartition("/")
     other = Checkpoint(f"{home}/{lineage_id}", 7, bytes(32))
@@ -132,8 +134,8 @@ async def test_a_published_origin_that_the_log_does_not_know(checkpoints, place,
         await checkpoints.make()
 
 
-async def test_what_is_set_aside_is_told(checkpoints, accounts, add, attack, owner, place):
-    """How many published checkpoints a restore has set aside, and the largest."""
+async def test_checkpoints_set_aside_are_counted(checkpoints, accounts, add, attack, owner, place):
+    """The verdict has their number and the largest size that a restore set aside."""
     await add(2)
     await checkpoints.make()
     await add(2)
@@ -144,8 +146,10 @@ async def test_what_is_set_aside_is_told(checkpoints, accounts, add, attack, own
     assert (verdict.ok, verdict.set_aside, verdict.set_aside_size) == (True, 2, 5)
 
 
-async def test_lineages_lost_one_after_the_other(checkpoints, accounts, add, attack, owner, place):
-    """Each of them is told of, and the log holds again."""
+async def test_lineages_lost_in_succession_are_reported(
+    checkpoints, accounts, add, attack, owner, place
+):
+    """Each loss is reported, and the log holds again."""
     await add(4)
     await checkpoints.make()
     for _ in range(2):  # the second time the first new lineage is lost without a word of it left

@@ -1,4 +1,4 @@
-"""No checkpoint is signed beside a past that was signed or published."""
+"""No checkpoint is signed that contradicts a signed or published one."""
 
 import pytest
 
@@ -14,8 +14,8 @@ from accounts.events as e where e.append_id = l.append_id
 """
 
 
-async def test_an_altered_event(checkpoints, add, attack):
-    """It is found by the leaf that does not hold any more."""
+async def test_an_altered_event_is_found(checkpoints, add, attack):
+    """Its leaf hash no longer matches."""
     await checkpoints.make()
     await add(3)
     await Sequencer(checkpoints.ledger.database).number_committed()
@@ -23,8 +23,8 @@ async def test_an_altered_event(checkpoints, add, attack):
     await forked(checkpoints, "position 3 is not the one that was hashed")
 
 
-async def test_an_altered_event_with_its_hash(checkpoints, add, attack):
-    """The sequencer's tree tells it, which was made of the first hash."""
+async def test_an_altered_event_with_its_hash_is_found(checkpoints, add, attack):
+    """The sequencer's tree, made from the first hash, reveals it."""
     await checkpoints.make()
     await add(3)
     await Sequencer(checkpoints.ledger.database).number_committed()
@@ -32,8 +32,8 @@ async def test_an_altered_event_with_its_hash(checkpoints, add, attack):
     await forked(checkpoints, "the head's tree is not that of the 4 events")
 
 
-async def test_an_altered_event_with_hash_and_head(checkpoints, add, attack):
-    """Under a checkpoint already: the next one cannot be made, because its start is signed."""
+async def test_an_altered_event_with_hash_and_head_is_found(checkpoints, add, attack):
+    """Below a checkpoint the signed root reveals it, so no further one can be made."""
     await add(3)
     await checkpoints.make()
     await add(1)
@@ -61,7 +61,7 @@ async def test_an_altered_event_with_hash_and_head(checkpoints, add, attack):
         ),
     ],
 )
-async def test_other_attacks(checkpoints, add, attack, statement, match):
+async def test_other_attacks_are_refused(checkpoints, add, attack, statement, match):
     """Each is refused, and nothing is signed over it."""
     await checkpoints.make()
     await add(3)
@@ -70,8 +70,8 @@ async def test_other_attacks(checkpoints, add, attack, statement, match):
     await forked(checkpoints, match)
 
 
-async def test_a_kept_tree_that_is_wrong_is_made_again(checkpoints, add, attack, owner):
-    """It is believed only as far as it makes the signed root."""
+async def test_a_wrong_stored_tree_is_rebuilt(checkpoints, add, attack, owner):
+    """It is used only if it leads to the signed root."""
     await add(4)
     await checkpoints.make()
     attack("update accounts.checkpoints set tree = sha256('x') || sha256('y')")
@@ -79,8 +79,8 @@ async def test_a_kept_tree_that_is_wrong_is_made_again(checkpoints, add, attack,
     assert (await checkpoints.make()).checkpoint.root == root_of(owner)
 
 
-async def test_lost_events(checkpoints, add, attack):
-    """A log that is shorter than what was published is told of, and nothing is signed."""
+async def test_a_log_shorter_than_published_is_refused(checkpoints, add, attack):
+    """The loss is reported, and nothing is signed."""
     await checkpoints.make()
     await add(2)
     await checkpoints.make()
@@ -92,8 +92,8 @@ async def test_lost_events(checkpoints, add, attack):
     await forked(checkpoints, "a checkpoint of 3 events was published, the log has 1")
 
 
-async def test_lost_and_replaced_events(checkpoints, add, attack, owner):
-    """A log that has grown again beyond what was published is told of by the root."""
+async def test_replaced_events_are_found_by_the_root(checkpoints, add, attack, owner):
+    """The log has grown again beyond what was published."""
     await checkpoints.make()
     await add(2)
     await checkpoints.make()
@@ -102,8 +102,8 @@ async def test_lost_and_replaced_events(checkpoints, add, attack, owner):
     await forked(checkpoints, "the first 3 events are not those published")
 
 
-async def test_a_lost_lineage(checkpoints, add, attack, owner):
-    """A log that knows no lineage, where one was published, has lost it."""
+async def test_a_lost_lineage_is_reported(checkpoints, add, attack, owner):
+    """A log without any lineage has lost the published one."""
     await add(2)
     await checkpoints.make()
     await lose(owner, attack, 2)
@@ -111,8 +111,8 @@ async def test_a_lost_lineage(checkpoints, add, attack, owner):
     assert owner.execute("select count(*) from accounts.events").fetchone() == (2,)
 
 
-async def test_a_lost_checkpoint_alone(checkpoints, add, attack, owner):
-    """Where the log still holds what was published, the note is taken back and work goes on."""
+async def test_a_lost_checkpoint_is_restored(checkpoints, add, attack, owner):
+    """If the log still holds what was published, the note is stored again and work goes on."""
     await checkpoints.make()
     await add(2)
     lost = await checkpoints.make()
@@ -124,8 +124,8 @@ async def test_a_lost_checkpoint_alone(checkpoints, add, attack, owner):
     assert [note for one, note in await checkpoints.all() if one.size == 3] == [lost.note]
 
 
-async def test_several_lost_checkpoints(checkpoints, add, attack):
-    """Every published note comes back, and not the largest alone."""
+async def test_all_lost_checkpoints_are_restored(checkpoints, add, attack):
+    """Every published note comes back, not only the largest."""
     for _ in range(4):
         await add(1)
         await checkpoints.make()
@@ -136,8 +136,8 @@ async def test_several_lost_checkpoints(checkpoints, add, attack):
     assert (await checkpoints.all())[:-1] == before
 
 
-async def test_another_checkpoint_was_published(place, add, checkpoints):
-    """Of the same size under the same origin: two logs sign as one."""
+async def test_a_conflicting_published_checkpoint_is_a_fork(place, add, checkpoints):
+    """It has the same size and origin: two logs sign as one."""
     made = await checkpoints.make()
     await add(1)
     other = Checkpoint(made.checkpoint.origin, 2, bytes(32))
@@ -145,8 +145,8 @@ async def test_another_checkpoint_was_published(place, add, checkpoints):
     await forked(checkpoints, "the first 2 events are not those published")
 
 
-async def test_well_again(checkpoints, place, add, owner):
-    """The fork's mark goes once a checkpoint can be made."""
+async def test_the_fork_metric_is_cleared(checkpoints, place, add, owner):
+    """The mark goes once a checkpoint can be made."""
     await checkpoints.make()
     await add(1)
     place.fails = {"get"}

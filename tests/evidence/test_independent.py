@@ -1,4 +1,4 @@
-"""The independent replay finds what ours would get wrong, and says where."""
+"""The independent replay finds faults of ours and names their place."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ EVERYTHING = Wanted()
 
 
 async def test_a_projector_with_a_fault_is_found(world):
-    """Where ours forgets that claims move, each moved claim is told with both its stages."""
+    """If ours ignores moves, each moved claim is reported with both stages."""
     partner = await world.partner()
     entity_id = await partner.connected_entity()
     created = [(await partner.claim(entity_id, f"case-{n}")).json() for n in range(4)]
@@ -45,7 +45,7 @@ async def test_a_projector_with_a_fault_is_found(world):
 
 
 async def test_every_kind_of_difference_counts():
-    """A claim that only one of both has, and one that both have otherwise; the first are shown."""
+    """Claims that only one has, and claims that differ, are counted; the first are shown."""
     ours = [{"claim_id": str(n), "stage": "triage"} for n in range(30)]
     theirs = {one["claim_id"]: dict(one) for one in ours}
     theirs["0"]["stage"] = "closed"
@@ -65,7 +65,7 @@ async def test_every_kind_of_difference_counts():
 
 @pytest.mark.parametrize("page", [1, 2, 1000])
 async def test_the_log_is_read_to_its_position_and_no_further(world, monkeypatch, page):
-    """Pages follow each other without a gap or a repetition; progress ends at the position."""
+    """Pages follow without gap or repetition, and progress ends at the position."""
     monkeypatch.setattr("service.evidence.replay.independent.PAGE", page)
     service = world.service
     for number in range(5):
@@ -100,8 +100,8 @@ def _notified(position: int, topic: str, **data: object) -> Notification:
         ([_notified(1, "ClaimCreated")], "position 1: its ClaimCreated cannot be folded"),
     ],
 )
-def test_what_cannot_be_is_told_with_its_position(events, said):
-    """Unknown topics, gaps and repetitions, and an event that no claim can have."""
+def test_impossible_events_are_reported_with_their_position(events, said):
+    """Unknown topics, gaps, repetitions, and events that no claim can have."""
 
     class Recorder:
         def select_notifications(self, start, *_arguments, **_options):
@@ -113,7 +113,7 @@ def test_what_cannot_be_is_told_with_its_position(events, said):
 
 
 def test_an_unknown_topic_is_no_claim():
-    """The mapper refuses a topic that the catalogue has not, rather than guess."""
+    """The mapper refuses a topic that is not in the catalogue."""
     state = json.dumps({"class_version": 1, "meta": {}, "data": {}}).encode()
     event = StoredEvent(UUID(int=1), 1, "Invented", state)
     with pytest.raises(KeyError, match="Invented"):
@@ -121,8 +121,8 @@ def test_an_unknown_topic_is_no_claim():
     assert claim_list([], PlainMapper(PARTNER_LEDGER)) == {}
 
 
-async def test_postgresql_away_is_told(database_url, tmp_path, monkeypatch):
-    """Where the library's driver gets no answer, the ledger is unavailable."""
+async def test_an_unreachable_database_is_unavailable(database_url, tmp_path, monkeypatch):
+    """If the library's driver gets no answer, the ledger is unavailable."""
     monkeypatch.setattr("service.evidence.replay.independent_recorder.CONNECT_SECONDS_MAX", 0.2)
     async with Service(settings_for(database_url, tmp_path)).opened() as service:
         database = service.modes["live"].ledger.database

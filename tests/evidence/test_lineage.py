@@ -1,4 +1,4 @@
-"""The way on after lost events: a new lineage, linked to the last checkpoint of the old one."""
+"""Recovery from lost events: a new lineage, linked to the old one's last checkpoint."""
 
 from uuid import uuid4
 
@@ -27,7 +27,7 @@ CAUSE = Cause("staff:test", "req_test")
 
 
 async def checkpointed(checkpoints, add, *counts):
-    """Append some events and make a checkpoint, several times; answer the last one."""
+    """Append events and make a checkpoint, several times; return the last one."""
     for count in counts:
         await add(count)
         made = await checkpoints.make()
@@ -35,14 +35,14 @@ async def checkpointed(checkpoints, add, *counts):
 
 
 async def parted(checkpoints):
-    """Return the size of the past, what is shared, and the log's size."""
+    """Return the published size, the shared size, and the log's size."""
     parting = await find_divergence(checkpoints)
     assert parting is not None
     return parting.checkpoint.size, parting.shared_size, parting.size
 
 
-async def test_nothing_is_lost(checkpoints, add):
-    """A sound log shares all of its past, and no lineage is begun."""
+async def test_a_sound_log_begins_no_lineage(checkpoints, add):
+    """A sound log shares its whole published history."""
     await checkpointed(checkpoints, add, 2, 3)
     await add(1)
     await Sequencer(checkpoints.ledger.database).number_committed()
@@ -52,8 +52,8 @@ async def test_nothing_is_lost(checkpoints, add):
     assert len(await lineages(checkpoints.ledger)) == 1
 
 
-async def test_there_is_no_past(checkpoints, add):
-    """The first lineage is begun by the first checkpoint, forced or not."""
+async def test_without_history_no_lineage_is_begun(checkpoints, add):
+    """The first checkpoint begins the first lineage, forced or not."""
     await add(1)
     assert await find_divergence(checkpoints) is None
     with pytest.raises(LineageRefused, match="no checkpoint yet"):
@@ -61,15 +61,15 @@ async def test_there_is_no_past(checkpoints, add):
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 6, 7, 8])
-async def test_lost_events(checkpoints, add, attack, owner, size):
-    """What is shared is told to the event, between checkpoints too, by the published leaves."""
+async def test_the_shared_size_is_exact(checkpoints, add, attack, owner, size):
+    """Published leaves give it to the event, also between checkpoints."""
     await checkpointed(checkpoints, add, 2, 3, 3)
     await lose(owner, attack, size)
     assert await parted(checkpoints) == (9, size, size)
 
 
-async def test_lost_and_replaced_events(checkpoints, add, attack, owner):
-    """What came instead is not shared."""
+async def test_replaced_events_are_not_shared(checkpoints, add, attack, owner):
+    """Events that took the place of lost ones do not count."""
     await checkpointed(checkpoints, add, 2, 3, 3)
     await lose(owner, attack, 5)
     await add(7)
@@ -77,8 +77,8 @@ async def test_lost_and_replaced_events(checkpoints, add, attack, owner):
     assert await parted(checkpoints) == (9, 5, 12)
 
 
-async def test_going_on(checkpoints, add, attack, owner, place):
-    """The lineage's event links to the last checkpoint, and work goes on under the new origin."""
+async def test_a_new_lineage_links_to_the_last_checkpoint(checkpoints, add, attack, owner, place):
+    """Work goes on under the new origin."""
     lost = await checkpointed(checkpoints, add, 2, 3, 3)
     await lose(owner, attack, 5)
     await add(1)
@@ -103,10 +103,10 @@ async def test_going_on(checkpoints, add, attack, owner, place):
     assert {one.origin for one, _ in await checkpoints.all()} == {first.origin, begun.origin}
 
 
-async def test_a_restore_can_lose_checkpoints_over_what_it_kept(
+async def test_lost_checkpoints_over_kept_events_are_restored(
     checkpoints, accounts, add, attack, owner, place
 ):
-    """They are stored a moment after their events: the new lineage takes them back, signed."""
+    """They are stored after their events; the new lineage adopts the published ones."""
     await checkpointed(checkpoints, add, 2, 1, 1, 3)
     before = await checkpoints.all()
     await lose(owner, attack, 6)
@@ -119,8 +119,8 @@ async def test_a_restore_can_lose_checkpoints_over_what_it_kept(
     assert (verdict.ok, verdict.fault, verdict.lineages) == (True, None, 2)
 
 
-async def test_an_empty_archive_cannot_tell_of_a_loss(checkpoints, accounts, add, tmp_path):
-    """Nothing is begun on the word of the database alone, forced or not."""
+async def test_an_empty_archive_begins_no_lineage(checkpoints, accounts, add, tmp_path):
+    """The database's word alone is not enough, forced or not."""
     await checkpointed(checkpoints, add, 2, 3)
     (tmp_path / "other").mkdir()
     elsewhere = Checkpoints(accounts, [KEY], directory_at(tmp_path / "other"))
@@ -130,8 +130,8 @@ async def test_an_empty_archive_cannot_tell_of_a_loss(checkpoints, accounts, add
     assert len(await lineages(accounts)) == 1
 
 
-async def test_lost_again(checkpoints, add, attack, owner):
-    """A second restore parts from the second lineage, also where its event is lost itself."""
+async def test_a_second_loss_diverges_from_the_second_lineage(checkpoints, add, attack, owner):
+    """This holds even if the second lineage's own event is lost."""
     await checkpointed(checkpoints, add, 4, 4)
     await lose(owner, attack, 5)
     second = await begin_lineage(checkpoints, "once", CAUSE, force=False)
@@ -147,8 +147,8 @@ async def test_lost_again(checkpoints, add, attack, owner):
     assert (await checkpoints.make()).checkpoint.origin == third.checkpoint.origin
 
 
-async def test_the_first_lineage_is_lost(checkpoints, add, attack, owner):
-    """A log from before its first checkpoint goes on as well."""
+async def test_a_log_from_before_its_first_checkpoint_goes_on(checkpoints, add, attack, owner):
+    """Its lineage is lost with its checkpoints."""
     await add(3)
     lost = await checkpoints.make()
     await lose(owner, attack, 2)
@@ -158,8 +158,8 @@ async def test_the_first_lineage_is_lost(checkpoints, add, attack, owner):
     assert made.checkpoint.size == 3
 
 
-async def test_a_log_that_contradicts_itself(checkpoints, add, attack):
-    """No lineage is begun over events that are not those that were hashed."""
+async def test_an_inconsistent_log_begins_no_lineage(checkpoints, add, attack):
+    """Its events are not those that were hashed."""
     await checkpointed(checkpoints, add, 4)
     attack("update accounts.events set state = state || ' ' where append_id = 2")
     with pytest.raises(LedgerForked, match="position 2"):
@@ -168,7 +168,7 @@ async def test_a_log_that_contradicts_itself(checkpoints, add, attack):
 
 
 async def test_an_altered_log_is_not_a_lost_one(checkpoints, add, attack):
-    """As long as before, and not what its own database's checkpoint says: no restore does that."""
+    """It has its full size but contradicts its own checkpoint: no restore does that."""
     await checkpointed(checkpoints, add, 2, 3)
     attack(
         "update accounts.events set state = state || ' ' where append_id = 3",
@@ -180,8 +180,8 @@ async def test_an_altered_log_is_not_a_lost_one(checkpoints, add, attack):
     assert len(await lineages(checkpoints.ledger)) == 1
 
 
-async def test_forced(checkpoints, add):
-    """A lineage can be begun although nothing is lost; it shares all."""
+async def test_a_lineage_can_be_forced(checkpoints, add):
+    """Although nothing is lost, a lineage begins that shares everything."""
     before = await checkpointed(checkpoints, add, 2)
     made = await begin_lineage(checkpoints, "a new home", CAUSE, force=True)
     begun = (await lineages(checkpoints.ledger))[-1]
@@ -189,8 +189,8 @@ async def test_forced(checkpoints, add):
     assert made.checkpoint.size == 4
 
 
-async def test_without_an_archive(accounts, add):
-    """The stored checkpoints are the past then."""
+async def test_without_an_archive_stored_checkpoints_are_the_history(accounts, add):
+    """Stored checkpoints take the place of published ones."""
     alone = Checkpoints(accounts, [KEY], None)
     before = await checkpointed(alone, add, 2)
     await begin_lineage(alone, "a new home", CAUSE, force=True)
@@ -198,8 +198,8 @@ async def test_without_an_archive(accounts, add):
     assert (begun.previous, begun.shared_size) == (before.note, 3)
 
 
-async def test_published_leaves_that_are_wrong(checkpoints, add, attack, owner, tmp_path):
-    """They are believed only as far as they make the signed root: the checkpoint before counts."""
+async def test_wrong_published_leaves_are_ignored(checkpoints, add, attack, owner, tmp_path):
+    """Leaves must lead to the signed root; otherwise the previous checkpoint counts."""
     lost = await checkpointed(checkpoints, add, 2, 3)
     await lose(owner, attack, 5)
     folder = tmp_path / "published" / "checkpoints" / lost.checkpoint.origin
@@ -211,16 +211,16 @@ async def test_published_leaves_that_are_wrong(checkpoints, add, attack, owner, 
     assert await parted(checkpoints) == (6, 3, 5)
 
 
-async def test_read_in_parts(checkpoints, add, attack, owner, monkeypatch):
-    """However the log is cut for reading."""
+async def test_the_log_can_be_read_in_parts(checkpoints, add, attack, owner, monkeypatch):
+    """The size of the parts does not matter."""
     await checkpointed(checkpoints, add, 2, 3, 3)
     await lose(owner, attack, 7)
     monkeypatch.setattr(log_tree, "EVENTS_MAX", 2)
     assert await parted(checkpoints) == (9, 7, 7)
 
 
-async def test_a_rotated_key(checkpoints, accounts, add, attack, owner, tmp_path):
-    """What an older key has signed is the past too; the new lineage is the newer key's."""
+async def test_a_rotated_key_keeps_the_history(checkpoints, accounts, add, attack, owner, tmp_path):
+    """Checkpoints of an older key count too; the new lineage is signed by the newer key."""
     lost = await checkpointed(checkpoints, add, 2, 3)
     await lose(owner, attack, 4)
     newer = NoteKey.of_seed("example.net/ledger", uuid4().bytes * 2)

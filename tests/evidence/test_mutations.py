@@ -1,4 +1,4 @@
-"""Ten thousand single changes to a log, each of which has to be found, at its position."""
+"""Ten thousand single changes to a log, each of which must be found at its position."""
 
 from collections import Counter
 from functools import cache
@@ -25,13 +25,13 @@ _REFUSED = (Unchanged, asyncpg.IntegrityConstraintViolationError, asyncpg.DataEr
 
 @pytest.fixture(autouse=True)
 def signatures_known(monkeypatch):
-    """Verify each signature of each note once: ten thousand verdicts open the same few notes."""
+    """Verify each note's signature once: ten thousand verdicts open the same few notes."""
     monkeypatch.setattr(note, "_verify", cache(note._verify))  # noqa: SLF001 - a pure function
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_single_change_is_found_at_its_position(database_url, tmp_path, part):
-    """10,000 draws: one value, row or pair altered, with and without all hashes made again.
+    """10,000 draws: one value, row or pair altered, with and without recomputed hashes.
 
     In every other part all constraints are gone too, so that nulls and duplicates can be written.
     """
@@ -63,7 +63,7 @@ async def _draw_all(database_url, tmp_path, part):
 
 
 async def draw(scene: Scene) -> tuple[str, Named, Verdict]:
-    """Make one change, verify, take it back."""
+    """Make one change, verify, and undo it."""
     transaction = scene.connection.transaction()
     await transaction.start()
     try:
@@ -80,7 +80,7 @@ async def draw(scene: Scene) -> tuple[str, Named, Verdict]:
 
 
 async def _rewritten(scene: Scene, first: int) -> tuple[Named, Evidence]:
-    """Make all hashes again; answer what there is to find it by, and where it is to be found."""
+    """Recompute all hashes; return what can reveal the change, and where."""
     log = scene.log
     evidence = scene.random.choice(
         [log.published, log.published, log.without_leaves, log.stored_only]
@@ -90,7 +90,7 @@ async def _rewritten(scene: Scene, first: int) -> tuple[Named, Evidence]:
 
 
 def is_found(verdict: Verdict, named: Named) -> bool:
-    """Return whether a verdict names a fault where it is."""
+    """Return whether a verdict names a fault in the right place."""
     if verdict.ok or not verdict.fault:
         return False
     if named.low is None or named.high is None or verdict.position is None:

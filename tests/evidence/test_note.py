@@ -1,4 +1,4 @@
-"""Signed notes and checkpoints: the published vectors, and what may not pass."""
+"""Signed notes and checkpoints: the published vectors, and what must be refused."""
 
 import base64
 
@@ -37,12 +37,12 @@ NEARLY = st.lists(
 
 
 def test_the_published_note_opens():
-    """Its text, byte for byte."""
+    """Its text is returned byte for byte."""
     assert open_note(NOTE, [PETER]) == TEXT
 
 
 def test_the_published_key_signs_the_published_note():
-    """Ed25519 is deterministic: the very same note."""
+    """Ed25519 is deterministic, so the note is identical."""
     key = NoteKey.parse(PRIVATE)
     assert (key.public_text, key.private_text) == (PUBLIC, PRIVATE)
     assert key.sign(TEXT) == NOTE
@@ -53,19 +53,19 @@ def test_the_published_key_signs_the_published_note():
     "text", ["x\n", "\n", "\n\n\n", "a\n\nb\n", "a\n\n", "ed è subito sera.\n", f"{LINE}\n{LINE}"]
 )
 def test_text_is_kept_as_it_is(text):
-    """Empty lines too: the last one alone parts text and signatures."""
+    """Empty lines are kept: only the last one separates text and signatures."""
     assert open_note(OURS.sign(text), [OURS]) == text
 
 
 @pytest.mark.parametrize("name", ["a//b", "/a", "a/", "..", "a/../b", ".", "a/.b"])
-def test_a_name_that_nothing_can_be_published_under(name):
-    """It is refused when the key is made or read, not when the first checkpoint is."""
+def test_an_unpublishable_key_name_is_refused(name):
+    """It is refused when the key is made or read, not at the first checkpoint."""
     with pytest.raises(ValueError, match="no part of a key's name"):
         NoteKey.of_seed(name, bytes(32))
 
 
 def test_other_signatures_are_ignored():
-    """Up to a hundred of them, before and behind ours; also one of our name, or of our id."""
+    """Up to a hundred of them, before and after ours, with our name or our key id."""
     signed = OURS.sign(TEXT)
     by_other = OTHER.sign(TEXT).removeprefix(f"{TEXT}\n")
     same_id = "\u2014 example.com/other " + base64.b64encode(OURS.key_id + bytes(64)).decode()
@@ -78,14 +78,14 @@ def test_other_signatures_are_ignored():
 
 
 @pytest.mark.parametrize("keys", [[], [OURS], [OTHER, OURS]])
-def test_a_note_of_strangers(keys):
-    """It is refused, however many keys are known."""
+def test_a_note_without_a_known_signature_is_refused(keys):
+    """This holds however many keys are known."""
     with pytest.raises(NoteInvalid, match="no key that is known"):
         open_note(NOTE, keys)
 
 
-def test_one_wrong_signature_of_a_known_key_spoils_the_note():
-    """Although another known key's holds."""
+def test_one_wrong_signature_of_a_known_key_refuses_the_note():
+    """Even if another known key's signature is valid."""
     wrong = OTHER.sign("another text\n").rpartition("\n\n")[2]
     with pytest.raises(NoteInvalid, match="does not hold"):
         open_note(OURS.sign(TEXT) + wrong, [OURS, OTHER])
@@ -122,14 +122,14 @@ def test_one_wrong_signature_of_a_known_key_spoils_the_note():
         "x" * 1_000_000 + NOTE,
     ],
 )
-def test_not_a_note(note):
-    """Refused, although the signature in it may be good."""
+def test_malformed_notes_are_refused(note):
+    """Even if the signature is valid."""
     with pytest.raises(NoteInvalid):
         open_note(note, [PETER])
 
 
 def test_every_flipped_bit_is_noticed():
-    """In the text, in the dash, in the name, in the signature."""
+    """In the text, the dash, the name and the signature."""
     raw = NOTE.encode()
     for bit in range(len(raw) * 8):
         altered = bytearray(raw)
@@ -159,8 +159,8 @@ def test_every_flipped_bit_is_noticed():
         f" {PUBLIC}",
     ],
 )
-def test_not_a_key(text):
-    """Refused, and the words quote nothing of it."""
+def test_malformed_keys_are_refused(text):
+    """The message quotes nothing of the key."""
     with pytest.raises(ValueError, match="expected") as refused:
         NoteKey.parse(text)
     assert "ARpc" not in str(refused.value)
@@ -168,13 +168,13 @@ def test_not_a_key(text):
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a+b", "a\u2003b", "a\nb", "a\x1bb", "\ud800"])
-def test_not_a_name(name):
-    """A key under it could not be told from others in a note."""
+def test_ambiguous_key_names_are_refused(name):
+    """In a note such a name could not be told from others."""
     with pytest.raises(ValueError, match="neither spaces nor"):
         NoteKey.generate(name)
 
 
-def test_not_a_text_to_sign():
+def test_unopenable_texts_are_not_signed():
     """Nothing is signed that could not be opened."""
     for text in ("", "no newline", "a\tb\n", "\ud800\n"):
         with pytest.raises(ValueError, match="a note's text"):
@@ -185,7 +185,7 @@ def test_not_a_text_to_sign():
 
 @given(st.one_of(TEXTS, NEARLY))
 def test_any_text_is_opened_or_refused(text):
-    """No other error, and what opens is signed."""
+    """No other error is raised, and what opens is signed."""
     try:
         opened = open_note(text, [PETER])
     except NoteInvalid:
@@ -195,8 +195,8 @@ def test_any_text_is_opened_or_refused(text):
 
 
 @given(st.one_of(TEXTS, st.lists(st.sampled_from([PUBLIC, "+", "A", "="])).map("".join)))
-def test_any_text_is_a_key_or_not(text):
-    """No other error, and what is a key is written the same."""
+def test_any_text_is_a_key_or_refused(text):
+    """No other error is raised, and a key is written back unchanged."""
     try:
         key = NoteKey.parse(text)
     except ValueError:
@@ -206,7 +206,7 @@ def test_any_text_is_a_key_or_not(text):
 
 @given(st.binary(min_size=32, max_size=32), st.text(min_size=1, max_size=40))
 def test_what_is_signed_opens(seed, text):
-    """Any text that a note may hold."""
+    """Any text that a note may contain."""
     key = NoteKey.of_seed("example.com/k", seed)
     try:
         note = key.sign(f"{text}\n")
@@ -216,8 +216,8 @@ def test_what_is_signed_opens(seed, text):
     assert open_note(note, [NoteKey.parse(key.public_text)]) == f"{text}\n"
 
 
-def test_the_published_checkpoint():
-    """The example of the specification, and the same again when it is signed."""
+def test_the_published_checkpoint_is_read_and_written():
+    """The specification's example, which is identical when signed again."""
     parsed = Checkpoint.parse(f"example.com/behind-the-sofa\n20852163\n{ROOT}\n")
     assert parsed.origin == "example.com/behind-the-sofa"
     assert parsed.size == 20_852_163
@@ -225,8 +225,8 @@ def test_the_published_checkpoint():
     assert Checkpoint.open(parsed.sign(OURS), [OURS]) == parsed
 
 
-def test_extension_lines_are_let_be():
-    """They are signed, and mean nothing here."""
+def test_extension_lines_are_ignored():
+    """They are signed and have no meaning here."""
     assert Checkpoint.parse(f"o/live/lin_1\n0\n{ROOT}\nextension\nanother\n").size == 0
 
 
@@ -252,15 +252,15 @@ def test_extension_lines_are_let_be():
         f"o\n1\n{ROOT}\n\nextension\n",
     ],
 )
-def test_not_a_checkpoint(text):
-    """Refused, also where the note around it is good."""
+def test_malformed_checkpoints_are_refused(text):
+    """Even in a valid note."""
     with pytest.raises(NoteInvalid, match="not a checkpoint"):
         Checkpoint.parse(text)
 
 
 @given(st.one_of(TEXTS, NEARLY))
 def test_any_text_is_a_checkpoint_or_refused(text):
-    """No other error."""
+    """No other error is raised."""
     try:
         found = Checkpoint.parse(text)
     except NoteInvalid:
@@ -269,7 +269,7 @@ def test_any_text_is_a_checkpoint_or_refused(text):
     assert len(found.root) == 32
 
 
-def test_whose_log():
+def test_the_origin_names_the_ledger():
     """The ledger is the part of the origin before the lineage."""
     root = bytes(32)
     assert Checkpoint("example.com/claim-ledger/live/lin_1", 1, root).ledger == "live"

@@ -1,4 +1,4 @@
-"""Receipts: a claim's events, proved to whoever has the file and a public key."""
+"""Receipts: a claim's events, proved to anyone with the file and a public key."""
 
 import re
 from uuid import UUID
@@ -25,7 +25,7 @@ async def keyed(database_url, tmp_path):
 
 
 async def test_a_receipt_proves_a_claims_events(keyed, tmp_path):
-    """Who, when, what and where in the log; the claim's whole stream so far, numbered for it."""
+    """It has the claim's whole stream, and the events' actors, times and positions."""
     entity_id, claim_id = keyed.about
     checkpoint = await received(keyed.service, claim_id, tmp_path / "receipt")
     proved = check_receipt(tmp_path / "receipt", [KEY])
@@ -40,7 +40,7 @@ async def test_a_receipt_proves_a_claims_events(keyed, tmp_path):
 
 
 async def test_a_claim_is_found_by_its_events(keyed):
-    """Whatever the read models say: another stream, one that is none, and an unknown claim."""
+    """Read models do not matter; other streams and unknown claims are refused."""
     _, claim_id = keyed.about
     live = keyed.service.modes["live"]
     row = await live.claim_list.by_id(claim_id)
@@ -53,7 +53,7 @@ async def test_a_claim_is_found_by_its_events(keyed):
 
 
 async def test_a_receipt_of_another_claim_is_not_made(keyed):
-    """What a check would refuse is a fault before anything is written."""
+    """A receipt that would fail its check is not written."""
     live, checkpoint = keyed.service.modes["live"], await signed(keyed.service)
     row = await live.claim_list.by_id(keyed.about[1])
     rows = await numbered_stream(live.ledger, row["stream_id"])
@@ -63,7 +63,7 @@ async def test_a_receipt_of_another_claim_is_not_made(keyed):
 
 
 async def test_a_receipt_holds_after_an_erasure(keyed, database_url, tmp_path):
-    """It carries the sealed boxes: an old one and a new one are alike, and nothing is readable."""
+    """It has only encrypted fields: old and new receipts are equal, and neither is readable."""
     _, claim_id = keyed.about
     await received(keyed.service, claim_id, tmp_path / "before")
     with psycopg.connect(database_url, autocommit=True) as owner:
@@ -75,15 +75,15 @@ async def test_a_receipt_holds_after_an_erasure(keyed, database_url, tmp_path):
 
 
 async def test_a_receipt_needs_its_key(keyed, tmp_path):
-    """Another key of the same name proves nothing; one among several is enough."""
+    """Another key of the same name proves nothing; one matching key among several suffices."""
     await received(keyed.service, keyed.about[1], tmp_path / "receipt")
     with pytest.raises(EvidenceFault, match="signed by no key"):
         check_receipt(tmp_path / "receipt", [OTHER])
     assert check_receipt(tmp_path / "receipt", [OTHER, KEY]).events
 
 
-async def test_events_that_cannot_be_numbered_are_told(keyed, monkeypatch):
-    """Another process holds the head: the wait ends, and nothing is said to be wrong."""
+async def test_a_receipt_of_unnumbered_events_times_out(keyed, monkeypatch):
+    """Another process holds the head: the wait ends without a verdict."""
     live = keyed.service.modes["live"]
     row = await live.claim_list.by_id(keyed.about[1])
     assert receipt_writer.NUMBERING_SECONDS_MAX == 30

@@ -1,4 +1,4 @@
-"""`audit replay`: the state of any moment is what it was then, from numbered events alone."""
+"""`audit replay` shows the state of any moment, from numbered events alone."""
 
 import json
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ EVERYTHING = Wanted()
 
 
 async def test_a_replay_is_the_state_of_its_moment(documents, database_url):
-    """Half-way and at the end, each ledger's replay shows what its read models held then.
+    """Half-way and at the end each ledger's replay equals its read models of then.
 
     Also once the read models are empty: it comes from events alone. The stock recorder's fold is
     the same claim list each time, and `GET /claims` has paged through the same claims.
@@ -52,8 +52,8 @@ async def test_a_replay_is_the_state_of_its_moment(documents, database_url):
     assert listed == sorted((claim["claim_id"], claim["stage"]) for claim in shown)
 
 
-async def test_filters_show_what_belongs_together(documents):
-    """A claim with its entity, connection and documents; an entity's all; a partner's all."""
+async def test_filters_show_related_rows(documents):
+    """A claim's entity, connection and documents; all of an entity; all of a partner."""
     world = documents.world
     history = History(documents, seed=12)
     await history.run(150)
@@ -87,7 +87,7 @@ async def test_filters_show_what_belongs_together(documents):
 
 
 async def test_a_time_chooses_the_last_position_that_happened_by_then(service):
-    """Also where clocks went back: up to the last event that is not later."""
+    """If clocks went back, it is the last event that is not later."""
     clock = service.clock
     day = datetime(2026, 3, 1, tzinfo=UTC)
     try:
@@ -108,8 +108,8 @@ async def test_a_time_chooses_the_last_position_that_happened_by_then(service):
     assert {one.size for one in found.values()} == {5}
 
 
-async def test_what_has_no_number_yet_is_not_replayed(service):
-    """A committed event without a position is not part of any moment."""
+async def test_unnumbered_events_are_not_replayed(service):
+    """A committed event without a position belongs to no moment."""
     await _partner(service, "a@example.com")
     await _all_numbered(service)
     await _partner(service, "b@example.com")
@@ -120,7 +120,7 @@ async def test_what_has_no_number_yet_is_not_replayed(service):
 
 
 async def test_a_position_that_the_log_has_not_reached_is_refused(service):
-    """The refusal says how long the log is; position 0 is the empty beginning."""
+    """The refusal gives the log's size; position 0 is the empty beginning."""
     await _partner(service, "a@example.com")
     await _all_numbered(service)
     with pytest.raises(Refusal, match="validation_failed") as refused:
@@ -133,7 +133,7 @@ async def test_a_position_that_the_log_has_not_reached_is_refused(service):
 
 
 async def test_an_erased_name_is_shown_as_erased(service, owner):
-    """Whoever's key is destroyed has no name in a replay, of whatever moment."""
+    """Once a key is destroyed, no replay of any moment shows the name."""
     await _partner(service, "a@example.com")
     await _all_numbered(service)
     owner.execute("delete from accounts.data_keys")
@@ -142,7 +142,7 @@ async def test_an_erased_name_is_shown_as_erased(service, owner):
 
 
 async def test_a_replay_leaves_nothing_behind(service, owner):
-    """No row of a read model changes, and no table stays."""
+    """No row of a read model changes, and no table remains."""
     await _partner(service, "a@example.com")
     await _all_numbered(service)
     owner.execute("update accounts.partners set name = 'as it was'")
@@ -176,7 +176,7 @@ async def _partner(service: Service, email: str) -> str:
 
 
 async def _all_numbered(service: Service) -> dict[str, int]:
-    """Number what waits; answer each ledger's size."""
+    """Number waiting events; return each ledger's size."""
     sizes = {}
     for ledger in service.ledgers:
         sequencer = Sequencer(ledger.database)
@@ -197,7 +197,7 @@ async def _replayed(ledger, position, wanted=EVERYTHING) -> dict[str, list[dict[
 
 
 async def _live(ledger) -> dict[str, list[dict[str, Any]]]:
-    """Return the same from the read models."""
+    """Return the same rows from the read models."""
     found = {}
     for table in _shown(ledger):
         rows = [dict(row) for row in await ledger.database.fetch(SHOWN[table], None, None, None)]
@@ -211,7 +211,7 @@ async def _live(ledger) -> dict[str, list[dict[str, Any]]]:
 
 
 async def _listed(history: History) -> list[tuple[str, str]]:
-    """Page through `GET /claims` of every partner that may, for every entity."""
+    """Page through `GET /claims` for each partner and entity."""
     found = []
     entities = await history.world.service.modes["live"].ledger.database.fetch(
         SHOWN["entities"], None, None, None

@@ -1,4 +1,4 @@
-"""Checkpoints on schedule."""
+"""Checkpoints are made on schedule."""
 
 from datetime import timedelta
 
@@ -35,8 +35,8 @@ def time(accounts):
     return Time(accounts)
 
 
-async def test_the_first_one_comes_an_interval_later(checkpoints, add, time):
-    """And the next ones where the log has grown."""
+async def test_the_first_checkpoint_comes_an_interval_after_the_start(checkpoints, add, time):
+    """Later ones follow if the log has grown."""
     await add(1)
     schedule = Schedule(checkpoints, SECONDS, time)
     assert await schedule.step() == 0
@@ -52,8 +52,8 @@ async def test_the_first_one_comes_an_interval_later(checkpoints, add, time):
     assert [one.size for one, _ in await checkpoints.all()] == [2, 3]
 
 
-async def test_between_times_nothing_is_asked(checkpoints, time, monkeypatch):
-    """A step is a look at the clock."""
+async def test_between_intervals_nothing_is_queried(checkpoints, time, monkeypatch):
+    """A step only looks at the clock."""
     await checkpoints.make()
     schedule = Schedule(checkpoints, SECONDS, time)
     await schedule.step()
@@ -63,8 +63,8 @@ async def test_between_times_nothing_is_asked(checkpoints, time, monkeypatch):
     assert await schedule.step() == 0
 
 
-async def test_several_workers_make_no_more(accounts, place, add, time):
-    """Wherever their phases are, an interval has one checkpoint."""
+async def test_several_workers_make_one_checkpoint_per_interval(accounts, place, add, time):
+    """Their phases do not matter."""
     schedules = []
     for _ in range(5):
         schedules.append(Schedule(Checkpoints(accounts, [KEY], place), SECONDS, time))
@@ -78,8 +78,8 @@ async def test_several_workers_make_no_more(accounts, place, add, time):
     assert 4 <= made <= 6
 
 
-async def test_a_fork_is_told_of_at_the_start(checkpoints, add, time, attack, owner):
-    """With an error, and the mark for the metrics; it is looked at again soon."""
+async def test_a_fork_is_reported_at_the_start(checkpoints, add, time, attack, owner):
+    """By an error in the log and in the metrics; it is checked again soon."""
     await add(2)
     await checkpoints.make()
     await add(2)
@@ -96,8 +96,8 @@ async def test_a_fork_is_told_of_at_the_start(checkpoints, add, time, attack, ow
     assert len(logs) == 1
 
 
-async def test_an_archive_that_is_away(checkpoints, place, add, time):
-    """A warning, and it is tried again before the interval is over."""
+async def test_an_unreachable_archive_is_retried_soon(checkpoints, place, add, time):
+    """It logs a warning and is tried again before the interval is over."""
     await checkpoints.make()
     await add(1)
     place.fails = {"names"}
@@ -111,8 +111,8 @@ async def test_an_archive_that_is_away(checkpoints, place, add, time):
     assert await schedule.step() == 1
 
 
-async def test_an_archive_that_holds_nothing(checkpoints, accounts, add, time, tmp_path):
-    """An error of its own; nothing is signed or published, and the alarm's counter goes on."""
+async def test_an_empty_archive_is_an_error(checkpoints, accounts, add, time, tmp_path):
+    """Nothing is signed or published, and the alarm's counter rises."""
     await checkpoints.make()
     await add(1)
     (tmp_path / "other").mkdir()
@@ -126,8 +126,8 @@ async def test_an_archive_that_holds_nothing(checkpoints, accounts, add, time, t
     assert list((tmp_path / "other").iterdir()) == []
 
 
-async def test_a_missing_key(accounts, place, add, time):
-    """An error of its own: a ring that lost its older keys signs nothing."""
+async def test_a_missing_key_is_an_error(accounts, place, add, time):
+    """A key ring that lost its older keys signs nothing."""
     await Checkpoints(accounts, [KEY], place).make()
     await add(1)
     other = KEY.of_seed("example.com/claim-ledger", b"\x05" * 32)
@@ -138,8 +138,8 @@ async def test_a_missing_key(accounts, place, add, time):
 
 
 @pytest.mark.parametrize(("given", "told"), [({}, 1), ({"ARCHIVE_URL": "file:///published"}, 0)])
-def test_published_nowhere(database_url, tmp_path, given, told):
-    """A worker says so at its start, once for all ledgers."""
+def test_a_missing_archive_is_logged_once(database_url, tmp_path, given, told):
+    """A worker logs it at its start, once for all ledgers."""
     keys = {"CHECKPOINT_KEYS": KEY.private_text}
     service = Service(settings_for(database_url, tmp_path, **keys, **given))
     with structlog.testing.capture_logs() as logs:
@@ -148,8 +148,8 @@ def test_published_nowhere(database_url, tmp_path, given, told):
     assert events.count("checkpoints are published nowhere") == told
 
 
-def test_no_keys_no_schedule(database_url, tmp_path):
-    """Nothing is followed for checkpoints, and nothing is said."""
+def test_without_keys_there_is_no_schedule(database_url, tmp_path):
+    """Nothing is followed for checkpoints, and nothing is logged."""
     service = Service(settings_for(database_url, tmp_path))
     with structlog.testing.capture_logs() as logs:
         followers = background(service, DirectoryTransport(tmp_path))

@@ -1,4 +1,4 @@
-"""Verifying a ledger: what holds, what is found, and what nobody can find."""
+"""Verifying a ledger: what holds, what is detected, and what cannot be detected."""
 
 import asyncio
 from uuid import uuid4
@@ -25,12 +25,12 @@ NOTHING = Evidence([KEY])
 
 @pytest.fixture
 async def log(database_url, tmp_path):
-    """Return a sealed log in this test's database."""
+    """Return a log with checkpoints in this test's database."""
     return await make_sealed_log(database_url, tmp_path)
 
 
 async def test_an_empty_ledger_holds(accounts):
-    """No event, no checkpoint: the root of nothing."""
+    """Without events and checkpoints the root is that of an empty tree."""
     verdict = await verify_ledger(accounts.database, NOTHING)
     assert (verdict.ok, verdict.size, verdict.checkpoints) == (True, 0, 0)
     assert verdict.root == "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
@@ -38,7 +38,7 @@ async def test_an_empty_ledger_holds(accounts):
 
 
 async def test_a_log_with_events_that_wait_holds(log, accounts):
-    """Under the application's role; what waits is looked at and does not count."""
+    """Under the application's role; waiting events are checked but do not count."""
     read = []
     verdict = await verify_ledger(accounts.database, log.published, read.append)
     assert (verdict.ok, verdict.fault, verdict.position) == (True, None, None)
@@ -47,7 +47,7 @@ async def test_a_log_with_events_that_wait_holds(log, accounts):
 
 
 async def test_it_verifies_while_the_service_goes_on(log, accounts):
-    """It reads one snapshot: what is appended and numbered meanwhile is no fault."""
+    """It reads one snapshot, so concurrent appends and numbering are no fault."""
     done = asyncio.Event()
 
     async def write():
@@ -62,8 +62,8 @@ async def test_it_verifies_while_the_service_goes_on(log, accounts):
     assert verdicts[-1].size > verdicts[0].size
 
 
-async def test_what_is_published_is_fetched(log, accounts, tmp_path):
-    """Notes and leaves lie in an archive; other ledgers' and other people's are passed over."""
+async def test_published_evidence_is_fetched(log, accounts, tmp_path):
+    """Notes and leaves are read from the archive; files of other ledgers are ignored."""
     place = directory_at(tmp_path / "published")
     for note in log.published.published:
         name = note.leaves_name
@@ -83,8 +83,8 @@ async def test_what_is_published_is_fetched(log, accounts, tmp_path):
     assert await evidence.read(log.published.published[0].leaves_name) is not None
 
 
-async def test_what_was_stored_has_to_be_published(log, owner_connection):
-    """Where there is a place, one that holds nothing or lacks one is told; the newest may be late.
+async def test_stored_checkpoints_must_be_published(log, owner_connection):
+    """An archive that is empty or lacks one is reported; only the newest may be late.
 
     The verdict says how many published checkpoints were consulted, and None where none could be.
     """
@@ -104,7 +104,7 @@ async def test_what_was_stored_has_to_be_published(log, owner_connection):
 
 
 async def test_what_was_published_meanwhile_is_no_fault(log, owner_connection):
-    """Names are listed before the database is read: what came between is asked for again."""
+    """Names listed before the database was read are listed again."""
     asked = []
 
     async def read(name):
@@ -117,7 +117,7 @@ async def test_what_was_published_meanwhile_is_no_fault(log, owner_connection):
 
 
 async def test_a_published_note_that_was_altered_is_a_fault(log, owner_connection):
-    """No text, no note, another one's name: each names the size that it is published under."""
+    """No text, no note, or another's note: each names the size that it is published under."""
     (first, second, third) = log.published.published
     for broken, said in (
         (second._replace(text=None), "is not sound: not a signed note"),
@@ -130,16 +130,16 @@ async def test_a_published_note_that_was_altered_is_a_fault(log, owner_connectio
 
 
 @pytest.mark.usefixtures("log")
-async def test_a_key_that_is_missing_is_said(owner_connection):
-    """Signatures that nothing here can check do not hold; the key's being given mends it."""
+async def test_a_missing_public_key_is_reported(owner_connection):
+    """Unverifiable signatures do not hold; adding the key resolves it."""
     verdict = await judged(owner_connection, Evidence([]))
     assert verdict.position == 5  # where the lineage begins, which the key authorised
     assert "signed by no key that is known here" in verdict.fault
     assert (await judged(owner_connection, Evidence([OTHER_KEY, KEY]))).ok
 
 
-async def test_a_checkpoint_that_was_kept_elsewhere(log, owner_connection):
-    """An old one holds; of another root, too large, or of another origin it does not."""
+async def test_a_kept_checkpoint_is_checked(log, owner_connection):
+    """An old one holds; another root, a larger size or another origin does not."""
     root = Checkpoint.open(log.published.published[0].text, [KEY]).root
     for given, position, said in (
         (Checkpoint(ORIGIN, 20, root), None, None),
@@ -154,8 +154,8 @@ async def test_a_checkpoint_that_was_kept_elsewhere(log, owner_connection):
         assert said is None or said in verdict.fault
 
 
-async def test_a_log_cut_off_with_all_that_told_of_it(log, owner_connection):
-    """Events, log, head and stored checkpoints are gone: one published checkpoint is enough."""
+async def test_a_truncated_log_is_detected_by_one_published_checkpoint(log, owner_connection):
+    """Events, log, head and stored checkpoints were all cut."""
     await disarm(owner_connection, bare=False)
     scene = Scene(owner_connection, None, log, bare=False)
     for table in ("log", "events", "pending", "checkpoints"):
@@ -167,7 +167,7 @@ async def test_a_log_cut_off_with_all_that_told_of_it(log, owner_connection):
 
 
 async def test_what_was_never_signed_can_be_rewritten_unseen(log, owner_connection):
-    """The limit: behind the last checkpoint nobody can tell, if every hash is made again."""
+    """The limit: after the last checkpoint, recomputed hashes hide any change."""
     await disarm(owner_connection, bare=False)
     scene = Scene(owner_connection, None, log, bare=False)
     row = log.rows[SIZES[-1]]
@@ -178,7 +178,7 @@ async def test_what_was_never_signed_can_be_rewritten_unseen(log, owner_connecti
 
 
 async def test_leaves_that_do_not_lead_to_the_signed_root_are_not_believed(log, owner_connection):
-    """Forged or cut leaves accuse nobody: the range between two checkpoints is named."""
+    """With forged or cut leaves only the range between two checkpoints is named."""
     await disarm(owner_connection, bare=False)
     scene = Scene(owner_connection, None, log, bare=False)
     await scene.run(
@@ -203,7 +203,7 @@ async def test_leaves_that_do_not_lead_to_the_signed_root_are_not_believed(log, 
 
 
 async def test_a_log_from_before_there_were_trees_holds(accounts, owner_connection):
-    """Its head has no tree until its next batch; with a lineage it cannot be without one."""
+    """Its head has no tree until its next batch; with a lineage a tree is required."""
     await append(accounts, PartnerApproved("ptn_1"))
     await owner_connection.execute("update accounts.head set tree = null")
     assert (await judged(owner_connection, NOTHING)).ok
@@ -213,7 +213,7 @@ async def test_a_log_from_before_there_were_trees_holds(accounts, owner_connecti
 
 
 async def test_columns_of_another_type_are_a_fault(log, owner_connection):
-    """Even a table whose columns were changed ends in a verdict."""
+    """Even changed column types end in a verdict."""
     await disarm(owner_connection, bare=True)
     await owner_connection.execute("drop view accounts.stored_events")
     await owner_connection.execute(
@@ -223,8 +223,8 @@ async def test_columns_of_another_type_are_a_fault(log, owner_connection):
     assert (verdict.ok, verdict.position) == (False, 1)
 
 
-async def test_positions_that_are_none(log, owner_connection):
-    """Rows below the first position and without one are a fault, told after those of the log."""
+async def test_invalid_positions_are_a_fault(log, owner_connection):
+    """Rows below the first position or without one are reported after those of the log."""
     await disarm(owner_connection, bare=True)
     await owner_connection.execute("insert into accounts.log values (-3, 1, '')")
     verdict = await judged(owner_connection, log.published)
@@ -234,8 +234,8 @@ async def test_positions_that_are_none(log, owner_connection):
     assert (await judged(owner_connection, log.published)).position == SIZE
 
 
-def test_the_order_within_a_stream():
-    """Versions without a gap from 1, append_ids that rise, each stream by itself."""
+def test_the_order_within_a_stream_is_checked():
+    """Versions count up from 1 without a gap, and append_ids rise within each stream."""
     streams, one, other = Streams(), uuid4(), uuid4()
     assert streams.take(one, 1, 7) is None
     assert streams.take(other, 1, 3) is None
@@ -249,7 +249,7 @@ def test_the_order_within_a_stream():
 
 
 async def test_what_the_service_signs_and_publishes_holds(accounts, add, checkpoints, place):
-    """The checkpoints that the service makes itself, stored and published, one after another."""
+    """The service's own checkpoints hold, stored and published, one after another."""
     for events in (3, 4):
         await add(events)
         await checkpoints.make()

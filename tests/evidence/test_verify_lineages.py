@@ -1,4 +1,4 @@
-"""Lineages: what a restore has lost is said in the log, and an excuse has to be sound."""
+"""Lineages: the log records what a restore lost, and the record itself must be sound."""
 
 import pytest
 
@@ -18,7 +18,7 @@ NOTHING = Evidence([KEY])
 
 
 async def test_a_restore_that_lost_events(accounts, owner_connection):
-    """A later lineage says what was lost: what was published of that is not held against the log.
+    """A later lineage records the loss, so lost checkpoints are not held against the log.
 
     The events in common still are, and so is a checkpoint that somebody gives of what was lost.
     """
@@ -45,7 +45,7 @@ async def test_a_restore_that_lost_events(accounts, owner_connection):
 
 
 async def test_checkpoints_of_an_earlier_lineage_stay_stored(accounts, owner_connection):
-    """One that still binds and is gone from the database is told; one that is set aside is not."""
+    """A binding one that is missing is reported; one that was set aside is not."""
     await append(accounts, authorised(KEY, ORIGIN, "1"), stream=lineage_stream(SCHEMA))
     await append(accounts, *[PartnerApproved("ptn_1")] * 4)
     shared, lost = await _checkpoint(accounts, ORIGIN), Checkpoint(ORIGIN, 8, b"\7" * 32)
@@ -82,8 +82,8 @@ async def test_checkpoints_of_an_earlier_lineage_stay_stored(accounts, owner_con
         ({"origin": "x"}, "its origin is that of another ledger"),
     ],
 )
-async def test_a_lineage_that_is_not_sound(accounts, owner_connection, given, said):
-    """Whoever appends an excuse has to have a signed checkpoint that fits it."""
+async def test_an_unsound_lineage_is_a_fault(accounts, owner_connection, given, said):
+    """It needs a signed checkpoint that fits it."""
     await append(accounts, authorised(KEY, ORIGIN, "1"), stream=lineage_stream(SCHEMA))
     await append(accounts, PartnerApproved("ptn_1"))
     previous = Checkpoint(ORIGIN, 8, bytes(32)).sign(KEY)
@@ -98,8 +98,8 @@ async def test_a_lineage_that_is_not_sound(accounts, owner_connection, given, sa
 
 
 @pytest.mark.parametrize("state", [b"", b"\xff", b"[" * 5000, b"{}", b'{"class_version":99}'])
-async def test_a_lineage_that_cannot_be_read(owner_connection, state):
-    """State is opaque but for lineages: one that is no JSON of ours is a fault, not a crash."""
+async def test_an_unreadable_lineage_is_a_fault(owner_connection, state):
+    """Its state must be our JSON; anything else is a fault, not a crash."""
     await disarm(owner_connection, bare=True)
     for topic in ("LineageBegun", "PartnerApproved"):
         await owner_connection.execute("truncate accounts.events, accounts.log")

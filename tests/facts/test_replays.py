@@ -57,7 +57,7 @@ ONBOARDING_VERSION_1 = {
 
 
 def with_field(kind, name, since, **nested):
-    """Return a copy of a wire type with one more optional field, and with others' types replaced.
+    """Return a copy of a wire type with one more optional field and with types replaced.
 
     The field comes first, so that the fingerprint of what follows does not depend on its place.
     """
@@ -72,20 +72,20 @@ def with_field(kind, name, since, **nested):
 
 
 def later_claim(since):
-    """Return tomorrow's `ClaimRequest`: a field more at the top, in the defendant, in invoices."""
+    """Return a future `ClaimRequest`, with a new field at the top and in nested objects."""
     defendant = with_field(Defendant, "vat_number", since)
     invoice = with_field(Invoice, "currency", since)
     return with_field(ClaimRequest, "urgency", since, defendant=defendant, invoices=list[invoice])
 
 
 def later_onboarding(since):
-    """Return tomorrow's `OnboardingRequest`: a field more at the top and in the address."""
+    """Return a future `OnboardingRequest`, with a new field at the top and in the address."""
     address = with_field(OnboardingAddress, "what3words", since) | UnsetType
     return with_field(OnboardingRequest, "language", since, address=address)
 
 
 def merged(body, added):
-    """Return a body with fields added, nested ones too; a list's objects each get them."""
+    """Return a body with fields added, nested ones included; each object of a list gets them."""
     if isinstance(body, list):
         return [merged(item, added) for item in body]
     if not isinstance(added, dict):
@@ -100,7 +100,7 @@ def request_of(body, kind):
 
 
 def made_by(request, kind):
-    """Return the creation that a request makes."""
+    """Return the creation event that a request makes."""
     version = replays.request_version(type(request))
     print_ = replays.fingerprint(KEY, request, version)
     shared = {"partner_id": "ptn_1", "entity_id": "ent_1", "fingerprint": print_}
@@ -111,7 +111,7 @@ def made_by(request, kind):
 
 
 class Noun(NamedTuple):
-    """What idempotent creations have in common: today's request, tomorrow's, and their facts."""
+    """What both idempotent creations need: today's request, a future one, and their events."""
 
     kind: Any
     later: Any
@@ -151,13 +151,13 @@ each_noun = pytest.mark.parametrize("noun", NOUNS.values(), ids=NOUNS)
     [(ClaimRequest, CLAIM_VERSION_1), (OnboardingRequest, ONBOARDING_VERSION_1)],
 )
 def test_the_fields_of_version_1_stay(kind, version_1):
-    """A field added without `since`, removed or moved would change what was fingerprinted."""
+    """Adding without `since`, removing or moving a field would change fingerprints."""
     assert shape(kind) == version_1
 
 
 @each_noun
 def test_a_field_without_a_version_is_noticed(noun):
-    """The pinned fields differ when somebody adds one at the top or nested and names no version."""
+    """The pinned fields differ if a field without a version is added, at the top or nested."""
     assert shape(noun.later(2)) == shape(noun.kind)
     now, forgotten = shape(noun.kind), shape(noun.later(None))
     assert now.keys() == forgotten.keys()
@@ -177,7 +177,7 @@ def shape(kind):
 
 @pytest.mark.parametrize("kind", [ClaimRequest, OnboardingRequest])
 def test_a_later_field_is_optional(kind):
-    """Bodies that were valid before a field came stay valid."""
+    """Bodies that were valid before a field was added stay valid."""
     for struct in replays.shapes(kind):
         required = {field.name for field in msgspec.structs.fields(struct) if field.required}
         later = {name for name, since in replays.fields_since(struct).items() if since > 1}
@@ -195,14 +195,14 @@ def test_a_later_field_is_optional(kind):
         ),
     ],
 )
-def test_fingerprints_stay_as_they_are(kind, body, expected):
-    """Version 1 of a body has the fingerprint that is stored in ledgers since the beginning."""
+def test_fingerprints_are_pinned(kind, body, expected):
+    """Version 1 of a body has the fingerprint that ledgers have stored from the beginning."""
     assert replays.fingerprint(KEY, request_of(body, kind), 1) == expected
 
 
 @each_noun
 def test_a_stored_body_matches_after_a_field_was_added(noun):
-    """Partners sent the field when it was unknown, or did not: their replays match either way."""
+    """Replays match whether or not partners already sent the then-unknown field."""
     bodies = [noun.body, *(merged(noun.body, added) for added in noun.additions)]
     for first in bodies:
         made = made_by(request_of(first, noun.kind), noun.creation)
@@ -214,7 +214,7 @@ def test_a_stored_body_matches_after_a_field_was_added(noun):
 
 @each_noun
 def test_a_known_field_is_compared_after_a_field_was_added(noun):
-    """Only what a version lacks is left out: another name is another body, and recorded once."""
+    """Only fields missing in a version are ignored: another name is recorded once."""
     made = made_by(request_of(noun.body, noun.kind), noun.creation)
     other = merged(
         noun.body, {"company_name": "B"} if "company_name" in noun.body else {"message": "B"}
@@ -231,7 +231,7 @@ def test_a_known_field_is_compared_after_a_field_was_added(noun):
 
 @each_noun
 def test_a_new_field_is_compared_for_new_creations(noun):
-    """What is created with the new shape has the field in its fingerprint."""
+    """The fingerprint of a creation with the new shape covers the field."""
     wide = noun.later(2)
     for added in noun.additions:
         made = made_by(request_of(merged(noun.body, added), wide), noun.creation)
@@ -246,14 +246,14 @@ def test_a_new_field_is_compared_for_new_creations(noun):
 
 @each_noun
 def test_nothing_is_compared_with_a_later_release(noun):
-    """After a roll-back the fingerprint may cover fields that this release ignores: no verdict."""
+    """After a roll-back the fingerprint may cover fields unknown here: no verdict."""
     made = made_by(request_of(noun.body, noun.later(2)), noun.creation)
     compared = replays.compare("live", made, request_of(noun.body, noun.kind), KEY)
     assert compared == replays.ReplayComparison(None)
 
 
 def test_mismatches_belong_to_a_mode_and_a_body():
-    """Each mode and each body has a stream of its own."""
+    """Each pair has its own stream."""
     made = made_by(request_of(CLAIM, ClaimRequest), ClaimCreated)
     streams = {
         replays.compare(

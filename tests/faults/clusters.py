@@ -1,4 +1,4 @@
-"""Clusters of a test's own, PostgreSQL's programs on them, and what a sound ledger looks like."""
+"""A test's own clusters, PostgreSQL's programs on them, and checks of a sound ledger."""
 
 import asyncio
 import json
@@ -63,7 +63,7 @@ _OWN_HBA = "host all postgres 127.0.0.1/32 trust\nhost replication postgres 127.
 
 @dataclass
 class Cluster:
-    """A running PostgreSQL and the programs that belong to it."""
+    """A running PostgreSQL and its programs."""
 
     server: EmbeddedPostgres
     bin_dir: Path
@@ -75,11 +75,11 @@ class Cluster:
 
     @property
     def superuser_url(self) -> str:
-        """The superuser's URL, once `admit_superuser` has let it in."""
+        """The superuser's URL, usable after `admit_superuser`."""
         return f"postgresql://postgres@127.0.0.1:{self.url.rpartition(':')[2]}"
 
     def run(self, program: str, *arguments: str | Path) -> str:
-        """Run one of PostgreSQL's programs to its good end; answer what it printed."""
+        """Run one of PostgreSQL's programs, which must succeed; return its output."""
         done = subprocess.run(
             [self.bin_dir / program, *arguments], capture_output=True, text=True, check=False
         )
@@ -94,14 +94,14 @@ class Cluster:
                 connection.execute(statement)
 
     def value(self, query: str) -> object:
-        """Return the only value of a query."""
+        """Return the single value of a query."""
         with psycopg.connect(self.url) as connection:
             row = connection.execute(query).fetchone()
         assert row is not None
         return row[0]
 
     def base_backup(self, folder: Path, *more: str) -> None:
-        """Take a base backup while the service runs; its superuser has to be admitted."""
+        """Take a base backup while the service runs; admit the superuser first."""
         self.run(
             *("pg_basebackup", "--dbname", self.superuser_url, "--pgdata", folder),
             *("--checkpoint", "fast", "--no-password", *more),
@@ -112,7 +112,7 @@ class Cluster:
         until(lambda: self.value(f"select {condition}"), lambda: condition)
 
     def admit_superuser(self) -> None:
-        """Let the superuser in without a password, as a test on its own cluster may."""
+        """Let the superuser log in without a password, on a test's own cluster."""
         hba = self.server.data_dir / "cluster" / "pg_hba.conf"
         hba.write_text(_OWN_HBA + hba.read_text())
         self.server.stop()
@@ -121,14 +121,14 @@ class Cluster:
 
 @dataclass
 class Clusters:
-    """Makes clusters; all end with the test."""
+    """Creates clusters, which all end with the test."""
 
     home: Path
     bin_dir: Path
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def new(self, name: str, **settings: str) -> Cluster:
-        """Return a new running cluster, empty; PostgreSQL's own settings may be given."""
+        """Return a new running, empty cluster, with additional PostgreSQL settings."""
         server = EmbeddedPostgres(
             self.home / name,
             bin_dir=self.bin_dir,
@@ -144,7 +144,7 @@ class Clusters:
         return cluster
 
     def from_base_backup(self, name: str, backup: Path, of: Cluster, **settings: str) -> Cluster:
-        """Return a cluster on a base backup, with what its settings tell it to recover.
+        """Return a cluster on a base backup that recovers according to its settings.
 
         It can be read before it is recovered.
         """
@@ -159,7 +159,7 @@ class Clusters:
 
 @contextmanager
 def clusters_in(home: Path, chosen: str) -> Iterator[Clusters]:
-    """Make clusters below a directory; `chosen` is the test run's `--postgres`."""
+    """Create clusters below a directory; `chosen` is the test run's `--postgres`."""
     bin_dir = debian_bin_dir() if chosen == "15" else wheel_bin_dir()
     assert bin_dir is not None
     clusters = Clusters(home, bin_dir)
@@ -168,7 +168,7 @@ def clusters_in(home: Path, chosen: str) -> Iterator[Clusters]:
 
 
 class Installation:
-    """One installation, whatever database it has: its mail server, archive and keys."""
+    """An installation independent of its database: mail server, archive and keys."""
 
     def __init__(self, home: Path, smtp_port: int) -> None:
         self.home = home
@@ -179,12 +179,12 @@ class Installation:
         }
 
     def on(self, *clusters: Cluster) -> AbstractAsyncContextManager[World]:
-        """Run the service, its followers too; on whichever cluster can be written to."""
+        """Run the service with its followers, on whichever cluster accepts writes."""
         settings = settings_for(_url_of(clusters), self.home, **self._given)
         return world_on(settings, self.home)
 
     def command(self, cluster: Cluster, *arguments: str | Path) -> tuple[int, dict[str, Any]]:
-        """Run a command of the team; answer its exit code and what it printed as JSON."""
+        """Run a command of the team; return its exit code and its JSON."""
         given = {
             "DATABASE_URL": cluster.url,
             "MASTER_KEYS": MASTER_KEY,
@@ -205,14 +205,14 @@ def _url_of(clusters: Sequence[Cluster]) -> str:
 
 @contextmanager
 def folder_for_all() -> Iterator[Path]:
-    """Return a folder that the server's user can write to as well as we can."""
+    """Return a folder that both the server's user and we can write to."""
     with tempfile.TemporaryDirectory(prefix="claim-ledger-") as name:
         Path(name).chmod(0o777)
         yield Path(name)
 
 
 def check_log(url: str, ledger: str, *, size: int | None = None) -> int:
-    """Recompute a log from its events; answer its size.
+    """Recompute a log from its events; return its size.
 
     Positions without a gap, each event once, each stream in its order, leaf hashes and the tree as
     the documented record has them, and nothing left over: every event has a position.
@@ -250,7 +250,7 @@ async def gone_on(
     older: MadeCheckpoint,
     beyond: MadeCheckpoint,
 ) -> None:
-    """Follow the runbook where events were lost: what was signed `beyond` them, `older` before."""
+    """Follow the runbook after a loss: checkpoints `beyond` the loss, and `older` ones."""
 
     async def told(*arguments: str | Path) -> tuple[int, dict[str, Any]]:
         return await asyncio.to_thread(installation.command, cluster, *arguments)
@@ -285,7 +285,7 @@ async def settled(url: str) -> None:
 
 @asynccontextmanager
 async def unnumbered(url: str) -> AsyncIterator[None]:
-    """Hold the head of the live log: what is appended meanwhile waits for its position."""
+    """Hold the head of the live log, so that appended events wait for their position."""
     with psycopg.connect(url) as stranger:
         # In a thread: a sequencer in this loop may hold it, and has to get on.
         await asyncio.to_thread(stranger.execute, "select from live.head for update")
@@ -293,7 +293,7 @@ async def unnumbered(url: str) -> AsyncIterator[None]:
 
 
 async def onboard(partner: Partner, reference: str) -> None:
-    """Start an onboarding, which mails `<reference>@example.com`."""
+    """Start an onboarding, which sends mail to `<reference>@example.com`."""
     body = {
         "partner_user_id": reference,
         "company_name": "New business",
@@ -304,7 +304,7 @@ async def onboard(partner: Partner, reference: str) -> None:
 
 
 async def received(server: MailServer, count: int) -> None:
-    """Wait until the mail server has so many mails."""
+    """Wait until the mail server has this many mails."""
     await eventually(lambda: len(server.received) >= count)
 
 
@@ -315,7 +315,7 @@ async def outbox_empty(cluster: Cluster) -> None:
 
 
 async def metric(world: World, name: str, **labels: str) -> float:
-    """Return a metric's value as a scrape has it."""
+    """Return a metric's value from a scrape."""
     text = (await world.client.get("/metrics")).text
     (value,) = [
         sample.value

@@ -1,4 +1,4 @@
-"""What fails: a PostgreSQL to kill and freeze with a service on it, clusters, a mail server."""
+"""Fixtures of failures: a PostgreSQL to kill and freeze with a service, clusters, mail."""
 
 import signal
 from collections.abc import AsyncGenerator, Iterator
@@ -16,21 +16,21 @@ from tests.world import Partner, World, settings_for, world_on
 
 @dataclass
 class Faulty:
-    """A server, and what can happen to it."""
+    """A server that can be frozen, killed and revived."""
 
     server: EmbeddedPostgres
 
     def freeze(self) -> None:
-        """Stop every process in its tracks: connections stay open, nothing is answered."""
+        """Stop every process: connections stay open, and nothing is answered."""
         send([self.server.postmaster_pid], signal.SIGSTOP)  # first, so that it forks no more
         send(self._processes(), signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let them run on."""
+        """Continue every process."""
         send(self._processes(), signal.SIGCONT)
 
     def kill(self) -> None:
-        """Pull the plug: connections are reset, later ones refused."""
+        """Kill the server: connections are reset, and later ones refused."""
         self.server.shutdown_abruptly()
 
     def revive(self) -> None:
@@ -56,20 +56,20 @@ def faulty(request, tmp_path_factory) -> Iterator[Faulty]:
 
 @pytest.fixture
 async def faulty_world(faulty, tmp_path) -> AsyncGenerator[World, None]:
-    """Return a service on the server that will fail; it is patient until it does."""
+    """Return a service with long deadlines on the server that will fail."""
     async with world_on(settings_for(faulty.server.url, tmp_path), tmp_path) as one:
         yield one
 
 
 @pytest.fixture
 async def partner(faulty_world) -> Partner:
-    """Return a partner known before anything fails."""
+    """Return a partner created before anything fails."""
     return await faulty_world.partner()
 
 
 @pytest.fixture
 def clusters(request, tmp_path) -> Iterator[Clusters]:
-    """Make clusters of this test's own."""
+    """Return a maker of clusters for this test."""
     with clusters_in(tmp_path, request.config.getoption("--postgres")) as made:
         yield made
 

@@ -1,4 +1,4 @@
-"""Sequencers as processes of their own, killed at random.
+"""Sequencers as separate processes, killed at random.
 
 The parent never touches the database: it forks a sequencer into each slot, kills it with SIGKILL
 at a random time, and forks the next, so that hundreds of deaths take seconds. It prints
@@ -33,7 +33,7 @@ UNBORN, UP, IN_BATCH = range(3)
 
 
 class Marking(Sequencer):
-    """A sequencer that shows its parent when it is up, and when it is in the middle of a batch."""
+    """A sequencer that shows its parent when it is up and when it is inside a batch."""
 
     def __init__(self, database: Database, shared: mmap.mmap, slot: int) -> None:
         super().__init__(database)
@@ -41,21 +41,21 @@ class Marking(Sequencer):
         self._slot = slot
 
     async def step(self) -> int:
-        """Number a batch; the mark changes once it is committed."""
+        """Number a batch; change the mark once it is committed."""
         try:
             return await super().step()
         finally:
             self._shared[self._slot] = UP
 
     async def _number(self, connection: Connection, head: Row | None) -> int:
-        """Number a batch; where the head is held it begins now."""
+        """Number a batch, which begins once the head is held."""
         if head is not None:
             self._shared[self._slot] = IN_BATCH
         return await super()._number(connection, head)
 
 
 async def number_for_ever(url: str, schema: str, shared: mmap.mmap, slot: int) -> None:
-    """Number whatever comes, as a worker does."""
+    """Number whatever arrives, as a worker does."""
     database = Database(
         url, schema, role=f"claim_ledger_{schema}", pool_size=1, deadline=PATIENCE_SECONDS
     )
@@ -73,7 +73,7 @@ async def number_for_ever(url: str, schema: str, shared: mmap.mmap, slot: int) -
 
 @dataclass
 class Slot:
-    """A place in which one sequencer follows another."""
+    """A slot in which one sequencer succeeds another."""
 
     number: int
     url: str
@@ -87,7 +87,7 @@ class Slot:
     aimed: bool = False
 
     def fork(self) -> None:
-        """Bring up a new sequencer."""
+        """Fork a new sequencer."""
         self.shared[self.number] = UNBORN
         self.ends = None
         self.aimed = bool(self.kills % 2)
@@ -100,7 +100,7 @@ class Slot:
                 os._exit(1)
 
     def look(self, now: float) -> None:
-        """Kill it when its time has come."""
+        """Kill it once its time has come."""
         state = self.shared[self.number]
         if self.ends is None and state != UNBORN:
             self.ends = now + random.uniform(0, LIFE_SECONDS_MAX)  # noqa: S311 - no secret

@@ -1,4 +1,4 @@
-"""A dump with events that have no number yet, restored into a fresh cluster."""
+"""A dump that contains unnumbered events, restored into a new cluster."""
 
 import asyncio
 from contextlib import suppress
@@ -27,7 +27,7 @@ ROLES = runbook.block("sql", "create role claim_ledger_accounts")
 
 
 async def test_a_dump_taken_under_load_goes_on_elsewhere(clusters, smtp, tmp_path):
-    """Positions without a gap, verified, ids above the old ones, and no mail is sent twice."""
+    """No gap, verified, ids above the old ones, and no mail is sent twice."""
     mails, port = smtp
     installation = Installation(tmp_path, port)
     source, dump = clusters.migrated("source"), tmp_path / "claim-ledger.dump"
@@ -73,7 +73,7 @@ async def test_a_dump_taken_under_load_goes_on_elsewhere(clusters, smtp, tmp_pat
 
 
 def _restored(clusters, dump):
-    """Return a fresh cluster with the dump in it, as the runbook has it."""
+    """Return a new cluster with the dump restored as the runbook says."""
     target = clusters.new("target")
     target.execute(ROLES)
     target.run(
@@ -83,7 +83,7 @@ def _restored(clusters, dump):
 
 
 def _check_erased_again(installation, cluster):
-    """A backup brings erased people back; the list outside the database sends them away."""
+    """A backup restores erased data; the list outside the database erases it again."""
     found = [installation.command(cluster, "privacy", "find", GONE)]
     assert installation.command(cluster, "privacy", "reapply")[0] == 0
     found.append(installation.command(cluster, "privacy", "find", GONE))
@@ -91,7 +91,7 @@ def _check_erased_again(installation, cluster):
 
 
 def _check_append_only(cluster):
-    """Triggers and grants come with the dump: what was refused before is refused after."""
+    """Triggers and grants are part of the dump, so the same writes are refused."""
     for statement in (
         "update live.events set topic = 'Other'",
         "truncate live.log, live.events",

@@ -1,4 +1,4 @@
-"""COMMIT's answer lost on the way: nobody knows, and the identical request finds out."""
+"""COMMIT's answer is lost: the outcome is unknown until the request is repeated."""
 
 import asyncio
 from collections import Counter
@@ -22,7 +22,7 @@ async def cut_world(database_url, tmp_path):
 
 
 async def until_answered(call):
-    """Retry as a partner would; answer the statuses, the last of them a success."""
+    """Retry as a partner would; return the statuses, the last of them a success."""
     statuses, claim_id = [], None
     while claim_id is None:
         answer = await call()
@@ -35,7 +35,7 @@ async def until_answered(call):
 
 
 async def test_a_lost_commit_makes_exactly_one_claim(cut_world):
-    """Lost answers by the dozen: every client that saw 503 retries and has one claim, no more."""
+    """Of dozens of lost answers, each client that got 503 retries and has one claim."""
     world, proxy = cut_world
     partner = await world.partner()
     entity_id = await partner.connected_entity()
@@ -69,7 +69,7 @@ async def test_a_lost_commit_makes_exactly_one_claim(cut_world):
 
 
 async def test_a_lost_commit_of_an_onboarding_is_found_again(cut_world):
-    """The replay of an onboarding whose answer was lost is the same onboarding."""
+    """Repeating an onboarding whose answer was lost returns the same onboarding."""
     world, proxy = cut_world
     partner = await world.partner()
     for number in range(20):
@@ -87,7 +87,7 @@ async def test_a_lost_commit_of_an_onboarding_is_found_again(cut_world):
 
 
 async def test_connections_cut_between_requests_are_replaced(cut_world):
-    """A pool whose connections were all cut serves again after at most one failure each."""
+    """After all its connections were cut, a pool fails at most once for each."""
     world, proxy = cut_world
     partner = await world.partner()
     entity_id = await partner.connected_entity()

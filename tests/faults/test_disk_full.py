@@ -1,4 +1,4 @@
-"""A full disk, for real: a cluster on a small file system that a filler file fills up."""
+"""A full disk: a cluster on a small file system that a filler file fills up."""
 
 import os
 import shutil
@@ -28,13 +28,13 @@ WAL_BYTES = 64 << 20
 
 @dataclass
 class SmallDisk:
-    """A file system that a PostgreSQL writes to, and a file that takes the rest of its room."""
+    """A small file system for a PostgreSQL, and the file that fills it."""
 
     folder: Path
     server: EmbeddedPostgres
 
     def fill(self) -> None:
-        """Leave no byte to anybody."""
+        """Fill the disk to the last byte."""
         with (self.folder / "filler").open("ab", buffering=0) as filler:
             for size in (CHUNK_BYTES, 4096):
                 with suppress(OSError):
@@ -42,13 +42,13 @@ class SmallDisk:
                         pass
 
     def clear(self) -> None:
-        """Give the room back, as an operator would."""
+        """Free the disk, as an operator would."""
         (self.folder / "filler").unlink()
 
 
 @pytest.fixture
 def server(request, tmp_path) -> Iterator[EmbeddedPostgres]:
-    """Return a server, not started, whose directory may become a disk of its own."""
+    """Return a stopped server whose directory may be placed on a disk of its own."""
     old = request.config.getoption("--postgres") == "15"
     bin_dir = debian_bin_dir() if old else None
     server = EmbeddedPostgres(tmp_path / "postgres", bin_dir=bin_dir, settings=SETTINGS)
@@ -61,7 +61,7 @@ def server(request, tmp_path) -> Iterator[EmbeddedPostgres]:
 
 @pytest.fixture
 def full_data(server) -> SmallDisk:
-    """Return a migrated server, all of it on a disk of its own."""
+    """Return a migrated server whose data is on a disk of its own."""
     server.data_dir.mkdir(mode=0o700)
     _mount(server.data_dir, "192m")
     migrate(server.start())
@@ -70,7 +70,7 @@ def full_data(server) -> SmallDisk:
 
 @pytest.fixture
 def full_wal(server) -> SmallDisk:
-    """Return a migrated server, its write-ahead log on a disk of its own."""
+    """Return a migrated server whose write-ahead log is on a disk of its own."""
     migrate(server.start())
     server.stop()
     wal, aside = server.data_dir / "cluster" / "pg_wal", server.data_dir / "aside"
@@ -92,7 +92,7 @@ def _mount(folder, size):
 
 
 async def test_a_full_disk_is_503_until_there_is_room(full_data, tmp_path):
-    """Writes are refused whole with advice, reading goes on; room again, and all is as before."""
+    """Writes are refused with retry advice, reads work; once there is room, all works."""
     settings = settings_for(full_data.server.url, tmp_path / "mail")
     async with world_on(settings, tmp_path / "mail") as world:
         partner = await world.partner()
@@ -115,7 +115,7 @@ async def test_a_full_disk_is_503_until_there_is_room(full_data, tmp_path):
 
 
 async def test_a_full_disk_of_the_write_ahead_log(full_wal, tmp_path):
-    """PostgreSQL crashes then and recovers once there is room; we go on without a restart."""
+    """PostgreSQL crashes and recovers once there is room; the service needs no restart."""
     settings = settings_for(full_wal.server.url, tmp_path / "mail")
     async with world_on(settings, tmp_path / "mail") as world:
         partner = await world.partner()
@@ -134,7 +134,7 @@ async def test_a_full_disk_of_the_write_ahead_log(full_wal, tmp_path):
 
 
 async def _until_refused(partner, entity_id):
-    """Claim until the full disk is felt; answer all answers, the last of them the refusal."""
+    """Create claims until the disk is full; return all answers, the refusal last."""
     answers = []
     while not answers or answers[-1].status_code == 201:
         answers.append(await partner.claim(entity_id, f"during-{len(answers)}", note=NOTE))
@@ -145,14 +145,14 @@ async def _until_refused(partner, entity_id):
 
 
 def _write_until_it_gives_up(disk):
-    """Write more than the write-ahead log can take: the server ends every session."""
+    """Write more than the write-ahead log can hold: every session ends."""
     filler = "create table public.filler as select n, md5(n::text) from generate_series(1, %s) n"
     with psycopg.connect(disk.server.url) as owner, pytest.raises(psycopg.OperationalError):
         owner.execute(filler % (WAL_BYTES // 64))
 
 
 async def _back(partner, entity_id):
-    """Return the first claim that works again."""
+    """Return the first claim that succeeds again."""
 
     async def working():
         answer = await partner.claim(entity_id, "during-0")

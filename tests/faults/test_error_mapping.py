@@ -1,4 +1,4 @@
-"""What PostgreSQL says when it cannot work, and what a partner hears of it."""
+"""How PostgreSQL's errors are shown to partners."""
 
 import asyncpg
 import psycopg
@@ -34,7 +34,7 @@ FAULTS_OF_OURS = [asyncpg.UndefinedTableError, asyncpg.CheckViolationError, Zero
 
 @pytest.fixture
 async def database(module_database_url):
-    """Return the live ledger's adapter, on a database that nobody else uses."""
+    """Return the adapter of the live ledger on a database used by this test alone."""
     one = Database(
         module_database_url,
         "live",
@@ -48,7 +48,7 @@ async def database(module_database_url):
 
 
 @pytest.mark.parametrize("error", AWAY)
-async def test_what_passes_by_itself_is_unavailable(database, error):
+async def test_temporary_errors_are_unavailable(database, error):
     """Disk full, a standby, a shutdown, a lost connection: a retry may succeed."""
     for _ in range(3 * POOL_SIZE):  # each would be missed from the pool
         with pytest.raises(LedgerUnavailable, match=error.__name__):
@@ -60,28 +60,28 @@ async def test_what_passes_by_itself_is_unavailable(database, error):
 
 @pytest.mark.parametrize("error", FAULTS_OF_OURS)
 async def test_a_fault_of_ours_is_not_called_an_outage(database, error):
-    """A wrong statement fails again however often it is retried: 500, not 503."""
+    """A wrong statement fails on every retry: 500, not 503."""
     with pytest.raises(error):
         async with database.connection():
             raise error("x")
 
 
 async def test_a_value_that_no_column_can_hold_is_a_fault_of_ours(database):
-    """The driver's refusal of an argument is no outage."""
+    """An argument that the driver refuses is no outage."""
     with pytest.raises(asyncpg.DataError, match="invalid input"):
         async with database.connection() as connection:
             await connection.fetchval("select $1::bigint", 2**70)
 
 
-async def test_a_row_that_exists_is_told_by_its_constraint(database):
-    """A unique violation names the constraint that refused."""
+async def test_a_unique_violation_names_its_constraint(database):
+    """The error names the constraint."""
     with pytest.raises(AlreadyExists, match="public_ids_pkey"):
         async with database.connection() as connection:
             await connection.execute("insert into live.public_ids values ('x'), ('x')")
 
 
 async def test_a_read_only_database_answers_503_to_writes_and_still_reads(world, database_url):
-    """During a failover a standby lists claims and refuses to create them, for the moment."""
+    """During a failover a standby lists claims and refuses to create them."""
     partner = await world.partner()
     entity_id = await partner.connected_entity()
     await _set_read_only(world, database_url, "on")
@@ -95,7 +95,7 @@ async def test_a_read_only_database_answers_503_to_writes_and_still_reads(world,
 
 
 async def test_a_full_disk_answers_503(world, monkeypatch):
-    """An append that finds the disk full is answered 503; nothing is left of it."""
+    """An append on a full disk is answered 503 and leaves nothing behind."""
     partner = await world.partner()
     entity_id = await partner.connected_entity()
     with monkeypatch.context() as patch:
@@ -110,7 +110,7 @@ async def test_a_full_disk_answers_503(world, monkeypatch):
 
 
 async def _set_read_only(world, database_url, value):
-    """Switch the database, and have the pool connect anew as after a failover."""
+    """Make the database read-only, and let the pool reconnect as after a failover."""
     name = database_url.rpartition("/")[2]
     with psycopg.connect(database_url, autocommit=True) as owner:
         owner.execute("set default_transaction_read_only = off")

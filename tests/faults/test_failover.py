@@ -1,4 +1,4 @@
-"""The primary dies, and a replica that lagged takes its place under a running service."""
+"""The primary dies, and a lagging replica takes over under a running service."""
 
 import asyncio
 
@@ -9,13 +9,13 @@ NOT_RECEIVING = "not exists (select from pg_stat_wal_receiver)"
 
 
 async def followed(source, replica):
-    """Wait until a replica has replayed all that its source has written so far."""
+    """Wait until a replica has replayed everything that its source has written."""
     written = source.value("select pg_current_wal_lsn()::text")
     await asyncio.to_thread(replica.until, f"pg_last_wal_replay_lsn() >= '{written}'::pg_lsn")
 
 
 async def until_created(partner, entity_id, reference):
-    """Send a claim again and again, as a partner does, until it is answered with success."""
+    """Retry a claim, as a partner does, until it succeeds."""
 
     async def created():
         answer = await partner.claim(entity_id, reference)
@@ -24,8 +24,8 @@ async def until_created(partner, entity_id, reference):
     return await eventually(created, look=0.1)
 
 
-async def test_over_to_a_replica_that_lagged(clusters, smtp, tmp_path):
-    """Without a restart; what the replica never had is noticed, and a lineage goes on from it."""
+async def test_a_failover_to_a_lagging_replica(clusters, smtp, tmp_path):
+    """No restart is needed; the loss is noticed, and a new lineage records it."""
     source = clusters.migrated("source", max_wal_senders="4")
     source.admit_superuser()
     await asyncio.to_thread(source.base_backup, tmp_path / "base", "--write-recovery-conf")

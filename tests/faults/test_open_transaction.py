@@ -1,4 +1,4 @@
-"""A transaction that never ends holds up nobody, is visible, and is alarmed."""
+"""A transaction that never ends delays nobody, is visible, and raises an alarm."""
 
 import asyncio
 from uuid import uuid4
@@ -19,7 +19,7 @@ CLAIMS = 60
 
 
 async def test_a_transaction_that_has_appended_holds_up_nobody(world, database_url):
-    """Others append and are numbered meanwhile; it follows once it ends, and leaves no gap."""
+    """Others append and are numbered meanwhile; it follows once it ends, without a gap."""
     partner = await world.partner()
     entity_id = await partner.connected_entity()
     with psycopg.connect(database_url) as stranger:
@@ -44,7 +44,7 @@ async def test_a_transaction_that_has_appended_holds_up_nobody(world, database_u
 
 
 async def test_a_late_commit_is_numbered_after_the_others(world, database_url):
-    """What an hour-long transaction appended first comes last: readers never have to look back."""
+    """Readers never look back: what an hour-long transaction appended first comes last."""
     partner = await world.partner()
     entity_id = await partner.connected_entity()
     ledger, stream = world.service.modes["live"].ledger, uuid4()
@@ -61,7 +61,7 @@ async def test_a_late_commit_is_numbered_after_the_others(world, database_url):
 
 
 async def test_a_snapshot_that_is_held_holds_up_nobody(world, database_url):
-    """Dead rows of `pending` cannot be cleaned under it: numbering goes on all the same."""
+    """Dead rows of `pending` cannot be removed meanwhile, but numbering continues."""
     partner = await world.partner()
     entity_id = await partner.connected_entity()
     with psycopg.connect(database_url) as stranger:
@@ -77,7 +77,7 @@ async def test_a_snapshot_that_is_held_holds_up_nobody(world, database_url):
 
 
 async def test_an_event_that_is_not_numbered_shows_its_age(world, database_url):
-    """Where a stranger holds the head of a log, the alarm's two metrics say so."""
+    """If another session holds the head of a log, the alarm's two metrics show it."""
     partner = await world.partner()
     entity_id = await partner.connected_entity()
     await _numbered(world)
@@ -93,7 +93,7 @@ async def test_an_event_that_is_not_numbered_shows_its_age(world, database_url):
 
 
 async def test_our_own_forgotten_transaction_is_ended(world, database_url):
-    """PostgreSQL ends a session of ours that idles in a transaction, and the pool goes on."""
+    """PostgreSQL ends our session that idles in a transaction; the pool recovers."""
     database = world.service.modes["test"].ledger.database
 
     async def forget():
@@ -111,7 +111,7 @@ async def test_our_own_forgotten_transaction_is_ended(world, database_url):
 
 
 async def _numbered(world):
-    """Wait until the live ledger has nothing to number."""
+    """Wait until the live ledger has no waiting events."""
     sequencer = Sequencer(world.service.modes["live"].ledger.database)
 
     async def numbered():

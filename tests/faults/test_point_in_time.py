@@ -1,4 +1,4 @@
-"""A base backup and the write-ahead log: back to a moment, and what was lost behind it."""
+"""Point-in-time recovery from a base backup and the write-ahead log, and what it loses."""
 
 import asyncio
 
@@ -42,14 +42,14 @@ def source(clusters, archive) -> Cluster:
 
 
 async def archived(source, archive):
-    """Wait until the archive has all that was written so far."""
+    """Wait until the archive has everything written so far."""
     segment = source.value("select pg_walfile_name(pg_current_wal_lsn())")
     source.execute("select pg_switch_wal()", superuser=True)
     await eventually((archive / str(segment)).exists)
 
 
 def back_to(moment, clusters, source, archive, base):
-    """Return a cluster restored to a moment; the old one is gone by then."""
+    """Return a cluster restored to a moment; the old one has been stopped."""
     source.server.stop()
     (base / "recovery.signal").touch()
     target = clusters.from_base_backup(
@@ -62,8 +62,8 @@ def back_to(moment, clusters, source, archive, base):
     return target
 
 
-async def test_back_to_a_moment(clusters, source, archive, smtp, tmp_path):
-    """What was committed by then is there, and nothing later; mail sent since is not sent again."""
+async def test_recovery_restores_a_moment(clusters, source, archive, smtp, tmp_path):
+    """It has what was committed by then; mail sent since is not sent again."""
     mails, port = smtp
     installation = Installation(tmp_path, port)
     async with installation.on(source) as world:
@@ -100,7 +100,7 @@ async def test_back_to_a_moment(clusters, source, archive, smtp, tmp_path):
 
 
 async def test_what_was_lost_is_noticed_and_gone_on_from(clusters, source, archive, smtp, tmp_path):
-    """A published checkpoint tells; a new lineage, and older evidence holds where it can."""
+    """A published checkpoint reveals the loss; a lineage records it; old evidence holds."""
     installation = Installation(tmp_path, smtp[1])
     async with installation.on(source) as world:
         partner = await world.partner()

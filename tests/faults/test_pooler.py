@@ -48,7 +48,7 @@ def login_roles(database_url):
 
 @pytest.fixture
 def folder():
-    """Return a directory that PgBouncer can read as nobody: it refuses to run as root."""
+    """Return a directory readable by nobody's user: PgBouncer refuses to run as root."""
     with tempfile.TemporaryDirectory() as name:
         path = Path(name)
         path.chmod(0o755)
@@ -57,7 +57,7 @@ def folder():
 
 @pytest.fixture
 def pooled(database_url, login_roles, folder):
-    """Return the URL of each ledger by way of a pooler with two server connections a role."""
+    """Return each ledger's URL through a pooler with two server connections per role."""
     if PGBOUNCER is None:
         pytest.skip("pgbouncer is not installed (apt-get install pgbouncer)")
     password, roles = login_roles
@@ -88,7 +88,7 @@ def pooled(database_url, login_roles, folder):
 
 
 async def test_the_service_works_behind_a_transaction_pooler(pooled, database_url, tmp_path):
-    """Claims, replays, lists, approvals and the sequencer, many at once on few connections."""
+    """Claims, replays, lists, approvals and numbering, concurrently on few connections."""
     settings = settings_for(database_url, tmp_path, **pooled)
     async with world_on(settings, tmp_path) as world:
         partner = await world.partner()

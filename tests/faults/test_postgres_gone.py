@@ -1,4 +1,4 @@
-"""With PostgreSQL away every endpoint says so in time, and works again when it is back."""
+"""Without PostgreSQL every endpoint answers 503 in time, and recovers when it returns."""
 
 import asyncio
 import time
@@ -17,7 +17,7 @@ SECONDS_MAX = 2.0
 
 @contextmanager
 def outage(faulty, kind, world):
-    """Take PostgreSQL away for a while; yields the count of seconds waited."""
+    """Freeze or stop PostgreSQL for a while; yield the count of seconds waited."""
     if kind == "killed":
         faulty.kill()
     else:
@@ -39,7 +39,7 @@ async def timed(call, waited):
 
 
 def check_unavailable(answers):
-    """Each is the contract's 503, with advice when to come again, inside two seconds."""
+    """Check for the contract's 503 with retry advice, within two seconds."""
     for answer, seconds in answers:
         assert answer.status_code == 503
         assert answer.json()["code"] == "service_unavailable"
@@ -48,7 +48,7 @@ def check_unavailable(answers):
 
 
 async def back(partner, entity_id, reference):
-    """Return the first claim that works again, trying as a partner would."""
+    """Return the first claim that succeeds again, retrying as a partner would."""
 
     async def working():
         answer = await partner.claim(entity_id, reference)
@@ -59,7 +59,7 @@ async def back(partner, entity_id, reference):
 
 @pytest.mark.parametrize("kind", ["killed", "frozen"])
 async def test_every_endpoint_answers_503_in_time(faulty, faulty_world, partner, kind):
-    """Warm connections or none: each endpoint and the readiness probe answer 503 inside 2 s."""
+    """With and without open connections: endpoints and the readiness probe, within 2 s."""
     entity_id = await partner.connected_entity()
     for number in range(20):
         await partner.claim(entity_id, f"before-{number}")
@@ -81,7 +81,7 @@ async def test_every_endpoint_answers_503_in_time(faulty, faulty_world, partner,
 
 @pytest.mark.parametrize("kind", ["killed", "frozen"])
 async def test_fifty_requests_at_once_are_bounded_too(faulty, faulty_world, partner, kind):
-    """More requests than connections: each is answered inside 2 s, and none is left behind."""
+    """With more requests than connections each is answered within 2 s, none left behind."""
     entity_id = await partner.connected_entity()
     with outage(faulty, kind, faulty_world) as waited:
         answers = await asyncio.gather(
@@ -98,7 +98,7 @@ async def test_fifty_requests_at_once_are_bounded_too(faulty, faulty_world, part
 
 
 async def test_an_outage_in_the_middle_of_requests(faulty, faulty_world, partner):
-    """Requests that were under way when PostgreSQL froze are answered; a retry tells the outcome.
+    """Requests under way when PostgreSQL froze are answered; a retry shows the outcome.
 
     Authentication may have been answered already: what matters is each step's own deadline.
     """
@@ -121,7 +121,7 @@ async def test_an_outage_in_the_middle_of_requests(faulty, faulty_world, partner
 
 
 async def test_a_transaction_that_freezes_midway_is_given_up_in_time(faulty, faulty_world):
-    """Neither the statement nor a ROLLBACK after it waits for PostgreSQL beyond the deadline."""
+    """Neither the statement nor its ROLLBACK waits for PostgreSQL beyond the deadline."""
     ledger = faulty_world.service.modes["live"].ledger
 
     async def freeze_midway():
@@ -147,7 +147,7 @@ async def test_a_transaction_that_freezes_midway_is_given_up_in_time(faulty, fau
 
 @pytest.mark.parametrize("kind", ["killed", "frozen"])
 async def test_the_followers_go_on_after_an_outage(faulty, faulty_world, partner, kind):
-    """Sequencer and subscribers catch up without a restart; no event is missed."""
+    """Sequencer and subscribers catch up without a restart, and no event is missed."""
     client = faulty_world.client
     with outage(faulty, kind, faulty_world) as waited:
         begun = waited()

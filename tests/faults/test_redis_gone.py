@@ -1,10 +1,8 @@
 from tests.world import settings_for, world_on
 
 
-async def test_without_its_redis_the_service_goes_on_and_says_so(
-    database_url, tmp_path, redis_server
-):
-    """Answers continue under a limit of this process's own, and the metric raises the alarm."""
+async def test_without_redis_the_service_limits_per_process(database_url, tmp_path, redis_server):
+    """Requests are answered under a limit of the process, and the metric raises the alarm."""
     settings = settings_for(database_url, tmp_path, REDIS_URL=redis_server.url)
     async with world_on(settings, tmp_path) as world:
         partner = await world.partner()

@@ -1,4 +1,4 @@
-"""Sequencers that compete and die, and workers that have nothing to do."""
+"""Sequencers that compete and die, and idle workers."""
 
 import asyncio
 import json
@@ -49,7 +49,7 @@ async def service(database_url, tmp_path):
 
 
 async def test_three_sequencers_killed_fifty_times_each(service, database_url):
-    """SIGKILL at random, in mid-batch too: no gap, no duplicate, streams in order, tree right."""
+    """SIGKILL at random, also inside batches: no gap or duplicate, streams in order."""
     killing = asyncio.create_task(_kill_sequencers(database_url))
     appended = await asyncio.gather(
         *(_append_until(killing, service.accounts) for _ in range(APPENDERS))
@@ -66,7 +66,7 @@ async def test_three_sequencers_killed_fifty_times_each(service, database_url):
 
 
 async def test_an_idle_worker_draws_no_transaction_ids(request, tmp_path):
-    """All followers of all ledgers, checkpoints included, only read while nothing happens."""
+    """While nothing happens, all followers of all ledgers only read."""
     old = request.config.getoption("--postgres") == "15"
     quiet = {"autovacuum": "off"}  # whatever draws an id is ours then
     with EmbeddedPostgres(
@@ -115,7 +115,7 @@ async def _kill_sequencers(url):
 
 
 async def _append_until(killing, ledger):
-    """Append to a stream of one's own, a transaction an event; answer how many there were."""
+    """Append to a stream, one event per transaction; return how many there were."""
     stream, version = uuid4(), 0
     sequencer = Sequencer(ledger.database)
     while not killing.done():
@@ -129,7 +129,7 @@ async def _append_until(killing, ledger):
 
 
 async def _number_the_rest(ledger):
-    """Number what is left; a dead sequencer's backend may hold the row for a moment yet."""
+    """Number the rest; a dead sequencer's backend may still hold the row for a moment."""
     sequencer = Sequencer(ledger.database)
 
     async def numbered():
@@ -141,7 +141,7 @@ async def _number_the_rest(ledger):
 
 
 async def _settled(owner, seconds=1.5):
-    """Return the next transaction id once none was drawn for a while."""
+    """Return the next transaction id once none has been drawn for a while."""
 
     async def quiet():
         before = owner.execute(XMAX).fetchone()[0]

@@ -1,4 +1,4 @@
-"""With object storage misbehaving, claims with documents say so in time; all else goes on."""
+"""With object storage misbehaving, claims with documents fail in time; all else works."""
 
 import asyncio
 import socket
@@ -54,26 +54,26 @@ FAULTS = {
 
 @pytest.fixture(autouse=True)
 def _by_the_deadline_alone(monkeypatch):
-    """Let no other limit end a call: what ends was answered, or cut at the deadline."""
+    """Remove other limits, so that a call ends by its answer or at the deadline."""
     monkeypatch.setitem(google._ONE_TRY, "timeout", None)  # noqa: SLF001 - theirs is not in question
 
 
 @pytest.fixture
 async def documents(database_url, tmp_path, store_credentials):
-    """Return a service with a local store, which a test may replace by something worse."""
+    """Return a service with a local store, which a test may replace by a faulty one."""
     async with documents_on(database_url, tmp_path, store_credentials) as one:
         yield one
 
 
 @pytest.fixture
 async def server():
-    """Return a storage server that hangs until it is told otherwise."""
+    """Return a storage server that hangs until told otherwise."""
     async with storage_server() as one:
         yield one
 
 
 def reading(documents, endpoint, deadline=PATIENCE_SECONDS):
-    """Have the checks of live mode ask another server."""
+    """Make the checks of live mode use another server."""
     store = GoogleObjectStore(
         Credentials("token"), BUCKETS["live"], endpoint=endpoint, deadline_seconds=deadline
     )
@@ -83,7 +83,7 @@ def reading(documents, endpoint, deadline=PATIENCE_SECONDS):
 
 
 async def failures(documents):
-    """Return what the metric counts."""
+    """Return the count in the metric."""
     text = (await documents.world.client.get("/metrics")).text
     (line,) = [
         one for one in text.splitlines() if one.startswith("claim_ledger_storage_failures_total")
@@ -92,7 +92,7 @@ async def failures(documents):
 
 
 async def threads_end(store):
-    """Hold that each thread of a store comes free: they meet at a barrier."""
+    """Check that every thread of a store becomes free: they meet at a barrier."""
     barrier = threading.Barrier(google.THREADS, timeout=PATIENCE_SECONDS)
     threads = store._threads  # noqa: SLF001 - nobody else has a use for them
     loop = asyncio.get_running_loop()
@@ -101,7 +101,7 @@ async def threads_end(store):
     )
 
 
-def test_the_deadline_of_a_check():
+def test_a_document_check_has_a_deadline():
     """A claim's documents are checked within three seconds, or not at all."""
     assert google.DEADLINE_SECONDS <= 3.0
 
@@ -137,15 +137,15 @@ async def test_a_claim_with_documents_ends_in_time(documents, capsys):
 
 
 def reading_well(documents, endpoint):
-    """Have the checks of live mode ask the local store again."""
+    """Make the checks of live mode use the local store again."""
     token = documents.store.credentials.token
     store = GoogleObjectStore(Credentials(token), BUCKETS["live"], endpoint=endpoint)
     documents.counted["live"].inner = store
     return store
 
 
-async def test_nobody_listens(documents):
-    """Refused connections are the same 503, long before the deadline."""
+async def test_refused_connections_are_503(documents):
+    """They are answered long before the deadline."""
     partner = await documents.world.partner()
     entity = await partner.connected_entity()
     ref = await documents.uploaded(partner, entity)
@@ -160,8 +160,8 @@ async def test_nobody_listens(documents):
     store.close()
 
 
-async def test_the_same_store_goes_on_when_the_server_is_well_again(documents, server):
-    """Threads and connections that were cut are no loss: thrice as many as there are threads."""
+async def test_a_store_recovers_with_its_server(documents, server):
+    """More calls than threads were cut, and no thread or connection is lost."""
     partner = await documents.world.partner()
     entity = await partner.connected_entity()
     ref = await documents.uploaded(partner, entity)
@@ -189,7 +189,7 @@ async def test_the_same_store_goes_on_when_the_server_is_well_again(documents, s
 
 
 async def test_claims_without_documents_do_not_wait(documents, server):
-    """Every thread of storage hangs meanwhile."""
+    """All storage threads hang meanwhile."""
     partner = await documents.world.partner()
     entity = await partner.connected_entity()
     ref = await documents.uploaded(partner, entity)
@@ -227,7 +227,7 @@ def descriptors():
 
 
 async def test_connections_that_the_server_closes_are_let_go(server):
-    """No descriptor stays open for each of them."""
+    """No file descriptors leak."""
 
     async def once(reader, writer):
         await reader.readuntil(b"\r\n\r\n")
@@ -246,7 +246,7 @@ async def test_connections_that_the_server_closes_are_let_go(server):
 
 
 async def test_closing_ends_every_thread(server):
-    """Nothing of a store outlives it."""
+    """No thread outlives its store."""
     store = GoogleObjectStore(Credentials("token"), "bucket", endpoint=server.endpoint)
     server.behave = answers(500, b"{}")
     with pytest.raises(StorageUnavailable):
@@ -256,7 +256,7 @@ async def test_closing_ends_every_thread(server):
 
 
 class NoToken(Credentials):
-    """Credentials that cannot be had: the metadata server is away."""
+    """Credentials that fail because the metadata server is unreachable."""
 
     def __init__(self) -> None:
         super().__init__(None)
@@ -280,7 +280,7 @@ async def test_credentials_that_fail_are_no_fault_of_the_partner(documents, serv
 
 
 async def test_a_url_that_cannot_be_signed_is_503(documents, capsys):
-    """IAM fails: service_unavailable with Retry-After, and nothing counts as minted."""
+    """IAM fails: service_unavailable with Retry-After, and no upload is recorded."""
     partner = await documents.world.partner()
     entity = await partner.connected_entity()
     commands = documents.world.service.modes["live"].documents
