@@ -1,6 +1,7 @@
 """The embedded server, with the real binaries: the wheel's 18 and, where installed, Debian's."""
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -312,8 +313,10 @@ def test_another_major_version_is_refused(tmp_path):
 
     line = refused(EmbeddedPostgres(tmp_path))
 
-    expected = f"was made by PostgreSQL 14, but {wheel_bin_dir()} is PostgreSQL 18"
-    assert f"{tmp_path} {expected}" == line
+    # The binaries are the wheel's, or a copy where the server's user cannot read the wheel's.
+    assert re.fullmatch(
+        rf"{tmp_path} was made by PostgreSQL 14, but /\S+/bin is PostgreSQL 18", line
+    )
 
 
 def test_a_missing_library_is_named(tmp_path):
