@@ -38,13 +38,13 @@ Values = dict[str, Any]
 
 
 class Row(tuple[Any, ...]):  # noqa: SLOT001 - it has names beside its values
-    """A row as the driver has it: a tuple that also knows its columns' names."""
+    """A row like the driver's: a tuple that also knows its columns' names."""
 
     names: Sequence[str]
 
     @classmethod
     def of(cls, values: Values) -> "Row":
-        """Return the row of these values."""
+        """Return a row with these values."""
         row = cls(values.values())
         row.names = list(values)
         return row
@@ -54,7 +54,7 @@ class Row(tuple[Any, ...]):  # noqa: SLOT001 - it has names beside its values
 
 
 class Tables:
-    """The tables of one schema, and what takes back the changes of a transaction."""
+    """The tables of one schema, and a log that undoes the changes of a transaction."""
 
     def __init__(self) -> None:
         self.rows: dict[str, list[Values]] = {}
@@ -74,13 +74,13 @@ class Tables:
         self.undo.append(lambda: self[table].remove(row))
 
     def change(self, row: Values, **values: Any) -> None:
-        """Change a row."""
+        """Update a row."""
         before = dict(row)
         row.update(values)
         self.undo.append(lambda: row.update(before))
 
     def where(self, table: str, **values: Any) -> list[Values]:
-        """Return the rows that have these values."""
+        """Return the rows with these values."""
         return [row for row in self[table] if all(row[name] == one for name, one in values.items())]
 
     def next_append_id(self) -> int:
@@ -256,7 +256,7 @@ READS: dict[str, Callable[..., Any]] = {
 
 
 def _set(table: str, key: str, *columns: str) -> Callable[..., None]:
-    """Return an update of the row of this key to these values."""
+    """Return an update that sets values in the row with this key."""
 
     def update(tables: Tables, found_by: object, *values: object) -> None:
         for row in tables.where(table, **{key: found_by}):
@@ -327,7 +327,7 @@ WRITES: dict[str, Callable[..., None]] = {
 
 
 class MemoryConnection:
-    """What a transaction of a ledger does with the driver's connection."""
+    """The operations of a transaction that ledgers need from the driver's connection."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
@@ -347,7 +347,7 @@ class MemoryConnection:
         return None if row is None else row[0]
 
     async def execute(self, statement: str, *columns: Sequence[object]) -> None:
-        """Run a write of a read model, a row at a time."""
+        """Write to a read model, one row at a time."""
         name = _name(statement)
         for row in zip(*columns, strict=True):
             if name.startswith("insert "):
@@ -361,7 +361,7 @@ class MemoryConnection:
 
 
 class MemoryDatabase:
-    """The adapter of one ledger, as service.ledger.database.Database is on PostgreSQL."""
+    """The adapter of one ledger; service.ledger.database.Database on PostgreSQL."""
 
     connections = (0, 0)
 
@@ -373,16 +373,16 @@ class MemoryDatabase:
         self.tables = Tables()
 
     async def open(self) -> None:
-        """Nothing has to be opened."""
+        """Open nothing."""
 
     async def close(self) -> None:
-        """Nothing has to be closed."""
+        """Close nothing."""
 
     @asynccontextmanager
     async def transaction(
         self, _deadline: float | None = None
     ) -> AsyncGenerator[MemoryConnection, None]:
-        """Run a transaction, whose changes are taken back where it fails."""
+        """Run a transaction whose changes are undone if it fails."""
         outer, self.tables.undo = self.tables.undo, []
         try:
             yield MemoryConnection(self.tables)
@@ -407,7 +407,7 @@ class MemoryDatabase:
 
 @contextmanager
 def in_memory() -> Iterator[None]:
-    """Have a service that is put together meanwhile keep its ledgers in memory."""
+    """Keep the ledgers of services built inside the block in memory."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("service.app.ledgers.Database", MemoryDatabase)
         yield

@@ -1,4 +1,4 @@
-"""The reference page: everything on it, nothing from elsewhere."""
+"""The reference page is complete and loads nothing from other hosts."""
 
 import re
 from html.parser import HTMLParser
@@ -26,7 +26,7 @@ POLICY = (
 
 
 class Seen(HTMLParser):
-    """What a page refers to, and what it can be pointed at."""
+    """What a page links to, and the anchors that it has."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Seen(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag, attrs):
-        """Note a tag."""
+        """Record a tag."""
         self.tags.add(tag)
         for name, value in attrs:
             self.attributes.add(name)
@@ -48,13 +48,13 @@ class Seen(HTMLParser):
                 self.links.append(value or "")
 
     def handle_data(self, data):
-        """Note text."""
+        """Record text."""
         self.text += data
 
 
 @pytest.fixture(scope="module")
 def page() -> Seen:
-    """Return the page, taken apart."""
+    """Return the parsed page."""
     text = guide(DESCRIBED, 120)
     described = document(DESCRIBED, f"{PUBLIC_URL}{API_PATH}", text)
     return Seen(
@@ -63,7 +63,7 @@ def page() -> Seen:
 
 
 def test_every_error_has_its_anchor(page: Seen):
-    """The Link of an error leads to its row."""
+    """The Link header of an error leads to its row."""
     with every_row() as row:
         for code in ERRORS:
             with row(code):
@@ -71,7 +71,7 @@ def test_every_error_has_its_anchor(page: Seen):
                 assert ERRORS[code].message.split("`")[0] in page.text
 
 
-def test_every_endpoint(page: Seen):
+def test_every_endpoint_has_a_section(page: Seen):
     """Each has a section, and a command to paste."""
     text = page.text.replace(f"curl -s {PUBLIC_URL}", f"curl -s '{PUBLIC_URL}")
     with every_row() as row:
@@ -82,42 +82,42 @@ def test_every_endpoint(page: Seen):
                 assert f"curl -s '{PUBLIC_URL}{API_PATH}{endpoint.path}" in text
 
 
-def test_every_limit(page: Seen):
+def test_every_field_limit_is_listed(page: Seen):
     """Lengths and counts are in the table of limits."""
     for name, limit in LIMITS.items():
         line = rf"^{limit:,} (characters|entries)$"
         assert re.search(line, page.text, re.MULTILINE), name
 
 
-def test_the_other_limits(page: Seen):
-    """The rate and the size of a body too."""
+def test_rate_and_body_limits_are_listed(page: Seen):
+    """The rate limit and the size of a body."""
     assert "120 a minute" in page.text
     assert f"{BODY_BYTES_MAX:,} bytes" in page.text
 
 
-def test_every_stage(page: Seen):
-    """A partner can read which stages there are."""
+def test_every_stage_is_listed(page: Seen):
+    """Partners can read which stages exist."""
     assert [stage for stage in STAGES if stage not in page.text] == []
 
 
-def test_every_trigger(page: Seen):
-    """A partner can read how to meet an error in the sandbox."""
+def test_every_trigger_is_listed(page: Seen):
+    """Partners can read how to provoke an error in the sandbox."""
     codes = {code for codes in TRIGGERS.values() for code in codes}
     assert [code for code in codes if f"trigger_{code}" not in page.text] == []
 
 
 def test_a_key_is_called_a_secret(page: Seen):
-    """`pk_` suggests the opposite, so the page says it in so many words."""
+    """`pk_` suggests the opposite, so the page says it explicitly."""
     assert "Your API key is a secret, although it begins with pk_." in page.text
 
 
-def test_links_within_the_page_lead_somewhere(page: Seen):
-    """Every fragment has an element, and no two elements share an id."""
+def test_links_within_the_page_resolve(page: Seen):
+    """Every fragment has an element, and ids are unique."""
     assert sorted(page.ids) == sorted(set(page.ids))
     assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.ids)
 
 
-def test_nothing_from_elsewhere(page: Seen):
+def test_the_page_loads_nothing_from_other_hosts(page: Seen):
     """No script, no inline style, and every address is on this host."""
     assert page.tags.isdisjoint({"script", "style", "iframe", "form", "img", "base"})
     assert "style" not in page.attributes
@@ -125,7 +125,7 @@ def test_nothing_from_elsewhere(page: Seen):
 
 
 async def test_assets_load(world: World):
-    """The page and what it refers to are answered, under the strict headers."""
+    """The page and its assets are served with the strict headers."""
     answer = await world.client.get("/docs")
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     links = [link for link in Seen(answer.text).links if link.startswith("/")]
@@ -140,7 +140,7 @@ async def test_assets_load(world: World):
 
 
 async def test_the_style_sheet_loads_nothing(world: World):
-    """It refers to nothing outside of itself."""
+    """It refers to nothing outside itself."""
     style = await world.client.get("/docs/assets/reference.css")
     assert style.headers["content-type"] == "text/css; charset=utf-8"
     assert "url(" not in style.text
@@ -148,13 +148,13 @@ async def test_the_style_sheet_loads_nothing(world: World):
 
 
 @pytest.mark.parametrize("path", ["/docs", f"{API_PATH}/openapi.json"])
-async def test_head(world: World, path: str):
-    """HEAD answers the headers alone."""
+async def test_head_answers_headers_only(world: World, path: str):
+    """HEAD has no body."""
     answer = await world.client.head(path)
     assert (answer.status_code, answer.content) == (200, b"")
 
 
-async def test_the_link_of_an_error(world: World):
-    """An error names its place on the page."""
+async def test_an_error_links_to_the_page(world: World):
+    """The Link header names the error's place on the page."""
     answer = await world.client.get(f"{API_PATH}/claims")
     assert answer.headers["link"] == f'<{PUBLIC_URL}/docs#error-auth_missing>; rel="help"'

@@ -1,4 +1,4 @@
-"""Methods that a path does not take."""
+"""Methods that a path does not support."""
 
 from service.partner_api.gate import API_PATH
 from tests.world import World
@@ -11,8 +11,8 @@ ALLOWED = {
 }
 
 
-async def test_refused(world: World):
-    """405 with the path's methods, without asking for a key."""
+async def test_an_unsupported_method_is_405(world: World):
+    """The answer lists the path's methods, and needs no key."""
     for path, allowed in ALLOWED.items():
         for method in ("OPTIONS", "PUT", "PATCH", "DELETE", "TRACE", "FROBNICATE"):
             answer = await world.client.request(method, API_PATH + path)
@@ -27,8 +27,8 @@ async def test_options_costs_nothing(world: World):
     assert "x-ratelimit-remaining" not in answer.headers
 
 
-async def test_unknown_path(world: World):
-    """A path that does not exist is 404 whatever the method."""
+async def test_an_unknown_path_is_404(world: World):
+    """Whatever the method."""
     for method in ("GET", "OPTIONS"):
         answer = await world.client.request(method, f"{API_PATH}/nothing")
         assert (answer.status_code, answer.json()["code"]) == (404, "not_found"), method

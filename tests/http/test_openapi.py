@@ -1,4 +1,4 @@
-"""The OpenAPI document: valid, complete, and the same as the routes and the error table."""
+"""The OpenAPI document is valid, complete, and agrees with the routes and the error table."""
 
 import json
 
@@ -23,13 +23,13 @@ def responses(endpoint: Endpoint) -> dict:
     return described()["paths"][endpoint.path][endpoint.method]["responses"]
 
 
-def test_valid():
+def test_the_document_is_valid_openapi():
     """It is valid OpenAPI 3.1."""
     assert list(OpenAPIV31SpecValidator(described()).iter_errors()) == []
 
 
-async def test_served_without_a_key(world: World):
-    """Anyone may read it, and it names the address at which the service is reached."""
+async def test_the_document_is_public(world: World):
+    """It names the address at which the service is reached."""
     answer = await world.client.get(f"{API_PATH}/openapi.json")
     assert (answer.status_code, answer.headers["content-type"]) == (200, JSON)
     document = answer.json()
@@ -37,15 +37,15 @@ async def test_served_without_a_key(world: World):
     assert document["paths"] == json.loads(json.dumps(described()["paths"]))
 
 
-async def test_not_sent_again_when_unchanged(world: World):
-    """A client that has it already is answered 304."""
+async def test_an_unchanged_document_is_304(world: World):
+    """Clients that have it get 304."""
     path = f"{API_PATH}/openapi.json"
     etag = (await world.client.get(path)).headers["etag"]
     answer = await world.client.get(path, headers={"If-None-Match": etag})
     assert (answer.status_code, answer.content) == (304, b"")
 
 
-async def test_the_same_endpoints_as_the_routes(world: World):
+async def test_the_document_has_the_routed_endpoints(world: World):
     """Each handler is in the document under its name, and nothing else is."""
     found = {(name, method.lower(), path) for name, method, path in routed(world) if name}
     expected = {(one.id, one.method, API_PATH + one.path) for one in DESCRIBED}
@@ -54,7 +54,7 @@ async def test_the_same_endpoints_as_the_routes(world: World):
 
 @EVERY
 def test_every_code_in_its_response(endpoint: Endpoint):
-    """A response of a status names exactly the codes that the endpoint can give with it."""
+    """A response lists exactly the codes that the endpoint can return with that status."""
     for status, response in responses(endpoint).items():
         if int(status) < 400:
             continue
@@ -66,7 +66,7 @@ def test_every_code_in_its_response(endpoint: Endpoint):
 
 @EVERY
 def test_every_example_is_valid(endpoint: Endpoint):
-    """The examples of requests, parameters and responses obey their own schemas."""
+    """Examples of requests, parameters and responses match their own schemas."""
     operation = described()["paths"][endpoint.path][endpoint.method]
     bodies = [one["content"][JSON] for one in responses(endpoint).values()]
     bodies += [operation["requestBody"]["content"][JSON]] if "requestBody" in operation else []
@@ -78,14 +78,14 @@ def test_every_example_is_valid(endpoint: Endpoint):
 
 
 def test_every_header_example_is_valid():
-    """So do the examples of headers."""
+    """Examples of headers match their schemas."""
     for one in described()["components"]["headers"].values():
         jsonschema_rs.validate(one["schema"], one["example"])
 
 
 @EVERY
-def test_headers_of_every_answer(endpoint: Endpoint):
-    """Every answer has a request id; those to a partner that was charged, its allowance."""
+def test_every_answer_documents_its_headers(endpoint: Endpoint):
+    """Every answer has a request id; charged ones have the rate limit headers."""
     for status, response in responses(endpoint).items():
         headers = response["headers"]
         assert headers["X-Request-Id"]["required"]
@@ -95,13 +95,13 @@ def test_headers_of_every_answer(endpoint: Endpoint):
         assert charged == (status not in {"401", "403", "429", "500", "503"})
 
 
-def test_no_chapters_of_the_contract():
-    """Partners need no other document to understand this one."""
+def test_the_document_is_self_contained():
+    """It does not cite sections of the contract."""
     assert "(contract" not in json.dumps(described())
 
 
-def test_codes_of_the_api():
-    """What only the customers' pages or the team's commands answer is not in the envelope."""
+def test_the_envelope_lists_api_codes_only():
+    """Codes of the customers' pages and of the team's commands are left out."""
     given = {code for one in DESCRIBED for code in one.errors} | set(ANY_PATH)
     assert set(error_codes(DESCRIBED)) == given
     assert "magic_link_expired" not in given

@@ -1,4 +1,4 @@
-"""The scalar types of the wire: what they take, and that the schema says the same."""
+"""The scalar types of requests: what they accept, and that their schemas agree."""
 
 import re
 from datetime import date
@@ -162,7 +162,7 @@ def identify(value: object) -> str:
 
 
 def test_a_good_value_is_taken_as_it_was_written() -> None:
-    """Decoding, the walk and the schema take it; encoding gives it back unchanged."""
+    """Decoding, the walk and the schema accept it; encoding returns it unchanged."""
     with every_row() as row:
         for kind, value in GOOD:
             with row(identify(value)):
@@ -173,7 +173,7 @@ def test_a_good_value_is_taken_as_it_was_written() -> None:
 
 
 def test_a_bad_value_is_refused() -> None:
-    """The walk says why. Decoding refuses it too, but for NUL, which decode() looks for."""
+    """The walk gives the reason. Decoding refuses it too, except NUL, which decode() checks."""
     with every_row() as row:
         for kind, value, message in REFUSED:
             with row(identify(value)):
@@ -184,7 +184,7 @@ def test_a_bad_value_is_refused() -> None:
 
 
 def test_the_schema_refuses_what_is_refused() -> None:
-    """Of e-mail addresses the schema knows the form alone; the year 0 it takes."""
+    """The schema knows only the form of e-mail addresses, and it accepts the year 0."""
     with every_row() as row:
         for kind, value, message in REFUSED:
             if identify(value) not in NOT_IN_SCHEMA and message != "not an e-mail address":
@@ -194,8 +194,8 @@ def test_the_schema_refuses_what_is_refused() -> None:
 
 @steady
 @given(st.from_regex(PLAIN_EMAIL, fullmatch=True))
-def test_an_address_is_taken_without_the_library_only_if_the_library_takes_it(text: str) -> None:
-    """The quick pattern is an optimisation: it decides nothing."""
+def test_the_quick_pattern_accepts_only_valid_addresses(text: str) -> None:
+    """The quick pattern is an optimisation and decides nothing."""
     if len(text) <= LIMITS["email"]:
         validate_email(text, check_deliverability=False, test_environment=True)
 
@@ -210,12 +210,12 @@ def test_a_generated_address_that_is_taken_fits_the_schema(text: str) -> None:
 
 
 def test_dates_have_one_spelling() -> None:
-    """A date may be held as a date: its text can be written again."""
+    """A date is written back as it was read."""
     assert date(2024, 2, 29) == msgspec.convert("2024-02-29", scalars.CalendarDate)
 
 
 def leaves(kind: mi.Type, owner: type | None = None) -> list[tuple[type | None, mi.Type]]:
-    """Return every leaf of a type with the Struct that holds it."""
+    """Return every leaf of a type with the Struct that contains it."""
     inner: list[mi.Type] = []
     match kind:
         case mi.Metadata() if check_of(kind) is None:
@@ -236,7 +236,7 @@ REQUESTS = (ClaimRequest, OnboardingRequest, ConnectRequest, UploadRequest, Clai
 
 @pytest.mark.parametrize("request_type", REQUESTS)
 def test_every_checked_leaf_is_in_a_checked_struct(request_type: type[msgspec.Struct]) -> None:
-    """An e-mail address in a Struct without the base would go unchecked."""
+    """An e-mail address in a Struct without the base would not be checked."""
     for owner, leaf in leaves(mi.type_info(request_type)):
         if check_of(leaf):
             assert owner is not None
@@ -247,7 +247,7 @@ def test_every_checked_leaf_is_in_a_checked_struct(request_type: type[msgspec.St
 def test_every_string_and_array_of_a_request_is_bounded(
     request_type: type[msgspec.Struct],
 ) -> None:
-    """Lengths and counts have a maximum (issue: bounded and documented)."""
+    """Lengths and counts have a documented maximum."""
     definitions = msgspec.json.schema_components([request_type])[1]
     for definition in definitions.values():
         for field in definition["properties"].values():

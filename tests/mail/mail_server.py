@@ -1,4 +1,4 @@
-"""A real SMTP server in the test's own loop, which can be told to misbehave."""
+"""A real SMTP server in the test's own loop, which can be made to misbehave."""
 
 import asyncio
 import ssl
@@ -21,7 +21,7 @@ LINK = "https://api.example.com/onboarding/" + "t" * 43
 
 
 def mail(**changes: object) -> EmailMessage:
-    """Return a magic-link mail, with some of its values changed."""
+    """Return a magic-link mail with some values changed."""
     values = {
         "to": "owner@example.com",
         "user_name": "Zoë Müller",
@@ -37,7 +37,7 @@ def mail(**changes: object) -> EmailMessage:
 
 
 class MailServer:
-    """Keeps what it is sent. `on_rcpt` and `on_data` answer in its place; None: it accepts."""
+    """Keeps what it receives. `on_rcpt` and `on_data` override its answers; None: it accepts."""
 
     def __init__(self) -> None:
         self.received: list[bytes] = []
@@ -49,7 +49,7 @@ class MailServer:
         self.server: asyncio.Server | None = None
 
     async def start(self, make: Callable[[], asyncio.Protocol] | None = None, **options) -> int:
-        """Listen on a free port of 127.0.0.1 and answer it."""
+        """Listen on a free port of 127.0.0.1 and return the port."""
         loop = asyncio.get_running_loop()
         tls = options.pop("implicit_tls", None)
         self.server = await loop.create_server(
@@ -61,7 +61,7 @@ class MailServer:
         return self.server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
-        """Listen no longer."""
+        """Stop listening."""
         if self.server is not None:
             self.server.close()
             await self.server.wait_closed()
@@ -69,7 +69,7 @@ class MailServer:
     async def handle_RCPT(  # noqa: N802 - aiosmtpd's name
         self, server: SMTP, _session: Session, envelope: Envelope, address: str, options: list[str]
     ) -> str:
-        """Return RCPT TO."""
+        """Answer RCPT TO."""
         del server, options
         if self.on_rcpt:
             return self.on_rcpt
@@ -79,7 +79,7 @@ class MailServer:
     async def handle_DATA(  # noqa: N802 - aiosmtpd's name
         self, server: SMTP, session: Session, envelope: Envelope
     ) -> str:
-        """Return the end of DATA."""
+        """Answer the end of DATA."""
         if self.drop_on_data:
             server.transport.abort()
         elif self.on_data is None:
@@ -91,21 +91,21 @@ class MailServer:
     async def handle_QUIT(  # noqa: N802 - aiosmtpd's name
         self, server: SMTP, _session: Session, _envelope: Envelope
     ) -> str:
-        """Return QUIT."""
+        """Answer QUIT."""
         if self.drop_on_quit:
             server.transport.abort()
         return "221 Bye"
 
 
 def check_password(*arguments: object) -> AuthResult:
-    """Return whether the server knows these credentials."""
+    """Return whether the server accepts these credentials."""
     given = arguments[-1]
     known = given == LoginPassword(USER.encode(), PASSWORD.encode())
     return AuthResult(success=known, handled=False)
 
 
 class Silent(asyncio.Protocol):
-    """A server that takes connections and never says a word."""
+    """A server that accepts connections and never answers."""
 
 
 def tls_contexts(directory: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:

@@ -1,4 +1,4 @@
-"""No mail is sent twice, although the database was restored: sent ones are noted outside it."""
+"""No mail is sent twice after a database restore: sent mails are noted in the archive."""
 
 import asyncio
 import json
@@ -23,13 +23,13 @@ from tests.world import PUBLIC_URL, settings_for, world_on
 
 
 class Refusing(DirectoryArchive):
-    """A directory that can be taken away."""
+    """A directory that can be made unreachable."""
 
     fails: frozenset[str] = frozenset()
     hangs: frozenset[str] = frozenset()
 
     async def put(self, name: str, content: bytes) -> bool:
-        """Put, or fail, or never answer."""
+        """Put, fail, or never return."""
         if "put" in self.hangs:
             await asyncio.Event().wait()
         if "put" in self.fails:
@@ -37,7 +37,7 @@ class Refusing(DirectoryArchive):
         return await super().put(name, content)
 
     async def get(self, name: str) -> bytes | None:
-        """Get, or fail, or never answer."""
+        """Get, fail, or never return."""
         if "get" in self.hangs:
             await asyncio.Event().wait()
         if "get" in self.fails:
@@ -56,7 +56,7 @@ async def mail_server():
 
 @pytest.fixture
 async def world(database_url, tmp_path):
-    """Return a world that follows no log by itself, with an archive."""
+    """Return a world with an archive, whose log nothing follows by itself."""
     given = {"ARCHIVE_URL": (tmp_path / "published").as_uri()}
     settings = settings_for(database_url, tmp_path, **given)
     async with world_on(settings, tmp_path, follow=False) as one:
@@ -65,13 +65,13 @@ async def world(database_url, tmp_path):
 
 @pytest.fixture
 def place(tmp_path) -> Refusing:
-    """Return the same archive, which a test can take away."""
+    """Return the same archive, which a test can make unreachable."""
     return Refusing(tmp_path / "published")
 
 
 @pytest.fixture
 async def outbox(world, mail_server, place):
-    """Return an outbox with one mail, on a server of mails."""
+    """Return an outbox with one mail."""
     partner = await world.partner()
     body = {"partner_user_id": "u1", "company_name": "New", "user_email": "owner@example.com"}
     answer = await partner.call("POST", "/onboardings", json=body)
@@ -94,7 +94,7 @@ async def outbox(world, mail_server, place):
 
 
 class Box:
-    """What the outbox's table holds."""
+    """The rows of the outbox's table."""
 
     def __init__(self, owner: psycopg.Connection) -> None:
         self.owner = owner
@@ -104,12 +104,12 @@ class Box:
         return self.owner.execute("select state, attempts from live.mail_outbox").fetchall()
 
     def restore(self) -> None:
-        """Bring the mails back to before they were sent, and due."""
+        """Return the mails to their unsent state, due now."""
         self.owner.execute("update live.mail_outbox set state = 'waiting', attempts = 0")
         self.due()
 
     def due(self) -> None:
-        """Let what waits be due now."""
+        """Make waiting mails due now."""
         past = "now() - interval '1 hour'"
         self.owner.execute(f"update live.mail_outbox set next_attempt_at = {past}")  # noqa: S608 - ours
 
@@ -127,7 +127,7 @@ def notes(directory: Path) -> list[Path]:
 
 
 async def test_a_sent_mail_is_noted(outbox, mail_server, box, tmp_path):
-    """When, and under which Message-ID; nothing of whom it went to."""
+    """The note has the time and the Message-ID, not the recipient."""
     assert await outbox.step() == 1
     (received,) = mail_server.received
     mail = message_from_bytes(received, policy=policy.default)
@@ -150,8 +150,8 @@ async def test_a_restored_mail_is_not_sent_again(outbox, mail_server, box):
     assert await outbox.step() == 0
 
 
-async def test_settling_all_at_once(outbox, world, mail_server, box):
-    """As the command for a new lineage does; mails that were never sent wait on."""
+async def test_noted_mails_are_settled_all_at_once(outbox, world, mail_server, box):
+    """As the command for a new lineage does; mails that were never sent keep waiting."""
     assert await world.service.sent_mail.settle() == 0
     assert box.rows() == [("waiting", 0)]
     await outbox.step()
@@ -162,8 +162,8 @@ async def test_settling_all_at_once(outbox, world, mail_server, box):
     assert len(mail_server.received) == 1
 
 
-async def test_an_archive_that_is_away(outbox, mail_server, box, place):
-    """Late rather than twice: the mail waits, however long, and is not given up."""
+async def test_mail_waits_for_an_unreachable_archive(outbox, mail_server, box, place):
+    """Late rather than twice: the mail waits as long as necessary and is not given up."""
     place.fails = frozenset({"get"})
     for _ in range(ATTEMPTS_MAX + 2):
         assert await outbox.step() == 1
@@ -176,8 +176,8 @@ async def test_an_archive_that_is_away(outbox, mail_server, box, place):
     assert (box.rows(), len(mail_server.received)) == ([("sent", 1)], 1)
 
 
-async def test_a_note_that_cannot_be_made(outbox, mail_server, box, place, tmp_path):
-    """The mail is sent once all the same."""
+async def test_a_mail_without_a_note_is_sent_once(outbox, mail_server, box, place, tmp_path):
+    """Even if the note cannot be written."""
     place.fails = frozenset({"put"})
     await outbox.step()
     assert box.rows() == [("sent", 1)]
@@ -187,7 +187,7 @@ async def test_a_note_that_cannot_be_made(outbox, mail_server, box, place, tmp_p
 
 
 async def test_a_mail_that_was_refused_is_not_noted(outbox, mail_server, box, tmp_path):
-    """Nor is one that waits: only what left counts."""
+    """Nor is one that waits: only sent mails are."""
     mail_server.on_data = "451 later"
     await outbox.step()
     assert (box.rows(), notes(tmp_path)) == ([("waiting", 1)], [])
@@ -197,8 +197,8 @@ async def test_a_mail_that_was_refused_is_not_noted(outbox, mail_server, box, tm
     assert (box.rows(), len(notes(tmp_path))) == ([("sent", 2)], 1)
 
 
-async def test_an_archive_that_never_answers(outbox, mail_server, box, place):
-    """Looked at: the mail waits. Written to: it is sent, once."""
+async def test_a_hanging_archive_sends_no_mail_twice(outbox, mail_server, box, place):
+    """When reading hangs the mail waits; when writing hangs it is sent once."""
     place.hangs = frozenset({"get"})
     await outbox.step()
     assert (box.rows(), mail_server.received) == ([("waiting", 0)], [])
@@ -211,12 +211,12 @@ async def test_an_archive_that_never_answers(outbox, mail_server, box, place):
 
 
 async def test_a_slow_archive_leaves_time_to_settle():
-    """Look, hand-over, farewell and note all fit into the transaction of a mail."""
+    """Look-up, delivery, QUIT and note all fit into the mail's transaction."""
     assert 2 * NOTE_SECONDS_MAX + DEADLINE_SECONDS + 1 < SEND_SECONDS_MAX - 2
 
 
-async def test_a_sender_that_is_always_cut_off(outbox, mail_server, box, monkeypatch):
-    """Wherever: each attempt is counted, waits, and there is an end of them."""
+async def test_an_always_interrupted_sender_gives_up(outbox, mail_server, box, monkeypatch):
+    """Wherever it is cut off: each attempt is counted and waits, and attempts are limited."""
     places = {(SentMail, "has"): 0, (SmtpTransport, "send"): 0, (SentMail, "note"): ATTEMPTS_MAX}
     for (owner, method), expected in places.items():
         box.restore()
@@ -235,7 +235,7 @@ async def test_a_sender_that_is_always_cut_off(outbox, mail_server, box, monkeyp
 
 
 async def test_a_sender_that_is_cut_off_after_the_note(outbox, mail_server, box, monkeypatch):
-    """What it could not commit is made up for by the note: nothing is sent again."""
+    """The note stands in for what was not committed: nothing is sent again."""
     note = SentMail.note
 
     async def noted_and_cut(*args):

@@ -1,4 +1,4 @@
-"""What the magic-link mail says, and that nobody's name can add to its headers."""
+"""The magic-link mail's text, and that names cannot inject headers."""
 
 import email
 import email.policy
@@ -26,7 +26,7 @@ BREAKS = ["\r\n", "\n", "\r", "\0", "\x0b", "\x0c", "\x85", "\u2028", "\u2029", 
 
 
 def received(message: EmailMessage) -> EmailMessage:
-    """Return the message as it is read after its way through the post."""
+    """Return the message as the recipient reads it."""
     parsed = email.message_from_bytes(message.as_bytes(), policy=email.policy.default)
     assert isinstance(parsed, EmailMessage)
     return parsed
@@ -37,7 +37,7 @@ def content(message: EmailMessage) -> str:
     return message.get_content().replace("\r\n", "\n")
 
 
-def test_text() -> None:
+def test_the_text_explains_the_link() -> None:
     """It says who referred whom, what the link does, that it works once, and until when."""
     message = received(mail())
     words = " ".join(content(message).split())
@@ -55,23 +55,23 @@ def test_text() -> None:
     assert message["Date"].datetime == datetime(2026, 3, 1, 14, 30, tzinfo=UTC)
 
 
-def test_nothing_to_track() -> None:
-    """Plain text, the one link, no header beyond those that are needed."""
+def test_the_mail_has_no_tracking() -> None:
+    """Plain text, a single link, no unneeded headers."""
     message = received(mail())
     assert message.get_content_type() == "text/plain"
     assert content(message).count("://") == 1
     assert set(message.keys()) == HEADERS
 
 
-def test_without_a_name() -> None:
-    """Nobody is greeted by the name None."""
+def test_a_missing_name_is_not_greeted() -> None:
+    """Nobody is greeted as None."""
     message = received(mail(user_name=None))
     assert content(message).startswith("Hello,\n")
     assert str(message["To"]) == "owner@example.com"
 
 
-def test_other_zones() -> None:
-    """Moments are told in UTC, whatever their zone."""
+def test_times_are_shown_in_utc() -> None:
+    """Whatever their time zone."""
     zone = timezone(timedelta(hours=2))
     message = mail(expires_at=datetime(2026, 3, 9, 1, 0, tzinfo=zone))
     assert "8 March 2026, 23:00 UTC" in content(message)
@@ -94,8 +94,8 @@ def test_names_cannot_inject(field: str, line_break: str) -> None:
 
 @pytest.mark.parametrize("name", ['"', "\\", "a, b <x@example.net>", "=?utf-8?q?Bcc?=", "{link}"])
 @pytest.mark.parametrize("field", ["user_name", "company_name", "partner_name"])
-def test_names_with_marks_of_headers(field: str, name: str) -> None:
-    """Marks that mean something in headers or templates are only characters."""
+def test_special_characters_in_names_are_literal(field: str, name: str) -> None:
+    """Characters with a meaning in headers or templates have none here."""
     message = received(mail(**{field: name}))
     assert [address.addr_spec for address in message["To"].addresses] == ["owner@example.com"]
     assert name in content(message)
@@ -116,7 +116,7 @@ def test_names_with_marks_of_headers(field: str, name: str) -> None:
     ],
 )
 def test_names_are_no_links(field: str, name: str, shown: str) -> None:
-    """A name that looks like a link can be read, and leads nowhere; other names stay."""
+    """A name that looks like a link is readable and does not link; other names stay."""
     message = received(mail(**{field: name}))
     text = " ".join(content(message).split())
     assert shown in text
@@ -125,8 +125,8 @@ def test_names_are_no_links(field: str, name: str, shown: str) -> None:
     assert "://" not in str(message["Subject"]) + str(message["To"])
 
 
-def test_long_names() -> None:
-    """A name is cut, and no line is longer than the post takes (998 bytes)."""
+def test_long_names_are_cut() -> None:
+    """No line is longer than mail allows (998 bytes)."""
     message = mail(**dict.fromkeys(["user_name", "company_name", "partner_name"], "語" * 5000))
     assert "語" * (NAME_CHARACTERS_MAX - 1) + "…" in message["Subject"]
     assert max(map(len, message.as_bytes().split(b"\r\n"))) <= 998
@@ -148,23 +148,23 @@ def test_long_names() -> None:
         *(f"own{mark}er@example.com" for mark in BREAKS[:-1]),
     ],
 )
-def test_recipient_is_not_mended(to: str) -> None:
-    """A malformed address is refused for good: mended it might be somebody else's."""
+def test_a_malformed_recipient_is_refused(to: str) -> None:
+    """It is refused for good: a corrected address might be somebody else's."""
     with pytest.raises(MailRefused) as caught:
         mail(to=to)
     assert caught.value.__context__ is None
     assert "victim" not in str(caught.value)
 
 
-def test_international_domain() -> None:
-    """A domain beyond ASCII travels in its ASCII form, which every server takes."""
+def test_an_international_domain_is_encoded() -> None:
+    """A domain beyond ASCII is sent in its ASCII form, which every server accepts."""
     assert mail(to="owner@münchen.example")["To"].addresses[0].domain == "xn--mnchen-3ya.example"
 
 
 @pytest.mark.parametrize("field", ["link", "sender", "message_id"])
 @pytest.mark.parametrize("line_break", ["\r\n", "\n", "\r"])
-def test_our_own_values(field: str, line_break: str) -> None:
-    """A line break in what we make ourselves is a fault, not a mail."""
+def test_a_line_break_in_our_values_is_an_error(field: str, line_break: str) -> None:
+    """A line break in what we generate ourselves raises."""
     good = {"link": LINK, "sender": "no-reply@example.com", "message_id": "x@example.com"}[field]
     with pytest.raises(ValueError):  # noqa: PT011 - the standard library's words in part
         mail(**{field: f"{good}{line_break}Bcc: victim@example.com"})
@@ -173,7 +173,7 @@ def test_our_own_values(field: str, line_break: str) -> None:
 @pytest.mark.parametrize(
     "link", ["javascript:alert(1)", "https://", "https://example.com/" + "x" * 900]
 )
-def test_links(link: str) -> None:
-    """A link is an http(s) URL that fits a line."""
+def test_invalid_links_are_refused(link: str) -> None:
+    """A link is an http(s) URL that fits on a line."""
     with pytest.raises(ValueError, match="http"):
         mail(link=link)

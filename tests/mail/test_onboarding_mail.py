@@ -20,7 +20,7 @@ def onboarding(reference="u1", email="owner@example.com"):
 
 
 async def test_the_magic_link_is_mailed_once(world):
-    """An onboarding mails its link to the person; a replay mails nothing more."""
+    """An onboarding mails its link to the person; a replay sends no mail."""
     partner = await world.partner()
     await partner.call("POST", "/onboardings", json=onboarding())
     await eventually(lambda: world.mail_dir.exists() and list(world.mail_dir.glob("*.eml")))
@@ -34,13 +34,13 @@ async def test_the_magic_link_is_mailed_once(world):
 
 @pytest.fixture
 async def quiet(database_url, tmp_path):
-    """Return a world that follows no log by itself."""
+    """Return a world whose log nothing follows by itself."""
     async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as one:
         yield one
 
 
 async def note_mail(world):
-    """Number what there is and put its mail into the outbox; answer the outbox."""
+    """Number the events and put their mail into the outbox; return the outbox."""
     service, live = world.service, world.service.modes["live"].ledger
     await Sequencer(live.database).step()
     subscription = Subscription(live, MailSubscriber())
@@ -58,8 +58,8 @@ async def note_mail(world):
     )
 
 
-async def test_a_revoked_partners_links_lead_nowhere(quiet):
-    """Neither is its mail sent any more, nor does a link that was sent connect anybody to it."""
+async def test_a_revoked_partners_links_stop_working(quiet):
+    """Waiting mail is not sent, and a link already sent connects nobody."""
     partner = await quiet.partner()
     await quiet.service.partners.change_settings(partner.partner_id, STAFF, return_link=True)
     answer = await partner.call("POST", "/onboardings", json=onboarding())
@@ -74,7 +74,7 @@ async def test_a_revoked_partners_links_lead_nowhere(quiet):
 
 
 async def test_one_unreadable_mail_holds_up_no_other(quiet, database_url):
-    """A mail whose master key is missing waits for it; the next one goes out."""
+    """A mail whose master key is missing waits for it; the next one is sent."""
     partner = await quiet.partner()
     first = await partner.call("POST", "/onboardings", json=onboarding("u1", "one@example.com"))
     await partner.call("POST", "/onboardings", json=onboarding("u2", "two@example.com"))
@@ -92,8 +92,8 @@ async def test_one_unreadable_mail_holds_up_no_other(quiet, database_url):
     assert b"two@example.com" in path.read_bytes()
 
 
-async def test_blank_company_numbers_are_nobodys(quiet):
-    """A number of nothing but spaces does not make two businesses one."""
+async def test_blank_company_numbers_identify_nobody(quiet):
+    """Two businesses with blank numbers stay separate."""
     partner = await quiet.partner()
     await quiet.service.partners.change_settings(partner.partner_id, STAFF, return_link=True)
     one = onboarding("u1", "one@example.com") | {"company_number": " "}

@@ -1,4 +1,4 @@
-"""One contract for every way of sending mail; then each one's own faults."""
+"""One contract for every mail transport, then each transport's own faults."""
 
 import asyncio
 import email
@@ -43,7 +43,7 @@ class Post:
 
 @pytest.fixture
 async def server() -> AsyncIterator[MailServer]:
-    """A mail server, not yet started."""
+    """Return a mail server that is not started yet."""
     server = MailServer()
     yield server
     await server.stop()
@@ -51,7 +51,7 @@ async def server() -> AsyncIterator[MailServer]:
 
 @pytest.fixture(params=["directory", "smtp", "smtp without 8BITMIME"])
 async def post(request: pytest.FixtureRequest, tmp_path: Path, server: MailServer) -> Post:
-    """Every transport there is."""
+    """Return each transport."""
     if request.param == "directory":
         mails = tmp_path / "mails"
         transport = mail_transport(f"file://{mails}")
@@ -63,19 +63,19 @@ async def post(request: pytest.FixtureRequest, tmp_path: Path, server: MailServe
 
 
 def parsed(raw: bytes) -> EmailMessage:
-    """Read a message as its receiver does."""
+    """Parse a message as its recipient does."""
     message = email.message_from_bytes(raw, policy=email.policy.default)
     assert isinstance(message, EmailMessage)
     return message
 
 
 def files(directory: Path) -> list[Path]:
-    """Return all that is in a directory, half-written files too."""
+    """Return everything in a directory, partial files included."""
     return list(directory.iterdir())
 
 
-async def test_round_trip(post: Post) -> None:
-    """Headers and body arrive as they were made, names beyond ASCII too."""
+async def test_a_message_arrives_unchanged(post: Post) -> None:
+    """Headers and body, with names beyond ASCII too."""
     sent = mail()
     await post.transport.send(sent)
     (raw,) = post.arrived()
@@ -87,15 +87,15 @@ async def test_round_trip(post: Post) -> None:
     assert arrived.defects == []
 
 
-async def test_link_stays_whole(post: Post) -> None:
-    """The link stands in the bytes themselves when names are ASCII, on a line of its own."""
+async def test_the_link_is_not_wrapped(post: Post) -> None:
+    """With ASCII names the link is in the raw bytes, on a line of its own."""
     await post.transport.send(mail(user_name="Ann", company_name="Paints", partner_name="Books"))
     (raw,) = post.arrived()
     assert LINK.encode() in raw.splitlines()
 
 
-async def test_lines_that_look_like_the_end(post: Post) -> None:
-    """A line with a single dot ends nothing (RFC 5321 4.5.2)."""
+async def test_a_line_with_a_single_dot_is_kept(post: Post) -> None:
+    """It does not end the message (RFC 5321 4.5.2)."""
     message = mail()
     message.set_content("before\n.\n..\nafter\n")
     await post.transport.send(message)
@@ -103,8 +103,8 @@ async def test_lines_that_look_like_the_end(post: Post) -> None:
     assert parsed(raw).get_content().replace("\r\n", "\n") == "before\n.\n..\nafter\n"
 
 
-async def test_two_messages(post: Post) -> None:
-    """Messages with other ids are other messages."""
+async def test_different_ids_are_different_messages(post: Post) -> None:
+    """Both arrive."""
     await post.transport.send(mail(message_id="one@example.com"))
     await post.transport.send(mail(message_id="two@example.com"))
     assert {parsed(raw)["Message-ID"] for raw in post.arrived()} == {
@@ -113,8 +113,8 @@ async def test_two_messages(post: Post) -> None:
     }
 
 
-async def test_directory_again(tmp_path: Path) -> None:
-    """Sending again replaces the same file; nobody else can read it or the directory."""
+async def test_directory_replaces_the_same_message(tmp_path: Path) -> None:
+    """Sending again replaces the file; nobody else can read it or the directory."""
     mails = tmp_path / "made" / "here"
     transport = DirectoryTransport(mails)
     await asyncio.gather(*(transport.send(mail()) for _ in range(8)))
@@ -126,8 +126,8 @@ async def test_directory_again(tmp_path: Path) -> None:
     assert stat.S_IMODE(mails.stat().st_mode) == 0o700
 
 
-async def test_directory_is_not_left(tmp_path: Path) -> None:
-    """A Message-ID with path separators writes inside the directory, the same file each time."""
+async def test_directory_contains_every_message(tmp_path: Path) -> None:
+    """A Message-ID with path separators is written inside the directory, to the same file."""
     mails = tmp_path / "mails"
     for _ in range(2):
         await DirectoryTransport(mails).send(mail(message_id="../../up@example.com"))
@@ -136,8 +136,8 @@ async def test_directory_is_not_left(tmp_path: Path) -> None:
     assert files(tmp_path) == [mails]
 
 
-async def test_directory_cannot_be_written(tmp_path: Path) -> None:
-    """A file in the directory's place is a passing fault."""
+async def test_an_unwritable_directory_is_temporary(tmp_path: Path) -> None:
+    """A file in the directory's place is a temporary fault."""
     (tmp_path / "mails").write_text("")
     with pytest.raises(MailUnavailable):
         await DirectoryTransport(tmp_path / "mails").send(mail())
@@ -157,8 +157,8 @@ async def test_directory_leaves_nothing_half_written(
     assert files(tmp_path) == []
 
 
-async def test_smtp_address_beyond_ascii(server: MailServer) -> None:
-    """A server without SMTPUTF8 can never take such an address; one with it does."""
+async def test_smtp_address_beyond_ascii_needs_smtputf8(server: MailServer) -> None:
+    """A server without SMTPUTF8 refuses it for good; one with it accepts it."""
     port = await server.start()
     with pytest.raises(MailRefused):
         await SmtpTransport(f"smtp://127.0.0.1:{port}").send(mail(to="jörg@example.com"))
@@ -170,7 +170,7 @@ async def test_smtp_address_beyond_ascii(server: MailServer) -> None:
 
 @pytest.mark.parametrize("kind", ["smtp", "smtps"])
 async def test_smtp_encrypts_and_signs_in(kind: str, server: MailServer, tmp_path: Path) -> None:
-    """STARTTLS or TLS from the start, and a password with marks of URLs in it."""
+    """STARTTLS or TLS from the start, and a password with URL characters."""
     theirs, ours = tls_contexts(tmp_path)
     tls = {"tls_context": theirs} if kind == "smtp" else {"implicit_tls": theirs}
     port = await server.start(
@@ -186,7 +186,7 @@ async def test_smtp_encrypts_and_signs_in(kind: str, server: MailServer, tmp_pat
 
 
 async def test_smtp_takes_encryption_when_offered(server: MailServer, tmp_path: Path) -> None:
-    """Without a password STARTTLS is taken when offered, and its certificate is verified."""
+    """Without a password STARTTLS is used when offered, and its certificate is verified."""
     theirs, ours = tls_contexts(tmp_path)
     url = f"smtp://127.0.0.1:{await server.start(tls_context=theirs)}"
     await SmtpTransport(url, tls_context=ours).send(mail())
@@ -196,8 +196,8 @@ async def test_smtp_takes_encryption_when_offered(server: MailServer, tmp_path: 
 
 
 @pytest.mark.parametrize("credentials", ["", f"{USER}:secret@"])
-async def test_smtp_refuses_to_go_without(credentials: str, server: MailServer) -> None:
-    """A stripped STARTTLS gets neither the password nor the mail."""
+async def test_smtp_refuses_to_send_unencrypted(credentials: str, server: MailServer) -> None:
+    """With STARTTLS stripped, neither the password nor the mail is sent."""
     port = await server.start(authenticator=check_password, auth_require_tls=False)
     option = "" if credentials else "?starttls=require"
     with pytest.raises(MailUnavailable):
@@ -205,8 +205,8 @@ async def test_smtp_refuses_to_go_without(credentials: str, server: MailServer) 
     assert server.received == []
 
 
-async def test_smtp_bad_password_is_ours(server: MailServer) -> None:
-    """535 is a fault of our settings: the mail is not given up."""
+async def test_smtp_wrong_password_keeps_the_mail(server: MailServer) -> None:
+    """535 is a fault of our settings, so the mail is not given up."""
     port = await server.start(authenticator=check_password, auth_require_tls=False)
     url = f"smtp://{USER}:wrong@127.0.0.1:{port}?starttls=offered"
     with pytest.raises(MailUnavailable, match="535") as caught:
@@ -227,10 +227,10 @@ async def test_smtp_bad_password_is_ours(server: MailServer) -> None:
         ("452 4.3.1 full", MailUnavailable),
     ],
 )
-async def test_smtp_answers(
+async def test_smtp_5xx_is_final_and_4xx_temporary(
     where: str, answer: str, error: type[Exception], server: MailServer
 ) -> None:
-    """5xx for the recipient or the message is final, 4xx passes; no word of it gets out."""
+    """For recipient and message; the server's words are not passed on."""
     setattr(server, where, answer)
     port = await server.start()
     with pytest.raises(error) as caught:
@@ -241,32 +241,32 @@ async def test_smtp_answers(
     assert caught.value.__context__ is None
 
 
-async def test_smtp_dropped_in_data(server: MailServer) -> None:
-    """A connection that is cut before the answer is a passing fault."""
+async def test_smtp_cut_before_the_answer_is_temporary(server: MailServer) -> None:
+    """A connection cut before the answer is a temporary fault."""
     server.drop_on_data = True
     port = await server.start()
     with pytest.raises(MailUnavailable):
         await SmtpTransport(f"smtp://127.0.0.1:{port}").send(mail())
 
 
-async def test_smtp_dropped_after_the_answer(server: MailServer) -> None:
-    """A cut during the farewell is none: the message was taken."""
+async def test_smtp_cut_after_the_answer_is_success(server: MailServer) -> None:
+    """A cut during QUIT is no fault: the message was accepted."""
     server.drop_on_quit = True
     port = await server.start()
     await SmtpTransport(f"smtp://127.0.0.1:{port}").send(mail())
     assert len(server.received) == 1
 
 
-async def test_smtp_refused_port() -> None:
-    """Nobody listens: a passing fault."""
+async def test_smtp_refused_connection_is_temporary() -> None:
+    """Nobody listens: a temporary fault."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(MailUnavailable):
         await SmtpTransport(f"smtp://127.0.0.1:{port}").send(mail())
 
 
-async def test_smtp_hangs(server: MailServer) -> None:
-    """A silent server costs the deadline and no more."""
+async def test_smtp_silence_ends_at_the_deadline(server: MailServer) -> None:
+    """A silent server costs no more than the deadline."""
     port = await server.start(Silent)
     transport = SmtpTransport(f"smtp://127.0.0.1:{port}", deadline_seconds=0.2)
     with waiting() as waited, pytest.raises(MailUnavailable):
@@ -274,8 +274,8 @@ async def test_smtp_hangs(server: MailServer) -> None:
     assert waited() < 1.0
 
 
-async def test_smtp_cancelled(server: MailServer) -> None:
-    """A cancelled sending stays cancelled: a worker that stops is not kept."""
+async def test_smtp_sending_can_be_cancelled(server: MailServer) -> None:
+    """A stopping worker is not delayed."""
     port = await server.start(Silent)
     task = asyncio.create_task(SmtpTransport(f"smtp://127.0.0.1:{port}").send(mail()))
     await asyncio.sleep(0.05)
@@ -294,8 +294,8 @@ async def test_smtp_cancelled(server: MailServer) -> None:
         ("smtps://[::1]/", "::1", 465, True, False),
     ],
 )
-def test_address(url: str, host: str, port: int, implicit_tls: bool, starttls: bool) -> None:
-    """What a URL means when it leaves something out."""
+def test_url_defaults(url: str, host: str, port: int, implicit_tls: bool, starttls: bool) -> None:
+    """The meaning of a URL that omits parts."""
     address = parse_mail_url(url)
     assert isinstance(address, SmtpAddress)
     assert (address.host, address.port) == (host, port)
@@ -321,16 +321,16 @@ def test_address(url: str, host: str, port: int, implicit_tls: bool, starttls: b
         "file:///mails?x=1",
     ],
 )
-def test_address_refused(url: str) -> None:
-    """What cannot be read is refused without quoting the password."""
+def test_invalid_urls_are_refused(url: str) -> None:
+    """The message does not quote the password."""
     with pytest.raises(ValueError, match=r"expected|percent-encode") as caught:
         parse_mail_url(url)
     assert "canary" not in str(caught.value)
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
 
-def test_only_servers() -> None:
-    """An SMTP transport is not made of a directory's URL; a password is not shown."""
+def test_smtp_transport_needs_a_server_url() -> None:
+    """A directory's URL is refused; a password is not shown."""
     with pytest.raises(ValueError, match="smtp"):
         SmtpTransport("file:///mails")
     assert "canary" not in repr(parse_mail_url("smtp://u:canary@mail.example.com"))

@@ -1,4 +1,4 @@
-"""What operators see of mail, checkpoints and the database itself, at each scrape."""
+"""The metrics of mail, checkpoints and the database, read at each scrape."""
 
 import asyncio
 import math
@@ -26,8 +26,8 @@ async def stuck(database_url, tmp_path):
         yield one
 
 
-async def test_mail_that_waits_shows_its_age(stuck, database_url):
-    """A mail of an hour ago that cannot be sent is an hour old in the metrics, and waits."""
+async def test_waiting_mail_shows_its_age(stuck, database_url):
+    """An unsendable mail of an hour ago is an hour old in the metrics, and waiting."""
     partner = await stuck.partner()
     await onboard(partner, "u1")
     await _shown(stuck, "waiting")
@@ -38,7 +38,7 @@ async def test_mail_that_waits_shows_its_age(stuck, database_url):
 
 
 async def test_mail_that_was_given_up_is_counted(stuck, database_url):
-    """It waits no longer, and is not forgotten."""
+    """It no longer waits, and stays in the count."""
     partner = await stuck.partner()
     await onboard(partner, "u1")
     await _shown(stuck, "waiting")
@@ -49,8 +49,8 @@ async def test_mail_that_was_given_up_is_counted(stuck, database_url):
     assert await metric(stuck, "claim_ledger_oldest_mail_seconds", kind="onboarding") == 0
 
 
-async def test_sign_in_mail_that_waits_shows_its_age(stuck, database_url):
-    """While nobody can sign in it waits and grows old; once its link expired it was not sent."""
+async def test_waiting_sign_in_mail_shows_its_age(stuck, database_url):
+    """It grows old while it waits; once its link has expired it counts as not sent."""
     assert (await _mails(stuck, "waiting", "sign_in"), await _age_of_sign_in_mail(stuck)) == (0, 0)
     await stuck.service.sign_in.ask("person@example.com", "/")
     await _change(database_url, ASKED_LONG_AGO)
@@ -63,7 +63,7 @@ async def test_sign_in_mail_that_waits_shows_its_age(stuck, database_url):
 
 
 async def test_a_log_without_any_checkpoint_grows_old(database_url, tmp_path):
-    """An installation whose checkpoints fail from the first day alarms like one of years."""
+    """If checkpoints fail from the first day, the alarm fires as it would later."""
     now = [datetime.now(UTC)]
     key = NoteKey.of_seed("example.com/claim-ledger", bytes(32))
     settings = settings_for(database_url, tmp_path, CHECKPOINT_KEYS=key.private_text)
@@ -82,7 +82,7 @@ async def test_a_log_without_any_checkpoint_grows_old(database_url, tmp_path):
 
 
 async def test_a_database_that_is_away_is_seen_without_requests(database_url, tmp_path):
-    """`up` is 0 at the next scrape, and what cannot be read is NaN, not what it was before."""
+    """`up` is 0 at the next scrape; unreadable gauges are NaN and not stale."""
     async with proxied(database_url) as (proxy, url):
         settings = settings_for(url, tmp_path)
         async with world_on(settings, tmp_path, follow=False, deadline_seconds=1.0) as world:
@@ -103,7 +103,7 @@ async def test_a_database_that_is_away_is_seen_without_requests(database_url, tm
 
 
 async def _read_gauges(world):
-    """Return what a scrape reads from the database, by name and labels."""
+    """Return the values that a scrape reads from the database, by name and labels."""
     text = (await world.client.get("/metrics")).text
     return {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
@@ -116,7 +116,7 @@ async def _read_gauges(world):
 
 
 async def _checkpoint(world):
-    """Return the size and the age of the last checkpoint of accounts, as the metrics have them."""
+    """Return size and age of the last accounts checkpoint from the metrics."""
     names = ("size", "age_seconds")
     return tuple(
         [await metric(world, f"claim_ledger_checkpoint_{one}", ledger="accounts") for one in names]
@@ -128,7 +128,7 @@ async def _age_of_sign_in_mail(world):
 
 
 async def _shown(world, state):
-    """Wait until the metrics have a mail in a state."""
+    """Wait until the metrics show a mail in a state."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while await _mails(world, state) < 1:  # noqa: ASYNC110 - polls
             await asyncio.sleep(0.05)

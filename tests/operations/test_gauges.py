@@ -1,4 +1,4 @@
-"""Gauges that are read anew at each scrape."""
+"""Gauges that are read at each scrape."""
 
 import math
 
@@ -10,7 +10,7 @@ from service.operations.gauges import ScrapedGauges
 
 @pytest.fixture
 def registry():
-    """Return a registry of its own."""
+    """Return a registry for the test."""
     return CollectorRegistry()
 
 
@@ -21,12 +21,12 @@ def gauges(registry):
 
 
 def size(registry, ledger):
-    """Return the size of a ledger's log, as the gauge has it."""
+    """Return a ledger log's size from the gauge."""
     return registry.get_sample_value("claim_ledger_log_size", {"ledger": ledger})
 
 
-def test_what_a_scrape_could_not_read_is_unknown(gauges, registry):
-    """Until a scrape can read it again; what was read stays."""
+def test_an_unreadable_gauge_is_nan(gauges, registry):
+    """It recovers with the next successful read; others are unaffected."""
     seen = []
     for names in (["live", "test"], ["live"], ["live", "test"]):
         scrape = gauges.begin()
@@ -38,7 +38,7 @@ def test_what_a_scrape_could_not_read_is_unknown(gauges, registry):
 
 
 def test_two_scrapes_at_once_do_not_undo_each_other(gauges, registry):
-    """What one reads while the other runs is current for both, whichever ends first."""
+    """What either reads is current for both, whichever ends first."""
     first, second = gauges.begin(), gauges.begin()
     gauges.set("log_size", 1, "live")
     gauges.end(second)

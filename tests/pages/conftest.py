@@ -17,7 +17,7 @@ expect.set_options(timeout=PATIENCE_SECONDS * 1000)
 
 @dataclass
 class Visiting:
-    """The browser and what it visits, which run from the first test that visits to the last."""
+    """The browser and its installation, which run from the first visiting test to the last."""
 
     ends: ExitStack
     chromium: Browser
@@ -31,7 +31,7 @@ _running: list[Visiting] = []
 
 @pytest.fixture(scope="module")
 def browser() -> Visiting:
-    """Return the browser, started where it does not run yet.
+    """Return the browser, started if necessary.
 
     A module visits pages in the browser, or has tests that are `async`, never both: its driver
     runs an event loop in this thread, and while it does no `async` test can.
@@ -50,7 +50,7 @@ def browser() -> Visiting:
 
 @pytest.fixture(scope="module")
 def site(browser, session_database_url, tmp_path_factory) -> Site:
-    """Return an installation that all tests which visit share: each has addresses of its own."""
+    """Return an installation shared by visiting tests: each test has addresses of its own."""
     if browser.site is None:
         directory = tmp_path_factory.mktemp("site")
         visited = site_on(session_database_url, directory, browser.chromium)
@@ -74,7 +74,7 @@ def visitors_leave(request) -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what needs the browser, so that it is started but once or twice."""
+    """Run tests with the browser first, so that it is started once or twice."""
     items.sort(key=lambda item: not _visits(item))
 
 

@@ -1,4 +1,4 @@
-"""What a partner's people do before a test of the console begins."""
+"""What a partner's people do before a console test begins."""
 
 from playwright.sync_api import Page
 
@@ -7,7 +7,7 @@ from tests.world import STAFF
 
 
 def apply(site: Site, page: Page, email: str, company: str = "Ledger Books") -> str:
-    """Sign a person in and apply; answer the partner's id."""
+    """Sign a person in and apply; return the partner's id."""
     site.sign_in(page, email, "/console")
     page.get_by_label("Company").fill(company)
     page.get_by_label("Your name").fill("Dev Eloper")
@@ -25,7 +25,7 @@ def approved(site: Site, page: Page, email: str | None = None) -> str:
 
 
 def issue(page: Page, partner_id: str, mode: str) -> str:
-    """Issue a key; answer its token."""
+    """Issue a key; return its token."""
     page.goto(f"/console/{partner_id}/keys")
     page.get_by_label(f"{mode.capitalize()}:").check()
     page.get_by_role("button", name="Issue a key").click()

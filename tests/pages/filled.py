@@ -1,4 +1,4 @@
-"""An installation with something of everything on its pages: long names, many keys, every state."""
+"""An installation with every kind of content: long names, many keys, every state."""
 
 from datetime import timedelta
 from functools import partial
@@ -29,14 +29,14 @@ PEOPLE = {
 
 
 class Visited(NamedTuple):
-    """What a shot of the gallery came to."""
+    """The result of a shot of the gallery."""
 
     url: str
     title: str
 
 
 class Filled:
-    """What was filled in, by name; the paths of pages are made from these."""
+    """The content by name, from which the pages' paths are made."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
@@ -65,7 +65,7 @@ class Filled:
         self.request, self.claim = self._noted(), self.claims[0]
 
     def page_of(self, who: str | None, **options: Any) -> Any:
-        """Return a page of a new profile, signed in as one of PEOPLE."""
+        """Return a page in a new profile, signed in as one of PEOPLE."""
         page = self.site.visitor(**options)
         if who is not None:
             self.site.sign_in(page, PEOPLE[who], "/sign-in/sent")
@@ -77,7 +77,7 @@ class Filled:
         return _path(self.site.api(self.key, "POST", "/connect-requests", json=body), "connect_url")
 
     def expired_link(self) -> str:
-        """Return the path of a link whose time is over."""
+        """Return the path of an expired link."""
         path = self.connect_link()
         # The clock of a served installation is the real one: the row is turned back instead.
         with psycopg.connect(self.site.database_url, autocommit=True) as connection:
@@ -130,7 +130,7 @@ class Filled:
         self.site.api(self.other_key, "POST", "/claims", json=claim_body(self.entity))
 
     def _noted(self) -> str:
-        """Return the request id of a refused call, once calls have been noted."""
+        """Return the request id of a refused call, once calls have been logged."""
         noted = "select request_id from live.requests where partner_id = %s and status = 404"
         with psycopg.connect(self.site.database_url, autocommit=True) as connection:
             look = partial(connection.execute, noted, [self.partner])

@@ -1,4 +1,4 @@
-"""Every page in every state that looks different: one list for axe, for weight, for pictures."""
+"""Every page in every state that looks different: one list for axe, weight and pictures."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ DESKTOP: ViewportSize = {"width": 1280, "height": 800}
 
 
 class Shot(NamedTuple):
-    """One page: its name, who looks at it (of PEOPLE, or nobody), and how they get there.
+    """One page: its name, its visitor (one of PEOPLE, or nobody), and how to get there.
 
     `titled` False: a state of a page that is here already under the same title.
     """
@@ -24,18 +24,18 @@ class Shot(NamedTuple):
 
 
 def at(path: str) -> Show:
-    """Return going to a path; names in braces are those of Filled."""
+    """Return a step that opens a path; names in braces are those of Filled."""
     return lambda filled, page: page.goto(path.format(**vars(filled)))
 
 
 def profile(who: str | None, filled: Filled, **options: Any) -> Page:
-    """Return a page of a new profile, signed in as one of PEOPLE."""
+    """Return a page in a new profile, signed in as one of PEOPLE."""
     # Without transitions: a colour that is half way to another is nobody's to measure.
     return filled.page_of(who, viewport=DESKTOP, reduced_motion="reduce", **options)
 
 
 def visit(shot: Shot, filled: Filled, page: Page) -> None:
-    """Show a shot on a page, which is on a desktop and light afterwards."""
+    """Show a shot on a page, which is desktop-sized and light again afterwards."""
     page.set_viewport_size(DESKTOP)
     page.emulate_media(color_scheme="light")
     shot.show(filled, page)
@@ -44,7 +44,7 @@ def visit(shot: Shot, filled: Filled, page: Page) -> None:
 
 
 def by_visitor() -> list[tuple[str | None, list[Shot]]]:
-    """Return the shots by who looks at them. Nobody looks at one: links sign a visitor in."""
+    """Return the shots by visitor, one at a time for nobody, as links sign a visitor in."""
     people = {shot.who: [one for one in SHOTS if one.who == shot.who] for shot in SHOTS}
     return [(None, [one]) for one in people.pop(None)] + list(people.items())
 

@@ -1,4 +1,4 @@
-"""What every page's HTML has to be: a small reader of it, and what it finds wrong."""
+"""A small HTML reader that finds what is wrong with a page."""
 
 from html.parser import HTMLParser
 from typing import Final
@@ -26,7 +26,7 @@ class _Reader(HTMLParser):
         self._wants_csrf = wants_csrf
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note what is opened."""
+        """Record an opened element."""
         given = dict(attrs)
         self._note(tag, given)
         if len(given) < len(attrs):
@@ -44,18 +44,18 @@ class _Reader(HTMLParser):
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note what is opened and closed at once, as in a picture."""
+        """Record an element that is opened and closed at once, as in SVG."""
         self.handle_starttag(tag, attrs)
         if tag not in _VOID:
             self.handle_endtag(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        """Note what is closed, which has to be what was opened last."""
+        """Record a closed element, which must be the last one opened."""
         if not self.open or self.open.pop() != tag:
             self.faults.append(f"</{tag}> closes nothing, or what is around it")
 
     def handle_data(self, data: str) -> None:
-        """Note the title."""
+        """Record the title."""
         if self.open[-1:] == ["title"]:
             self.title += data
 
@@ -97,7 +97,7 @@ class _Reader(HTMLParser):
 
 
 def faults_of(html: str, csrf_field: str, *, signed_in: bool) -> list[str]:
-    """Return what is wrong with a page; `signed_in`: each form carries the session's token."""
+    """Return what is wrong with a page; `signed_in`: each form has the session's token."""
     reader = _Reader(csrf_field, wants_csrf=signed_in)
     reader.feed(html)
     reader.close()

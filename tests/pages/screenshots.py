@@ -22,7 +22,7 @@ THEMES = ("light", "dark")
 
 
 def main() -> None:
-    """Make the pictures."""
+    """Take the pictures."""
     wanted = tuple(sys.argv[1:]) or ("",)
     FOLDER.mkdir(parents=True, exist_ok=True)
     with (

@@ -1,4 +1,4 @@
-"""A served installation, the partners and customers around it, and their browsers."""
+"""A served installation, partners and customers around it, and their browsers."""
 
 import asyncio
 import re
@@ -26,7 +26,7 @@ LINK = re.compile(r"https?://\S+")
 
 
 class Team:
-    """The service's parts in a thread of their own: the browser's driver has a loop in this one."""
+    """The service's parts in a separate thread, because the browser's driver owns this loop."""
 
     def __init__(self, database_url: str, mail_dir: Path, url: str) -> None:
         self._loop = asyncio.new_event_loop()
@@ -38,7 +38,7 @@ class Team:
         self._run(self._opened.__aenter__())
 
     def do(self, act: Callable[[Service], Awaitable[T]]) -> T:
-        """Run commands as the team does, in this process."""
+        """Run commands as the team, in this process."""
 
         async def acted() -> T:
             return await act(self.service)
@@ -46,7 +46,7 @@ class Team:
         return self._run(acted())
 
     def end(self) -> None:
-        """Close the pools, and end the thread."""
+        """Close the pools and end the thread."""
         self._run(self._opened.__aexit__(None, None, None))
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -72,7 +72,7 @@ class Site:
         return self.team.do(act)
 
     def mailbox(self) -> str:
-        """Return an e-mail address that nobody has yet."""
+        """Return an e-mail address that is not in use yet."""
         return f"{uuid4().hex}@example.com"
 
     def partner(self, name: str = "Partner") -> tuple[str, str]:
@@ -87,7 +87,7 @@ class Site:
         return self.do(act)
 
     def entity(self, email: str, name: str = "Business", *, another: bool = False) -> str:
-        """Return an established business; `another` one of an address that has one."""
+        """Return an established business; `another`: one with an address that has one already."""
         return self.do(
             lambda service: service.modes["live"].entities.add(
                 name, email, None, STAFF, another=another
@@ -102,7 +102,7 @@ class Site:
         )
 
     def mailed_link(self, to: str, kind: str) -> str:
-        """Return the link of the newest mail to an address; `kind` begins its path."""
+        """Return the link in the newest mail to an address; its path begins with `kind`."""
         return until(lambda: self._newest_link(to, kind), lambda: f"{kind} to {to}", look=0.05)
 
     def _newest_link(self, to: str, kind: str) -> str | None:
@@ -115,7 +115,7 @@ class Site:
         return None
 
     def visitor(self, **options: Any) -> Page:
-        """Return a page of a new, empty browser profile, which the end of the test closes."""
+        """Return a page in a new browser profile, which is closed at the end of the test."""
         context: BrowserContext = self.browser.new_context(base_url=self.url, **options)
         context.set_default_timeout(PATIENCE_SECONDS * 1000)
         self.contexts.append(context)
@@ -127,7 +127,7 @@ class Site:
             self.contexts.pop().close()
 
     def sign_in(self, page: Page, email: str, path: str = "/account") -> None:
-        """Begin a session for a visitor, without a mail, and go to a page.
+        """Begin a session for a visitor without a mail, and open a page.
 
         Links by mail are limited by address and by network; tests that are not about them would
         meet the limits together.
@@ -142,7 +142,7 @@ class Site:
         page.goto(path)
 
     def sign_in_by_mail(self, page: Page, email: str) -> None:
-        """Sign a visitor in by the link in the mail."""
+        """Sign a visitor in with the link in the mail."""
         page.goto("/sign-in")
         page.get_by_label("Email address").fill(email)
         page.get_by_role("button", name="Send link").click()
@@ -153,7 +153,7 @@ class Site:
 
 @contextmanager
 def site_on(database_url: str, directory: Path, browser: Browser) -> Iterator[Site]:
-    """Serve an installation until left."""
+    """Serve an installation until the block ends."""
     mail_dir = directory / "mail"
     mail_dir.mkdir()
     with served(database_url, directory, own_url=True, RATE_LIMIT_PER_MINUTE="100000") as one:

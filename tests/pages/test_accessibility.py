@@ -1,4 +1,4 @@
-"""What keys alone can do, and what is said of it. What axe-core finds is in test_gallery.py."""
+"""Keyboard use and screen readers. What axe-core finds is in test_gallery.py."""
 
 from playwright.sync_api import Page, expect
 
@@ -6,7 +6,7 @@ from tests.pages.filled import PEOPLE
 
 
 def test_the_skip_link_comes_first_and_skips(filled):
-    """The first Tab reaches it, Enter leads past the bar."""
+    """The first Tab focuses it, and Enter skips the navigation bar."""
     page = filled.page_of("owner")
     page.goto("/account")
     page.keyboard.press("Tab")
@@ -16,7 +16,7 @@ def test_the_skip_link_comes_first_and_skips(filled):
     expect(page.locator("main")).to_be_focused()
 
 
-def test_keys_alone_approve_a_partner(filled):
+def test_a_partner_can_be_approved_by_keyboard(filled):
     """Choosing among several businesses and approving need no pointer."""
     page = filled.page_of("owner")
     page.goto(filled.connect_link())
@@ -31,8 +31,8 @@ def test_keys_alone_approve_a_partner(filled):
     expect(page.get_by_text(filled.alone, exact=True)).to_be_visible()
 
 
-def test_keys_alone_finish_an_onboarding_and_hear_of_faults(filled):
-    """The faults take the focus when the form comes back; the fields then are as they were."""
+def test_an_onboarding_can_be_finished_by_keyboard(filled):
+    """When the form returns with errors, they take the focus; the fields are kept."""
     page = filled.page_of(None)
     page.goto(filled.onboarding_link())
     page.locator("form").evaluate("form => form.noValidate = true")
@@ -49,7 +49,7 @@ def test_keys_alone_finish_an_onboarding_and_hear_of_faults(filled):
     expect(page.locator(".copyable code")).to_contain_text("ent_")
 
 
-def test_what_is_focused_can_be_seen(filled):
+def test_focus_is_visible(filled):
     """Whatever Tab reaches on a page has an outline."""
     page = filled.page_of("owner")
     page.goto("/account")
@@ -67,8 +67,8 @@ def test_what_is_focused_can_be_seen(filled):
     assert reached > 5
 
 
-def test_copying_is_said(filled):
-    """The button copies the entity id, says so, and a screen reader hears it."""
+def test_copying_is_announced(filled):
+    """The button copies the entity id, says so, and a screen reader announces it."""
     page = filled.page_of("owner")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.goto(f"/connected/{filled.entity}/{filled.partner}")
@@ -77,8 +77,8 @@ def test_copying_is_said(filled):
     assert page.evaluate("navigator.clipboard.readText()") == filled.entity
 
 
-def test_people_of_the_gallery_are_made_up():
-    """Their addresses are of the domain that is nobody's."""
+def test_the_gallerys_people_are_fictitious():
+    """Their addresses are of the reserved domain."""
     assert {address.rpartition("example.com")[2] for address in PEOPLE.values()} == {""}
 
 

@@ -1,4 +1,4 @@
-"""What pages are made with: packed where that is safe, and small."""
+"""Compression and size of pages and assets."""
 
 import pytest
 
@@ -8,8 +8,8 @@ from service.pages.assets import asset_path
 CSS_BYTES_MAX = 20_000
 
 
-def test_pages_are_not_packed_and_assets_are(site):
-    """A packed page's length would tell of its secrets (BREACH); assets have none."""
+def test_only_assets_are_compressed(site):
+    """A compressed page's length would reveal secrets (BREACH); assets have none."""
     page = site.visitor()
     packed = page.goto("/sign-in")
     assert packed is not None
@@ -36,8 +36,8 @@ def test_pages_are_not_packed_and_assets_are(site):
         ("deflate", False),
     ],
 )
-def test_who_says_to_unpack(given, unpacks):
-    """Names and weights of Accept-Encoding count, as RFC 9110 has them."""
+def test_accept_encoding_is_honoured(given, unpacks):
+    """Names and weights of Accept-Encoding count, as RFC 9110 defines."""
     assert accepts_gzip(given) is unpacks
 
 

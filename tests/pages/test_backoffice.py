@@ -1,4 +1,4 @@
-"""What the service's team does in the back office: each act is an event, and says by whom."""
+"""The team's work in the back office: each action is an event that names its actor."""
 
 import re
 
@@ -18,7 +18,7 @@ PAYLOAD = "<script>document.title='x'</script>\"'><img src=x onerror=alert(1)>{{
 
 @pytest.fixture
 def team(site):
-    """Return a page of a member of the team who is signed in, and the actor of their events."""
+    """Return a page of a signed-in member of the team, and the actor of their events."""
     email = site.mailbox()
     staff_id = site.do(lambda service: service.staff.add(email, STAFF))
     page = site.visitor()
@@ -39,7 +39,7 @@ def last_event(site, ledger, stream):
 
 
 def applied(site, company="Ledger Books", use="To refer our customers."):
-    """Return the id of a partner whose review waits."""
+    """Return the id of a partner that awaits review."""
     return site.do(
         lambda service: service.partners.apply(
             company=company, contact_name="Dev", use=use, email=site.mailbox(), cause=STAFF
@@ -48,7 +48,7 @@ def applied(site, company="Ledger Books", use="To refer our customers."):
 
 
 def connected(site, email=None, name="Bakery"):
-    """Return a partner's id and key, and a business that is connected to it."""
+    """Return a partner's id and key, and a business connected to it."""
     partner_id, key = site.partner("Partner of " + name)
     entity_id = site.entity(email or site.mailbox(), name)
 
@@ -68,21 +68,21 @@ def claimed(site, **more):
 
 
 def issued_link(site, partner_id):
-    """Return the id of a link that a partner was issued: only the link itself is in its answer."""
+    """Return the id of an issued link: the answer contains only the link itself."""
     with psycopg.connect(site.database_url) as connection:
         statement = "select link_id from live.connect_links where partner_id = %s"
         return connection.execute(statement, [partner_id]).fetchone()[0]
 
 
 def search(page, sought):
-    """Search from the first page."""
+    """Search from the home page."""
     page.goto("/backoffice")
     page.get_by_label("ID or email address").fill(sought)
     page.get_by_role("button", name="Search").click()
 
 
 def test_a_pending_partner_is_approved(site, team):
-    """From the list to what they said, to the approval, which names who approved."""
+    """From the list to the application to the approval, whose event names who approved."""
     page, actor = team
     partner_id = applied(site, "Approved Books")
     page.get_by_role("link", name="Partners", exact=True).click()
@@ -95,7 +95,7 @@ def test_a_pending_partner_is_approved(site, team):
 
 
 def test_a_pending_partner_is_declined_with_a_reason(site, team):
-    """Without a reason nothing happens; the reason is kept, sealed, for the applicant."""
+    """A reason is required; it is stored encrypted for the applicant."""
     page, actor = team
     partner_id = applied(site)
     page.goto(f"/backoffice/partners/{partner_id}")
@@ -113,7 +113,7 @@ def test_a_pending_partner_is_declined_with_a_reason(site, team):
 
 
 def test_revoking_is_confirmed(site, team):
-    """The page says what it means; afterwards the partner's keys are refused."""
+    """The page explains the effect; afterwards the partner's keys are refused."""
     page, actor = team
     partner_id, key, entity_id = connected(site)
     page.goto(f"/backoffice/partners/{partner_id}")
@@ -128,7 +128,7 @@ def test_revoking_is_confirmed(site, team):
 
 
 def test_a_partners_keys_settings_and_people_are_shown(site, team):
-    """Keys come with their last use, and without anything secret."""
+    """Keys have their last use, and no secret is shown."""
     page, _ = team
     partner_id, key, entity_id = connected(site)
     member = site.mailbox()
@@ -143,13 +143,13 @@ def test_a_partners_keys_settings_and_people_are_shown(site, team):
 
 
 def reloaded(page, row):
-    """Load a page again until the note of a call is written, which takes a second or two."""
+    """Reload a page until a call is logged, which takes a second or two."""
     until(lambda: page.reload() and "never" not in row.inner_text(), look=0.2)
     return row
 
 
-def test_an_entity_is_handed_to_a_partner(site, team):
-    """After a confirmation the id is shown to pass on, and the partner can create claims."""
+def test_an_entity_is_connected_to_a_partner(site, team):
+    """After a confirmation the id to pass on is shown, and the partner can create claims."""
     page, actor = team
     partner_id, key = site.partner("Handed Books")
     entity_id = site.entity(site.mailbox(), "Handed Bakery")
@@ -172,7 +172,7 @@ def test_an_entity_is_handed_to_a_partner(site, team):
 
 
 def test_disconnecting_for_a_customer_is_confirmed(site, team):
-    """Afterwards the partner's writes are refused, and the entity's page says so."""
+    """Afterwards the partner's writes are refused, and the entity's page shows it."""
     page, actor = team
     partner_id, key, entity_id = connected(site)
     page.goto(f"/backoffice/entities/{entity_id}")
@@ -187,7 +187,7 @@ def test_disconnecting_for_a_customer_is_confirmed(site, team):
 
 
 def test_a_claim_is_moved(site, team):
-    """To a stage of the list, from the claim's page."""
+    """To a listed stage, from the claim's page."""
     page, actor = team
     claim_id, _ = claimed(site)
     search(page, claim_id)
@@ -200,7 +200,7 @@ def test_a_claim_is_moved(site, team):
 
 
 def test_personal_data_is_opened_on_demand_and_recorded(site, team):
-    """A claim's page shows none of it; opening it shows it once, and is an event."""
+    """A claim's page hides it; opening shows it once and appends an event."""
     page, actor = team
     claim_id, _ = claimed(site, message="Nobody answers our letters.")
     page.goto(f"/backoffice/claims/{claim_id}")
@@ -219,7 +219,7 @@ def test_personal_data_is_opened_on_demand_and_recorded(site, team):
 
 
 def test_any_id_is_found(site, team):
-    """Claims, businesses and partners lead to their pages; the rest to what it belongs to."""
+    """Claims, businesses and partners lead to their pages; other ids to what they belong to."""
     page, actor = team
     claim_id, entity_id = claimed(site)
     partner_id, key, _ = connected(site)
@@ -245,7 +245,7 @@ def test_any_id_is_found(site, team):
 
 
 def test_a_request_is_found(site, team):
-    """By the id in its answer: what was called, how it ended, and whose it was."""
+    """By the id in its answer: the call, its outcome and its partner."""
     page, _ = team
     partner_id, key, _ = connected(site)
     answer = site.api(key, "GET", "/claims?entity_id=ent_none")
@@ -261,7 +261,7 @@ def test_a_request_is_found(site, team):
 
 
 def test_an_address_is_found_wherever_it_is(site, team):
-    """A business's, a partner's contact, a member's: found however it is written."""
+    """A business's, a contact's or a member's, however it is written."""
     page, _ = team
     email = site.mailbox()
     entity_id = site.entity(email, "Addressed Bakery")
@@ -275,7 +275,7 @@ def test_an_address_is_found_wherever_it_is(site, team):
 
 
 def test_a_name_cannot_be_searched_for(site, team):
-    """The page says why, instead of seeming to have nothing."""
+    """The page says why instead of showing no results."""
     page, _ = team
     site.entity(site.mailbox(), "Sealed Bakery")
     search(page, "Sealed Bakery")
@@ -283,7 +283,7 @@ def test_a_name_cannot_be_searched_for(site, team):
 
 
 def test_claims_of_a_business_are_paged(site, team):
-    """Newest first, whoever created them, each once."""
+    """Newest first, each once, whoever created them."""
     page, _ = team
     _, key, entity_id = connected(site)
     for number in range(60):
@@ -298,7 +298,7 @@ def test_claims_of_a_business_are_paged(site, team):
 
 
 def test_a_script_in_every_field_stays_text(site, team):
-    """What partners, customers and the team write is shown as it is, and nothing runs."""
+    """What partners, customers and the team write is shown literally, and nothing runs."""
     page, _ = team
     alerts = []
     page.on("dialog", lambda dialog: (alerts.append(dialog.message), dialog.dismiss()))
@@ -327,8 +327,8 @@ def test_a_script_in_every_field_stays_text(site, team):
     assert page.title() != "x"
 
 
-def test_what_happened_to_a_claim_is_told(site, team):
-    """From its page: each event with who caused it; what is sealed is named, not shown."""
+def test_a_claims_timeline_is_shown(site, team):
+    """Each event names its actor; encrypted fields are named, not shown."""
     page, actor = team
     claim_id, _ = claimed(site, message="Nobody answers our letters.")
     page.goto(f"/backoffice/claims/{claim_id}")
@@ -351,7 +351,7 @@ def test_what_happened_to_a_claim_is_told(site, team):
 
 
 def test_the_health_of_each_ledger_is_shown(team):
-    """Its log's growth, its read models and subscribers, its checkpoints."""
+    """Its log's size, its read models and subscribers, and its checkpoints."""
     page, _ = team
     page.get_by_role("link", name="Health").click()
     for ledger in ("accounts", "live", "test"):
@@ -364,8 +364,8 @@ def test_the_health_of_each_ledger_is_shown(team):
         expect(row.first).to_be_visible()
 
 
-def test_who_leaves_the_team_is_out_at_once(site):
-    """A session goes on, but opens nothing of the team's any more."""
+def test_a_removed_team_member_loses_access_at_once(site):
+    """The session continues but opens no page of the team."""
     email = site.mailbox()
     site.do(lambda service: service.staff.add(email, STAFF))
     page = site.visitor()

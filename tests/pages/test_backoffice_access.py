@@ -1,4 +1,4 @@
-"""Who gets into the back office, and what its pages refuse, without a browser."""
+"""Access to the back office and the input that its pages refuse, without a browser."""
 
 import psycopg
 import pytest
@@ -44,7 +44,7 @@ OPEN = "select entity_id from live.entities where not established"
 
 @pytest.fixture
 async def ids(world):
-    """Return the ids of a partner, its member's address, a business, its person's, a claim."""
+    """Return the ids of a partner, a business and a claim, and the addresses of their people."""
     partner = await world.partner()
     live = world.service.modes["live"]
     entity = await live.entities.add("Bakery", "owner@example.com", None, STAFF)
@@ -62,7 +62,7 @@ async def staff(world):
 
 
 async def sizes(world):
-    """Return how many events each ledger has: a refused post adds none."""
+    """Return each ledger's number of events: a refused post adds none."""
     counts = []
     for ledger in world.service.ledgers:
         async with ledger.database.connection() as connection:
@@ -70,8 +70,8 @@ async def sizes(world):
     return counts
 
 
-async def test_everybody_else_is_refused(world, ids):
-    """Outsiders, customers, partners' members and former staff: 403 everywhere, and no event."""
+async def test_only_staff_have_access(world, ids):
+    """Outsiders, customers, members of partners and former staff get 403; no event."""
     await world.service.staff.add("former@example.com", STAFF)
     await world.service.staff.remove("former@example.com", STAFF)
     before = await sizes(world)
@@ -85,7 +85,7 @@ async def test_everybody_else_is_refused(world, ids):
 
 
 async def test_staff_see_every_page(ids, staff):
-    """Each page answers, and none of them holds what is personal of a claim."""
+    """Each page answers, and none shows a claim's personal data."""
     for path in PAGES:
         answer = await staff.get(path.format(**ids))
         assert answer.status_code == 200, path
@@ -93,8 +93,8 @@ async def test_staff_see_every_page(ids, staff):
         assert "A private message." not in answer.text
 
 
-async def test_ids_that_nothing_has(staff):
-    """A page that says so, with status 404, whatever the id looks like."""
+async def test_unknown_ids_are_404(staff):
+    """The page says so, whatever the id looks like."""
     nothing = dict.fromkeys(("partner", "entity", "claim"), "no_such<b>thing")
     fields = {"stage": "closed", "reason": "r", "partner_id": "p"}
     answers = [await staff.get(path.format(**nothing)) for path in PAGES[2:10]]
@@ -103,8 +103,8 @@ async def test_ids_that_nothing_has(staff):
         assert (answer.status_code, "<b>" in answer.text) == (404, False), answer.url
 
 
-async def test_a_stage_that_is_none_is_said_at_its_field(world, ids, staff):
-    """The page comes again with what is allowed; the claim stays where it is."""
+async def test_an_unknown_stage_is_a_field_error(world, ids, staff):
+    """The page returns with the allowed stages; the claim keeps its stage."""
     answer = await staff.post(f"/backoffice/claims/{ids['claim']}/stage", stage="won")
     assert answer.status_code == 400
     assert "expected one of triage" in answer.text
@@ -112,8 +112,8 @@ async def test_a_stage_that_is_none_is_said_at_its_field(world, ids, staff):
     assert row["stage"] == STAGES[0]
 
 
-async def test_a_reason_that_cannot_be_taken(world, staff):
-    """None, nothing but spaces, or too long: said at the field, and the partner stays pending."""
+async def test_an_invalid_reason_is_a_field_error(world, staff):
+    """Missing, blank or too long: the partner stays pending."""
     partner_id = await world.service.partners.add("Books", "p@example.com", STAFF)
     for reason in ("", "   ", "r" * 2001):
         answer = await staff.post(f"/backoffice/partners/{partner_id}/decline", reason=reason)
@@ -121,8 +121,8 @@ async def test_a_reason_that_cannot_be_taken(world, staff):
     assert (await world.service.partners.look(partner_id)).status == "pending"
 
 
-async def test_only_what_can_be_connected_is(world, ids, staff):
-    """Not to a partner that is pending, not before the onboarding is finished, not a sandbox's."""
+async def test_only_connectable_parties_are_connected(world, ids, staff):
+    """No pending partner, unfinished onboarding or sandbox entity."""
     pending = await world.service.partners.add("Books", "p@example.com", STAFF)
     other = await world.partner()
     body = {"partner_user_id": "u", "company_name": "New", "user_email": "new@example.com"}
@@ -142,8 +142,8 @@ async def test_only_what_can_be_connected_is(world, ids, staff):
         assert code in answer.text
 
 
-async def test_a_connection_that_was_ended_is_not_made_again_unnoticed(world, ids, staff):
-    """The confirmation says that the customer ended it, or who did, and when; or that it holds."""
+async def test_the_confirmation_shows_an_earlier_connection(world, ids, staff):
+    """It says who ended it and when, or that it still holds."""
     path = f"/backoffice/entities/{ids['entity']}/connect?partner_id={ids['partner']}"
     live = world.service.modes["live"]
     assert "has been connected to this business since" in (await staff.get(path)).text
@@ -160,8 +160,8 @@ async def test_a_connection_that_was_ended_is_not_made_again_unnoticed(world, id
     assert f"by <code>{STAFF.actor}</code>" in ended
 
 
-async def test_ids_that_only_events_have_lead_to_what_happened(world, ids, staff):
-    """A message, and a request that no call is noted of: found, in capitals too."""
+async def test_ids_that_only_events_have_are_found(world, ids, staff):
+    """Messages, and requests without a logged call; in capitals too."""
     claim = await world.service.modes["live"].claims.show(ids["claim"])
     moved = await staff.post(f"/backoffice/claims/{ids['claim']}/stage", stage="closed")
     for sought in (claim.message.message_id, moved.headers["x-request-id"]):
@@ -172,14 +172,14 @@ async def test_ids_that_only_events_have_lead_to_what_happened(world, ids, staff
 
 
 async def test_ids_are_found_in_capitals(ids, staff):
-    """Whatever a mail or a phone made of them."""
+    """Mail programs and phones may change the case."""
     for kind, place in (("claim", "claims"), ("entity", "entities"), ("partner", "partners")):
         answer = await staff.post("/backoffice", sought=ids[kind].upper())
         assert answer.headers["location"] == f"/backoffice/{place}/{ids[kind]}"
 
 
 async def test_a_person_of_an_event_is_found(world, ids, staff):
-    """The id in events is beside the address on the partner's page, and can be searched for."""
+    """Their id is shown beside the address on the partner's page, and can be searched for."""
     secrets = await world.service.secrets.get()
     persons = {
         email: Person(email, secrets.lookup_email(email), "").person_id
@@ -202,8 +202,8 @@ async def test_a_person_of_an_event_is_found(world, ids, staff):
         assert belongs in answer.text
 
 
-async def test_who_was_removed_is_found_by_address(world, ids, staff):
-    """A former member of a partner's team or of ours is shown with their state."""
+async def test_former_members_are_found_by_address(world, ids, staff):
+    """Former members of partners and of the team are shown with their state."""
     members = (await world.service.partners.look(ids["partner"])).members
     await world.service.partners.add_member(ids["partner"], "other@example.com", STAFF)
     for member_id in members:
@@ -228,8 +228,8 @@ async def test_connecting_twice_is_one_event(world, ids, staff):
         assert len(await transaction.read(stream)) == 1
 
 
-async def test_a_look_that_cannot_be_recorded_shows_nothing(ids, staff, database_url):
-    """Personal data is shown only after the event is written."""
+async def test_unrecorded_access_shows_no_personal_data(ids, staff, database_url):
+    """Personal data is shown only after the event has been written."""
     with psycopg.connect(database_url, autocommit=True) as owner:
         owner.execute("revoke insert on accounts.events from claim_ledger_accounts")
         answer = await staff.post(f"/backoffice/claims/{ids['claim']}/personal")
@@ -238,8 +238,8 @@ async def test_a_look_that_cannot_be_recorded_shows_nothing(ids, staff, database
     assert "Debtor" not in answer.text
 
 
-async def test_hostile_ids_are_no_ids(staff):
-    """NUL, emoji, thousands of characters, markup: nothing has such an id."""
+async def test_hostile_ids_are_404(staff):
+    """NUL, emoji, thousands of characters, markup."""
     for text in ("%00", "a%00b", "%F0%9F%98%80", "x" * 3000, "%22%3E%3Cb%3E"):
         for place in ("partners", "entities", "claims", "timeline"):
             answer = await staff.get(f"/backoffice/{place}/{text}")
@@ -249,8 +249,8 @@ async def test_hostile_ids_are_no_ids(staff):
         assert answer.status_code == (404 if "%00" in text else 200), text
 
 
-async def test_a_page_of_claims_begins_somewhere(ids, staff):
-    """What is no place in the list shows its beginning, and is no fault of ours."""
+async def test_an_invalid_page_token_shows_the_first_page(ids, staff):
+    """It is no server error."""
     for before in ("x", "-1", "9" * 19, "9" * 40, "\u0661", "1.5"):
         answer = await staff.get(f"/backoffice/entities/{ids['entity']}", params={"before": before})
         assert (answer.status_code, ids["claim"] in answer.text) == (200, True), before

@@ -1,4 +1,4 @@
-"""Timelines of much: a page's weight, values that are cut, and the way to the oldest event."""
+"""Long timelines: page weight, shortened values, and paging to the oldest event."""
 
 import re
 
@@ -25,7 +25,7 @@ async def staff(world):
 
 
 async def claimed(partner, entity_id, number, **more):
-    """Create a claim whose own words begin with a number."""
+    """Create a claim whose own texts begin with a number."""
     answer = await partner.claim(entity_id, f"case-{number:03}", **more)
     assert answer.status_code == 201, answer.text
 
@@ -42,7 +42,7 @@ async def all_numbered(world):
 
 @pytest.mark.parametrize("character", ["'", "\N{GRINNING FACE}"])
 async def test_a_page_of_the_longest_values_is_light(world, staff, character):
-    """Under 100 kB with all that it needs, whatever partners write; what is cut says so."""
+    """Under 100 kB with all assets, whatever partners write; shortened values say so."""
     partner = await world.partner()
     entity_id = await partner.connected_entity()
     longest = character * 240
@@ -60,7 +60,7 @@ async def test_a_page_of_the_longest_values_is_light(world, staff, character):
 
 
 async def test_every_event_is_reached(world, staff):
-    """Page by page to the first event, each once, though three ledgers are told as one."""
+    """Page by page to the first event, each once, across three ledgers."""
     partner = await world.partner()
     entity_id = await partner.connected_entity()
     for number in range(CLAIMS):
@@ -87,8 +87,8 @@ async def test_every_event_is_reached(world, staff):
         assert positions == sorted(positions)
 
 
-async def test_a_place_that_is_none_is_the_newest(world, staff):
-    """Nothing else is told, and nothing fails."""
+async def test_an_invalid_position_shows_the_newest_events(world, staff):
+    """Nothing else is shown, and nothing fails."""
     partner = await world.partner()
     path = f"/backoffice/timeline/{partner.partner_id}"
     for before in ("x", "1", "1.2", "1.2.-3", "1.2.3.4", "\u0661..", "9" * 40):
@@ -97,7 +97,7 @@ async def test_a_place_that_is_none_is_the_newest(world, staff):
 
 
 async def test_before_the_first_event_there_is_nothing(world, staff):
-    """The page says so, and leads back."""
+    """The page says so, and links back."""
     partner = await world.partner()
     path = f"/backoffice/timeline/{partner.partner_id}"
     for before in ("1.1.1", f"1.1.{NUMBERED}"):
@@ -108,7 +108,7 @@ async def test_before_the_first_event_there_is_nothing(world, staff):
 
 
 async def test_hashes_of_credentials_are_not_shown(world, staff):
-    """Neither a key's nor a link's: whoever reads a timeline has no use for them."""
+    """Neither a key's nor a link's: no reader of a timeline needs them."""
     partner = await world.partner()
     await partner.call("POST", "/connect-requests", json={"partner_user_id": "u"})
     await all_numbered(world)
