@@ -61,7 +61,7 @@ def _checkpoints(service: Service) -> list[Follower]:
     if settings.checkpoint_keys is None:
         return []
     if service.archive is None:
-        # Whoever can rewrite the database can then rewrite what tells of it, too.
+        # Whoever can rewrite the database can then rewrite the evidence of it, too.
         log.warning("checkpoints are published nowhere")
     return [
         Follower(

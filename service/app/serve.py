@@ -24,7 +24,7 @@ GC_THRESHOLD = 10_000
 
 
 def serve_forever(settings: Settings) -> None:
-    """Serve until SIGINT or SIGTERM; raises ServeFault when the address cannot be had."""
+    """Serve until SIGINT or SIGTERM; raises ServeFault when the address is not available."""
     _check_address(settings.host, settings.port)
     logs.configure(settings.log_level)
     # A worker inherits the parent's handlers: until it had its own it would miss SIGTERM, and be

@@ -27,7 +27,7 @@ class _HasValues(Protocol):
 
 
 class OptionalSetting(Generic[_T_co]):
-    """A setting that may be absent: None then. Its name is that of the attribute it is.
+    """A setting that may be absent: None then. Its name is that of its attribute.
 
     `default` is text as in the environment. `secret` values are masked wherever settings are
     shown. `formerly` is the name of an earlier release, which this one accepts with a warning.

@@ -173,7 +173,7 @@ class Settings:
         return cls(parsed)
 
     def __repr__(self) -> str:
-        shown = (f"{one.name.lower()}={one.shown(self.values[one.name])}" for one in SETTINGS)
+        shown = (f"{item.name.lower()}={item.shown(self.values[item.name])}" for item in SETTINGS)
         return f"Settings({', '.join(shown)})"
 
 
@@ -186,7 +186,7 @@ _VARIABLES: Final = frozenset(name for setting in SETTINGS for name in setting.v
 
 
 def given(*names: str) -> dict[str, str]:
-    """Return those of these settings that the process's environment has, as they stand in it."""
+    """Return the environment's variables of these settings, unparsed; unset ones are left out."""
     environ = os.environ  # noqa: TID251 - this module is its one home
     variables = [name for one in SETTINGS if one.name in names for name in one.variables]
     return {variable: environ[variable] for variable in variables if variable in environ}

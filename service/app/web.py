@@ -1,6 +1,6 @@
 """The web part of the bootstrap, apart from it: the team's commands do without a web framework.
 
-The partners' handlers are reached through the gate alone; around everything stands the observer.
+The partners' handlers are reached through the gate alone; RequestMiddleware wraps everything.
 """
 
 from collections.abc import AsyncGenerator, Sequence

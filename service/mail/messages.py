@@ -36,20 +36,20 @@ Hello{greeting},
 
 The link works once, until {until}. Opening it does not use it up: nothing happens before you confirm on the page.
 
-If you did not expect this message, you need not do anything; please do not pass the link on.
+If you did not expect this message, you can ignore it. Please do not share the link.
 
 This message was sent automatically. Replies are not read.
 """  # noqa: E501 - paragraphs, wrapped once the names are in them
 _SIGN_IN: Final = """\
 Hello,
 
-to sign in, open this link:
+To sign in, open this link:
 
 {link}
 
-It works once, until {until}, and for nobody but you: please do not pass it on. Opening it does not use it up: nothing happens before you confirm on the page.
+It works once, until {until}. Please do not share it. Opening it does not use it up: nothing happens before you confirm on the page.
 
-If you did not ask to sign in, you need not do anything.
+If you did not ask to sign in, you can ignore this message.
 """  # noqa: E501 - as above
 
 
@@ -86,7 +86,7 @@ def magic_link_mail(
     onboarding, since the mail may be sent more than once.
 
     Raises:
-        MailRefused: `to` is not an e-mail address; it is never corrected, because a corrected
+        MailRefused: `to` is not an email address; it is never corrected, because a corrected
             address may be somebody else's.
         ValueError: `link`, `sender` or `message_id` is malformed: a bug.
 
@@ -165,7 +165,7 @@ def _recipient(to: str, name: str) -> Address:
     except UnicodeError:
         pass
     # Outside the except block: a chained error would quote the address.
-    raise MailRefused("the recipient's e-mail address is malformed")
+    raise MailRefused("the recipient's email address is malformed")
 
 
 def _checked(text: str, shape: re.Pattern[str]) -> str:

@@ -132,9 +132,12 @@ class Outbox:
             if message is None:
                 return "obsolete"
             await self.transport.send(message)
-            await self._note(row["message_id"], message["Message-ID"])
+            await self.sent.note(row["message_id"], message["Message-ID"])
         except LedgerError:
             raise
+        except ArchiveUnavailable:  # only the note raises it
+            # It is sent: sending it again, only to note it, would be the very fault.
+            log.error("sent mail not noted", message_id=row["message_id"])  # noqa: TRY400 - not ours
         except MailRefused:
             log.warning("mail refused", message_id=row["message_id"])
             return "failed"
@@ -146,13 +149,6 @@ class Outbox:
             log.exception("mail faulty", message_id=row["message_id"])
             return "waiting"
         return "sent"
-
-    async def _note(self, name: str, header: str) -> None:
-        try:
-            await self.sent.note(name, header)
-        except ArchiveUnavailable:
-            # It is sent: sending it again, only to note it, would be the very fault.
-            log.error("sent mail not noted", message_id=name)  # noqa: TRY400 - none of ours
 
     async def _compose(self, transaction: Transaction, row: Row) -> EmailMessage | None:
         """Return the mail; None when it must no longer be sent."""

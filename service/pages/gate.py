@@ -1,4 +1,4 @@
-"""Who is let in: one guard holds every page to what its `Page` declares."""
+"""Who may see a page: one guard enforces what each `Page` declares."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -38,7 +38,7 @@ class Member(NamedTuple):
 
 
 def page_guard(partners: PartnersReader, staff: StaffCommands) -> PageGuard:
-    """Return the guard of all pages. It asks anew with every request.
+    """Return the guard of all pages. It looks everything up anew at every request.
 
     Raises SignInNeeded; refuses with `not_member`, for a partner of other people as for one that
     does not exist, `auth_partner_not_approved` and `not_staff`.
@@ -64,27 +64,27 @@ def page_guard(partners: PartnersReader, staff: StaffCommands) -> PageGuard:
 
 
 def member_of(request: AnyRequest) -> Member:
-    """Return who asks for a page of a partner's console."""
+    """Return the member who requested a page of a partner's console."""
     return request.scope["state"]["member"]
 
 
 def staff_of(request: AnyRequest) -> str:
-    """Return the staff id of who asks for a page of the back office."""
+    """Return the staff id of whoever requested a page of the back office."""
     return request.scope["state"]["staff_id"]
 
 
 def member_cause(request: AnyRequest) -> Cause:
-    """Return the cause that events of a partner's people name."""
+    """Return the cause of the events that a partner's people trigger."""
     return _cause(request, f"member:{signed_in(request).person_id}")
 
 
 def staff_cause(request: AnyRequest) -> Cause:
-    """Return the cause that the team's events name."""
+    """Return the cause of the events that the team triggers."""
     return _cause(request, f"staff:{staff_of(request)}")
 
 
 def customer_cause(request: AnyRequest, customer_id: str) -> Cause:
-    """Return the cause that a customer's events name: the id of their entity or person."""
+    """Return the cause of a customer's events; `customer_id` is their entity's or person's id."""
     return _cause(request, f"customer:{customer_id}")
 
 

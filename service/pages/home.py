@@ -1,4 +1,4 @@
-"""`/`: what this is, and where a signed-in person belongs, which is also where signing in leads."""
+"""`/`: the home page, and where a signed-in person belongs, to which signing in leads, too."""
 
 from typing import NamedTuple
 
@@ -30,7 +30,7 @@ class Landing(NamedTuple):
 
 
 async def landing_of(accounts: Database, person: Person) -> Landing:
-    """Return where a person belongs; `accounts` is the database of that ledger."""
+    """Return which areas a person belongs to; `accounts` is the database of that ledger."""
     row = await accounts.fetchrow(_SQL.landing, bytes.fromhex(person.address_hash))
     return Landing(**dict(row)) if row else Landing(is_staff=False, is_member=False)
 
@@ -40,7 +40,7 @@ def home_router(accounts: Database) -> Router:
 
     @get("/", opt={"page": Page("public")})
     async def home(request: AnyRequest) -> Html:
-        """Introduce the service, and link to where to go on."""
+        """Introduce the service, and link to each area."""
         person = person_of(request)
         landing = await landing_of(accounts, person) if person else None
         return page(request, "home.html", landing=landing)

@@ -31,7 +31,7 @@ log = structlog.get_logger()
 
 
 def moment(at: datetime | None, time: str = "%H:%M") -> str:
-    """Return a moment as people read it, in UTC; `time` says to the minute, or more exactly."""
+    """Return a moment as people read it, in UTC; `time` is the format of its time of day."""
     if at is None:
         return "-"
     at = at.astimezone(UTC)

@@ -17,7 +17,7 @@ from service.people.sessions import Sessions
 from service.people.sign_in import SignIn, SignInLink
 
 NOWHERE: Final = ""
-"""The path of those who asked for no page: where they belong is looked up once they are in."""
+"""The path of visitors who requested no page: where to send them is looked up after signing in."""
 
 
 def sign_in_router(
@@ -27,7 +27,7 @@ def sign_in_router(
 
     @get("/sign-in", opt={"page": Page("public")})
     async def ask(request: AnyRequest) -> Html:
-        """Ask for an e-mail address."""
+        """Ask for an email address."""
         next_path = safe_path(request.query_params.get("next", ""), NOWHERE)
         return page(request, "sign_in.html", next_path=next_path, email="", faults=())
 
@@ -88,7 +88,7 @@ async def _charge(limiter: RateLimiter, bucket: str) -> None:
 async def _look(
     sign_in: SignIn, limiter: RateLimiter, request: AnyRequest, token: str
 ) -> SignInLink:
-    """Look at a link; one that never was is a guess, and is charged. Refuses as `SignIn` does.
+    """Return what a link would do; charge an unknown one as a guess. Refuses as `SignIn` does.
 
     Guesses have an allowance of their own: any page elsewhere can make a visitor's browser
     open such paths, and must not keep their network from asking for links.

@@ -58,7 +58,7 @@ class SiteMap:
         ]
 
     def __deepcopy__(self, _memo: object) -> "SiteMap":
-        """Stay the same: the framework copies routers, with all they hold, when they nest."""
+        """Return itself: the framework copies routers, with all they hold, when it nests them."""
         return self
 
     def navigation(self, area: str) -> list[RoutedPage]:
@@ -70,8 +70,8 @@ class SiteMap:
         return list(places.values())
 
     def page_of_form(self, path: str) -> str:
-        """Return the nearest path that answers GET: the one itself, or what it is below."""
-        while path and not any(one.fullmatch(path) for one in self._readable):
+        """Return the nearest path that answers GET: `path` itself, or one above it."""
+        while path and not any(pattern.fullmatch(path) for pattern in self._readable):
             path = path.rpartition("/")[0]
         return path or "/"
 

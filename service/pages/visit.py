@@ -45,7 +45,7 @@ HEADERS: Final = {
 
 
 class SignInNeeded(Exception):
-    """The page is for people who are signed in; the handler leads them there and back."""
+    """The page is for people who are signed in; the handler redirects them to sign in, and back."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,18 +59,18 @@ class Visits(ASGIMiddleware):
     public_url: str
 
     def __deepcopy__(self, _memo: object) -> "Visits":
-        """Stay the same: the framework copies routers, with all they hold, when they nest."""
+        """Return itself: the framework copies routers, with all they hold, when it nests them."""
         return self
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
-        """Put the visitor's person, session and form token into the state."""
+        """Put the person, the session and the form's token into the request's state."""
         state = scope["state"]
         state["headers"].update(HEADERS)
         state["person"] = state["session"] = state["csrf"] = None
         headers = Headers.from_scope(scope)
         if scope.get("method") not in _SAFE:
             self._refuse_foreign(headers)
-        token = _cookie(headers, COOKIE)
+        token = _session_token(headers)
         person = await self.sessions.read(token) if token else None
         if person is not None:
             state["person"], state["session"] = person, token
@@ -90,7 +90,7 @@ class Visits(ASGIMiddleware):
 
 def person_of(connection: AnyConnection) -> Person | None:
     """Return who is signed in, if anyone is."""
-    return connection.scope["state"].get("person")  # what is refused on the way here has none
+    return connection.scope["state"].get("person")  # absent where the request was refused earlier
 
 
 def signed_in(connection: AnyConnection) -> Person:
@@ -104,7 +104,7 @@ def signed_in(connection: AnyConnection) -> Person:
 def network_of(request: AnyRequest) -> str:
     """Return the network that a visitor comes from: an IPv4 address, or an IPv6 network of 64 bits.
 
-    Such a network is the least that anybody is given, and has addresses for everybody.
+    Whoever has IPv6 has at least such a network, and can use any of its addresses.
     """
     host = request.client.host if request.client else ""
     try:
@@ -117,15 +117,15 @@ def network_of(request: AnyRequest) -> str:
 
 
 def form_of(request: AnyRequest) -> dict[str, str]:
-    """Return the posted form's fields, each once, white space around them cut."""
+    """Return the posted form's fields, each once, stripped of surrounding white space."""
     return request.scope["state"]["form"]
 
 
 async def read_form(request: AnyRequest) -> None:
     """Read the form of every post into the request's state, before its handler.
 
-    Refuses with `validation_failed` what is no form, and with `cross_site_request` a signed-in
-    person's form without its token.
+    Refuses with `validation_failed` a body that is not a form, and with `cross_site_request` a
+    signed-in person's form without its token.
     """
     if request.method != "POST":
         return
@@ -168,12 +168,9 @@ def no_cookie() -> Cookie:
     return session_cookie("", timedelta())
 
 
-def _cookie(headers: Headers, name: str) -> str | None:
-    """Return the one value of a cookie; two of a name are none: one of them was planted."""
-    found: list[str] = []
-    for line in headers.getall("cookie", []):
-        for part in line.split(";"):
-            key, _, value = part.strip().partition("=")
-            if key == name:
-                found.append(value)
+def _session_token(headers: Headers) -> str | None:
+    """Return the session cookie's value; None if it is absent or set twice: one was planted."""
+    parts = ";".join(headers.getall("cookie", [])).split(";")
+    pairs = (part.strip().partition("=") for part in parts)
+    found = [value for name, _, value in pairs if name == COOKIE]
     return found[0] if len(found) == 1 else None

@@ -1,1 +1,1 @@
-"""People: signing in by e-mail, their sessions, and who of them is staff."""
+"""People: signing in by email, their sessions, and who of them is staff."""

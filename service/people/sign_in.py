@@ -1,4 +1,4 @@
-"""Signing in by a link that is sent to an e-mail address.
+"""Signing in by a link that is sent to an email address.
 
 Any address gets one: the response does not depend on whether it is known. The link's token is an
 HMAC of its id, so that the mail can be made again; only its SHA-256 is stored (decision 10).
@@ -101,7 +101,7 @@ class SignIn:
         return SignInLink(asked.email, row["address_hash"], asked.next_path)
 
     async def redeem(self, token: str, old_session: str | None) -> tuple[Session, str]:
-        """Use a link up; return a new session, and the path that the person asked for.
+        """Use up a link; return a new session, and the path that the person asked for.
 
         `old_session` is ended. Refuses as `look` does; of two calls at once, one gets the session.
         """

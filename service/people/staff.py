@@ -75,7 +75,7 @@ class StaffCommands:
         await self.accounts.decide(attempt)
 
     async def list(self) -> list[StaffMember]:
-        """Return everybody who is staff now, in the order in which they were added."""
+        """Return today's staff, in the order in which they were added."""
         async with self.accounts.transaction() as transaction:
             rows = await transaction.fetch(_SQL.list)
             streams = [await transaction.read(row["stream_id"]) for row in rows]
@@ -85,7 +85,7 @@ class StaffCommands:
         ]
 
     async def opened(self, staff_id: str, claim_id: str, cause: Cause) -> None:
-        """Record that one of the team opens a claim's personal data."""
+        """Record that a member of the team opens a claim's personal data."""
         stream = opened_stream(cause.request_id, claim_id)
         event = PersonalDataOpened(staff_id=staff_id, claim_id=claim_id)
         async with self.accounts.transaction() as transaction:
@@ -97,14 +97,11 @@ class StaffCommands:
 
 
 def _address(past: list[Recorded]) -> str | None:
-    added = [one.event for one in past if isinstance(one.event, StaffAdded)]
+    added = [recorded.event for recorded in past if isinstance(recorded.event, StaffAdded)]
     return added[-1].email
 
 
 def _present(events: list[Recorded]) -> str | None:
-    """Return the staff id that a stream's events leave valid, if any."""
-    match events[-1].event if events else None:
-        case StaffAdded(staff_id=staff_id):
-            return staff_id
-        case _:
-            return None
+    """Return the staff id that is valid after a stream's events, if any."""
+    last = events[-1].event if events else None
+    return last.staff_id if isinstance(last, StaffAdded) else None

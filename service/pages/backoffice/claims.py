@@ -1,4 +1,4 @@
-"""`/backoffice/claims/<id>`: a claim, its stage, and its personal data where it is asked for."""
+"""`/backoffice/claims/<id>`: a claim, its stage, and its personal data on request."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -40,7 +40,7 @@ def claims_router(context: BackofficeContext) -> Router:
     async def personal(request: AnyRequest, claim_id: PathText) -> Html:
         """Show a claim's personal data once, and record that."""
         await context.claim(claim_id)
-        # First, so that no look goes unrecorded.
+        # Recorded first, so that personal data is never shown unrecorded.
         await context.staff.opened(staff_of(request), claim_id, staff_cause(request))
         return await shown(request, claim_id, is_open=True)
 
@@ -73,7 +73,7 @@ def claims_router(context: BackofficeContext) -> Router:
 
 
 def _personal(claim: Claim) -> Iterator[tuple[str, str]]:
-    """Yield the personal data of a claim, a value at a time: where it stands, and what it says."""
+    """Yield the personal data of a claim as pairs of a path and a value."""
     details: dict[str, Any] = dict((claim.created and claim.created.details) or {})
     if claim.message and claim.message.text:
         details["message"] = claim.message.text

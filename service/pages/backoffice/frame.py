@@ -21,7 +21,7 @@ from service.people.staff import StaffCommands
 
 BACKOFFICE: Final = "/backoffice"
 STAFF: Final = {"page": Page("staff")}
-"""Of a page that belongs to no place in the navigation."""
+"""The options of a page outside the navigation."""
 
 _SQL = queries("service.pages.backoffice")
 
@@ -56,7 +56,7 @@ class BackofficeContext:
     modes: Mapping[Mode, ModeContext]
 
     async def entity(self, entity_id: str) -> tuple[Mode, Row]:
-        """Return a business and the mode it is in, one at the most; raise IdUnknown."""
+        """Return a business and its mode; raise IdUnknown."""
         for mode, of_mode in self.modes.items():
             row = await of_mode.entity(entity_id)
             if row is not None:
@@ -64,7 +64,7 @@ class BackofficeContext:
         raise IdUnknown(entity_id)
 
     async def claim(self, claim_id: str) -> tuple[Mode, Row]:
-        """Return a claim's row and the mode it is in; raise IdUnknown."""
+        """Return a claim's row and its mode; raise IdUnknown."""
         for mode, of_mode in self.modes.items():
             row = await of_mode.claim_list.by_id(claim_id)
             if row is not None:
@@ -77,7 +77,7 @@ class BackofficeContext:
         return {row["partner_id"]: row for row in rows}
 
     async def counts(self) -> Mapping[str, int]:
-        """Return how many partners are in each state that any is in."""
+        """Return the number of partners by state; a state without any is left out."""
         rows = await self.accounts.fetch(_SQL.partner_counts)
         return {row["status"]: row["partners"] for row in rows}
 
@@ -93,14 +93,14 @@ def backoffice_page(
     request: AnyRequest, template: str, status: int = 200, **context: object
 ) -> Html:
     """Return a page of `templates/backoffice/`."""
-    navigation = [(one.path, one.place) for one in site_map_of(request).navigation(BACKOFFICE)]
+    navigation = [(item.path, item.place) for item in site_map_of(request).navigation(BACKOFFICE)]
     return framed_page(
         request, f"backoffice/{template}", status, "backoffice.nav.label", navigation, **context
     )
 
 
 def ledger_place(text: str, most: int) -> int | None:
-    """Return a place in a ledger, `most` at the most; None for what is no such place."""
+    """Return a position in a ledger, `most` at the most; None for any other text."""
     is_number = text.isascii() and text.isdigit() and len(text) <= len(str(most))
     return min(int(text), most) if is_number else None
 

@@ -1,4 +1,4 @@
-"""`/backoffice/health`: whether logs grow and read models follow, and when each was signed."""
+"""`/backoffice/health`: the ledgers, what follows them, and their checkpoints."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from service.pages.site_map import Html, Page
 
 
 class Watched(NamedTuple):
-    """A ledger, and what tells how it fares."""
+    """A ledger, with what its health is read from."""
 
     ledger: Ledger
     head: HeadWatch
@@ -38,7 +38,7 @@ def health_router(watched: Sequence[Watched], models: Sequence[ReadModel], clock
 async def _health(
     watched: Watched, models: Sequence[ReadModel], clock: Clock
 ) -> Mapping[str, object]:
-    # Looks twice, a second apart, where events have waited for long: only then can it tell.
+    # Looks twice, a second apart, where events have waited long: one look cannot show a stall.
     head = await watched.head.watch()
     return {
         "ledger": watched.ledger.name,

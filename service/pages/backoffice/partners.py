@@ -45,7 +45,7 @@ def partners_router(context: BackofficeContext) -> Router:
 
     @get("/{partner_id:str}", opt=PARTNERS)
     async def partner(request: AnyRequest, partner_id: PathText) -> Html:
-        """Show what a partner said, its keys, settings and people."""
+        """Show a partner's application, keys, settings and people."""
         return await _partner_page(context, request, partner_id)
 
     @post("/{partner_id:str}/approve", opt=PARTNERS)
@@ -90,7 +90,7 @@ async def _partner_page(
     reason: str | None = None,
     status: int = 200,
 ) -> Html:
-    """Return one partner's page; `reason` is one that cannot be taken."""
+    """Return one partner's page; `reason` is one that was refused, to be corrected."""
     rows = await context.partner_list.partners(partner_id)
     if not rows:
         raise IdUnknown(partner_id)
@@ -100,7 +100,7 @@ async def _partner_page(
         "partner.html",
         status,
         partner=partner,
-        members=[(one, member, _person_id(member)) for one, member in partner.members.items()],
+        members=[(key, member, _person_id(member)) for key, member in partner.members.items()],
         applied_at=rows[0]["applied_at"],
         keys=await context.partner_list.keys(partner_id),
         reason=reason,
@@ -109,7 +109,7 @@ async def _partner_page(
 
 
 def _person_id(member: TeamMember) -> str | None:
-    """Return by which id events name a member; None once their data is erased."""
+    """Return the id by which events name a member; None once their data is erased."""
     if member.email is None or member.email_hash is None:
         return None
     return Person(member.email, member.email_hash, "").person_id

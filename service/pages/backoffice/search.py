@@ -28,7 +28,7 @@ OWN_PAGE: Final = {"claim": "claims", "entity": "entities", "partner": "partners
 
 
 class Hit(NamedTuple):
-    """Something that was found; the ids are those of what it belongs to, where it does."""
+    """A search result; the ids below are those of what it belongs to."""
 
     kind: str
     id: str
@@ -41,7 +41,7 @@ class Hit(NamedTuple):
 
     @property
     def path(self) -> str | None:
-        """Its own page."""
+        """The path of its own page, if it has one."""
         place = OWN_PAGE.get(self.kind)
         return f"/backoffice/{place}/{self.id}" if place else None
 
@@ -49,13 +49,12 @@ class Hit(NamedTuple):
 def search_router(context: BackofficeContext, ledgers: Sequence[Ledger]) -> Router:
     """Return the router of the search.
 
-    What is sought is posted: e-mail addresses stay out of those of pages, which browsers and
-    proxies keep.
+    The query is posted: email addresses stay out of URLs, which browsers and proxies keep.
     """
 
     @get(opt=SEARCH)
     async def ask(request: AnyRequest) -> Html:
-        """Search by any id or e-mail address."""
+        """Search by any id or email address."""
         return await shown(request, "", None)
 
     @post(opt=SEARCH)
@@ -69,7 +68,7 @@ def search_router(context: BackofficeContext, ledgers: Sequence[Ledger]) -> Rout
             person_id = Person(sought, address_hash, "").person_id
             hits = await _of_address(context, sought, address_hash)
             return await shown(request, sought, hits, person_id=person_id)
-        an_id = sought.lower()  # as all of our ids are, whatever a mail or a phone made of them
+        an_id = sought.lower()  # as our ids are, whatever a mail program or a phone made of them
         hits = await _of_id(context, an_id)
         if len(hits) == 1 and hits[0].path:
             return lead_to(hits[0].path)
@@ -123,7 +122,7 @@ async def _hits(ledger: str, database: Database, query: Sql, *values: object) ->
 
 
 def person_bits(person_id: str) -> bytes | None:
-    """Return the 128 bits of a person id, `per_` and 26 characters; None for what is none."""
+    """Return the 128 bits of a person id, `per_` and 26 characters; None for any other."""
     prefix, _, digits = person_id.partition("_")
     value = 0
     if prefix != "per" or len(digits) != PERSON_DIGITS or not set(digits) <= set(CROCKFORD):

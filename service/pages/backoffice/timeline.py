@@ -55,10 +55,10 @@ def timeline_router(ledgers: Sequence[Ledger]) -> Router:
 
 
 def _before(request: AnyRequest, names: Sequence[str]) -> Mapping[str, int]:
-    """Return where a page begins, by ledger; what is no such place is the beginning of all.
+    """Return where a page begins, by ledger; empty for the first page and a malformed place.
 
-    In the address it is a position a ledger, in their order, with dots between; one that is left
-    out has not been come to.
+    The address has a position for each ledger, in their order, separated by dots; a ledger that
+    earlier pages did not reach has none.
     """
     texts = request.query_params.get("before", "").split(".")
     if len(texts) != len(names):
@@ -71,14 +71,14 @@ def _before(request: AnyRequest, names: Sequence[str]) -> Mapping[str, int]:
 
 
 def _entry(entry: TimelineEntry) -> tuple[TimelineEntry, str, list[Fact]]:
-    """Return an entry, when it happened, to the millisecond to show what led to what, and facts."""
+    """Return an entry, its time (to the millisecond, to show what led to what) and its facts."""
     data: Mapping[str, Any] = entry.data or {}
     facts = [Fact(name, *_shown(value)) for name, value in data.items() if name not in SECRET]
     return entry, timestamp(entry.meta.at) if entry.meta else "-", facts
 
 
 def _shown(value: object) -> tuple[str, bool]:
-    """Return what is shown of a value, and whether that is not all."""
+    """Return what is shown of a value, and whether it is cut."""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     size = 0
     for end, character in enumerate(text):

@@ -1,4 +1,4 @@
-"""`/console`: which partner, applying for one, and the state of its review."""
+"""`/console`: choosing a partner, applying for an account, and the state of its review."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""`/console/{partner_id}/checklist`: what to have tried before going live, from the traffic.
+"""`/console/{partner_id}/checklist`: what to try before going live, ticked off by the traffic.
 
 Nothing is ticked by hand: the counts of calls, the keys and the partner's events decide.
 """
@@ -30,7 +30,7 @@ _OUR_FAULTS: Final = range(500, 600)
 class Facts(NamedTuple):
     """What is known of a partner; calls and documents are those of test mode.
 
-    `seen` are rows of the query `seen`, `key_modes` the modes that have a key to stay.
+    `seen` are rows of the query `seen`, `key_modes` the modes with a lasting key.
     """
 
     seen: Sequence[Any]
@@ -43,8 +43,8 @@ class Facts(NamedTuple):
         wanted = (method, route, status)
         return any((row["method"], row["route"], row["status"]) == wanted for row in self.seen)
 
-    def got_over(self, statuses: Container[int], code: str | None = None) -> bool:
-        """Return whether an endpoint succeeded after it refused with one of these, or the code."""
+    def recovered(self, statuses: Container[int], code: str | None = None) -> bool:
+        """Return whether an endpoint succeeded after refusing with one of these, or the code."""
         return any(
             good["last_at"] > bad["first_at"]
             for bad in self.seen
@@ -56,7 +56,7 @@ class Facts(NamedTuple):
 
 
 class Item(NamedTuple):
-    """Something to have done. Its texts are `checklist.<name>.title`, `.why` and `.how`."""
+    """A thing to do. Its texts are `checklist.<name>.title`, `.why` and `.how`."""
 
     name: str
     done: bool
@@ -75,10 +75,10 @@ def checklist(facts: Facts) -> list[Item]:
         Item("replay", facts.answered("POST", CLAIMS, HTTPStatus.OK), "tutorial"),
         Item("listing", facts.answered("GET", CLAIMS, HTTPStatus.OK), "tutorial"),
         Item("documents", facts.has_documents, "/docs"),
-        Item("error", facts.got_over(_OWN_FAULTS), "errors?mode=test"),
-        Item("retry", facts.got_over(_OUR_FAULTS, "claim_conflict"), "/docs"),
+        Item("error", facts.recovered(_OWN_FAULTS), "errors?mode=test"),
+        Item("retry", facts.recovered(_OUR_FAULTS, "claim_conflict"), "/docs"),
         Item("disconnected", "partner_disconnected" in met, "sandbox"),
-        Item("limit", facts.got_over({HTTPStatus.TOO_MANY_REQUESTS}), "/docs#error-rate_limited"),
+        Item("limit", facts.recovered({HTTPStatus.TOO_MANY_REQUESTS}), "/docs#error-rate_limited"),
         Item("settings", facts.settings_changed, "settings"),
         Item("live_key", "live" in facts.key_modes, "keys"),
     ]
@@ -91,7 +91,7 @@ def checklist_router(
 
     @get("/checklist", opt={"page": Page("member", "checklist.nav")})
     async def shown(request: AnyRequest, partner_id: PathText) -> Html:
-        """Show what to have tried before going live."""
+        """Show what to try before going live."""
         async with accounts.transaction() as transaction:
             past = await transaction.read(partner_stream(partner_id))
         items = checklist(
@@ -109,5 +109,5 @@ def checklist_router(
 
 
 def key_modes(keys: Iterable[Row]) -> frozenset[str]:
-    """Return the modes that have a key to stay: one with an end is rolled, or does not work."""
+    """Return the modes with a lasting key: one with an end was rolled or revoked."""
     return frozenset(key["mode"] for key in keys if key["revoked_at"] is None)

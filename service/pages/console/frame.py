@@ -15,9 +15,9 @@ def console_page(request: AnyRequest, template: str, status: int = 200, **contex
     """Return a page that extends `console/layout.html`."""
     member = member_of(request)
     navigation = [
-        (one.path.replace(CONSOLE, member.path), one.place)
-        for one in site_map_of(request).navigation(CONSOLE)
-        if one.who != "approved" or member.status == "approved"
+        (item.path.replace(CONSOLE, member.path), item.place)
+        for item in site_map_of(request).navigation(CONSOLE)
+        if item.who != "approved" or member.status == "approved"
     ]
     return framed_page(
         request,

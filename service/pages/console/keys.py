@@ -1,8 +1,7 @@
 """`/console/{partner_id}/keys`: issuing, rolling and revoking API keys; each token is shown once.
 
-The page that answers the form has the token, and nothing else ever does. Sent again, by loading
-that page anew, a form issues nothing and shows nothing: the id of the key to be issued stands in
-it, and a key is rolled once.
+Only the response to the form has the token. A form that is sent twice, by reloading that page,
+issues nothing and shows nothing: it carries the id of the key to issue, and a key is rolled once.
 """
 
 import hmac
@@ -29,7 +28,7 @@ from service.partners.keys import has_ended
 from service.sandbox.fixtures import SandboxFixtures
 
 ENDED_MAX: Final = 25
-"""Keys that have ended and are listed still, the newest."""
+"""How many ended keys are listed, the newest."""
 
 KEYS: Final = {"page": Page("member", "console.nav.keys")}
 
@@ -104,7 +103,7 @@ class KeyPages:
 
 
 async def first_time(issuing: Awaitable[IssuedKey]) -> IssuedKey | None:
-    """Return the key that is issued; None where its form was sent before, and there is none."""
+    """Return the issued key; None where the form was sent before."""
     try:
         return await issuing
     except Refusal as refusal:
@@ -129,7 +128,7 @@ def keys_router(pages: KeyPages) -> Router:
 
     @get("/{key_id:str}/roll", opt=KEYS)
     async def choose(request: AnyRequest, key_id: PathText) -> Html:
-        """Explain what rolling a key means, and ask how long the old one shall hold."""
+        """Explain what rolling a key means, and ask how long the old one stays valid."""
         key = await pages.key(request, key_id)
         return console_page(request, "key_roll.html", key=key, overlaps=OVERLAPS)
 

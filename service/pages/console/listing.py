@@ -31,7 +31,7 @@ def asked(request: AnyRequest, name: str) -> str | None:
 
 
 def place(last: Place | None) -> str | None:
-    """Return a place as an address has it: microseconds since 1970, a point, the id."""
+    """Return a place as addresses have it: microseconds since 1970, a dot, the id."""
     if last is None:
         return None
     return f"{(last[0] - _EPOCH) // timedelta(microseconds=1)}.{last[1]}"
@@ -54,7 +54,7 @@ def shown_page(
 
 
 def asked_moment(request: AnyRequest, name: str) -> datetime | None:
-    """Return a moment of the address, in UTC where it names no zone; refuses what is none."""
+    """Return a moment of the address, in UTC where it names no zone; refuses other texts."""
     value = asked(request, name)
     if value is None:
         return None
@@ -66,12 +66,12 @@ def asked_moment(request: AnyRequest, name: str) -> datetime | None:
         raise invalid(name, expected) from None
 
 
-def asked_place(request: AnyRequest, name: str = "before") -> Place | None:
-    """Return the place that an address has; refuses what is none."""
-    value = asked(request, name)
+def asked_place(request: AnyRequest) -> Place | None:
+    """Return the place that an address has; refuses other texts."""
+    value = asked(request, "before")
     if value is None:
         return None
     number, point, last_id = value.partition(".")
     if not (point and number.isascii() and number.isdecimal() and len(number) <= _DIGITS_MAX):
-        raise invalid(name, "not a place in this list")
+        raise invalid("before", "not a place in this list")
     return _EPOCH + timedelta(microseconds=int(number)), last_id

@@ -1,4 +1,4 @@
-"""`/console/{partner_id}/claims`, `/links` and `/onboardings`: a partner's, newest first."""
+"""`/console/{partner_id}/claims`, `/links` and `/onboardings`: a partner's own, newest first."""
 
 from collections.abc import Mapping
 

@@ -33,7 +33,7 @@ def requests_router(
     activity: Mapping[Mode, ActivityReader],
     partners: PartnersReader,
 ) -> Router:
-    """Return the router of a partner's calls. Never a body, a secret or personal data."""
+    """Return the router of a partner's calls. It shows no body, secret or personal data."""
 
     async def opened(request: AnyRequest, partner_id: str, request_id: str) -> Html:
         for mode, reader in calls.items():

@@ -48,7 +48,7 @@ def settings_router(commands: PartnerCommands) -> Router:
 
 
 def _shown(request: AnyRequest, member: Member, *, asked: bool = False) -> Html:
-    """Return the form; `asked` about the pair of settings by which nobody gets a link."""
+    """Return the form; `asked`: it asks to confirm settings under which nobody gets a link."""
     saved = not asked and "saved" in request.query_params
     status, nobody = 400 if asked else 200, reach_nobody(member)
     return console_page(

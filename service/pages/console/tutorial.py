@@ -24,7 +24,7 @@ TUTORIAL: Final = {"page": Page("member", "tutorial.nav")}
 
 
 class TutorialStep(NamedTuple):
-    """A step: texts `tutorial.<name>.title` and `.why`, a command, and the status it answers."""
+    """A step: texts `tutorial.<name>.title` and `.why`, a command, and the status it gets."""
 
     name: str
     command: str

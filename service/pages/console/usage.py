@@ -1,6 +1,6 @@
-"""`/console/{partner_id}/usage`: calls by the minute against the limit, as a picture and a table.
+"""`/console/{partner_id}/usage`: calls per minute against the limit, as a chart and a table.
 
-The limit is one for all keys of both modes (contract section 8), so both are in the picture.
+The limit is one for all keys of both modes (contract section 8), so the chart shows both.
 """
 
 from collections.abc import Mapping
@@ -71,7 +71,7 @@ def usage_router(calls: Mapping[Mode, RequestsReader], limit: int, clock: Clock)
 
     @get("/usage", opt={"page": Page("member", "usage.nav")})
     async def usage(request: AnyRequest, partner_id: PathText) -> Html:
-        """Show calls by the minute against the limit."""
+        """Show calls per minute against the limit."""
         now = clock().replace(second=0, microsecond=0)
         day = await _minutes(calls, partner_id, now - DAY + timedelta(minutes=1))
         first = now - timedelta(minutes=MINUTES - 1)

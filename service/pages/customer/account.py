@@ -1,4 +1,4 @@
-"""`/account`: a person's businesses, who is connected to them, and ending that.
+"""`/account`: a person's businesses, the partners connected to them, and disconnecting.
 
 `/connected` is what follows an approval: the entity id, to pass on.
 """
@@ -90,13 +90,12 @@ def account_router(
         entity, access = await _connection_of(request, connections, entity_id, partner_id)
         if not access.connected:
             return lead_to(f"/account/{entity_id}/{partner_id}")
-        name = await partner_name(partner_id)
         return page(
             request,
             "customer/disconnect.html",
             entity=entity,
             partner_id=partner_id,
-            partner_name=name,
+            partner_name=await partner_name(partner_id),
         )
 
     @post("/account/{entity_id:str}/{partner_id:str}/disconnect", opt=ACCOUNT)

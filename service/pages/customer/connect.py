@@ -16,7 +16,7 @@ from service.pages.visit import form_of, person_of, signed_in
 from service.pages.words import text
 
 TEST_PREFIX: Final = "test_"
-"""What tokens of test mode, which are inert, begin with; those of live mode have no `_`."""
+"""The prefix of test mode's tokens, which are inert; those of live mode have no `_`."""
 
 
 def connect_router(commands: ConnectionCommands, connections: ConnectionsReader) -> Router:
@@ -26,22 +26,22 @@ def connect_router(commands: ConnectionCommands, connections: ConnectionsReader)
     async def ask(request: AnyRequest, token: PathText) -> Html:
         """Show who asks, for what, and until when."""
         if token.startswith(TEST_PREFIX):
-            return _of_test_mode(request)
+            return _test_mode_page(request)
         link = await commands.look(token)
         known = person_of(request) is not None
         entities = await entities_of(request, connections) if known else []
-        return _asked(request, link, token, entities)
+        return _approval_page(request, link, token, entities)
 
     @post("/connect/{token:str}", opt={"page": Page("signed-in")})
     async def answer(request: AnyRequest, token: PathText) -> Html:
         """Approve or decline."""
         form = form_of(request)
         if token.startswith(TEST_PREFIX):
-            return _of_test_mode(request)
+            return _test_mode_page(request)
         link = await commands.look(token)
         if form.get("answer") == "decline":
             if not await entities_of(request, connections):
-                # Whoever is asked has a business. Anybody else cannot use the link up for them.
+                # Whoever is asked has a business; nobody else may use up their link.
                 raise Refusal("entity_not_found")
             person_id = signed_in(request).person_id
             await commands.decline(token, customer_cause(request, person_id))
@@ -50,7 +50,7 @@ def connect_router(commands: ConnectionCommands, connections: ConnectionsReader)
             raise invalid("answer", "expected approve or decline")
         if not form.get("entity_id"):
             entities = await entities_of(request, connections)
-            return _asked(request, link, token, entities, is_unchosen=True)
+            return _approval_page(request, link, token, entities, is_unchosen=True)
         entity = await own_entity(request, connections, form["entity_id"])
         await commands.approve(
             token, entity["entity_id"], customer_cause(request, entity["entity_id"])
@@ -65,13 +65,13 @@ def connect_router(commands: ConnectionCommands, connections: ConnectionsReader)
     return Router("/", route_handlers=[ask, answer, declined])
 
 
-def _of_test_mode(request: AnyRequest) -> Html:
-    """Return that a link is one of test mode, which nobody can answer."""
+def _test_mode_page(request: AnyRequest) -> Html:
+    """Return the page for a test-mode link, which nobody can redeem."""
     title, advice = text("connect.test_title"), text("connect.test_advice")
     return refused(request, Refusal("connect_token_invalid"), title, advice)
 
 
-def _asked(
+def _approval_page(
     request: AnyRequest,
     link: LinkView,
     token: str,
@@ -79,7 +79,7 @@ def _asked(
     *,
     is_unchosen: bool = False,
 ) -> Html:
-    """Return the page that asks; `is_unchosen`: which of several businesses was left open."""
+    """Return the approval page; `is_unchosen`: none of several businesses was chosen."""
     return page(
         request,
         "customer/connect.html",
@@ -97,7 +97,7 @@ async def entities_of(request: AnyRequest, connections: ConnectionsReader) -> li
 
 
 async def own_entity(request: AnyRequest, connections: ConnectionsReader, entity_id: str) -> Row:
-    """Return one of them; refuses with `entity_not_found` for another's as for none."""
+    """Return one of them; refuses with `entity_not_found` for anybody else's and for none."""
     for row in await entities_of(request, connections):
         if row["entity_id"] == entity_id:
             return row

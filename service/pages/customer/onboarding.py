@@ -40,7 +40,7 @@ def onboarding_router(commands: OnboardingCommands, connections: ConnectionsRead
 
     @get("/onboarding/{token:str}/done", opt={"page": Page("token")})
     async def done(request: AnyRequest, token: PathText) -> Html:
-        """Show the entity id, for an hour after."""
+        """Show the entity id, for an hour after finishing."""
         finished = await commands.finished(token)
         access = await connections.access(finished.partner_id, finished.entity_id)
         return page(
