@@ -4,37 +4,16 @@ import pytest
 
 from service.facts.catalogue import ACCOUNTS
 from service.ledger.ledger import Append, AppendConflict
-from tests.ledger.samples import CAUSE, sample
-
-APPROVED = sample(ACCOUNTS["PartnerApproved"])
-APPLIED = sample(ACCOUNTS["PartnerApplied"])
-
-
-async def append(ledger, *appends):
-    """Append in a transaction of its own."""
-    async with ledger.transaction() as transaction:
-        return await transaction.append(*appends)
-
-
-async def read(ledger, stream):
-    """Read one stream."""
-    async with ledger.transaction() as transaction:
-        return await transaction.read(stream)
-
-
-def events(stream, expected_version, count=1):
-    """Return an append of some events without personal fields, which no projector minds."""
-    return Append(stream, expected_version, [APPROVED] * count, CAUSE)
+from tests.ledger.appending import APPLIED, append, applied, approved, read
+from tests.ledger.samples import CAUSE
 
 
 async def test_an_append_is_written_whole_or_not_at_all(accounts, owner):
     """When one of several streams conflicts, nothing of the others is left anywhere."""
     taken, free = uuid4(), uuid4()
-    key = accounts.master_keys.new_data_key(free)
-    await append(accounts, events(taken, 0))
-    applied = Append(free, 0, [APPLIED], CAUSE, key, new_key=True, public_ids=["ptn_free"])
+    await append(accounts, approved(taken, 0))
     with pytest.raises(AppendConflict):
-        await append(accounts, applied, events(taken, 0))
+        await append(accounts, applied(accounts, free, "ptn_free"), approved(taken, 0))
     left = owner.execute(
         "select (select count(*) from accounts.events), (select count(*) from accounts.pending),"
         " (select count(*) from accounts.public_ids), (select count(*) from accounts.data_keys),"
@@ -46,8 +25,7 @@ async def test_an_append_is_written_whole_or_not_at_all(accounts, owner):
 async def test_a_subjects_key_is_stored_once(accounts, owner):
     """The key comes with a subject's first event; later events are sealed under the same one."""
     stream = uuid4()
-    key = accounts.master_keys.new_data_key(stream)
-    await append(accounts, Append(stream, 0, [APPLIED], CAUSE, key, new_key=True))
+    await append(accounts, applied(accounts, stream))
     async with accounts.transaction() as transaction:
         (stored,) = (await transaction.data_keys([stream])).values()
     other = uuid4()
@@ -59,8 +37,7 @@ async def test_a_subjects_key_is_stored_once(accounts, owner):
 async def test_a_destroyed_key_leaves_the_stream_readable(accounts, owner):
     """Without the key an event is still there, with nothing personal in it."""
     stream = uuid4()
-    key = accounts.master_keys.new_data_key(stream)
-    await append(accounts, Append(stream, 0, [APPLIED], CAUSE, key, new_key=True))
+    await append(accounts, applied(accounts, stream))
     owner.execute("delete from accounts.data_keys")
     (recorded,) = await read(accounts, stream)
     assert (recorded.event.partner_id, recorded.event.name, recorded.event.email) == (
@@ -76,7 +53,7 @@ async def test_the_sequencer_is_woken_after_an_append_alone(accounts):
     accounts.on_append = lambda: woken.append(1)
     await read(accounts, uuid4())
     assert woken == []
-    await append(accounts, events(uuid4(), 0))
+    await append(accounts, approved(uuid4(), 0))
     assert woken == [1]
 
 

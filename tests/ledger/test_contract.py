@@ -15,13 +15,12 @@ from service.ledger.ledger import Append, AppendConflict, PublicIdTaken
 from service.onboardings.wire import Confirmed, OnboardingRequest
 from service.sandbox.commands import SandboxCommands
 from service.sandbox.fixtures import fixture_ids
+from tests.ledger.appending import APPLIED, append, applied, approved, read
 from tests.ledger.samples import CAUSE, sample
 from tests.memory_ledger import memory_service
 from tests.patience import PATIENCE_SECONDS
 from tests.world import STAFF, claim_body, settings_for
 
-APPROVED = sample(ACCOUNTS["PartnerApproved"])
-APPLIED = sample(ACCOUNTS["PartnerApplied"])
 ADDED = msgspec.structs.replace(sample(ACCOUNTS["MemberAdded"]), email_hash="00" * 32)
 
 
@@ -49,29 +48,6 @@ def service(request):
 def accounts(service):
     """Return the ledger of accounts: its events need no entity."""
     return service.accounts
-
-
-async def append(ledger, *appends):
-    """Append in a transaction of its own."""
-    async with ledger.transaction() as transaction:
-        return await transaction.append(*appends)
-
-
-async def read(ledger, stream):
-    """Read one stream."""
-    async with ledger.transaction() as transaction:
-        return await transaction.read(stream)
-
-
-def approved(stream, expected_version, count=1):
-    """Return an append of events without personal fields."""
-    return Append(stream, expected_version, [APPROVED] * count, CAUSE)
-
-
-def applied(ledger, stream, *public_ids):
-    """Return an append with personal fields, and their key."""
-    key = ledger.master_keys.new_data_key(stream)
-    return Append(stream, 0, [APPLIED], CAUSE, key, new_key=True, public_ids=public_ids)
 
 
 async def test_streams(accounts):

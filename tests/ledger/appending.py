@@ -1,0 +1,31 @@
+"""Appending and reading in transactions of their own, for tests of the ledger of accounts."""
+
+from service.facts.catalogue import ACCOUNTS
+from service.ledger.ledger import Append
+from tests.ledger.samples import CAUSE, sample
+
+APPROVED = sample(ACCOUNTS["PartnerApproved"])
+APPLIED = sample(ACCOUNTS["PartnerApplied"])
+
+
+async def append(ledger, *appends):
+    """Append in a transaction of its own."""
+    async with ledger.transaction() as transaction:
+        return await transaction.append(*appends)
+
+
+async def read(ledger, stream):
+    """Read one stream."""
+    async with ledger.transaction() as transaction:
+        return await transaction.read(stream)
+
+
+def approved(stream, expected_version, count=1):
+    """Return an append of events without personal fields, which change no row of a new stream."""
+    return Append(stream, expected_version, [APPROVED] * count, CAUSE)
+
+
+def applied(ledger, stream, *public_ids):
+    """Return an append with personal fields, and their key."""
+    key = ledger.master_keys.new_data_key(stream)
+    return Append(stream, 0, [APPLIED], CAUSE, key, new_key=True, public_ids=public_ids)
