@@ -30,7 +30,7 @@ from tests.world import PUBLIC_URL
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 RANDOM_EXAMPLES = 10
-"""Of each endpoint. Bodies at random are for tests/http/test_decoding.py, which needs no server."""
+"""Of each endpoint. Bodies at random are for tests/http/test_decoding_generated.py."""
 ENTITIES = ("ent_connected", "ent_disconnected", "ent_unconnected")
 """Stand for entities that exist; any other is 404 and gets no further."""
 CHECK_NAMES = (

@@ -1,7 +1,6 @@
 """The embedded server, with the real binaries: the wheel's 18 and, where installed, Debian's."""
 
 import os
-import re
 import shutil
 import signal
 import socket
@@ -16,14 +15,13 @@ import pytest
 
 from service.cli.dev.postgres import (
     EmbeddedPostgres,
-    EmbeddedPostgresError,
     debian_bin_dir,
     wheel_bin_dir,
 )
 from service.cli.dev.postgres import server as running
 from service.cli.dev.postgres.binaries import usable_binaries
-from service.cli.dev.postgres.faults import reason
 from service.cli.dev.postgres.processes import server_user, servers_tagged
+from tests.dev.refusals import refused
 from tests.patience import until
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's parent-death signal")
@@ -67,14 +65,6 @@ def tag(data_dir: Path) -> str:
     """Return the cluster_name that identifies the server's processes."""
     found = (data_dir / "cluster").stat()
     return f"claim-ledger[{found.st_dev:x}:{found.st_ino:x}]"
-
-
-def refused(server: EmbeddedPostgres) -> str:
-    """Return the one line that a refused start raises."""
-    with pytest.raises(EmbeddedPostgresError) as caught:
-        server.start()
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
 
 
 def killed_parent(data_dir: Path) -> int:
@@ -305,54 +295,6 @@ def test_recorded_port_is_given_up_when_taken(server, data_dir):
     assert recorded != int((data_dir / "port").read_text())
 
 
-def test_another_major_version_is_refused(tmp_path):
-    """The refusal names both versions."""
-    (tmp_path / "cluster").mkdir()
-    (tmp_path / "cluster" / "PG_VERSION").write_text("14\n")
-    (tmp_path / "password").write_text("secret\n")
-
-    line = refused(EmbeddedPostgres(tmp_path))
-
-    # The binaries are the wheel's, or a copy where the server's user cannot read the wheel's.
-    assert re.fullmatch(
-        rf"{tmp_path} was made by PostgreSQL 14, but /\S+/bin is PostgreSQL 18", line
-    )
-
-
-def test_a_missing_library_is_named(tmp_path):
-    """The loader's message becomes the library's name and its package."""
-    # Not in tmp_path, which is closed to the server's user.
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)
-        program = Path(folder) / "postgres"
-        program.write_text(
-            "#!/bin/sh\necho 'postgres: error while loading shared libraries: libz.so.1: "
-            "cannot open shared object file: No such file or directory' >&2\nexit 127\n"
-        )
-        program.chmod(0o755)
-        line = refused(EmbeddedPostgres(tmp_path / "data", bin_dir=Path(folder)))
-
-    assert line.startswith("PostgreSQL cannot load the shared library libz.so.1 (cannot open")
-    assert line.endswith("apt-get install zlib1g")
-
-
-def test_a_folder_without_postgresql_is_refused(tmp_path):
-    """The refusal names the folder."""
-    line = refused(EmbeddedPostgres(tmp_path / "data", bin_dir=tmp_path / "nowhere"))
-
-    assert f"there is no PostgreSQL in {tmp_path}/nowhere" == line
-
-
-def test_an_unusable_directory_is_refused(tmp_path):
-    """A file in its place, or a directory that is not writable, is named."""
-    (tmp_path / "file").write_text("")
-
-    assert f"{tmp_path}/file is not a directory" == refused(EmbeddedPostgres(tmp_path / "file"))
-    if sys.platform == "linux":
-        line = refused(EmbeddedPostgres(Path("/sys/claim-ledger")))
-        assert line.startswith("/sys/claim-ledger is not writable: ")
-
-
 def test_a_lost_password_file_is_refused(data_dir, tmp_path):
     """The cluster is refused instead of being opened to everybody."""
     (data_dir / "password").rename(tmp_path / "password")
@@ -371,24 +313,3 @@ def test_a_refused_setting_is_reported(server, data_dir):
     assert 'unrecognized configuration parameter "nonsense"' in line
     assert f"{data_dir}/postgres.log" in line
     server.start()  # the refused one let go of the directory
-
-
-@pytest.mark.parametrize(
-    ("output", "expected"),
-    [
-        (
-            'initdb: error: could not write file "pg_hba.conf": No space left on device\n',
-            'the disk is full: could not write file "pg_hba.conf": No space left on device',
-        ),
-        ("x [7] FATAL:  first\nx [7] FATAL:  second\nx [7] LOG:  shut down\n", "second"),
-        (
-            "initdb: error while loading shared libraries: libodd.so.3: cannot open\n",
-            "PostgreSQL cannot load the shared library libodd.so.3 (cannot open)",
-        ),
-        ("Segmentation fault\n", "Segmentation fault"),
-        ("", "it said nothing"),
-    ],
-)
-def test_the_reason_is_chosen_from_the_output(output, expected):
-    """Disk and library errors come first, then FATAL."""
-    assert expected == reason(output)

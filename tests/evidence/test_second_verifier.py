@@ -5,12 +5,10 @@ import base64
 import importlib.util
 import io
 import json
-import random
 import re
 import subprocess
 import sys
 from contextlib import redirect_stdout
-from hashlib import sha256
 from pathlib import Path
 
 import msgspec
@@ -23,11 +21,12 @@ from service.evidence.export.export_verifier import verify_export
 from service.evidence.export.format import EvidenceFault
 from service.evidence.export.receipt_verifier import check_receipt
 from service.ledger.merkle import CompactRange
+from tests.evidence.altered_files import Mutant, hash_of, spelled
 from tests.evidence.evidence_world import KEY, OTHER, make_files
 
 pytestmark = pytest.mark.server
-
 HOME = "example.com/claim-ledger/live"
+
 SCRIPT = Path("deploy/verify_export.py").resolve()
 
 
@@ -135,85 +134,6 @@ def test_it_quotes_the_format():
 
 def _words(text):
     return " ".join(text.split())
-
-
-class Mutant:
-    """Draws altered files of one kind."""
-
-    def __init__(self, path, seed):
-        self.lines = path.read_bytes().splitlines(keepends=True)
-        self.draw = random.Random(seed)  # noqa: S311 - a seed, so that a failure comes again
-
-    def byte(self):
-        """Alter one byte, to another of its class or of any."""
-        content = bytearray(b"".join(self.lines))
-        at = self.draw.randrange(len(content))
-        others = b'abcXYZ0189"\\,:{}[]=+/ \n\x00\x80\xff'
-        content[at] = self.draw.choice([one for one in others if one != content[at]])
-        return bytes(content)
-
-    def bit(self):
-        """Alter one bit."""
-        content = bytearray(b"".join(self.lines))
-        content[self.draw.randrange(len(content))] ^= 1 << self.draw.randrange(8)
-        return bytes(content)
-
-    def cut(self):
-        """Truncate."""
-        content = b"".join(self.lines)
-        return content[: self.draw.randrange(len(content))]
-
-    def drop(self):
-        """Leave a line out."""
-        at = self.draw.randrange(len(self.lines))
-        return b"".join(self.lines[:at] + self.lines[at + 1 :])
-
-    def repeat(self):
-        """Have a line twice."""
-        at = self.draw.randrange(len(self.lines))
-        return b"".join(self.lines[: at + 1] + self.lines[at:])
-
-    def swap(self):
-        """Exchange two lines."""
-        if len(self.lines) == 1:
-            return self.bit()
-        lines = list(self.lines)
-        a, b = self.draw.sample(range(len(lines)), 2)
-        lines[a], lines[b] = lines[b], lines[a]
-        return b"".join(lines)
-
-    def field(self):
-        """Alter a field of a line, or add one, and spell the line as it should be."""
-        lines = list(self.lines)
-        at = self.draw.randrange(len(lines))
-        line = json.loads(lines[at])
-        inner = line
-        if "events" in line:
-            inner = self.draw.choice([line, *line["events"]])
-        name = self.draw.choice(list(inner))
-        inner[name] = self.draw.choice(
-            [None, 0, 1, -1, 2**63, 1.0, True, "", "live", "x", [], {}, [inner[name]], "\ud800"]
-        )
-        lines[at] = spelled(line)
-        return b"".join(lines)
-
-    def rehashed(self):
-        """Alter an event, and give it the hash that it has then."""
-        lines = list(self.lines)
-        at = self.draw.randrange(len(lines))
-        line = json.loads(lines[at])
-        event = line["events"][0] if "events" in line else line
-        if "state" not in event:
-            return self.bit()
-        event["state"] = event["state"].replace("a", "b", 1)
-        event["leaf_hash"] = base64.b64encode(hash_of(event)).decode()
-        lines[at] = spelled(line)
-        return b"".join(lines)
-
-    def any(self):
-        """Alter somehow."""
-        kinds = [self.byte, self.bit, self.cut, self.drop, self.repeat, self.swap, self.field]
-        return self.draw.choice([*kinds, self.rehashed])()
 
 
 @pytest.mark.parametrize("kind", ["whole", "later", "entity", "receipt"])
@@ -343,21 +263,6 @@ def test_lineages(tmp_path, given, stream, ok):
     if ok and stream == "lineage":
         assert (verdict.set_aside, verdict.set_aside_size) == (1, 3)
         assert (theirs["set_aside"], theirs["set_aside_size"]) == (1, 3)
-
-
-def spelled(line):
-    """Return a line in its one spelling."""
-    text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
-    return text.encode(errors="surrogatepass") + b"\n"
-
-
-def hash_of(event):
-    """Return an event's leaf hash, in the words of docs/ledger-format.md."""
-    state = sha256(event["state"].encode()).hexdigest()
-    names = ("position", "append_id", "originator_id", "originator_version", "topic")
-    columns = [str(event[name]) for name in names]
-    record = "\n".join(["claim-ledger event v1", *columns, state]) + "\n"
-    return sha256(b"\0" + record.encode()).digest()
 
 
 def first(path, older, keys):

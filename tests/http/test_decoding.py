@@ -1,44 +1,18 @@
 """From bytes to typed values: every fault is named, and nothing is a 500."""
 
 import json
-from contextlib import suppress
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
-import jsonschema_rs
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from service.claims.wire import ClaimListQuery, ClaimRequest
+from service.claims.wire import ClaimRequest
 from service.connections.wire import ConnectRequest
 from service.core.errors import Refusal
-from service.http.decoding import QUERY_NUMBER_MAX, check, decode, decode_query
+from service.http.decoding import check, decode
 from service.http.validation import FAULTS_MAX
-
-JSON = "application/json"
-steady = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-"""A busy machine is no reason to fail."""
-
-GOOD: dict[str, Any] = {
-    "entity_id": "ent_1",
-    "partner_claim_id": "case-1",
-    "defendant": {"name": "Example Ltd"},
-    "invoices": [{}],
-}
-
-
-def body_with(**fields: object) -> bytes:
-    """Return the good body with some fields set."""
-    return json.dumps(GOOD | fields).encode()
-
-
-def refusal(body: bytes, content_type: str | None = JSON, type_: Any = ClaimRequest) -> Refusal:
-    """Return what a body is refused with."""
-    with pytest.raises(Refusal) as refused:
-        decode(body, content_type, type_)
-    return refused.value
+from tests.http.bodies import JSON, body_with, refusal
 
 
 @pytest.mark.parametrize(
@@ -251,201 +225,6 @@ def test_references_are_byte_exact(text: str) -> None:
         body = json.dumps({"partner_user_id": text}, ensure_ascii=escaped).encode()
         decoded = decode(body, JSON, ConnectRequest)
         assert text.encode() == decoded.partner_user_id.encode()
-
-
-STRINGS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
-JUNK = st.recursive(
-    st.one_of(
-        st.none(),
-        st.booleans(),
-        st.integers(-(2**70), 2**70),
-        st.floats(allow_nan=False, allow_infinity=False),
-        STRINGS,
-        st.sampled_from(["", "x" * 256, "2026-02-30", "1.00", "a@example.com", "1.00\n"]),
-    ),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(STRINGS, inner, max_size=2),
-    max_leaves=4,
-)
-
-
-def table(required: dict[str, Any], **optional: Any) -> Any:
-    """Return objects, mostly good; in the others any member may be junk, or absent."""
-    mostly = {name: one | JUNK for name, one in (required | optional).items()}
-    good = st.fixed_dictionaries(required, optional=optional)
-    return st.one_of(good, good, good, st.fixed_dictionaries({}, optional=mostly))
-
-
-NAMES = st.text(st.characters(exclude_categories=["C"]), min_size=1, max_size=8)
-DATES = st.dates().map(str)
-MOMENTS = st.datetimes().map(lambda moment: moment.isoformat() + "Z")
-ADDRESSES = table({}, first_line=STRINGS, second_line=STRINGS | st.none(), town_city=STRINGS)
-# In lower case because the schema validator's `email` format does not know `XN--`.
-EMAILS = st.just("accounts@example.com") | st.emails().map(str.lower)
-DEFENDANTS = table({"name": NAMES}, email=EMAILS, is_consumer=st.booleans(), address=ADDRESSES)
-INVOICES = table(
-    {},
-    number=STRINGS,
-    total_amount_for_invoice=st.decimals(0, 10**15 - 1, places=2).map(str),
-    created_date=DATES,
-    due_date=DATES | st.from_regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", fullmatch=True),
-    summary=STRINGS,
-)
-CLAIMS = table(
-    {
-        "entity_id": NAMES,
-        "partner_claim_id": NAMES,
-        "defendant": DEFENDANTS,
-        "invoices": st.lists(INVOICES, min_size=1, max_size=3),
-    },
-    partner_invoice_ids=st.lists(STRINGS, max_size=3),
-    message=STRINGS,
-    contract_date=MOMENTS,
-    is_written=st.booleans(),
-    document_refs=st.lists(
-        table({"storage_path": NAMES, "mime_type": NAMES, "filename": NAMES}), max_size=2
-    ),
-)
-SCHEMA = jsonschema_rs.validator_for(msgspec.json.schema(ClaimRequest), validate_formats=True)
-
-
-def outcome(body: bytes) -> msgspec.Struct | Refusal:
-    """Return the claim, or the refusal."""
-    try:
-        return decode(body, JSON, ClaimRequest)
-    except Refusal as error:
-        return error
-
-
-@steady
-@given(CLAIMS)
-def test_the_walk_finds_a_fault_exactly_where_msgspec_refuses(value: object) -> None:
-    """Both passes judge alike, so a refusal always has its field errors; the schema agrees."""
-    body = json.dumps(value).encode()
-    try:
-        expected = msgspec.json.decode(body, type=ClaimRequest)
-    except msgspec.ValidationError:
-        expected = None
-    actual = outcome(body)
-
-    if expected is None:
-        assert isinstance(actual, Refusal)
-        assert actual.field_errors
-    else:
-        assert expected == actual
-        assert SCHEMA.is_valid(value)
-
-
-@steady
-@given(CLAIMS)
-def test_both_passes_answer_the_same_value(value: dict[str, Any]) -> None:
-    """An unknown field with NUL forces the slow pass."""
-    slow = outcome(json.dumps(value | {"unknown": "\0"}).encode())
-    fast = outcome(json.dumps(value).encode())
-
-    if isinstance(fast, Refusal):
-        assert isinstance(slow, Refusal)
-        assert fast.envelope() == slow.envelope()
-    else:
-        assert fast == slow
-
-
-@steady
-@given(JUNK.map(json.dumps).map(str.encode) | st.binary(max_size=40), st.integers(0, 40))
-def test_any_bytes_are_taken_or_refused(body: bytes, cut: int) -> None:
-    """Never another exception, which would be a 500."""
-    for part in (body, body[:cut], body_with()[:cut] + body):
-        outcome(part)
-
-
-def query_errors(query: bytes) -> object:
-    """Return the `fieldErrors` that a query is refused with."""
-    with pytest.raises(Refusal) as refused:
-        decode_query(query, ClaimListQuery)
-    assert refused.value.code == "validation_failed"
-    return refused.value.field_errors
-
-
-def test_a_query_is_decoded() -> None:
-    """Names and values are percent-decoded; unknown parameters are ignored, however often."""
-    query = b"entity_id=ent%5F1&limit=50&partner_user_id=a+%C3%A9&x=1&x=2&y"
-
-    expected = ClaimListQuery(entity_id="ent_1", limit=50, partner_user_id="a é")
-    assert expected == decode_query(query, ClaimListQuery)
-
-
-def test_what_is_not_in_a_query_is_at_its_default() -> None:
-    """Contract 4.5: the default page size is 100."""
-    query = decode_query(b"entity_id=a", ClaimListQuery)
-
-    assert (
-        query.limit,
-        query.page_token,
-        query.partner_user_id,
-    ) == (100, msgspec.UNSET, msgspec.UNSET)
-
-
-@pytest.mark.parametrize(
-    ("text", "limit"),
-    [
-        ("0", 0),
-        ("-5", -5),
-        ("%2B7", 7),
-        ("007", 7),
-        ("-0", 0),
-        ("9" * 18, QUERY_NUMBER_MAX - 1),
-        ("9" * 19, QUERY_NUMBER_MAX),
-        ("9" * 10_000, QUERY_NUMBER_MAX),
-        ("-" + "9" * 10_000, -QUERY_NUMBER_MAX),
-        ("0" * 10_000 + "3", 3),
-    ],
-    ids=lambda value: str(value)[:20],
-)
-def test_a_limit_is_a_whole_number_of_any_size(text: str, limit: int) -> None:
-    """The caller clamps it; digits without end do not crash it."""
-    assert limit == decode_query(b"entity_id=a&limit=" + text.encode(), ClaimListQuery).limit
-
-
-@pytest.mark.parametrize("text", ["", "ten", "1.0", "1e2", "+1", "1_0", "0x1", "%D9%A1", "--1"])
-def test_a_limit_that_is_no_whole_number_is_refused(text: str) -> None:
-    """Readings; an unescaped plus is a space."""
-    query = b"entity_id=a&limit=" + text.encode()
-
-    assert query_errors(query) == {"limit": ["expected a whole number"]}
-
-
-@pytest.mark.parametrize(
-    ("query", "errors"),
-    [
-        (b"", {"entity_id": ["required"]}),
-        (b"entity_id", {"entity_id": ["must not be empty"]}),
-        (b"entity_id=%00", {"entity_id": ["must not contain NUL"]}),
-        (b"entity_id=%FF", {"entity_id": ["must be valid Unicode"]}),
-        (b"entity_id=\xff", {"entity_id": ["must be valid Unicode"]}),
-        (b"entity_id=%ED%A0%80", {"entity_id": ["must be valid Unicode"]}),
-        (b"entity_id=a&entity_id=a", {"entity_id": ["given more than once"]}),
-        (
-            b"limit=x&page_token=&partner_user_id=%00",
-            {
-                "entity_id": ["required"],
-                "limit": ["expected a whole number"],
-                "page_token": ["must not be empty"],
-                "partner_user_id": ["must not contain NUL"],
-            },
-        ),
-    ],
-)
-def test_every_fault_of_a_query_is_named(query: bytes, errors: object) -> None:
-    """Keyed by parameter; a known parameter may be given once."""
-    assert errors == query_errors(query)
-
-
-@steady
-@given(st.binary(max_size=60))
-def test_any_query_is_taken_or_refused(query: bytes) -> None:
-    """Never another exception, which would be a 500."""
-    for text in (query, b"entity_id=" + query, b"entity_id=a&limit=" + query):
-        with suppress(Refusal):
-            decode_query(text, ClaimListQuery)
 
 
 def test_values_from_elsewhere_are_checked_by_the_same_rules() -> None:

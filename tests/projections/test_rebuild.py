@@ -2,7 +2,6 @@
 
 import asyncio
 from contextlib import suppress
-from itertools import count
 
 import psycopg
 import pytest
@@ -12,12 +11,13 @@ from service.facts.catalogue import PARTNER_LEDGER
 from service.ledger.events import ERASED
 from service.ledger.following.runner import Subscription
 from service.ledger.read_model import RebuildRefused
-from service.ledger.rebuild.progress import BuildProgress
 from service.ledger.rebuild.session import rebuild_session
 from service.ledger.rebuild.swap import MadeBy, swap
 from tests.document_store import documents_on
+from tests.patience import eventually
 from tests.projections.history import History, number_all
-from tests.world import STAFF, settings_for, world_on
+from tests.projections.rebuilding import Hammering, model, quiet, rebuild, rollback, verify
+from tests.world import settings_for, world_on
 
 SHAPE = """
 select c.relname, i.indexrelid::regclass::text as index, pg_get_indexdef(i.indexrelid) as defined,
@@ -29,8 +29,11 @@ left join pg_constraint as k on k.conindid = i.indexrelid
 where c.relnamespace = 'live'::regnamespace and c.relname in ('entities', 'claim_list')
 order by 1, 2
 """
+
 WAITING = "select count(*) from pg_locks where not granted"
+
 KEPT = "select count(*) from pg_class where relnamespace = to_regnamespace('live_previous')"
+
 BUILT = "select count(*) from pg_class where relnamespace = to_regnamespace('live_next')"
 
 
@@ -41,53 +44,9 @@ async def documents(database_url, tmp_path, store_credentials):
         yield one
 
 
-@pytest.fixture
-async def claims(world):
-    """Return (partner, entity id, ids of twenty claims), two of which have moved."""
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
-    made = [(await partner.claim(entity_id, f"case-{n}")).json()["claim_id"] for n in range(20)]
-    for claim_id in made[:2]:
-        await world.service.modes["live"].claims.move(claim_id, "negotiation", STAFF)
-    return partner, entity_id, made
-
-
-def model(world, name, ledger="live"):
-    """Return one read model."""
-    every = world.service.read_models
-    (found,) = [one for one in every if (one.ledger.name, one.name) == (ledger, name)]
-    return found
-
-
-def quiet(_positions):
-    """Show no progress."""
-
-
 async def until_someone_waits(owner):
     """Wait until a lock is waited for."""
-    for _ in range(2000):
-        if owner.execute(WAITING).fetchone() > (0,):
-            return
-        await asyncio.sleep(0.01)
-    pytest.fail("nobody waits for a lock")
-
-
-async def rebuild(url, one, *, if_equal=False):
-    """Rebuild one read model."""
-    async with rebuild_session(url, one.ledger.name) as shop:
-        return await shop.rebuild(one, quiet, if_equal=if_equal)
-
-
-async def verify(url, one):
-    """Compare one read model with a replay."""
-    async with rebuild_session(url, one.ledger.name) as shop:
-        return (await shop.verify(one, quiet)).compared
-
-
-async def rollback(url, one):
-    """Go back to the rows that were replaced."""
-    async with rebuild_session(url, one.ledger.name) as shop:
-        return await shop.rollback(one, quiet)
+    await eventually(lambda: owner.execute(WAITING).fetchone() > (0,))
 
 
 async def test_every_read_model_of_a_random_history_rebuilds_equal(documents, database_url):
@@ -154,52 +113,6 @@ async def test_many_differences_are_counted_and_the_first_are_listed(world, owne
     )
     found = await verify(database_url, model(world, "claim_list"))
     assert (found.total, len(found.differences)) == (40, 20)
-
-
-async def test_a_rollback_goes_back_and_forth_with_what_happened_since(
-    world, claims, owner, database_url
-):
-    """The kept rows are live again, wrong ones too, with the claims that were created meanwhile."""
-    partner, entity_id, made = claims
-    owner.execute("update live.claim_list set stage = 'settled' where claim_id = %s", [made[5]])
-    claim_list = model(world, "claim_list")
-    await rebuild(database_url, claim_list)
-    later = (await partner.claim(entity_id, "later")).json()["claim_id"]
-    await world.service.modes["live"].claims.move(made[6], "judgment", STAFF)
-    await rollback(database_url, claim_list)
-    found = await verify(database_url, claim_list)
-    assert [(one.key, one.columns) for one in found.differences] == [(made[5], ("stage",))]
-    latest = (await partner.claim(entity_id, "latest")).json()["claim_id"]
-    await rollback(database_url, claim_list)
-    assert (await verify(database_url, claim_list)).total == 0
-    listed = await partner.call("GET", f"/claims?entity_id={entity_id}")
-    ids = [one["claim_id"] for one in listed.json()["claims"]]
-    assert ids == [latest, later, *reversed(made)]
-
-
-@pytest.mark.usefixtures("claims")
-async def test_there_is_no_rollback_without_kept_rows(world, database_url):
-    """Before the first rebuild nothing is kept."""
-    with pytest.raises(RebuildRefused, match="no previous claim_list is kept in live"):
-        await rollback(database_url, model(world, "claim_list"))
-
-
-async def test_a_rollback_that_is_cut_off_can_be_made_again(world, claims, owner, database_url):
-    """What it had brought up to date is not applied a second time."""
-    partner, entity_id, _ = claims
-    claim_list = model(world, "claim_list")
-    await rebuild(database_url, claim_list)
-    for number in range(3):
-        await partner.claim(entity_id, f"later-{number}")
-    await number_all(claim_list.ledger)
-    async with rebuild_session(database_url, "live") as shop:
-        (kept,) = owner.execute(
-            "select previous_position from live.read_models where name = 'claim_list'"
-        ).fetchone()
-        builder = shop.builder(claim_list, "live_previous", quiet)
-        await builder.load(BuildProgress(kept), await builder.target())  # as far as a kill lets it
-    await rollback(database_url, claim_list)
-    assert (await verify(database_url, claim_list)).total == 0
 
 
 @pytest.mark.usefixtures("claims")
@@ -334,52 +247,6 @@ async def test_a_catch_up_model_is_rebuilt_to_its_checkpoint_less_what_is_parked
         assert (await verify(database_url, activity)).total == 0
         rows = owner.execute("select max(position) from accounts.activity").fetchone()
     assert rows > (came_to,)
-
-
-class Hammering:
-    """People who write and read as fast as they are answered; every answer has to be good."""
-
-    def __init__(self, world, partner, entity_id, made):
-        self._commands = world.service.modes["live"].claims
-        self._partner = partner
-        self._entity_id = entity_id
-        self._numbers = count()
-        self._over = asyncio.Event()
-        self.answered = list(made)
-        acts = (self._write, self._write, self._write, self._read, self._read, self._link)
-        self._tasks = [asyncio.create_task(self._repeat(one)) for one in (*acts, self._move)]
-
-    async def __aenter__(self):
-        return self
-
-    async def __aexit__(self, *_error):
-        """Stop, and raise what went wrong."""
-        self._over.set()
-        await asyncio.gather(*self._tasks)
-
-    async def _repeat(self, act):
-        while not self._over.is_set():
-            await act()
-
-    async def _write(self):
-        reference = f"hammer-{next(self._numbers)}"
-        answer = await self._partner.claim(self._entity_id, reference)
-        assert answer.status_code == 201, answer.text
-        self.answered.append(answer.json()["claim_id"])
-
-    async def _move(self):
-        await self._commands.move(self.answered[-1], "judgment", STAFF)
-        await asyncio.sleep(0.005)
-
-    async def _read(self):
-        path = f"/claims?entity_id={self._entity_id}&limit=100"
-        answer = await self._partner.call("GET", path)
-        assert answer.status_code == 200, answer.text
-
-    async def _link(self):
-        body = {"partner_user_id": "u"}
-        answer = await self._partner.call("POST", "/connect-requests", json=body)
-        assert answer.status_code == 201, answer.text
 
 
 async def test_writers_and_readers_notice_nothing_of_rebuilds(world, claims, owner, database_url):

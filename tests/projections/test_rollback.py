@@ -1,0 +1,56 @@
+"""Going back to the rows that a rebuild has replaced."""
+
+import pytest
+
+from service.ledger.read_model import RebuildRefused
+from service.ledger.rebuild.progress import BuildProgress
+from service.ledger.rebuild.session import rebuild_session
+from tests.projections.history import number_all
+from tests.projections.rebuilding import model, quiet, rebuild, rollback, verify
+from tests.world import STAFF
+
+
+async def test_a_rollback_goes_back_and_forth_with_what_happened_since(
+    world, claims, owner, database_url
+):
+    """The kept rows are live again, wrong ones too, with the claims that were created meanwhile."""
+    partner, entity_id, made = claims
+    owner.execute("update live.claim_list set stage = 'settled' where claim_id = %s", [made[5]])
+    claim_list = model(world, "claim_list")
+    await rebuild(database_url, claim_list)
+    later = (await partner.claim(entity_id, "later")).json()["claim_id"]
+    await world.service.modes["live"].claims.move(made[6], "judgment", STAFF)
+    await rollback(database_url, claim_list)
+    found = await verify(database_url, claim_list)
+    assert [(one.key, one.columns) for one in found.differences] == [(made[5], ("stage",))]
+    latest = (await partner.claim(entity_id, "latest")).json()["claim_id"]
+    await rollback(database_url, claim_list)
+    assert (await verify(database_url, claim_list)).total == 0
+    listed = await partner.call("GET", f"/claims?entity_id={entity_id}")
+    ids = [one["claim_id"] for one in listed.json()["claims"]]
+    assert ids == [latest, later, *reversed(made)]
+
+
+@pytest.mark.usefixtures("claims")
+async def test_there_is_no_rollback_without_kept_rows(world, database_url):
+    """Before the first rebuild nothing is kept."""
+    with pytest.raises(RebuildRefused, match="no previous claim_list is kept in live"):
+        await rollback(database_url, model(world, "claim_list"))
+
+
+async def test_a_rollback_that_is_cut_off_can_be_made_again(world, claims, owner, database_url):
+    """What it had brought up to date is not applied a second time."""
+    partner, entity_id, _ = claims
+    claim_list = model(world, "claim_list")
+    await rebuild(database_url, claim_list)
+    for number in range(3):
+        await partner.claim(entity_id, f"later-{number}")
+    await number_all(claim_list.ledger)
+    async with rebuild_session(database_url, "live") as shop:
+        (kept,) = owner.execute(
+            "select previous_position from live.read_models where name = 'claim_list'"
+        ).fetchone()
+        builder = shop.builder(claim_list, "live_previous", quiet)
+        await builder.load(BuildProgress(kept), await builder.target())  # as far as a kill lets it
+    await rollback(database_url, claim_list)
+    assert (await verify(database_url, claim_list)).total == 0
