@@ -8,7 +8,7 @@ check:
     uv run basedpyright
     uv run lint-imports --no-logo
 
-# Fix what ruff can.
+# Fix what ruff can fix.
 fix:
     uv run ruff check --fix .
     uv run ruff format .
@@ -17,11 +17,11 @@ fix:
 test *arguments:
     uv run pytest -n 2 --dist loadfile --no-loadscope-reorder {{ arguments }}
 
-# What needs no server, no browser and no process of its own: half a minute.
+# The tests that need no server, browser or subprocess, in half a minute.
 test-quick *arguments:
     uv run pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not server" {{ arguments }}
 
-# The pages, in the system's Chromium. Without one in /usr/bin they are skipped.
+# The tests of the pages, in the system's Chromium; skipped if there is none in /usr/bin.
 test-browser *arguments:
     uv run pytest -n 2 --dist loadfile --no-loadscope-reorder tests/pages {{ arguments }}
 
@@ -43,10 +43,10 @@ coverage:
 docs:
     uv run python -m service.cli.reference
 
-# Run everything locally.
+# Run the service and all that it needs locally.
 dev *arguments:
     uv run claim-ledger dev {{ arguments }}
 
-# Figures and ratios of one run as JSON; `just bench --help` shows how to run less, or longer.
+# Benchmark: figures and ratios of one run as JSON; `just bench --help` shows how to run less, or longer.
 bench *arguments:
     uv run --group bench python -m tests.bench {{ arguments }}

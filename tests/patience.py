@@ -1,4 +1,4 @@
-"""The time that is not what a test is about: one limit for all, and waiting for a state.
+"""One generous time limit for what tests do not measure, and waiting for a state.
 
 The limit is generous, because other work may share the machine; what is waited for in vain costs
 it once. `TESTS_PATIENCE_SECONDS` sets another one.

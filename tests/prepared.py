@@ -1,4 +1,4 @@
-"""A process that has imported the commands, and forks for each: half a second less a command.
+"""A process that has imported the commands and forks for each, half a second faster.
 
 A fork begins where the installed program is after its imports, and ends as that ends. Variables
 that matter to Python's own start, such as PYTHON…, are for the installed program.
@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[1]
 def run_prepared(
     arguments: Sequence[str | bytes | Path], env: Mapping[str, str], cwd: Path | None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end; one that outlasts all patience is killed."""
+    """Run a command to its end; kill it if it outlasts the time limit."""
     order: dict[str, Any] = {
         "arguments": [os.fsdecode(one) for one in arguments],
         "env": dict(env),
@@ -45,7 +45,7 @@ def run_prepared(
 
 
 class Prepared:
-    """The process, which ends with this one."""
+    """The prepared process, which ends with this one."""
 
     def __init__(self) -> None:
         self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -59,7 +59,7 @@ class Prepared:
             )
 
     def obey(self, order: Mapping[str, Any], files: Sequence[int]) -> int:
-        """Have a fork run a command that prints to these two files; answer its exit code.
+        """Run a command in a fork that prints to these two files; return its exit code.
 
         Commands of several threads run beside each other.
         """
@@ -80,7 +80,7 @@ def prepared() -> Prepared:
 
 
 def _fork_for_each(orders: socket.socket) -> None:
-    """Obey until the other end is gone; a fork returns, to run the command as a program does."""
+    """Fork for each request until the other end closes; a fork returns to run the command."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # those that wait for a command end unseen
     while True:
         text, files, _, _ = socket.recv_fds(orders, ORDER_BYTES_MAX, 3)

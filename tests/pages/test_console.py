@@ -1,4 +1,4 @@
-"""What a partner's people do in the developer console: apply, choose settings, make a team."""
+"""The developer console: applying, choosing settings, forming a team."""
 
 import re
 
@@ -63,7 +63,7 @@ def test_a_declined_application_says_why(site):
 
 
 def test_the_api_obeys_the_settings_at_once(site):
-    """With the link returned and the mail suppressed, that is what the next onboarding does."""
+    """The next onboarding returns the link and sends no mail, as set."""
     page = site.visitor()
     partner_id = approved(site, page)
     token = issue(page, partner_id, "live")
@@ -86,8 +86,8 @@ def test_the_api_obeys_the_settings_at_once(site):
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_a_pair_of_settings_that_loses_onboardings_is_asked_about(site, scripts):
-    """It is warned of as soon as both are chosen, and saved by those who say that they know."""
+def test_settings_that_lose_onboardings_need_confirmation(site, scripts):
+    """The page warns when both are chosen, and saves them only after confirmation."""
     page = site.visitor(java_script_enabled=scripts)
     partner_id = approved(site, page)
     page.goto(f"/console/{partner_id}/settings")
@@ -120,8 +120,8 @@ def suppressed(site, partner_id):
     return site.do(lambda service: service.partners.look(partner_id)).suppress_email
 
 
-def test_a_team_is_made_of_who_signs_in_with_an_address(site):
-    """A colleague is added, sees the console, removes who added them, and cannot leave alone."""
+def test_team_members_are_added_and_removed_by_address(site):
+    """A new colleague sees the console, can remove who added them, and is then the last."""
     page, colleague = site.visitor(), site.visitor()
     email, other = site.mailbox(), site.mailbox()
     partner_id = approved(site, page, email)
@@ -146,7 +146,7 @@ def test_a_team_is_made_of_who_signs_in_with_an_address(site):
 
 
 def test_a_script_in_every_field_stays_text(site):
-    """What people write is shown as they wrote it, and runs nowhere."""
+    """Input is shown as written, and nothing runs."""
     page = site.visitor()
     alerts = []
     page.on("dialog", lambda dialog: (alerts.append(dialog.message), dialog.dismiss()))
@@ -172,8 +172,8 @@ def test_a_script_in_every_field_stays_text(site):
     assert page.locator("img, main script").count() == 0
 
 
-def test_faults_stand_at_their_fields(site):
-    """An application that lacks something comes back as it was, with what is wrong where it is."""
+def test_faults_are_shown_at_their_fields(site):
+    """An incomplete application returns with its input and with errors at the fields."""
     page = site.visitor()
     site.sign_in(page, site.mailbox(), "/console")
     page.locator("form[action='/console/apply']").evaluate("form => { form.noValidate = true; }")
@@ -190,7 +190,7 @@ def test_faults_stand_at_their_fields(site):
 
 
 def test_every_change_names_the_person(site):
-    """Events of the console have the person as actor: the same one, and no address."""
+    """Console events have the person's id as actor, without an address."""
     page = site.visitor()
     partner_id = approved(site, page)
     issue(page, partner_id, "test")

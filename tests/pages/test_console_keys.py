@@ -1,4 +1,4 @@
-"""Keys in the developer console: issued, shown once, rolled, revoked."""
+"""Keys in the developer console are issued, shown once, rolled and revoked."""
 
 import re
 import threading
@@ -16,7 +16,7 @@ TOKEN = re.compile(r"pk_(?:live|test)_ptn_\w+\.key_\w+\.\w+")
 
 
 def test_a_token_is_shown_once(site):
-    """Neither reloading nor going back and forth shows it, and a form sent twice issues once."""
+    """Reloading and going back do not show it, and a form sent twice issues one key."""
     page = site.visitor()
     partner_id = approved(site, page)
     token = issue(page, partner_id, "live")
@@ -34,7 +34,7 @@ def test_a_token_is_shown_once(site):
 
 
 def test_a_key_is_rolled_under_traffic(site):
-    """With the old key called all the while, no call fails until its moment, and all do after."""
+    """Calls with the old key all succeed until its end, and all fail afterwards."""
     page = site.visitor()
     partner_id = approved(site, page)
     token = issue(page, partner_id, "live")
@@ -72,7 +72,7 @@ def test_a_key_is_rolled_under_traffic(site):
     [("stops working now", "auth_revoked"), ("for 24 hours", "entity_not_found")],
 )
 def test_a_key_is_rolled_in_the_console(site, choice, code):
-    """The new key works at once, the old one as long as was chosen; sent again, nothing happens."""
+    """The new key works at once, the old one as long as chosen; repeating changes nothing."""
     page = site.visitor()
     partner_id = approved(site, page)
     old = issue(page, partner_id, "live")
@@ -89,7 +89,7 @@ def test_a_key_is_rolled_in_the_console(site, choice, code):
 
 
 def test_a_key_is_revoked_and_shows_its_last_use(site):
-    """The list names when a key was used; after a confirmation it is refused from then on."""
+    """The list shows its last use; after a confirmation the key is refused."""
     page = site.visitor()
     partner_id = approved(site, page)
     token = issue(page, partner_id, "live")
@@ -105,7 +105,7 @@ def test_a_key_is_revoked_and_shows_its_last_use(site):
 
 
 def test_a_key_id_that_we_did_not_draw_is_refused(site):
-    """A form cannot choose the id of the key that it asks for."""
+    """A form cannot choose the id of its key."""
     page = site.visitor()
     partner_id = approved(site, page)
     page.goto(f"/console/{partner_id}/keys")

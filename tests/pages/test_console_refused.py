@@ -1,4 +1,4 @@
-"""What the developer console refuses: other partners' people, forged forms, who is gone."""
+"""What the developer console refuses: other partners' people, forged forms, removed members."""
 
 import re
 
@@ -9,7 +9,7 @@ from tests.world import STAFF
 
 
 def places(partner_id, key_id, member_id):
-    """Return every page of a partner's."""
+    """Return the paths of all of a partner's pages."""
     return [
         f"/console/{partner_id}{path}"
         for path in (
@@ -25,7 +25,7 @@ def places(partner_id, key_id, member_id):
 
 
 def test_another_partner_is_refused_like_an_unknown_one(site):
-    """Pages and forms answer the same, but for the request id, and change nothing."""
+    """Pages and forms answer alike but for the request id, and change nothing."""
     page, stranger = site.visitor(), site.visitor()
     partner_id = approved(site, page)
     key_id = issue(page, partner_id, "live").split(".")[1]
@@ -53,7 +53,7 @@ def test_another_partner_is_refused_like_an_unknown_one(site):
 
 
 def test_another_key_or_member_is_not_found(site):
-    """Under one's own partner the ids of another are those of nobody."""
+    """Under one's own partner, ids of another are unknown."""
     page, stranger = site.visitor(), site.visitor()
     partner_id = approved(site, page)
     key_id = issue(page, partner_id, "live").split(".")[1]
@@ -70,7 +70,7 @@ def test_another_key_or_member_is_not_found(site):
 
 
 def test_forged_forms_are_refused(site):
-    """Without its token, with another session's, or from another site no form does anything."""
+    """Forms without a token, with another session's, or from another site do nothing."""
     page, other = site.visitor(), site.visitor()
     partner_id = approved(site, page)
     key_id = issue(page, partner_id, "live").split(".")[1]
@@ -110,8 +110,8 @@ def test_forged_forms_are_refused(site):
     assert site.do(lambda service: service.partners.look(partner_id)) == before
 
 
-def test_a_form_that_was_open_when_the_account_was_revoked(site):
-    """It issues nothing; the console stays, and says how things are."""
+def test_a_revoked_account_cannot_issue_keys(site):
+    """An open form issues nothing; the console remains and shows the state."""
     page = site.visitor()
     partner_id = approved(site, page)
     page.goto(f"/console/{partner_id}/keys")
@@ -124,7 +124,7 @@ def test_a_form_that_was_open_when_the_account_was_revoked(site):
 
 
 def test_a_removed_member_can_do_nothing_with_an_open_form(site):
-    """Their next click is refused, though they are signed in and the page is open."""
+    """Their next request is refused, although they are signed in and the page is open."""
     page = site.visitor()
     email = site.mailbox()
     partner_id = approved(site, page, email)

@@ -1,4 +1,4 @@
-"""Colours of the style sheet: WCAG 2.2's contrast, computed from the tokens of both themes."""
+"""Contrast of the style sheet's colours by WCAG 2.2, from the tokens of both themes."""
 
 import re
 from pathlib import Path
@@ -24,7 +24,7 @@ PAIRS = (
 
 
 def tokens(theme: str) -> dict[str, str]:
-    """Return the colours of a theme, as the cascade leaves them."""
+    """Return the colours of a theme after the cascade."""
     first, dark = (
         dict(re.findall(r"--([a-z-]+):\s*#([0-9a-f]{6})\b", block))
         for block in re.findall(r":root \{(.*?)\}", CSS, re.DOTALL)[:2]
@@ -55,27 +55,27 @@ def test_the_formula_is_the_standards():
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_tokens_contrast(theme):
-    """Each pair that the parts use reaches level AA."""
+    """Each pair in use reaches level AA."""
     colours = tokens(theme)
     for ink, ground, least in PAIRS:
         assert contrast(colours[ink], colours[ground]) >= least, (ink, ground)
 
 
 def test_colours_are_tokens():
-    """No rule outside the two themes (and the white paper of print) names a colour of its own."""
+    """Only the two themes, and the white paper of print, define colours."""
     rules = re.sub(r":root \{.*?\}", "", CSS, flags=re.DOTALL)
     assert re.findall(r"#[0-9a-f]{3,8}\b|rgb\(", rules) == []
 
 
 def test_both_themes_have_every_colour():
-    """A token that dark mode forgets would be light there."""
+    """A colour missing in dark mode would be the light one."""
     light = tokens("light")
     dark_block = re.findall(r":root \{(.*?)\}", CSS, re.DOTALL)[1]
     assert [name for name in light if f"--{name}:" not in dark_block] == []
 
 
 def test_a_theme_changes_colours_alone():
-    """So that what axe-core finds of shape and structure in one theme holds in both."""
+    """So what axe-core finds about structure in one theme holds in both."""
     dark = re.findall(r"@media \(prefers-color-scheme: dark\) \{(.*?)\n\}", CSS, re.DOTALL)
     assert dark
     for block in dark:

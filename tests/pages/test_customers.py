@@ -1,4 +1,4 @@
-"""What customers do in a browser: approve, decline, finish an onboarding, disconnect."""
+"""Customers in a browser: approving, declining, finishing an onboarding, disconnecting."""
 
 import re
 
@@ -8,20 +8,20 @@ from tests.world import claim_body
 
 
 def asked_link(site, key, **more):
-    """Return the connect link that a partner gets."""
+    """Return the connect link that a partner receives."""
     body = {"partner_user_id": "u"} | more
     return site.api(key, "POST", "/connect-requests", json=body).json()["connect_url"]
 
 
 def onboarding_link(site, key, email, **more):
-    """Have a business referred; answer the link in its mail."""
+    """Start an onboarding; return the link in its mail."""
     body = {"partner_user_id": email, "company_name": "Bakry", "user_email": email} | more
     assert site.api(key, "POST", "/onboardings", json=body).status_code == 201
     return site.mailed_link(email, "onboarding")
 
 
 def test_a_customer_approves_and_ends_a_connection(site):
-    """From the link to the entity id, to a claim, and to the 403 after disconnecting."""
+    """From the link to the entity id, a claim, and a 403 after disconnecting."""
     _, key = site.partner("Ledger Books")
     email = site.mailbox()
     entity_id = site.entity(email, "Bakery")
@@ -48,7 +48,7 @@ def test_a_customer_approves_and_ends_a_connection(site):
 
 
 def test_a_customer_of_several_businesses_chooses(site):
-    """The browser asks for a choice first; the chosen business is the one that is connected."""
+    """The browser requires a choice, and the chosen business is connected."""
     _, key = site.partner()
     email = site.mailbox()
     site.entity(email, "Bakery")
@@ -63,7 +63,7 @@ def test_a_customer_of_several_businesses_chooses(site):
 
 
 def test_a_customer_declines(site):
-    """Nothing needs to be chosen for that; the link is worth nothing afterwards."""
+    """No choice is needed; afterwards the link is void."""
     _, key = site.partner()
     email = site.mailbox()
     site.entity(email, "Bakery")
@@ -80,7 +80,7 @@ def test_a_customer_declines(site):
 
 
 def test_a_referred_person_corrects_and_finishes(site):
-    """The details come as the partner sent them; what is corrected is what is known then."""
+    """The form has the partner's details; corrections are what is stored."""
     _, key = site.partner()
     address = {"first_line": "1 Example Street", "postcode": "AB1 2CD"}
     link = onboarding_link(site, key, site.mailbox(), company_number="123", address=address)
@@ -99,7 +99,7 @@ def test_a_referred_person_corrects_and_finishes(site):
 
 
 def test_the_entity_id_is_copied(site):
-    """One press, and it is in the clipboard; the button says so."""
+    """One press copies it to the clipboard, and the button says so."""
     email = site.mailbox()
     entity_id = site.entity(email)
     page = site.visitor(permissions=["clipboard-read", "clipboard-write"])
@@ -110,7 +110,7 @@ def test_the_entity_id_is_copied(site):
 
 
 def test_everything_but_copying_works_without_scripts(site):
-    """The id can be read, no button is there that does nothing, and approving works."""
+    """The id is readable, no dead button is shown, and approving works."""
     _, key = site.partner("Ledger Books")
     email = site.mailbox()
     entity_id = site.entity(email)
@@ -127,7 +127,7 @@ def test_everything_but_copying_works_without_scripts(site):
 
 
 def test_scripts_in_names_stay_text(site):
-    """Nothing that a partner or a person typed is run, and the browser has nothing to refuse."""
+    """Nothing from names runs, and the browser has nothing to block."""
     evil = "<img src=x onerror=alert(1)><script>alert(2)</script>"
     _, key = site.partner(evil[:60])
     email = site.mailbox()

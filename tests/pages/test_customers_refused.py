@@ -1,4 +1,4 @@
-"""What customers see where a link or a choice is refused: code, status, and what to do next."""
+"""Refused links and choices on customers' pages: code, status, and what to do next."""
 
 import re
 
@@ -23,7 +23,7 @@ async def link_of(partner):
 
 
 async def business(world, name="Bakery", email=EMAIL, **more):
-    """Return the id of a business that uses the service."""
+    """Return the id of an established business."""
     return await world.service.modes["live"].entities.add(name, email, None, STAFF, **more)
 
 
@@ -36,7 +36,7 @@ async def onboarding(world, partner, email="new@example.com", **more):
 
 
 def refused(answer, status, code):
-    """Return whether a page has this status and code, and says where to go on."""
+    """Return whether a page has this status and code and links onwards."""
     assert answer.status_code == status, answer.text
     assert f"<code>{code}</code>" in answer.text
     assert str(status) in answer.text
@@ -45,8 +45,8 @@ def refused(answer, status, code):
     return title[1]
 
 
-async def test_connect_links_that_hold_no_more(world):
-    """Unknown, expired, used and declined links: the contract's code, whoever opens or answers."""
+async def test_invalid_connect_links_are_refused(world):
+    """Unknown, expired, used and declined links get the contract's code on GET and POST."""
     partner = await world.partner()
     entity_id = await business(world)
     visitor = await Visitor(world).sign_in(EMAIL)
@@ -71,8 +71,8 @@ async def test_connect_links_that_hold_no_more(world):
         refused(await visitor.post(path, answer="approve", entity_id=entity_id), status, code)
 
 
-async def test_an_entity_that_is_linked_already(world):
-    """A second link for the same business: 409, and the way to the account."""
+async def test_a_linked_entity_is_a_conflict(world):
+    """A second link for the same business: 409 with a link to the account."""
     partner = await world.partner()
     entity_id = await business(world)
     await partner.connect(entity_id)
@@ -82,8 +82,8 @@ async def test_an_entity_that_is_linked_already(world):
     assert 'href="/account"' in answer.text
 
 
-async def test_choosing_among_several(world):
-    """Each business is offered; none chosen comes back with the fault; the chosen is connected."""
+async def test_one_of_several_businesses_is_chosen(world):
+    """Each is offered; no choice is a field error; the chosen one is connected."""
     partner = await world.partner()
     await business(world, "Bakery")
     second = await business(world, "Brewery", another=True)
@@ -101,8 +101,8 @@ async def test_choosing_among_several(world):
     assert "Brewery" in shown.text
 
 
-async def test_a_business_of_somebody_else(world):
-    """It looks like one that does not exist, everywhere, and nothing is connected."""
+async def test_another_persons_business_is_not_found(world):
+    """It looks like one that does not exist, and nothing is connected."""
     partner = await world.partner()
     theirs = await business(world, "Theirs", "other@example.com")
     await business(world)
@@ -120,8 +120,8 @@ async def test_a_business_of_somebody_else(world):
     assert access.connected
 
 
-async def test_a_person_without_a_business(world):
-    """The page says which address was looked for, and how to use another; nothing to approve."""
+async def test_a_person_without_a_business_cannot_approve(world):
+    """The page names the address and explains how to use another one."""
     partner = await world.partner()
     visitor = await Visitor(world).sign_in("nobody@example.com")
     path = await link_of(partner)
@@ -132,8 +132,8 @@ async def test_a_person_without_a_business(world):
     assert "nobody@example.com" in (await visitor.get("/account")).text
 
 
-async def test_a_person_without_a_business_uses_no_link_up(world):
-    """Who got hold of another's link cannot decline it for them; the customer still approves."""
+async def test_a_person_without_a_business_cannot_decline(world):
+    """A person who intercepts a link cannot void it; the customer can still approve."""
     partner = await world.partner()
     entity_id = await business(world)
     path = await link_of(partner)
@@ -145,7 +145,7 @@ async def test_a_person_without_a_business_uses_no_link_up(world):
 
 
 async def test_a_link_of_test_mode_says_so(world):
-    """It is not cut off: nobody can answer it, and the page says what to ask for instead."""
+    """Nobody can approve it, and the page says what to ask for instead."""
     partner = await world.partner()
     body = {"partner_user_id": "u"}
     answer = await partner.call("POST", "/connect-requests", mode="test", json=body)
@@ -157,14 +157,14 @@ async def test_a_link_of_test_mode_says_so(world):
         assert "cut off" not in shown.text
 
 
-async def test_an_answer_that_is_none(world):
-    """Neither approve nor decline is a fault that is named."""
+async def test_an_invalid_answer_is_refused(world):
+    """Anything but approve and decline is a named fault."""
     partner = await world.partner()
     visitor = await Visitor(world).sign_in(EMAIL)
     refused(await visitor.post(await link_of(partner), answer="maybe"), 400, "validation_failed")
 
 
-async def test_a_partner_that_was_never_connected(world):
+async def test_an_unconnected_partner_is_not_found(world):
     """There is nothing to see and nothing to end."""
     partner = await world.partner()
     below = f"{await business(world)}/{partner.partner_id}"
@@ -173,8 +173,8 @@ async def test_a_partner_that_was_never_connected(world):
         refused(await visitor.get(path), 403, "entity_not_owned")
 
 
-async def test_disconnecting_twice(world):
-    """The second time there is nothing to confirm, and nothing more happens."""
+async def test_disconnecting_twice_changes_nothing(world):
+    """The second time there is nothing to confirm."""
     partner = await world.partner()
     entity_id = await business(world)
     await partner.connect(entity_id)
@@ -187,8 +187,8 @@ async def test_disconnecting_twice(world):
     assert (await partner.claim(entity_id)).json()["code"] == "partner_disconnected"
 
 
-async def test_claims_by_the_page(world):
-    """Fifty a page, newest first, each once; a page that is none is a fault."""
+async def test_claims_are_paged(world):
+    """Fifty per page, newest first, each once; an invalid page is a fault."""
     partner = await world.partner()
     entity_id = await business(world)
     await partner.connect(entity_id)
@@ -208,7 +208,7 @@ async def test_claims_by_the_page(world):
 
 
 async def test_onboarding_corrects_and_completes(world):
-    """What is sent is what is known then; the page after it survives a reload, for an hour."""
+    """What is posted is stored; the page after it survives reloads for an hour."""
     partner = await world.partner()
     path = await onboarding(world, partner, company_name="Bakry", address={"postcode": "AB1"})
     visitor = Visitor(world)
@@ -225,8 +225,8 @@ async def test_onboarding_corrects_and_completes(world):
     refused(await visitor.get(f"{path}/done"), 409, "magic_link_already_used")
 
 
-async def test_onboarding_faults_stand_at_their_fields(world):
-    """Every faulty field says so, and what was typed stays; nothing is finished."""
+async def test_onboarding_faults_are_shown_at_their_fields(world):
+    """Every faulty field says so and keeps its input; nothing is finished."""
     partner = await world.partner()
     path = await onboarding(world, partner)
     answer = await Visitor(world).post(path, company_name="", region="r" * 256, country="GB")
@@ -240,8 +240,8 @@ async def test_onboarding_faults_stand_at_their_fields(world):
     assert (await Visitor(world).get(path)).status_code == 200
 
 
-async def test_onboarding_links_that_hold_no_more(world):
-    """Unknown, expired, used, and a business that finished by another way."""
+async def test_invalid_onboarding_links_are_refused(world):
+    """Unknown, expired and used links, and those of an established business."""
     partner = await world.partner()
     used = await onboarding(world, partner, "used@example.com")
     expired = await onboarding(world, partner, "expired@example.com")
@@ -268,7 +268,7 @@ async def test_onboarding_links_that_hold_no_more(world):
 
 @pytest.mark.parametrize("kind", ["connect", "onboarding"])
 async def test_opening_a_link_does_not_use_it(world, kind):
-    """A hundred GETs and HEADs, and the person can still answer."""
+    """After a hundred GETs and HEADs the person can still answer."""
     partner = await world.partner()
     entity_id = await business(world)
     path = await (link_of(partner) if kind == "connect" else onboarding(world, partner))
@@ -282,7 +282,7 @@ async def test_opening_a_link_does_not_use_it(world, kind):
 
 
 async def test_markup_in_names_stays_text(world):
-    """Of the partner's label, the business and the person alike."""
+    """In the partner's label, the business and the person's name."""
     partner = await world.partner()
     evil = "<script>alert(1)</script>"
     await business(world, evil)

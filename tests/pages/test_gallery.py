@@ -1,4 +1,4 @@
-"""Every page of the gallery: what axe-core finds, how wide it is, what a browser fetches for it."""
+"""Every page of the gallery: accessibility, width, and what a browser fetches for it."""
 
 import re
 from pathlib import Path
@@ -30,7 +30,7 @@ LEADS_ON = {"/console"}
     ("who", "shots"), by_visitor(), ids=[who or shots[0].name for who, shots in by_visitor()]
 )
 def test_pages_are_light_and_axe_finds_nothing(who: str | None, shots: list[Shot], filled: Filled):
-    """Under 100 kB from our host alone; on a phone as on a desktop, in both themes, level AA."""
+    """Under 100 kB from our host, level AA on phones and desktops, in both themes."""
     page, plain = profile(who, filled), None
     page.add_init_script(AXE)
     for shot in shots:
@@ -49,7 +49,7 @@ def test_pages_are_light_and_axe_finds_nothing(who: str | None, shots: list[Shot
 
 
 def test_titles_are_distinct_and_no_page_is_left_out(filled: Filled):
-    """Pages are told apart by their titles; the gallery shows every page of the site map."""
+    """Each page has its own title, and the gallery has every page of the site map."""
     for who, shots in by_visitor():
         if not all(shot.name in filled.visited for shot in shots):
             page = profile(who, filled)
@@ -72,7 +72,7 @@ def _fits(path: str, one: str) -> bool:
 
 
 def _weigh(page: Page, url: str) -> None:
-    """With its style sheet, scripts and icon, as large as they are transferred."""
+    """Return the transferred size with style sheet, scripts and icon."""
     weights = page.evaluate(
         "performance.getEntries().filter(one => 'encodedBodySize' in one)"
         ".map(one => [one.name, one.encodedBodySize])"
@@ -93,7 +93,7 @@ def _without_scripts(page: Page, filled: Filled) -> Page:
 
 
 def _measure_without_scripts(plain: Page, url: str, shot: Shot) -> None:
-    """Tables, which stack by a script, then scroll, and the page does not."""
+    """Check that wide tables scroll, and the page does not, without scripts."""
     plain.goto(url)
     if plain.locator(".scroll > table").count():
         assert plain.locator("table.stack").count() == 0

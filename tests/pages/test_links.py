@@ -1,4 +1,4 @@
-"""Links and forms in a browser: looking uses nothing up, and other sites can do nothing."""
+"""Links and forms in a browser: opening uses nothing up, and other sites can do nothing."""
 
 import http.server
 import threading
@@ -27,7 +27,7 @@ POST_BY_SCRIPT = """async ([target, body]) => {
 
 @contextmanager
 def evil_site(target: str, fields: str) -> Iterator[str]:
-    """Serve a page that posts a form elsewhere; another host, so that it is another site."""
+    """Serve a page of another site that posts one of our forms."""
     body = FORGED.format(target=target, fields=fields).encode()
 
     class Evil(http.server.BaseHTTPRequestHandler):
@@ -38,7 +38,7 @@ def evil_site(target: str, fields: str) -> Iterator[str]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Keep still."""
+            """Log nothing."""
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Evil) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -51,7 +51,7 @@ def evil_site(target: str, fields: str) -> Iterator[str]:
 
 
 def connected_account(site):
-    """Return a person who is connected to a partner: mailbox, entity, partner."""
+    """Return a person connected to a partner: mailbox, entity, partner."""
     partner_id, key = site.partner()
     email = site.mailbox()
     entity_id = site.entity(email)
@@ -70,7 +70,7 @@ def asked(site, key):
 
 
 def is_connected(site, entity_id, partner_id):
-    """Return whether a connection holds."""
+    """Return whether a connection exists."""
 
     async def look(service):
         return await service.modes["live"].connection_list.access(partner_id, entity_id)
@@ -80,7 +80,7 @@ def is_connected(site, entity_id, partner_id):
 
 @pytest.mark.parametrize("samesite", ["Lax", "None"])
 def test_a_form_of_another_site_is_refused(site, samesite):
-    """A page elsewhere posts a form of ours for a signed-in person: nothing is disconnected.
+    """Another site posts our form for a signed-in person, and nothing is disconnected.
 
     `None`: even if the cookie went along, which Chromium does not send with `Lax`.
     """
@@ -103,7 +103,7 @@ def test_a_form_of_another_site_is_refused(site, samesite):
 
 
 def test_our_own_form_needs_its_token(site):
-    """The same form of our own page without its token is refused; with it, it works.
+    """The form of our own page is refused without its token and works with it.
 
     Chromium says `Origin: null` of it, because our pages send no referrer.
     """
@@ -123,7 +123,7 @@ def test_our_own_form_needs_its_token(site):
 
 
 def test_nobody_can_frame_a_page(site):
-    """A page of another site shows nothing of ours within it."""
+    """A frame on another site shows nothing of ours."""
     page = site.visitor()
     with evil_site(site.url, "") as evil:
         page.goto(evil)
@@ -136,8 +136,8 @@ def test_nobody_can_frame_a_page(site):
         assert frame.get_by_label("Email address").count() == 0
 
 
-def test_scanners_use_no_link_up(site):
-    """GETs, HEADs and a browser that only looks leave all three kinds of link as they were."""
+def test_scanners_do_not_use_up_links(site):
+    """GETs, HEADs and a browser that only looks leave all three kinds of link unused."""
     _, key = site.partner()
     email, referred = site.mailbox(), site.mailbox()
     entity_id = site.entity(email)
@@ -170,8 +170,8 @@ def test_scanners_use_no_link_up(site):
     expect(page.locator(".copyable code")).to_contain_text("ent_")
 
 
-def test_a_session_in_the_browser(site):
-    """The cookie is out of reach of scripts; copied before signing out, it is worth nothing."""
+def test_a_session_cookie_is_hidden_and_ends_with_sign_out(site):
+    """Scripts cannot read the cookie; a copy is worthless after signing out."""
     page = site.visitor()
     site.sign_in_by_mail(page, site.mailbox())
     (cookie,) = page.context.cookies()
@@ -189,7 +189,7 @@ def test_a_session_in_the_browser(site):
 
 
 def test_signing_out_everywhere(site):
-    """One press ends the sessions of every browser."""
+    """One press ends the sessions in every browser."""
     email = site.mailbox()
     first, second = site.visitor(), site.visitor()
     for page in (first, second):

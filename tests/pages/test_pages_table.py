@@ -1,4 +1,4 @@
-"""Every page, held to what it declares: who may see it, its headers, its HTML, its forms."""
+"""Every page is checked against its declaration: access, headers, HTML, forms."""
 
 import re
 from typing import Any
@@ -23,7 +23,7 @@ FIXED = {
 
 
 class People:
-    """Everybody that there is, and what the paths' parameters stand for."""
+    """Everybody involved, and the values of the paths' parameters."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -34,7 +34,7 @@ class People:
         self.tokens: dict[str, str] = {}
 
     async def prepare(self) -> None:
-        """Make a partner with a team, a business of a customer, links, and a team of ours."""
+        """Create a partner with a team, a customer's business, links, and staff."""
         world, service = self.world, self.world.service
         partner = await world.partner()
         live = service.modes["live"]
@@ -57,14 +57,14 @@ class People:
         self.tokens["connect"] = local(asked.json()["connect_url"]).rpartition("/")[2]
 
     async def rightful(self, page: RoutedPage) -> Visitor:
-        """Return a visitor who may see a page."""
+        """Return a visitor with access to a page."""
         if page.who in {"public", "token"}:
             return Visitor(self.world)
         who = {"signed-in": "customer", "approved": "member"}.get(page.who, page.who)
         return await Visitor(self.world).sign_in(f"{who}@example.com")
 
     def url(self, page: RoutedPage) -> str:
-        """Return a page's path with values in it."""
+        """Return a page's path with its parameters filled in."""
         token = self.tokens.get(page.path.split("/")[1], "unknown")
         values = self.values | {"token": token}
 
@@ -77,14 +77,14 @@ class People:
 
 @pytest.fixture
 async def people(world) -> People:
-    """Return everybody."""
+    """Return everybody involved."""
     everybody = People(world)
     await everybody.prepare()
     return everybody
 
 
-async def test_every_page_says_what_it_is_for(world):
-    """The site map has each page that the application routes, once; what is no page is known."""
+async def test_the_site_map_has_every_page(world):
+    """Each routed page is in it once, and every other route is a known exception."""
     pages = site_map_of(world.service).pages
     app: Any = world.app.app
     expected: dict[tuple[str, str], str] = {}
@@ -103,7 +103,7 @@ async def test_every_page_says_what_it_is_for(world):
 
 
 async def test_strangers_are_led_to_sign_in_and_back(people):
-    """Whatever is not public or by a link leads to /sign-in, which knows where to go on.
+    """Protected pages redirect to /sign-in, which remembers the page.
 
     From a form that is the page on which it stands.
     """
@@ -120,13 +120,13 @@ async def test_strangers_are_led_to_sign_in_and_back(people):
 
 
 async def test_a_query_survives_signing_in(people):
-    """The way back leads to the page of the list that was asked for."""
+    """The redirect keeps the requested page of a list."""
     answer = await Visitor(people.world).get("/account/a/b?from=clm_1&x=2")
     assert answer.headers["location"] == "/sign-in?next=/account/a/b%3Ffrom%3Dclm_1%26x%3D2"
 
 
 async def test_outsiders_are_refused(people):
-    """Somebody who is signed in, and neither a member nor staff, gets a page with 403."""
+    """A signed-in person who is neither a member nor staff gets 403."""
     outsider = await Visitor(people.world).sign_in("outsider@example.com")
     for one in people.pages:
         if one.who not in GUARDED:
@@ -138,8 +138,8 @@ async def test_outsiders_are_refused(people):
         assert not faults_of(answer.text, CSRF_FIELD, signed_in=True), one
 
 
-async def test_each_page_for_whom_it_is(people):
-    """Whoever may see it sees well-formed HTML, under the headers of all pages; HEAD agrees."""
+async def test_each_page_is_well_formed_for_its_audience(people):
+    """It has the headers of all pages, and HEAD agrees."""
     for one in people.pages:
         if one.method != "GET":
             continue
@@ -159,7 +159,7 @@ async def test_each_page_for_whom_it_is(people):
 
 
 async def test_posts_of_other_sites_are_refused(people):
-    """Without Fetch Metadata or an Origin of ours nothing is posted, not even by the rightful."""
+    """Without Fetch Metadata or our Origin no post is accepted from anybody."""
     foreign: list[dict[str, str]] = [
         {},
         {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"},
@@ -178,7 +178,7 @@ async def test_posts_of_other_sites_are_refused(people):
 
 
 async def test_posts_without_the_session_s_token_are_refused(people):
-    """A signed-in person's form without its token does nothing, wherever it seems to come from."""
+    """A form without its token does nothing, whatever its apparent origin."""
     for one in people.posts:
         visitor = await people.rightful(one)
         if visitor.session is None:
@@ -191,7 +191,7 @@ async def test_posts_without_the_session_s_token_are_refused(people):
 
 
 async def test_other_methods_are_refused(people):
-    """PUT, PATCH and DELETE are nothing that a page takes."""
+    """No page supports PUT, PATCH or DELETE."""
     visitor = Visitor(people.world)
     for path in {people.url(one) for one in people.pages}:
         for method in ("PUT", "PATCH", "DELETE", "OPTIONS"):
@@ -201,8 +201,8 @@ async def test_other_methods_are_refused(people):
             assert methods <= {"GET", "HEAD", "POST"}, path
 
 
-async def test_an_unknown_path_is_told_as_the_asker_can_read_it(world):
-    """A browser gets a page under the headers of all pages, a program the envelope."""
+async def test_an_unknown_path_is_a_page_or_an_envelope(world):
+    """A browser gets a page with the headers of all pages, a program the envelope."""
     browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
     for method, path, status in (("GET", "/conect/x", 404), ("POST", "/health/live", 405)):
         shown = await world.client.request(method, path, headers=browser)
@@ -217,7 +217,7 @@ async def test_an_unknown_path_is_told_as_the_asker_can_read_it(world):
 
 
 async def test_the_home_page_leads_on(world):
-    """To the account and the console, by way of signing in, and to the reference."""
+    """It links to the account, the console and the reference."""
     visitor = Visitor(world)
     home = (await visitor.get("/")).text
     for path, status in (("/account", 303), ("/console", 303), ("/docs", 200)):
@@ -225,8 +225,8 @@ async def test_the_home_page_leads_on(world):
         assert (await visitor.get(path)).status_code == status
 
 
-async def test_icons(world):
-    """The icon that pages name is there, and the one that browsers ask for by themselves."""
+async def test_icons_are_served(world):
+    """The icon that pages name, and the one that browsers request by themselves."""
     for path in ("/favicon.svg", "/favicon.ico"):
         answer = await world.client.get(path)
         assert (answer.status_code, answer.headers["content-type"]) == (200, "image/svg+xml")

@@ -1,4 +1,4 @@
-"""What developers see of their traffic in a browser: requests, errors, usage, links, claims."""
+"""Traffic in the console: requests, errors, usage, links, claims."""
 
 import re
 
@@ -13,7 +13,7 @@ PAYLOAD = "<script>document.title='x'</script>\"'><img src=x onerror=alert(1)>"
 
 @pytest.fixture
 def developer(site):
-    """Return a page of a partner's developer, the partner's id, and its key of each mode."""
+    """Return a signed-in developer's page, the partner's id, and a key of each mode."""
     page = site.visitor()
     partner_id, live = site.partner("Ledger Books")
     email = site.mailbox()
@@ -29,7 +29,7 @@ def developer(site):
 
 
 def shows(page, path, text):
-    """Load a page until calls have been noted: they are written within a second or two."""
+    """Reload a page until calls are logged, which takes a second or two."""
     shown = page.get_by_text(text)
     until(lambda: page.goto(path) and shown.count(), lambda: f"{path}: {text}", look=0.2)
 
@@ -40,7 +40,7 @@ def fixtures(site, partner_id):
 
 
 def test_calls_are_listed_filtered_and_explained(site, developer):
-    """From the list by a filter to one call, its advice, and the errors by code."""
+    """From the filtered list to one call and its advice, and errors by code."""
     page, partner_id, keys = developer
     entity_id = fixtures(site, partner_id).connected_entity_id
     site.api(keys["test"], "GET", f"/claims?entity_id={entity_id}")
@@ -73,7 +73,7 @@ def test_calls_are_listed_filtered_and_explained(site, developer):
 
 
 def test_calls_are_found_by_time_and_by_request_id(site, developer):
-    """From before a moment, which stays when the mode is switched; an id leads to its call."""
+    """A time filter survives switching the mode; an id leads to its call."""
     page, partner_id, keys = developer
     request_id = site.api(keys["test"], "GET", "/claims?entity_id=e").headers["x-request-id"]
     shows(page, f"/console/{partner_id}/requests?mode=test", request_id)
@@ -98,7 +98,7 @@ def test_calls_are_found_by_time_and_by_request_id(site, developer):
 
 
 def test_going_back_shows_what_the_fields_say_and_no_page_is_stored(site, developer):
-    """After Back the list is filtered as its fields are; the browser's stores stay empty."""
+    """After Back the list matches its filter fields, and browser storage is empty."""
     page, partner_id, keys = developer
     site.api(keys["test"], "GET", "/claims?entity_id=e")
     refused = site.api(keys["test"], "POST", "/claims", json={}).headers["x-request-id"]
@@ -120,7 +120,7 @@ def test_going_back_shows_what_the_fields_say_and_no_page_is_stored(site, develo
 
 
 def test_a_filter_after_the_session_s_end_leads_to_signing_in(developer):
-    """What is answered with another page than the list is shown whole."""
+    """An answer other than the list is shown as a whole page."""
     page, *_ = developer
     page.context.clear_cookies()
     page.get_by_label("Status").select_option("4xx")
@@ -128,7 +128,7 @@ def test_a_filter_after_the_session_s_end_leads_to_signing_in(developer):
 
 
 def test_one_call_s_page_shows_the_events_it_caused(site, developer):
-    """Topic, position and time of each; nothing of what was sent."""
+    """Topic, position and time of each, but nothing of the request body."""
     page, partner_id, keys = developer
     entity_id = fixtures(site, partner_id).connected_entity_id
     more = {"defendant": {"name": "Canary Debtor"}, "message": "Canary"}
@@ -143,8 +143,8 @@ def test_one_call_s_page_shows_the_events_it_caused(site, developer):
     expect(page.get_by_role("heading", level=1)).to_have_text("Request not found")
 
 
-def test_another_partner_s_call_looks_like_none(site, developer):
-    """Its request id is answered as an unknown one is."""
+def test_another_partner_s_call_is_not_found(site, developer):
+    """Its request id answers like an unknown one."""
     page, partner_id, keys = developer
     request_id = site.api(keys["live"], "GET", "/claims?entity_id=e").headers["x-request-id"]
     shows(page, f"/console/{partner_id}/requests", request_id)
@@ -161,7 +161,7 @@ def test_another_partner_s_call_looks_like_none(site, developer):
 
 
 def test_bad_filters_are_refused(developer):
-    """With 400 and the name of the parameter."""
+    """400 with the parameter's name."""
     page, partner_id, _ = developer
     long = "code=" + "x" * 300
     for query in ("before=x", "before=1", "before=9e9.req_1", "class=3", long, "until=x"):
@@ -171,7 +171,7 @@ def test_bad_filters_are_refused(developer):
 
 
 def test_usage_is_a_picture_and_a_table(site, developer):
-    """Calls of both modes count against one limit; the table says the same in words."""
+    """Both modes count against one limit; the table has the same figures."""
     page, partner_id, keys = developer
     for mode in ("live", "test", "test"):
         site.api(keys[mode], "GET", "/claims?entity_id=e")
@@ -193,7 +193,7 @@ def test_usage_is_a_picture_and_a_table(site, developer):
 
 
 def test_links_and_onboardings_show_what_became_of_them(site, developer):
-    """Declined, redeemed, completed, started; no entity id of live mode before its customer's."""
+    """No live entity id is shown before its customer has approved."""
     page, partner_id, keys = developer
     links = [
         site.api(keys["live"], "POST", "/connect-requests", json={"partner_user_id": user})
@@ -229,7 +229,7 @@ def test_links_and_onboardings_show_what_became_of_them(site, developer):
 
 
 def test_claims_of_all_entities_are_paged(site, developer):
-    """Newest first, none twice, and a script in a reference is text."""
+    """Newest first, without repetition; a script in a reference stays text."""
     page, partner_id, keys = developer
     first = fixtures(site, partner_id).connected_entity_id
     body = {"partner_user_id": "u", "company_name": "New", "user_email": "n@example.com"}

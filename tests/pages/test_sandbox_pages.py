@@ -1,4 +1,4 @@
-"""What developers do before going live: the sandbox, the tutorial, the checklist."""
+"""Before going live: the sandbox, the tutorial, the checklist."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from tests.world import STAFF, claim_body
 
 @pytest.fixture
 def developer(site):
-    """Return a page of a partner's developer, the partner's id, and a test key."""
+    """Return a signed-in developer's page, the partner's id, and a test key."""
     page = site.visitor()
     partner_id, _ = site.partner("Ledger Books")
     email = site.mailbox()
@@ -30,18 +30,18 @@ def developer(site):
 
 
 def claim(site, key, entity_id, reference="case-1"):
-    """Create a claim; answer status, code and id."""
+    """Create a claim; return status, code and id."""
     answer = site.api(key, "POST", "/claims", json=claim_body(entity_id, reference))
     return answer.status_code, answer.json().get("code"), answer.json().get("claim_id")
 
 
 def row_of(page, text):
-    """Return the row that has a text."""
+    """Return the row that contains a text."""
     return page.get_by_role("row").filter(has_text=text)
 
 
 def test_entities_are_disconnected_and_connected_again(site, developer):
-    """The API obeys from the next request on."""
+    """The API follows from the next request on."""
     page, _, key = developer
     row = page.get_by_role("row").nth(1)
     entity_id = row.locator("code").inner_text()
@@ -60,8 +60,8 @@ def test_entities_are_disconnected_and_connected_again(site, developer):
     assert claim(site, key, never_id)[0] == 201
 
 
-def test_another_partner_s_entity_looks_like_none(site, developer):
-    """Neither another's sandbox nor a live business can be driven."""
+def test_another_partner_s_entity_is_not_found(site, developer):
+    """Neither another partner's sandbox nor a live business can be changed."""
     page, partner_id, _ = developer
     other_id, _ = site.partner("Another")
     others = site.do(lambda service: service.sandbox.ensure(other_id)).connected_entity_id
@@ -82,7 +82,7 @@ def test_another_partner_s_entity_looks_like_none(site, developer):
 
 
 def test_a_reset_frees_references_and_deletes_nothing(site, developer):
-    """The same partner_claim_id makes a new claim; the old one is found by its entity's id."""
+    """A reference can be used again; the old claim stays under its entity's id."""
     page, partner_id, key = developer
     old = page.get_by_role("row").nth(1).locator("code").inner_text()
     body = {"partner_user_id": "u", "company_name": "New", "user_email": "n@example.com"}
@@ -112,7 +112,7 @@ def test_a_reset_frees_references_and_deletes_nothing(site, developer):
 
 
 def test_a_form_that_is_sent_twice_resets_once(developer):
-    """The second one meets an epoch that has begun."""
+    """The second post finds the new epoch already begun."""
     page, partner_id, _ = developer
     page.goto(f"/console/{partner_id}/sandbox/reset")
     second = page.context.new_page()
@@ -124,7 +124,7 @@ def test_a_form_that_is_sent_twice_resets_once(developer):
 
 
 def test_the_tutorial_works_when_it_is_pasted(site, developer):
-    """Every command answers what its step says, with the key that was issued on demand."""
+    """Every command returns what its step says, with a key issued on demand."""
     page, partner_id, _ = developer
     page.goto(f"/console/{partner_id}/tutorial")
     assert "pk_test_ptn" not in page.content()
@@ -153,7 +153,7 @@ def test_the_tutorial_works_when_it_is_pasted(site, developer):
 
 
 def test_the_checklist_follows_the_traffic(site, developer):
-    """What was done is done, in the same order; nothing can be ticked by hand."""
+    """Completed items are shown in order; none can be ticked by hand."""
     page, partner_id, key = developer
     entity_id = page.get_by_role("row").nth(1).locator("code").inner_text()
     gone = page.get_by_role("row").nth(2).locator("code").inner_text()
@@ -184,7 +184,7 @@ def test_the_checklist_follows_the_traffic(site, developer):
 
 
 def test_the_checklist_forgets_keys_that_end(site, developer):
-    """With every key revoked there is none to go live with."""
+    """Once all keys are revoked, the key item is open again."""
     page, partner_id, _ = developer
 
     async def revoke(service):
@@ -199,13 +199,13 @@ def test_the_checklist_forgets_keys_that_end(site, developer):
 
 
 def done_on(page):
-    """Return the items that are done."""
+    """Return the completed items."""
     items = page.locator(".check").filter(has=page.get_by_text("done", exact=True))
     return [text.removeprefix("done").strip() for text in items.locator("h2").all_inner_texts()]
 
 
 def test_an_unapproved_partner_has_no_sandbox(site):
-    """It is told so; the tutorial offers no key."""
+    """The page says so, and the tutorial offers no key."""
     page = site.visitor()
     email = site.mailbox()
 
@@ -229,8 +229,8 @@ def test_an_unapproved_partner_has_no_sandbox(site):
     expect(page.get_by_role("link", name="Find one in the sandbox")).to_be_visible()
 
 
-def test_looking_at_the_sandbox_makes_nothing(site):
-    """A page that is only read appends no event: the fixtures are the subscriber's to make."""
+def test_viewing_the_sandbox_appends_no_event(site):
+    """Only the subscriber creates fixtures."""
     partner_id, _ = site.partner("Looks only")
     email = site.mailbox()
     site.do(lambda service: service.partners.add_member(partner_id, email, STAFF))

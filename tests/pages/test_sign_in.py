@@ -1,4 +1,4 @@
-"""Signing in and out over HTTP: what is answered, what is limited, what ends a session."""
+"""Signing in and out over HTTP: answers, limits, and what ends a session."""
 
 import re
 from urllib.parse import parse_qs, urlsplit
@@ -31,7 +31,7 @@ ELSEWHERE = [
 
 
 async def newest_link(world):
-    """Return the token of the link that was noted last."""
+    """Return the token of the newest link."""
     async with world.service.accounts.transaction() as transaction:
         row = await transaction.connection.fetchrow(
             "select link_id from accounts.sign_in_links order by asked_at desc, link_id desc"
@@ -40,7 +40,7 @@ async def newest_link(world):
 
 
 async def count(world, table):
-    """Return how many rows a table of the accounts has."""
+    """Return the number of rows in a table of the accounts ledger."""
     statement = {
         "sessions": "select count(*) from accounts.sessions",
         "sign_in_links": "select count(*) from accounts.sign_in_links",
@@ -56,19 +56,19 @@ async def run(world, statement):
 
 
 async def asked(world, visitor, next_path="/account", email=EMAIL):
-    """Ask for a link as a person does; answer its token."""
+    """Request a link as a person does; return its token."""
     answer = await visitor.post("/sign-in", email=email, next=next_path)
     assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in/sent")
     return await newest_link(world)
 
 
 async def is_signed_in(visitor):
-    """Return whether the account opens."""
+    """Return whether the account page opens."""
     return (await visitor.get("/account")).status_code == 200
 
 
-async def test_signing_in(world):
-    """Ask, open, confirm: the page names the address, the session leads to where one was going."""
+async def test_signing_in_leads_to_the_requested_page(world):
+    """The confirmation page names the address."""
     visitor = Visitor(world)
     token = await asked(world, visitor, "/account/a/b?from=c")
     confirm = await visitor.get(f"/sign-in/{token}")
@@ -84,8 +84,8 @@ async def test_signing_in(world):
     assert (again.status_code, "sign_in_link_used" in again.text) == (409, True)
 
 
-async def test_next_leads_nowhere_else(world):
-    """What is not a path of ours is none, in the form and behind the link."""
+async def test_next_accepts_our_paths_only(world):
+    """Other values are dropped, in the form and in the link."""
     for number, path in enumerate(ELSEWHERE):
         visitor = Visitor(world, f"192.0.2.{number}")
         page = await visitor.get("/sign-in", params={"next": path})
@@ -95,8 +95,8 @@ async def test_next_leads_nowhere_else(world):
         assert answer.headers["location"] == "/account", path
 
 
-async def test_the_page_of_a_form(world):
-    """The nearest that answers GET."""
+async def test_a_form_leads_back_to_its_page(world):
+    """The nearest path that answers GET."""
     site_map = site_map_of(world.service)
     for form, page in (
         ("/account/ent_a/ptn_b/disconnect", "/account/ent_a/ptn_b/disconnect"),
@@ -113,7 +113,7 @@ async def test_the_page_of_a_form(world):
     "path", ["/", "/account", "/connect/a_B-9", "/a?b=c&d=%2F%2Fe", "/%2f%2fx"]
 )
 def test_our_own_paths_stay(path):
-    """Encoded slashes are no slashes to a browser: such a path stays on this host."""
+    """Encoded slashes are not slashes to a browser, so such a path stays on this host."""
     assert safe_path(path, "/other") == path
 
 
@@ -127,8 +127,8 @@ def test_our_own_paths_stay(path):
         ("customer", "/account"),
     ],
 )
-async def test_who_was_on_the_way_to_nothing_comes_home(world, who, home):
-    """The team, partners' developers and customers each land where they belong."""
+async def test_without_a_destination_everybody_lands_on_their_home(world, who, home):
+    """The team, developers and customers each have their own."""
     service = world.service
     if "staff" in who:
         await service.staff.add(EMAIL, STAFF)
@@ -146,8 +146,8 @@ async def test_who_was_on_the_way_to_nothing_comes_home(world, who, home):
     assert answer.headers["location"] == "/connect/declined"
 
 
-async def test_the_first_page_lists_the_places_that_a_person_has(world):
-    """The back office is there for the team alone; the account and the console for everybody."""
+async def test_the_home_page_lists_the_persons_areas(world):
+    """The back office is for the team; account and console are for everybody."""
     await world.service.staff.add("team@example.com", STAFF)
     visitors = [
         Visitor(world),
@@ -163,7 +163,7 @@ async def test_the_first_page_lists_the_places_that_a_person_has(world):
 
 
 async def test_a_form_of_a_session_that_ended_leads_back_to_its_page(world):
-    """After signing in again a person is where the form stands, not at a path without a page."""
+    """After signing in again the person is on the form's page."""
     stranger, visitor = Visitor(world), await Visitor(world).sign_in(EMAIL)
     for page in site_map_of(world.service).pages:
         if page.method != "POST" or page.who in {"public", "token"}:
@@ -178,8 +178,8 @@ async def test_a_form_of_a_session_that_ended_leads_back_to_its_page(world):
         assert (await visitor.get(following)).status_code != 405, path
 
 
-async def test_the_answer_tells_nothing(database_url, tmp_path):
-    """Known, unknown, of the team, or asked for too often: one answer, by the same statements."""
+async def test_the_answer_does_not_reveal_accounts(database_url, tmp_path):
+    """Known, unknown, staff or limited: one answer, by the same statements."""
     async with (
         proxied(database_url) as (proxy, url),
         world_on(settings_for(url, tmp_path, POOL_SIZE="1"), tmp_path, follow=False) as world,
@@ -203,7 +203,7 @@ async def test_the_answer_tells_nothing(database_url, tmp_path):
 
 
 async def test_a_network_is_limited(world):
-    """Twenty attempts a minute; then a page that says when, and another network is unharmed."""
+    """Twenty attempts a minute, then a page says when to retry; others are unaffected."""
     visitor = Visitor(world, "192.0.2.1")
     for number in range(NETWORK_MAX):
         answer = await visitor.post("/sign-in", email=f"p{number}@example.com", next="/")
@@ -217,7 +217,7 @@ async def test_a_network_is_limited(world):
 
 
 async def test_guessed_links_are_charged(world):
-    """Wrong tokens count, opened or posted; a right one opens for those behind the network.
+    """Wrong tokens count, on GET and POST; a valid link works from the same network.
 
     They have an allowance of their own: whoever makes a network's browsers open such paths does not
     keep its people from asking for links.
@@ -232,8 +232,8 @@ async def test_guessed_links_are_charged(world):
     assert (await visitor.post(f"/sign-in/{token}")).status_code == 303
 
 
-async def test_a_network_of_ipv6_is_one(world):
-    """The 64 bits that a household has share a limit; its neighbour does not."""
+async def test_an_ipv6_network_is_limited_as_one(world):
+    """A household's 64 bits share a limit; its neighbour is unaffected."""
     for number in range(NETWORK_MAX):
         visitor = Visitor(world, f"2001:db8:0:1::{number:x}")
         await visitor.post("/sign-in", email=f"p{number}@example.com", next="/")
@@ -242,8 +242,8 @@ async def test_a_network_of_ipv6_is_one(world):
     assert (await other.post("/sign-in", email=EMAIL, next="/")).status_code == 303
 
 
-async def test_bad_addresses_come_back(world):
-    """The form again, the fault at the field, what was typed still there; nothing is noted."""
+async def test_malformed_addresses_are_field_errors(world):
+    """The form keeps its input; nothing is stored."""
     for email in ("", "nobody", "a b@example.com", "a@b@example.com", "a" * 300):
         answer = await Visitor(world).post("/sign-in", email=email, next="/account")
         assert answer.status_code == 400, email
@@ -253,7 +253,7 @@ async def test_bad_addresses_come_back(world):
 
 
 async def test_signing_in_renews_the_session(world):
-    """A session that was there ends: its cookie, kept by somebody else, is worth nothing."""
+    """An existing session ends, so a stolen copy of its cookie is worthless."""
     visitor, thief = await Visitor(world).sign_in(EMAIL), Visitor(world)
     thief.keep(visitor.session or "")
     assert await is_signed_in(thief)
@@ -264,7 +264,7 @@ async def test_signing_in_renews_the_session(world):
 
 
 async def test_planted_cookies_are_not_adopted(world):
-    """The session of a sign-in is always a new one, whatever cookie came with it."""
+    """Signing in always creates a new session, whatever cookie was sent."""
     visitor = Visitor(world)
     visitor.keep("planted-by-somebody-else")
     token = await asked(world, visitor)
@@ -274,13 +274,13 @@ async def test_planted_cookies_are_not_adopted(world):
 
 
 def visitor_with(world, cookies):
-    """Return a visitor who sends these cookies and no others."""
+    """Return a visitor who sends exactly these cookies."""
     visitor = Visitor(world)
     visitor.client.headers["Cookie"] = cookies
     return visitor
 
 
-async def test_two_cookies_of_that_name_are_none(world):
+async def test_two_session_cookies_are_ignored(world):
     """One of them was planted, and nobody can tell which."""
     good = (await Visitor(world).sign_in(EMAIL)).session
     assert await is_signed_in(visitor_with(world, f"a=b; {COOKIE}={good}; c=d"))
@@ -289,14 +289,14 @@ async def test_two_cookies_of_that_name_are_none(world):
 
 
 async def test_other_cookies_are_no_session(world):
-    """Only the `__Host-` name counts, which no other host and no plain connection can set."""
+    """Only the `__Host-` name counts, which other hosts and plain HTTP cannot set."""
     good = (await Visitor(world).sign_in(EMAIL)).session
     for name in ("session", "__host-session", "__Secure-session"):
         assert not await is_signed_in(visitor_with(world, f"{name}={good}"))
 
 
 async def test_signing_out_ends_the_session_on_the_server(world):
-    """A cookie that was stolen before fails after; the browser is told to forget its own."""
+    """A stolen cookie stops working; the browser is told to delete its own."""
     visitor, other = await Visitor(world).sign_in(EMAIL), await Visitor(world).sign_in(EMAIL)
     stolen = visitor_with(world, f"{COOKIE}={visitor.session}")
     assert await is_signed_in(stolen)
@@ -307,7 +307,7 @@ async def test_signing_out_ends_the_session_on_the_server(world):
 
 
 async def test_signing_out_everywhere(world):
-    """Every session of the person ends, and nobody else's."""
+    """All sessions of the person end, and nobody else's."""
     mine = [await Visitor(world).sign_in(EMAIL) for _ in range(3)]
     somebody = await Visitor(world).sign_in("somebody@example.com")
     copies = [visitor_with(world, f"{COOKIE}={one.session}") for one in mine]
@@ -318,7 +318,7 @@ async def test_signing_out_everywhere(world):
 
 
 async def test_sessions_expire_by_the_database_s_clock(world):
-    """Twelve hours after it began a session is over, whatever the browser keeps."""
+    """After twelve hours, whatever the browser keeps."""
     visitor = await Visitor(world).sign_in(EMAIL)
     lasts = "select expires_at - started_at = interval '12 hours' from accounts.sessions"
     async with world.service.accounts.transaction() as transaction:
@@ -327,8 +327,8 @@ async def test_sessions_expire_by_the_database_s_clock(world):
     assert not await is_signed_in(visitor)
 
 
-async def test_a_link_opened_by_others_is_inert(world):
-    """A hundred GETs and HEADs change nothing; the person's post still signs in."""
+async def test_opening_a_sign_in_link_does_not_use_it(world):
+    """After a hundred GETs and HEADs the person's POST still signs in."""
     token = await asked(world, Visitor(world))
     scanner = Visitor(world, "192.0.2.7")
     for _ in range(50):
@@ -339,7 +339,7 @@ async def test_a_link_opened_by_others_is_inert(world):
 
 
 async def test_a_form_of_another_person_s_session_is_refused(world):
-    """The token of a form belongs to one session."""
+    """A form's token belongs to one session."""
     mine, other = await Visitor(world).sign_in(EMAIL), await Visitor(world).sign_in(EMAIL)
     form = {CSRF_FIELD: other.csrf}
     answer = await mine.client.post("/sign-out", data=form, headers=FROM_OUR_PAGE)
@@ -357,8 +357,8 @@ NO_FORMS = [
 ]
 
 
-async def test_what_is_no_form(world):
-    """Other types, bytes that are no text, NUL, too many fields: a page that says so."""
+async def test_malformed_forms_are_refused(world):
+    """Other types, undecodable bytes, NUL or too many fields get a page that says so."""
     for content, kind in NO_FORMS:
         headers = FROM_OUR_PAGE | {"Content-Type": kind}
         answer = await Visitor(world).client.post("/sign-in", content=content, headers=headers)
@@ -367,7 +367,7 @@ async def test_what_is_no_form(world):
 
 
 async def test_refusals_name_code_status_and_request(world):
-    """Each page of a refusal can be told to the team."""
+    """Each refusal page can be reported to the team."""
     answer = await Visitor(world).get("/sign-in/unknown")
     detail = re.search(r'<p class="detail">(.*?)</p>', answer.text)
     assert detail

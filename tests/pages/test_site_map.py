@@ -1,4 +1,4 @@
-"""The site map: what a page declares beside its handler is all that the rest needs to know."""
+"""The site map: a page's declaration beside its handler is all that other code needs."""
 
 import pytest
 from litestar import Router, get, post
@@ -9,24 +9,24 @@ from service.pages.site_map import Page, RoutedPage, SiteMap
 
 @get("/new", opt={"page": Page("member", "new.nav")})
 async def new() -> str:
-    """Show something new."""
+    """Show the new page."""
     return ""
 
 
 @get("/new/more", opt={"page": Page("member", "new.nav")})
 async def more() -> str:
-    """Show more of it."""
+    """Show the second page."""
     return ""
 
 
 @post("/new/more/change", opt={"page": Page("member", "new.nav")})
 async def change() -> str:
-    """Change it."""
+    """Accept the form."""
     return ""
 
 
 def test_a_page_is_in_the_map_and_in_the_navigation():
-    """With its purpose, by its handler alone; the first page of a place is the one linked."""
+    """By its handler alone, with its purpose; the first page of an area is linked."""
     site_map = SiteMap([Router(CONSOLE, route_handlers=[new, more, change])])
     first = RoutedPage("GET", f"{CONSOLE}/new", "member", "new.nav", "Show something new.")
     assert site_map.navigation(CONSOLE) == [first]
@@ -35,8 +35,8 @@ def test_a_page_is_in_the_map_and_in_the_navigation():
     assert site_map.page_of_form("/console/ptn_a/new/more/change") == "/console/ptn_a/new/more"
 
 
-def test_a_page_that_declares_nothing_is_a_fault():
-    """The application does not start with a page of which nobody knows who may see it."""
+def test_a_page_without_a_declaration_stops_the_start():
+    """Nobody would know who may see it."""
 
     @get("/bare")
     async def bare() -> str:

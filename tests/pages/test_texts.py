@@ -1,4 +1,4 @@
-"""The words of the pages: each that is asked for is there, and each that is there is asked for."""
+"""The texts of the pages: those used exist, and those that exist are used."""
 
 import ast
 import re
@@ -44,7 +44,7 @@ def template_uses() -> Iterator[Use]:
 
 
 def constants(node: nodes.Node) -> list[nodes.Const]:
-    """Return the literal names of a text: one, or those that a condition chooses from."""
+    """Return the literal names of a text: one, or the branches of a condition."""
     if isinstance(node, nodes.Const):
         return [node]
     if isinstance(node, nodes.CondExpr):
@@ -72,7 +72,7 @@ def code_uses() -> Iterator[Use]:
 
 
 def prefixes() -> set[str]:
-    """Return the beginnings of names that are put together, `f"stage.{…}"` or `"stage." ~ …`."""
+    """Return the beginnings of computed names, `f"stage.{…}"` or `"stage." ~ …`."""
     found: set[str] = set()
     for file in PAGES.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
@@ -91,17 +91,17 @@ USES = [*template_uses(), *code_uses()]
 
 
 def placeholders(name: str) -> set[str]:
-    """Return the values that a text shows."""
+    """Return the placeholders of a text."""
     return {field for _, field, _, _ in Formatter().parse(TEXTS[name]) if field}
 
 
-def test_every_text_that_is_asked_for_exists():
-    """No page fails for want of a word."""
+def test_every_used_text_exists():
+    """No page fails because of a missing text."""
     assert [(where, name) for where, name, _ in USES if name not in TEXTS] == []
 
 
 def test_every_use_gives_the_text_s_values():
-    """Each placeholder has its value in every use, and no value is given that is not shown."""
+    """Each use fills all placeholders and passes no other value."""
     wrong = [
         (where, name, sorted(values), sorted(placeholders(name)))
         for where, name, values in USES
@@ -111,15 +111,15 @@ def test_every_use_gives_the_text_s_values():
 
 
 def test_every_text_is_used():
-    """There is no word that nobody reads."""
+    """No text is left over."""
     used = {name for _, name, _ in USES}
     begun = tuple(prefixes())
     unused = [one for one in TEXTS if one not in used and not one.startswith(begun)]
     assert unused == []
 
 
-def test_refusals_have_words():
-    """Each code that a page can meet says what happened and what to do next."""
+def test_refusals_have_texts():
+    """Each code that a page can meet explains what happened and what to do next."""
     lacking = [
         f"refused.{code}.{part}"
         for code in ERRORS.keys() - OUTSIDE
@@ -130,7 +130,7 @@ def test_refusals_have_words():
 
 
 def test_refusals_of_the_texts_are_codes():
-    """No words are kept for a code that is gone, or that no page meets."""
+    """No text is kept for a code that is gone or that no page meets."""
     codes = {found[1] for name in TEXTS if (found := REFUSED.fullmatch(name))}
     assert codes - ERRORS.keys() == {"other"}
     assert codes & OUTSIDE == set()
@@ -138,7 +138,7 @@ def test_refusals_of_the_texts_are_codes():
 
 
 def test_values_are_escaped():
-    """Whatever a value holds is shown as text; ours alone is markup."""
+    """Values are shown as text; only our own texts are markup."""
     for name in TEXTS:
         wanted = placeholders(name)
         shown = text(name, **dict.fromkeys(wanted, "<script>alert(1)</script>"))

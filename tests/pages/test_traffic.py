@@ -1,4 +1,4 @@
-"""What the console makes of counts: the picture of usage, the checklist, places in lists."""
+"""The console's use of counts: the usage chart, the checklist, positions in lists."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ NOW = datetime(2026, 3, 31, 12, 0, 0, 123456, tzinfo=UTC)
 
 
 def hour(*counts):
-    """Return an hour whose first minutes have these counts of (live, test, limited)."""
+    """Return an hour that begins with these counts of (live, test, limited) per minute."""
     first = NOW.replace(minute=0, second=0, microsecond=0)
     minutes = [Minute(first + timedelta(minutes=number)) for number in range(MINUTES)]
     for number, (live, test, limited) in enumerate(counts):
@@ -31,8 +31,8 @@ def hour(*counts):
     return minutes
 
 
-def test_bars_stand_on_each_other():
-    """Live below, test on it, what the limit refused on top; none for nothing."""
+def test_bars_are_stacked():
+    """Live below, then test, then limited; zero has no bar."""
     drawn = picture(hour((60, 30, 0), (0, 0, 0), (120, 0, 40)), 120)
     assert [(bar.kind, bar.x) for bar in drawn.bars] == [
         ("live", 0),
@@ -47,20 +47,20 @@ def test_bars_stand_on_each_other():
 
 
 def test_a_full_minute_reaches_the_limit():
-    """A bar of as many calls as are allowed ends at the line."""
+    """A bar at the limit ends at the line."""
     drawn = picture(hour((100, 20, 0)), 120)
     assert drawn.bars[-1].y == pytest.approx(drawn.limit_y, abs=0.02)
 
 
-def test_a_single_call_is_seen():
-    """However high the limit, a bar that stands for a call has a height."""
+def test_a_single_call_is_visible():
+    """However high the limit, a bar of one call has a height."""
     drawn = picture(hour((1, 0, 1)), 100_000)
     assert [bar.height for bar in drawn.bars] == [LEAST, LEAST]
 
 
 @pytest.mark.parametrize("limited", [0, 1, 4, 40, 4000])
-def test_numbers_beside_the_picture_stand_apart(limited):
-    """The busiest minute has its number where the limit's leaves room for it."""
+def test_axis_labels_do_not_overlap(limited):
+    """The busiest minute is labelled if the limit's label leaves room."""
     drawn = picture(hour((100, 20, limited)), 120)
     assert drawn.peak is None or abs(drawn.peak[0] - drawn.limit_y) >= NAME_HEIGHT
     assert (drawn.peak is not None) == (limited >= 40)
@@ -68,22 +68,22 @@ def test_numbers_beside_the_picture_stand_apart(limited):
 
 
 def test_a_quiet_hour_has_no_bars():
-    """The line is there all the same."""
+    """The line is still drawn."""
     drawn = picture(hour(), 120)
     assert (drawn.bars, drawn.peak) == ([], None)
     assert 0 < drawn.limit_y < HEIGHT
     assert [name for _, name in drawn.ticks] == ["12:00", "12:15", "12:30", "12:45"]
 
 
-def test_sums():
-    """Calls of both modes, refused ones too."""
+def test_sums_cover_both_modes():
+    """Refused calls are included."""
     found = summed([Minute(NOW, 2, 3, 4, 1), Minute(NOW, 1)])
     assert found == {"total": 10, "live": 3, "test": 3, "refused": 1, "limited": 4, "peak": 9}
     assert summed([])["peak"] == 0
 
 
 class Seen(NamedTuple):
-    """A row of seen.sql."""
+    """A row of the query `seen`."""
 
     method: str
     route: str
@@ -97,19 +97,19 @@ class Seen(NamedTuple):
 
 
 def seen(route, status, code="", *, after=0, until=None, method="POST"):
-    """Return a row; seconds after a beginning."""
+    """Return a row, with seconds after a start."""
     last = NOW + timedelta(seconds=after if until is None else until)
     return Seen(method, f"/v1/{route}", status, code, NOW + timedelta(seconds=after), last)
 
 
 def done(*rows, modes=(), settings=False, documents=False):
-    """Return the items that are done."""
+    """Return the completed items."""
     facts = Facts(rows, frozenset(modes), settings, documents)
     return {item.name for item in checklist(facts) if item.done}
 
 
 def test_nothing_is_done_before_the_first_call():
-    """Neither keys nor traffic nor settings."""
+    """Without keys, traffic and settings."""
     assert done() == set()
 
 
@@ -133,19 +133,19 @@ def test_nothing_is_done_before_the_first_call():
         ([seen("documents/upload-url", 201), seen("claims", 201, after=1)], {"claim"}),
     ],
 )
-def test_traffic_tells(rows, expected):
-    """An error counts once the same endpoint succeeded afterwards; a minted URL is no document."""
+def test_traffic_completes_items(rows, expected):
+    """An error counts once its endpoint succeeded later; a minted URL is no document."""
     assert done(*rows) == expected
 
 
-def test_keys_settings_and_documents_tell():
-    """A key of each mode, another choice of settings than the first, a claim with a document."""
+def test_keys_settings_and_documents_complete_items():
+    """A key per mode, changed settings, and a claim with a document."""
     assert done(modes=("test", "live"), settings=True) == {"test_key", "live_key", "settings"}
     assert done(documents=True) == {"documents"}
 
 
-def test_a_key_with_an_end_is_none():
-    """Neither one that was revoked nor one that was rolled, which has its successor."""
+def test_an_ending_key_does_not_count():
+    """Neither a revoked key nor a rolled one, which has a successor."""
     keys: Any = [
         {"mode": "test", "revoked_at": NOW},
         {"mode": "live", "revoked_at": NOW},
@@ -161,8 +161,8 @@ class Asking:
         self.query_params = {"before": value}
 
 
-def test_a_place_is_read_as_it_was_written():
-    """To the microsecond, and with whatever the id holds."""
+def test_a_position_is_read_back_unchanged():
+    """To the microsecond, with any id."""
     given = (NOW, "req_1.2")
     request: Any = Asking(place(given) or "")
     assert asked_place(request) == given
@@ -170,8 +170,8 @@ def test_a_place_is_read_as_it_was_written():
 
 
 @pytest.mark.parametrize("value", ["x", "1", ".req", "-1.req", "²2.req", f"{'9' * 17}.req", "1.\0"])
-def test_no_place(value):
-    """What was not written by us is refused, with the parameter's name."""
+def test_an_invalid_position_is_refused(value):
+    """The refusal names the parameter."""
     request: Any = Asking(value)
     with pytest.raises(Refusal) as refused:
         asked_place(request)
@@ -183,14 +183,14 @@ def test_no_place(value):
     "value", ["2026-03-31T12:00", "2026-03-31T12:00:00", "2026-03-31T12:00:00.000Z"]
 )
 def test_a_moment_is_in_utc(value):
-    """As a field of a form has it, and as a log has it."""
+    """In the formats of form fields and of logs."""
     request: Any = Asking(value)
     assert asked_moment(request, "before") == NOW.replace(microsecond=0)
 
 
 @pytest.mark.parametrize("value", ["x", "12:00", "2026-02-30T12:00", "0001-01-01T00:00+14:00"])
-def test_no_moment(value):
-    """What is no moment is refused, with the parameter's name."""
+def test_an_invalid_moment_is_refused(value):
+    """The refusal names the parameter."""
     request: Any = Asking(value)
     with pytest.raises(Refusal) as refused:
         asked_moment(request, "before")

@@ -1,4 +1,4 @@
-"""A visitor without a browser: keeps cookies, and posts forms as a page of ours would."""
+"""A visitor without a browser, who keeps cookies and posts forms as our pages do."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -33,7 +33,7 @@ class Visitor:
         return self
 
     def keep(self, token: str) -> None:
-        """Have a cookie of the session's name, as if this host had set it."""
+        """Set a session cookie, as if this host had set it."""
         self.client.cookies.set(COOKIE, token, urlsplit(PUBLIC_URL).hostname or "")
 
     async def get(self, path: str, **more: Any) -> httpx.Response:
@@ -41,18 +41,18 @@ class Visitor:
         return await self.client.get(path, **more)
 
     async def post(self, path: str, **fields: str) -> httpx.Response:
-        """Post a form of ours."""
+        """Post one of our forms."""
         form = fields | ({CSRF_FIELD: self.csrf} if self.csrf else {})
         return await self.client.post(path, data=form, headers=FROM_OUR_PAGE)
 
     @property
     def session(self) -> str | None:
-        """The session's token, as the cookie has it."""
+        """The session's token in the cookie."""
         return self.client.cookies.get(COOKIE)
 
 
 def local(url: str) -> str:
-    """Return a link's path."""
+    """Return the path of a link."""
     return url.removeprefix(PUBLIC_URL)
 
 

@@ -1,4 +1,4 @@
-"""Links to sign in, as the commands behind the page see them."""
+"""Sign-in links, tested through the commands behind the page."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ IDS = "select link_id from accounts.sign_in_links order by asked_at"
 
 
 async def links(world):
-    """Return the tokens of every link that was noted."""
+    """Return the tokens of all stored links."""
     async with world.service.accounts.transaction() as transaction:
         rows = await transaction.connection.fetch(IDS)
     secrets = await world.service.secrets.get()
@@ -23,8 +23,8 @@ async def run(world, statement):
         await transaction.connection.execute(statement)
 
 
-async def test_an_address_is_sent_so_many_links_and_no_more(world):
-    """Forty who ask at once get five links noted; the rest is dropped without a word."""
+async def test_an_address_gets_at_most_five_links(world):
+    """Of forty concurrent requests five get links; the rest is dropped silently."""
     await asyncio.gather(*(world.service.sign_in.ask(EMAIL, "/") for _ in range(40)))
     await world.service.sign_in.ask("Person@Example.com", "/")
     assert len(await links(world)) == ASKED_MAX
@@ -33,7 +33,7 @@ async def test_an_address_is_sent_so_many_links_and_no_more(world):
 
 
 async def test_an_address_can_ask_again_later(world):
-    """Fifteen minutes later, by the database's clock, there are links again."""
+    """Fifteen minutes later by the database's clock."""
     for _ in range(ASKED_MAX + 1):
         await world.service.sign_in.ask(EMAIL, "/")
     await run(world, "update accounts.sign_in_links set asked_at = asked_at - interval '15 min'")
@@ -41,8 +41,8 @@ async def test_an_address_can_ask_again_later(world):
     assert len(await links(world)) == ASKED_MAX + 1
 
 
-async def test_one_of_many_gets_the_session(world):
-    """Of thirty who redeem a link at once, one is signed in."""
+async def test_a_link_is_redeemed_once(world):
+    """Of thirty concurrent attempts one is signed in."""
     await world.service.sign_in.ask(EMAIL, "/account")
     (token,) = await links(world)
 
@@ -59,7 +59,7 @@ async def test_one_of_many_gets_the_session(world):
 
 
 async def test_an_expired_link_is_refused(world):
-    """By the database's clock, whatever ours says."""
+    """By the database's clock, whatever ours shows."""
     await world.service.sign_in.ask(EMAIL, "/")
     (token,) = await links(world)
     await run(world, "update accounts.sign_in_links set expires_at = now()")
@@ -73,7 +73,7 @@ async def test_an_expired_link_is_refused(world):
 
 
 async def test_nothing_readable_is_stored(world):
-    """Neither the address nor the way on, which may hold another link's token, is in the row."""
+    """The row has neither the address nor the destination, which may contain a token."""
     await world.service.sign_in.ask(EMAIL, "/connect/secret-token")
     (token,) = await links(world)
     async with world.service.accounts.transaction() as transaction:

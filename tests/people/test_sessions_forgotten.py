@@ -1,4 +1,4 @@
-"""What an erasure takes along of a person's signing in."""
+"""What an erasure removes of a person's sign-ins."""
 
 from tests.world import STAFF
 
@@ -8,7 +8,7 @@ ROWS = (
 
 
 async def test_an_address_is_forgotten_with_its_sessions_and_links(world):
-    """They go with the address's keyed hash; another person's stay."""
+    """They are removed with the address's keyed hash; other people's stay."""
     service = world.service
     entity_id = await service.modes["live"].entities.add("B", "gone@example.com", None, STAFF)
     for email in ("gone@example.com", "stays@example.com"):

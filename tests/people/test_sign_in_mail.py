@@ -1,4 +1,4 @@
-"""Mail with sign-in links: one that cannot be opened holds up nobody's."""
+"""Sign-in mail: a link that cannot be decrypted delays no other mail."""
 
 import base64
 from email import message_from_bytes, policy
@@ -33,7 +33,7 @@ async def services(database_url, tmp_path):
 
 
 async def test_a_link_that_cannot_be_opened_is_settled(services, tmp_path):
-    """The oldest link's master key is gone: it fails, and the next person's mail goes out."""
+    """With its master key gone the oldest mail fails, and the next one is sent."""
     old, new = services
     (tmp_path / "mail").mkdir()
     secrets = await new.secrets.get()
@@ -60,5 +60,5 @@ async def test_a_link_that_cannot_be_opened_is_settled(services, tmp_path):
 
 
 def mails(directory):
-    """Return the files of the mails that were sent."""
+    """Return the files of sent mails."""
     return [one for one in (directory / "mail").rglob("*") if one.is_file()]

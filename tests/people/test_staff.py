@@ -1,4 +1,4 @@
-"""Who belongs to the team."""
+"""Membership of the team."""
 
 import pytest
 
@@ -9,7 +9,7 @@ EMAIL = "team@example.com"
 
 
 async def hashed(in_memory, email=EMAIL):
-    """Return an address' keyed look-up."""
+    """Return the keyed hash of an address."""
     return (await in_memory.service.secrets.get()).lookup_email(email)
 
 
@@ -21,8 +21,8 @@ async def test_adding_twice_changes_nothing(in_memory):
     assert [(one.staff_id, one.email) for one in await staff.list()] == [(first, EMAIL)]
 
 
-async def test_removing_and_adding_again(in_memory):
-    """Who is removed is nobody; who is added again is somebody new."""
+async def test_a_readded_member_gets_a_new_id(in_memory):
+    """A removed member has no access."""
     staff = in_memory.service.staff
     first = await staff.add(EMAIL, STAFF)
     await staff.remove(EMAIL, STAFF)
@@ -36,8 +36,8 @@ async def test_removing_and_adding_again(in_memory):
     assert row["staff_id"] == second != first
 
 
-async def test_unknown_addresses(in_memory):
-    """Nobody is staff who was not added."""
+async def test_unknown_addresses_are_not_staff(in_memory):
+    """Only added addresses are staff."""
     assert (
         await in_memory.service.staff.by_address(await hashed(in_memory, "no@example.com")) is None
     )
