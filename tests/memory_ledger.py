@@ -432,11 +432,5 @@ def memory_world(mail_dir: Path, **parts: Any) -> World:
     return World(memory_service(settings, **parts), mail_dir)
 
 
-def tables_of(service: Service, ledger: str) -> Tables:
-    """Return the tables of one ledger in memory: accounts, live or test."""
-    database: Any = service.ledger(ledger).database
-    return database.tables
-
-
 def _name(statement: str) -> str:
     return statement.partition("\n")[0].removeprefix("-- ")

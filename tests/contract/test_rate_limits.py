@@ -112,7 +112,7 @@ async def test_of_300_requests_at_once_through_four_workers_120_pass(
     """All workers, keys and modes share one window per partner, in a real Redis.
 
     A worker gets some 75 of them, so none refuses by its own count. A thousand at once are in
-    tests/http/test_rate_limit.py.
+    tests/http/test_rate_limit.py and tests/http/test_rate_limit_redis.py.
     """
     partner = await world.partner()
     settings = {"WORKERS": "4", "REDIS_URL": redis_server.url}
