@@ -7,7 +7,7 @@ from typing import Final
 from service.facts.catalogue import ACCOUNTS, PARTNER_LEDGER
 from service.facts.claims import DocumentsAttached
 from service.ledger.events import Event, Recorded
-from service.ledger.projector import Insert, Table, Write
+from service.ledger.projector import Insert, Projector, Table, Write
 
 SUBJECT_FIELDS: Final = (
     "claim_id",
@@ -29,14 +29,13 @@ ACTIVITY = Table(
 )
 
 
-class ActivityProjector:
+class ActivityProjector(Projector):
     """Table `activity`. It holds ids and nothing personal."""
 
     name = "activity"
     version = 1
     tables = (ACTIVITY,)
     topics = tuple({**ACCOUNTS, **PARTNER_LEDGER}.values())
-    reads_personal = False
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
         """Return a row for each subject, and one for the request; needs the event's position."""

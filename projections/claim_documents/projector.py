@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from service.facts.claims import DocumentsAttached
 from service.facts.privacy import PersonalDataErased
 from service.ledger.events import Recorded
-from service.ledger.projector import Table, Update, Write
+from service.ledger.projector import Projector, Table, Update, Write
 from service.ledger.sql import queries
 
 _SQL = queries("projections.claim_documents")
@@ -19,14 +19,13 @@ CLAIM_DOCUMENTS = Table(
 )
 
 
-class ClaimDocumentsProjector:
+class ClaimDocumentsProjector(Projector):
     """Table `claim_documents`. It holds nothing personal: filenames stay sealed in the log."""
 
     name = "claim_documents"
     version = 1
     tables = (CLAIM_DOCUMENTS,)
     topics = (DocumentsAttached, PersonalDataErased)
-    reads_personal = False
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
         """Return what this event changes."""

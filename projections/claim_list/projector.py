@@ -6,7 +6,7 @@ import msgspec
 
 from service.facts.claims import STAGES, ClaimCreated, ClaimStageChanged
 from service.ledger.events import Recorded
-from service.ledger.projector import Table, Update, Write
+from service.ledger.projector import Projector, Table, Update, Write
 from service.ledger.sql import queries
 
 _SQL = queries("projections.claim_list")
@@ -21,14 +21,13 @@ CLAIM_LIST = Table(
 )
 
 
-class ClaimListProjector:
+class ClaimListProjector(Projector):
     """Table `claim_list`. It holds nothing personal: an entity's name is joined when it is read."""
 
     name = "claim_list"
     version = 1
     tables = (CLAIM_LIST,)
     topics = (ClaimCreated, ClaimStageChanged)
-    reads_personal = False
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
         """Return what this event changes."""

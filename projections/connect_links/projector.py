@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from service.facts.connections import ConnectLinkDeclined, ConnectLinkIssued, ConnectLinkRedeemed
 from service.ledger.events import Recorded
-from service.ledger.projector import Table, Update, Write
+from service.ledger.projector import Projector, Table, Update, Write
 from service.ledger.sql import queries
 
 _SQL = queries("projections.connect_links")
@@ -18,14 +18,13 @@ CONNECT_LINKS = Table(
 )
 
 
-class ConnectLinksProjector:
+class ConnectLinksProjector(Projector):
     """Table `connect_links`."""
 
     name = "connect_links"
     version = 1
     tables = (CONNECT_LINKS,)
     topics = (ConnectLinkIssued, ConnectLinkRedeemed, ConnectLinkDeclined)
-    reads_personal = False
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
         """Return what this event changes."""

@@ -7,7 +7,7 @@ from service.facts.entities import EntityCorrected, EntityRegistered
 from service.facts.onboardings import OnboardingCompleted
 from service.facts.privacy import PersonalDataErased
 from service.ledger.events import ERASED, Recorded
-from service.ledger.projector import Table, Update, Write
+from service.ledger.projector import Projector, Table, Update, Write
 from service.ledger.service_keys import lookup_bytes
 from service.ledger.sql import queries
 
@@ -26,7 +26,7 @@ CONNECTIONS = Table(
 )
 
 
-class ConnectionsProjector:
+class ConnectionsProjector(Projector):
     """Tables `entities` and `connections`."""
 
     name = "connections"

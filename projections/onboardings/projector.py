@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from service.facts.onboardings import OnboardingCompleted, OnboardingStarted
 from service.facts.privacy import PersonalDataErased
 from service.ledger.events import Recorded
-from service.ledger.projector import Table, Update, Write
+from service.ledger.projector import Projector, Table, Update, Write
 from service.ledger.sql import queries
 
 _SQL = queries("projections.onboardings")
@@ -19,14 +19,13 @@ ONBOARDINGS = Table(
 )
 
 
-class OnboardingsProjector:
+class OnboardingsProjector(Projector):
     """Table `onboardings`."""
 
     name = "onboardings"
     version = 1
     tables = (ONBOARDINGS,)
     topics = (OnboardingStarted, OnboardingCompleted, PersonalDataErased)
-    reads_personal = False
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
         """Return what this event changes."""

@@ -15,7 +15,7 @@ from service.facts.partners import (
     SandboxReset,
 )
 from service.ledger.events import ERASED, Recorded
-from service.ledger.projector import Table, Update, Write
+from service.ledger.projector import Projector, Table, Update, Write
 from service.ledger.service_keys import lookup_bytes
 from service.ledger.sql import queries
 
@@ -35,7 +35,7 @@ MEMBERS = Table(
 )
 
 
-class PartnersProjector:
+class PartnersProjector(Projector):
     """Tables `partners`, `api_keys` and `members`."""
 
     name = "partners"

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from service.facts.people import StaffAdded, StaffRemoved
 from service.ledger.events import Recorded
-from service.ledger.projector import Table, Update, Write
+from service.ledger.projector import Projector, Table, Update, Write
 from service.ledger.service_keys import lookup_bytes
 from service.ledger.sql import queries
 
@@ -16,7 +16,7 @@ STAFF = Table(
 )
 
 
-class StaffProjector:
+class StaffProjector(Projector):
     """Table `staff`."""
 
     name = "staff"

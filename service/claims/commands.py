@@ -1,6 +1,7 @@
 """Creating and moving claims: a verb each."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
@@ -45,28 +46,21 @@ class DocumentCheck(Protocol):
         ...
 
 
+@dataclass
 class ClaimCommands:
     """Writes claims to one ledger."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        claims: ClaimListReader,
-        documents: DocumentCheck,
-        clock: Clock,
-        new_id: NewId,
-    ) -> None:
-        """Take the parts that the bootstrap chose."""
-        self._ledger = ledger
-        self._claims = claims
-        self._documents = documents
-        self._clock = clock
-        self._new_id = new_id
+    ledger: Ledger
+    claims: ClaimListReader
+    documents: DocumentCheck
+    clock: Clock
+    new_id: NewId
+
+    def __post_init__(self) -> None:
+        """Collect the claims that are created at the same time in batches."""
+        deadline = self.ledger.database.deadline_seconds
         self._batcher = Batcher[CreateClaim, Created](
-            self._create_all,
-            batch_max=BATCH_MAX,
-            concurrency=CONCURRENCY,
-            deadline=ledger.database.deadline_seconds,
+            self._create_all, batch_max=BATCH_MAX, concurrency=CONCURRENCY, deadline=deadline
         )
 
     async def create(self, caller: Caller, request: ClaimRequest) -> Created:
@@ -75,7 +69,7 @@ class ClaimCommands:
         Refuses with `entity_not_found`, `entity_not_owned`, `partner_disconnected`, or
         `claim_conflict` when the drawn claim id was taken.
         """
-        uploads = await self._documents.check(caller, request) if request.document_refs else ()
+        uploads = await self.documents.check(caller, request) if request.document_refs else ()
         try:
             return await self._batcher.submit(decisions.create_claim(caller, request, uploads))
         except PublicIdTaken as error:
@@ -93,16 +87,16 @@ class ClaimCommands:
                 await transaction.append(Append(stream, claim.version, events, cause))
             return fold([*facts, *events])
 
-        return await self._ledger.decide(attempt)
+        return await self.ledger.decide(attempt)
 
     async def show(self, claim_id: str) -> Claim:
         """Return a claim folded from its stream; refuses with `claim_not_found`."""
         stream = await self._stream(claim_id)
-        async with self._ledger.transaction() as transaction:
+        async with self.ledger.transaction() as transaction:
             return fold(recorded.event for recorded in await transaction.read(stream))
 
     async def _stream(self, claim_id: str) -> UUID:
-        row = await self._claims.by_id(claim_id)
+        row = await self.claims.by_id(claim_id)
         if row is None:
             raise Refusal("claim_not_found")
         return row["stream_id"]
@@ -113,7 +107,7 @@ class ClaimCommands:
         Claims share the lock; a disconnection takes it exclusively. It is taken before an append_id
         is drawn, so no claim follows its EntityDisconnected in the log (decision 3).
         """
-        async with self._ledger.transaction() as transaction:
+        async with self.ledger.transaction() as transaction:
             # A claim with documents also locks out a sweep of its uploads.
             await transaction.lock_shared(key for command in commands for key in command.locks)
             rows = await transaction.fetch(
@@ -164,9 +158,9 @@ class ClaimCommands:
         access = access_from(row)
         access.check_write()
         refuse_trigger(command.caller.mode, "create_claim", command.request.partner_claim_id)
-        now = self._clock()
-        claim_id, message_id = self._new_id("clm", now), self._new_id("msg", now)
-        key = self._ledger.master_keys.new_data_key(command.key)
+        now = self.clock()
+        claim_id, message_id = self.new_id("clm", now), self.new_id("msg", now)
+        key = self.ledger.master_keys.new_data_key(command.key)
         events, outcome = decisions.create(command, access, key, claim_id, message_id)
         cause = command.caller.cause
         append = Append(command.key, 0, events, cause, key, new_key=True, public_ids=[claim_id])
@@ -174,12 +168,12 @@ class ClaimCommands:
 
     def _replay(self, command: CreateClaim, row: Row) -> CommandStep:
         access = access_from(row)
-        made, _ = self._ledger.codec.decode(command.key, 1, ClaimCreated.__name__, row["made"])
+        made, _ = self.ledger.codec.decode(command.key, 1, ClaimCreated.__name__, row["made"])
         if not isinstance(made, ClaimCreated):
             raise TypeError(f"{type(made).__name__} does not begin a claim")
         key = None
         if row["key_id"] is not None:
-            key = self._ledger.master_keys.open_data_key(
+            key = self.ledger.master_keys.open_data_key(
                 row["key_id"], row["wrapped"], row["master_key_id"]
             )
         mismatch, outcome = decisions.replay(command, access, made, key)

@@ -16,7 +16,7 @@ from typing import BinaryIO, Final
 
 import msgspec
 import structlog
-from structlog.types import EventDict, Processor, WrappedLogger
+from structlog.types import EventDict, ExcInfo, Processor, WrappedLogger
 
 from service.core.clock import system_clock, timestamp
 
@@ -90,7 +90,7 @@ def keep_allowed(_logger: WrappedLogger, method: str, given: EventDict) -> Event
         if key in ALLOWED and value is not None:
             line[key] = _plain(value)
     if exc_info:
-        line |= _described(exc_info)
+        line |= _EXCEPTION(_logger, method, {"exc_info": exc_info}).get("exception", {})
     return line
 
 
@@ -149,22 +149,12 @@ def _given(record: logging.LogRecord) -> EventDict:
     return {"event": text[:cut].strip() or _UNKNOWN, "exc_info": record.exc_info}
 
 
-def _described(exc_info: object) -> EventDict:
-    error = _raised(exc_info)
-    if error is None:
-        return {}
-    return {
-        "error_type": type(error).__qualname__,
-        "traceback": list(islice(_trace(error), TRACE_LINES_MAX)),
-    }
+def _described(exc_info: ExcInfo) -> EventDict:
+    trace = islice(_trace(exc_info[1]), TRACE_LINES_MAX)
+    return {"error_type": exc_info[0].__qualname__, "traceback": list(trace)}
 
 
-def _raised(exc_info: object) -> BaseException | None:
-    if isinstance(exc_info, tuple):
-        exc_info = exc_info[1]
-    elif not isinstance(exc_info, BaseException):
-        exc_info = sys.exc_info()[1]
-    return exc_info if isinstance(exc_info, BaseException) else None
+_EXCEPTION: Final = structlog.processors.ExceptionRenderer(_described)
 
 
 def _trace(error: BaseException, depth: int = 0) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import InitVar, dataclass
 from datetime import datetime
 from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
@@ -47,26 +48,24 @@ class Append(NamedTuple):
     public_ids: Sequence[str] = ()
 
 
+@dataclass(eq=False)
 class Ledger:
-    """One of the three ledgers: accounts, live or test."""
+    """One of the three ledgers: accounts, live or test.
 
-    def __init__(
-        self,
-        database: Database,
-        catalogue: Catalogue,
-        projectors: Sequence[Projector],
-        master_keys: MasterKeys,
-        clock: Clock,
-        on_append: Callable[[], None],
-    ) -> None:
-        """`projectors` write in the transaction of the append; `on_append` wakes the sequencer."""
-        self.name = database.schema
-        self.database = database
+    `projectors` write in the transaction of the append; `on_append` wakes the sequencer.
+    """
+
+    database: Database
+    catalogue: InitVar[Catalogue]
+    projectors: Sequence[Projector]
+    master_keys: MasterKeys
+    clock: Clock
+    on_append: Callable[[], None]
+
+    def __post_init__(self, catalogue: Catalogue) -> None:
+        """Name the ledger after its schema."""
+        self.name = self.database.schema
         self.codec = Codec(self.name, catalogue)
-        self.projectors = projectors
-        self.master_keys = master_keys
-        self.clock = clock
-        self.on_append = on_append
 
     @asynccontextmanager
     async def transaction(

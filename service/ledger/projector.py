@@ -71,21 +71,12 @@ class Projector(Protocol):
 
     name: str
     version: int
-
-    @property
-    def tables(self) -> Sequence[Table]:
-        """Every table of the read model; its statements name no other, as `ledger.<table>`."""
-        ...
-
-    @property
-    def topics(self) -> Sequence[type[Event]]:
-        """The events that may change a row."""
-        ...
-
-    @property
-    def reads_personal(self) -> bool:
-        """Whether rows depend on sealed fields: only then are keys asked for."""
-        ...
+    tables: Sequence[Table]
+    """Every table of the read model; its statements name no other, as `ledger.<table>`."""
+    topics: Sequence[type[Event]]
+    """The events that may change a row."""
+    reads_personal: bool = False
+    """Whether rows depend on encrypted fields: only then are keys asked for."""
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
         """Return what this event changes; nothing for an event that does not concern it."""

@@ -214,7 +214,9 @@ class OnboardingCommands:
         if not live:
             appends.append(self._connect(started, caller.cause))
         await transaction.append(*appends)
-        url = magic_link(self.public_url, token) if live else sandbox_link(onboarding_id)
+        # The placeholder's host never resolves (RFC 2606).
+        placeholder = f"https://sandbox.invalid/onboarding/{onboarding_id}"
+        url = magic_link(self.public_url, token) if live else placeholder
         return Started(onboarding_id, already_existed=False, magic_link_url=url, matches=None)
 
     async def _replay(
@@ -276,8 +278,3 @@ def _registered(past: Sequence[Recorded]) -> EntityRegistered:
 def magic_link(public_url: str, token: str) -> str:
     """Return the address that a person opens to finish; it is a credential."""
     return f"{public_url}/onboarding/{token}"
-
-
-def sandbox_link(onboarding_id: str) -> str:
-    """Return the placeholder of test mode: its host never resolves (RFC 2606)."""
-    return f"https://sandbox.invalid/onboarding/{onboarding_id}"

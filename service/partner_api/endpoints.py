@@ -14,6 +14,7 @@ from litestar.handlers import HTTPRouteHandler
 from projections.claim_list.reader import ClaimListReader
 from service.claims.commands import ClaimCommands
 from service.connections.commands import ConnectionCommands
+from service.core.errors import ERRORS
 from service.documents.commands import DocumentCommands
 from service.facts.caller import Mode
 from service.http.bodies import AnyRequest
@@ -21,14 +22,7 @@ from service.onboardings.commands import OnboardingCommands
 
 WireType = type[msgspec.Struct]
 
-AUTHENTICATION: Final = (
-    "auth_missing",
-    "auth_invalid_format",
-    "auth_unknown_partner",
-    "auth_revoked",
-    "auth_bad_secret",
-    "auth_partner_not_approved",
-)
+AUTHENTICATION: Final = tuple(code for code in ERRORS if code.startswith("auth_"))
 EVERYWHERE: Final = (*AUTHENTICATION, "rate_limited", "internal_error", "service_unavailable")
 """Codes that every endpoint can return."""
 WITH_BODY: Final = (

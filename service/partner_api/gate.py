@@ -11,7 +11,8 @@ from litestar.middleware import ASGIMiddleware
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from service.core.errors import Refusal
-from service.http.rate_limit.limiter import Allowance, RateLimiter
+from service.http.rate_limit.limiter import RateLimiter
+from service.http.rate_limit.windows import Allowance
 from service.partner_api.authentication import Authenticator
 from service.partner_api.endpoints import AUTHENTICATION
 

@@ -36,12 +36,6 @@ def new_secret() -> str:
     return random + base62(zlib.crc32(random.encode()), _CHECKSUM_CHARACTERS)
 
 
-def has_checksum(secret: str) -> bool:
-    """Return whether a string ends in the checksum of what precedes it."""
-    random, checksum = secret[:_RANDOM_CHARACTERS], secret[_RANDOM_CHARACTERS:]
-    return checksum == base62(zlib.crc32(random.encode()), _CHECKSUM_CHARACTERS)
-
-
 def hash_secret(pepper: bytes, secret: str) -> bytes:
     """Return what is stored: HMAC-SHA-256; the secret has 256 bits, so no slow hash is needed."""
     return hmac.digest(pepper, secret.encode(), hashlib.sha256)

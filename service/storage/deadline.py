@@ -8,14 +8,16 @@ at once. Only a name look-up cannot be aborted; the resolver's own timeout ends 
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 
 import requests
+from google.auth.exceptions import TransportError
 from google.auth.transport import Request as AuthRequest
-from google.auth.transport import Response as AuthResponse
+from google.auth.transport import Response
+from google.auth.transport.requests import Request
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
@@ -104,7 +106,7 @@ class IamTransport(AuthRequest):
 
     def __init__(self, session: requests.Session, seconds_max: float) -> None:
         """Start the clock."""
-        self._session = session
+        self._request: Callable[..., Response] = Request(session)
         self._ends_at = time.monotonic() + seconds_max
 
     def __call__(
@@ -115,38 +117,19 @@ class IamTransport(AuthRequest):
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
         **_kwargs: object,
-    ) -> AuthResponse:
+    ) -> Response:
         """Make one call. A server's error is CallFailed too, so that nothing sleeps and retries."""
         left = self._ends_at - time.monotonic()
         if left <= 0:
             raise CallFailed("the deadline has passed")
         try:
-            response = self._session.request(
-                method, url, data=body, headers=headers, timeout=min(left, timeout or left)
-            )
-        except (requests.RequestException, OSError) as error:
-            raise CallFailed(type(error).__name__) from error
-        status = response.status_code
+            response = self._request(url, method, body, headers, min(left, timeout or left))
+        except (TransportError, OSError) as error:
+            raise CallFailed(type(error.__cause__ or error).__name__) from error
+        status = response.status
         if status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise CallFailed(f"status {status}")
-        return _Response(response)
-
-
-class _Response(AuthResponse):
-    def __init__(self, response: requests.Response) -> None:
-        self._response = response
-
-    @property
-    def status(self) -> int:
-        return self._response.status_code
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return self._response.headers
-
-    @property
-    def data(self) -> bytes:
-        return self._response.content
+        return response
 
 
 def _pools(connections: Connections) -> dict[str, type[HTTPConnectionPool]]:

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeVar
 
 from google.api_core.exceptions import GoogleAPIError, NotFound, PreconditionFailed
@@ -47,22 +49,20 @@ class _Channel(NamedTuple):
     adapter: AbortableAdapter
 
 
+@dataclass
 class GoogleObjectStore:
-    """One bucket, under deadlines; every failure is StorageUnavailable."""
+    """One bucket, under deadlines; every failure is StorageUnavailable.
 
-    def __init__(
-        self,
-        credentials: Credentials,
-        bucket: str,
-        *,
-        endpoint: str | None = None,
-        deadline_seconds: float = DEADLINE_SECONDS,
-    ) -> None:
-        """`credentials` may list and read; `endpoint` is the local store's address."""
-        self._credentials = credentials
-        self._bucket = bucket
-        self._endpoint = endpoint
-        self._deadline_seconds = deadline_seconds
+    `credentials` may list and read; `endpoint` is the local store's address.
+    """
+
+    credentials: Credentials
+    bucket: str
+    endpoint: str | None = field(default=None, kw_only=True)
+    deadline_seconds: float = field(default=DEADLINE_SECONDS, kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Connect to nothing yet."""
         self._idle: list[_Channel] = []
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="storage")
 
@@ -72,10 +72,10 @@ class GoogleObjectStore:
         def listed(client: Client) -> dict[str, StoredObject]:
             return {one.name: one for one in map(_stored, self._blobs(client, prefix=prefix))}
 
-        return await self._ask(listed, self._deadline_seconds)
+        return await self._ask(listed, self.deadline_seconds)
 
     async def each(self, prefix: str) -> AsyncIterator[StoredObject]:
-        """Return all objects under a prefix, a page at a time."""
+        """Yield all objects under a prefix, a page at a time."""
         token: str | None = None
         while True:
 
@@ -96,9 +96,8 @@ class GoogleObjectStore:
 
         def deleted(client: Client) -> bool:
             try:
-                self._blob(client, name).delete(if_generation_match=generation, **_ONE_TRY)
-            except NotFound:
-                return True
+                with suppress(NotFound):
+                    self._blob(client, name).delete(if_generation_match=generation, **_ONE_TRY)
             except PreconditionFailed:
                 return False
             return True
@@ -109,11 +108,9 @@ class GoogleObjectStore:
         """Upload an object unless one of that name exists; return whether it was uploaded."""
 
         def put(client: Client) -> bool:
-            kind = "application/octet-stream"
+            upload = self._blob(client, name).upload_from_string
             try:
-                self._blob(client, name).upload_from_string(
-                    content, kind, if_generation_match=0, **_ONE_TRY
-                )
+                upload(content, "application/octet-stream", if_generation_match=0, **_ONE_TRY)
             except PreconditionFailed:
                 return False
             return True
@@ -128,7 +125,7 @@ class GoogleObjectStore:
                 return self._blob(client, name).download_as_bytes(**_ONE_TRY)
             except NotFound:
                 # The same error for a missing bucket, which is not an empty one.
-                next(client.list_blobs(self._bucket, max_results=1, **_ONE_TRY).pages, None)
+                next(client.list_blobs(self.bucket, max_results=1, **_ONE_TRY).pages, None)
                 return None
 
         return await self._ask(read)
@@ -146,7 +143,7 @@ class GoogleObjectStore:
 
         def listed(client: Client) -> set[str]:
             # The stubs do not know of prefixes.
-            found: Any = client.list_blobs(self._bucket, prefix=prefix, delimiter="/", **_ONE_TRY)
+            found: Any = client.list_blobs(self.bucket, prefix=prefix, delimiter="/", **_ONE_TRY)
             for _ in found.pages:
                 pass  # each adds to the prefixes
             return found.prefixes
@@ -157,14 +154,12 @@ class GoogleObjectStore:
         """Return which of the permissions the credentials have on the bucket."""
         wanted = list(permissions)
         return await self._ask(
-            lambda client: set(client.bucket(self._bucket).test_iam_permissions(wanted, **_ONE_TRY))
+            lambda client: set(client.bucket(self.bucket).test_iam_permissions(wanted, **_ONE_TRY))
         )
 
     async def cors(self) -> list[dict[str, Any]]:
         """Return the bucket's CORS rules; needs `storage.buckets.get`."""
-        return await self._ask(
-            lambda client: list(client.get_bucket(self._bucket, **_ONE_TRY).cors)
-        )
+        return await self._ask(lambda client: list(client.get_bucket(self.bucket, **_ONE_TRY).cors))
 
     def close(self) -> None:
         """End the threads and the connections."""
@@ -201,22 +196,22 @@ class GoogleObjectStore:
         adapter = AbortableAdapter()
         signing_in = Session()  # fetches tokens on connections that can be aborted, too
         signing_in.mount("https://", adapter)
-        session = AuthorizedSession(self._credentials, auth_request=Request(signing_in))
+        session = AuthorizedSession(self.credentials, auth_request=Request(signing_in))
         session.mount("https://", adapter)
         session.mount("http://", adapter)
-        options = {"api_endpoint": self._endpoint} if self._endpoint else None
+        options = {"api_endpoint": self.endpoint} if self.endpoint else None
         client = Client(
-            project="none", credentials=self._credentials, _http=session, client_options=options
+            project="none", credentials=self.credentials, _http=session, client_options=options
         )
         # Otherwise it asks for the bucket's location, for tracing, in a thread of its own.
         vars(client)["_bucket_metadata_cache"] = None
         return _Channel(client, adapter)
 
     def _blob(self, client: Client, name: str) -> Blob:
-        return client.bucket(self._bucket).blob(name)
+        return client.bucket(self.bucket).blob(name)
 
     def _blobs(self, client: Client, **which: str | None) -> Any:  # noqa: ANN401 - untyped
-        return client.list_blobs(self._bucket, fields=_FIELDS, **which, **_ONE_TRY)
+        return client.list_blobs(self.bucket, fields=_FIELDS, **which, **_ONE_TRY)
 
 
 def _stored(blob: Any) -> StoredObject:  # noqa: ANN401 - the client's Blob is untyped

@@ -48,16 +48,12 @@ class LazyStorage:
     @property
     def _storage(self) -> Storage:
         if self.chosen is None:
+            from google.auth.exceptions import GoogleAuthError
+
             try:
                 self.chosen = self.choose()
             except StorageUnavailable:
                 raise
-            except (OSError, ValueError, KeyError, _auth_error()) as error:
+            except (OSError, ValueError, KeyError, GoogleAuthError) as error:
                 raise StorageUnavailable(str(error)) from error
         return self.chosen
-
-
-def _auth_error() -> type[Exception]:
-    from google.auth.exceptions import GoogleAuthError
-
-    return GoogleAuthError

@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import InitVar, dataclass, field
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final
@@ -50,35 +51,32 @@ class KeySigner:
         """Nothing is held."""
 
 
+@dataclass
 class IamSigner:
-    """Signs through IAM's signBlob, for workload identity: one network call a URL."""
+    """Signs through IAM's signBlob, for workload identity: one network call a URL.
 
-    def __init__(
-        self,
-        credentials: Credentials,
-        service_account_email: str,
-        bucket: str,
-        *,
-        seconds_max: float = IAM_SECONDS_MAX,
-        new_session: Callable[[], AbortableSession] = AbortableSession,
-    ) -> None:
-        """`credentials` are those of a token creator, who may sign for the account."""
-        self._credentials = credentials
-        self._email = service_account_email
-        self._bucket = _bucket(credentials, bucket)
-        self._seconds_max = seconds_max
-        self._new_session = new_session
-        # A pool of its own: its queue may be full without holding up anybody else.
+    `credentials` are those of a token creator, who may sign for the account.
+    """
+
+    credentials: Credentials
+    service_account_email: str
+    bucket: InitVar[str]
+    seconds_max: float = field(default=IAM_SECONDS_MAX, kw_only=True)
+    new_session: Callable[[], AbortableSession] = field(default=AbortableSession, kw_only=True)
+
+    def __post_init__(self, bucket: str) -> None:
+        """Open a pool of threads, whose queue may be full without delaying anybody else."""
+        self._bucket = _bucket(self.credentials, bucket)
         self._threads = ThreadPoolExecutor(IAM_CALLS_MAX, thread_name_prefix="sign-blob")
 
     async def sign(self, name: str, mime_type: str, max_bytes: int) -> SignedUpload:
         """Sign in a thread under one deadline, at which the thread ends too."""
-        session = self._new_session()
+        session = self.new_session()
         call = asyncio.get_running_loop().run_in_executor(
             self._threads, self._sign, session, name, mime_type, max_bytes
         )
         try:
-            async with asyncio.timeout(self._seconds_max):
+            async with asyncio.timeout(self.seconds_max):
                 return await call
         except (TimeoutError, *_FAULTS) as error:
             raise StorageUnavailable(f"IAM did not sign: {type(error).__name__}") from error
@@ -93,9 +91,9 @@ class IamSigner:
         self, session: AbortableSession, name: str, mime_type: str, max_bytes: int
     ) -> SignedUpload:
         with session:
-            transport = IamTransport(session, self._seconds_max)
-            signer = IamBlobSigner(transport, self._credentials, self._email)
-            signing = service_account.Credentials(signer, self._email, _TOKEN_URI)
+            transport = IamTransport(session, self.seconds_max)
+            signer = IamBlobSigner(transport, self.credentials, self.service_account_email)
+            signing = service_account.Credentials(signer, self.service_account_email, _TOKEN_URI)
             return _signed(self._bucket, signing, CLOUD, name, mime_type, max_bytes)
 
 

@@ -179,7 +179,7 @@ async def test_a_store_recovers_with_its_server(documents, server):
     await threads_end(store)
     await eventually(lambda: not server.open)
     server.behave = answers(200, QUIET)
-    store._deadline_seconds = PATIENCE_SECONDS  # noqa: SLF001 - the server is well again
+    store.deadline_seconds = PATIENCE_SECONDS  # the server is well again
     results = await asyncio.gather(*(store.under("x") for _ in range(3 * google.THREADS)))
     assert results == [{}] * len(results)
     used = server.connections

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from service.http.rate_limit.limiter import Allowance, RateLimiter
+from service.http.rate_limit.limiter import RateLimiter
+from service.http.rate_limit.windows import Allowance
 from tests.redis_server import RedisServer
 
 Make = Callable[..., RateLimiter]

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from service.http.rate_limit.limiter import Allowance, RateLimiter
-from service.http.rate_limit.windows import LocalWindows
+from service.http.rate_limit.limiter import RateLimiter
+from service.http.rate_limit.windows import Allowance, LocalWindows
 from tests.http.limiting import HOUR, Make, Time, admitted, charge, is_blocked
 
 

@@ -205,7 +205,7 @@ async def test_an_iam_that_fails_is_unavailability(iam, iam_signer):
 
 async def test_an_iam_that_does_not_answer_is_given_up(iam, iam_signer):
     """A call ends at its deadline and leaves no thread, also where bytes trickle in."""
-    iam_signer._seconds_max = SECONDS_MAX  # noqa: SLF001 - short, for these calls alone
+    iam_signer.seconds_max = SECONDS_MAX  # short, for these calls alone
     for answer in (iam.hang, iam.drip):
         iam.answer, iam.calls = answer, 0
         with waiting() as waited_seconds:
@@ -219,14 +219,14 @@ async def test_an_iam_that_does_not_answer_is_given_up(iam, iam_signer):
 async def test_more_calls_than_threads(iam, iam_signer):
     """Calls that wait for a place give up at the deadline too, and later ones succeed."""
     iam.answer = iam.hang
-    iam_signer._seconds_max = SECONDS_MAX  # noqa: SLF001 - short, for these calls alone
+    iam_signer.seconds_max = SECONDS_MAX  # short, for these calls alone
     calls = (iam_signer.sign(NAME, "application/pdf", 1) for _ in range(30))
     with waiting() as waited_seconds:
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
         assert waited_seconds() <= SECONDS_MAX + 0.1
     assert {type(outcome) for outcome in outcomes} == {StorageUnavailable}
     iam.answer = iam.signed
-    iam_signer._seconds_max = PATIENCE_SECONDS  # noqa: SLF001 - as above
+    iam_signer.seconds_max = PATIENCE_SECONDS
     await _idle(iam_signer)
     assert (await iam_signer.sign(NAME, "application/pdf", 1)).required_headers
 

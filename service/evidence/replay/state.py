@@ -47,14 +47,13 @@ ERASURES = Table("erasures", "subject text, position bigint, at timestamptz, rea
 """A table that only a replay has, since no read model keeps erasures."""
 
 
-class ErasedProjector:
+class ErasedProjector(Projector):
     """Turns erasures into rows of the scratch table `erasures`."""
 
     name = "erasures"
     version = 1
     tables = (ERASURES,)
     topics = (PersonalDataErased,)
-    reads_personal = False
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
         """Return a row for an erasure."""

@@ -16,8 +16,6 @@ from service.http.rate_limit.windows import Allowance, LocalWindows
 if TYPE_CHECKING:
     from service.http.rate_limit.redis import RedisWindows
 
-__all__ = ["Allowance", "RateLimiter"]
-
 _PREFIX: Final = "claim-ledger:rate"
 
 
@@ -58,7 +56,7 @@ class RateLimiter:
             from service.http.rate_limit import redis  # noqa: PLC0415 - as said above
 
             self._redis = redis.RedisWindows(
-                redis_url,
+                url=redis_url,
                 window_seconds=window_seconds,
                 on_degraded=on_degraded,
                 probe_seconds=probe_seconds,

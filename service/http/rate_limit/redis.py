@@ -8,7 +8,7 @@ with hiredis; uvloop, redis-py 8.1, minimum of six interleaved rounds).
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from importlib.resources import files
 from typing import Final, cast
 
@@ -57,22 +57,21 @@ def _allowances(limits: Sequence[int], reply: Sequence[int]) -> Sequence[Allowan
     ]
 
 
+@dataclass(kw_only=True)
 class RedisWindows:
-    """Windows shared by all workers; one call of the script is under way at a time."""
+    """Windows shared by all workers; one call of the script is under way at a time.
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        window_seconds: float,
-        on_degraded: Callable[[bool], None],
-        probe_seconds: float = 1.0,
-    ) -> None:
-        """Prepare a client; nothing is sent before the first charge.
+    `url` is `redis://`, `rediss://` or `unix://`. `on_degraded` is called with True when Redis
+    becomes unavailable and with False when it is back, probed every `probe_seconds`.
+    """
 
-        `url` is `redis://`, `rediss://` or `unix://`. `on_degraded` is called with True when
-        Redis becomes unavailable and with False when it is back, probed every `probe_seconds`.
-        """
+    url: InitVar[str]
+    window_seconds: float
+    on_degraded: Callable[[bool], None]
+    probe_seconds: float
+
+    def __post_init__(self, url: str) -> None:
+        """Prepare a client; nothing is sent before the first charge."""
         # redis-py would retry three times with pauses of up to 10 s. One retry, of broken
         # connections only, hides a restart of Redis; at worst a charge counts twice.
         storage = RedisStorage(
@@ -85,9 +84,6 @@ class RedisWindows:
         )
         self._client = cast("Redis", cast("RedispyBridge", storage.bridge).get_connection())
         self._script = self._client.register_script(_SCRIPT)
-        self._window_seconds = window_seconds
-        self._on_degraded = on_degraded
-        self._probe_seconds = probe_seconds
         self._away = False
         self._waiting: list[_Charge] = []
         self._sender: asyncio.Task[None] | None = None
@@ -135,7 +131,7 @@ class RedisWindows:
         limits = [limit for _, limit in keys]
         try:
             reply: list[int] = await self._script(
-                keys=[key for key, _ in keys], args=[self._window_seconds, *limits]
+                keys=[key for key, _ in keys], args=[self.window_seconds, *limits]
             )
             return _allowances(limits, reply)
         except Exception as fault:  # noqa: BLE001 - whatever it is, some limit has to hold
@@ -147,15 +143,15 @@ class RedisWindows:
             return
         self._away = True
         _log.warning("rate_limit_degraded", error_type=type(fault).__name__)
-        self._on_degraded(True)
+        self.on_degraded(True)
         self._prober = asyncio.create_task(self._probe())
 
     async def _probe(self) -> None:
         # By the script itself: a replica or a full Redis would answer a PING too, and the limiter
         # would flap.
         while self._away:
-            await asyncio.sleep(self._probe_seconds)
+            await asyncio.sleep(self.probe_seconds)
             if (await self._call([(_PROBE_KEY, 1)]))[0] is not None:
                 self._away = False
                 _log.info("rate_limit_restored")
-                self._on_degraded(False)
+                self.on_degraded(False)

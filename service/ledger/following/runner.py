@@ -7,6 +7,7 @@ as the database goes, and effects outside it are made at least once.
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import structlog
@@ -141,23 +142,19 @@ class Subscription:
         return None
 
 
+@dataclass(slots=True)
 class Follower:
-    """Repeats a step while there is work, and sleeps when there is none."""
+    """Repeats a step while there is work, and sleeps when there is none.
 
-    def __init__(
-        self,
-        name: str,
-        step: Callable[[], Awaitable[int]],
-        after: Callable[[], None],
-        rest_seconds: float = HANDLING_REST_SECONDS,
-    ) -> None:
-        """`after` is called when a step did something: it wakes the next followers."""
-        self.name = name
-        self._rest_seconds = rest_seconds
-        self._step = step
-        self._after = after
-        self._woken = asyncio.Event()
-        self._stands: str | None = None
+    `after` is called when a step did something: it wakes the next followers.
+    """
+
+    name: str
+    step: Callable[[], Awaitable[int]]
+    after: Callable[[], None]
+    rest_seconds: float = HANDLING_REST_SECONDS
+    _woken: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _stands: str | None = field(default=None, init=False)
 
     def wake(self) -> None:
         """Look for work now."""
@@ -170,7 +167,7 @@ class Follower:
             self._woken.clear()
             done = 0
             try:
-                done = await self._step()
+                done = await self.step()
             except NotInLog as error:
                 self._stand(str(error))
             except LedgerError as error:
@@ -179,8 +176,8 @@ class Follower:
                 log.exception("follower failed", subscriber=self.name)
             if done:
                 idle, self._stands = IDLE_SECONDS_MIN, None
-                self._after()
-                await asyncio.sleep(self._rest_seconds)
+                self.after()
+                await asyncio.sleep(self.rest_seconds)
                 continue
             idle = min(idle * 2, IDLE_SECONDS_MAX)
             # Not wait_for: on Python 3.11 it swallows a cancel that meets the wake-up.

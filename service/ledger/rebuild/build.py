@@ -4,6 +4,7 @@ import asyncio
 import gc
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -50,27 +51,20 @@ class VerifiedModel(NamedTuple):
     parked: Waiting
 
 
+@dataclass(frozen=True, slots=True)
 class Builder:
     """Makes tables of a read model in another schema, and brings them up to date.
 
-    Each step takes the progress that the tables are at and returns the one after it.
+    Each step takes the progress that the tables are at and returns the one after it. `reader` and
+    `writer` are the owner's connections: one reads ahead while the other one writes. `advance`
+    receives the number of positions passed.
     """
 
-    def __init__(
-        self,
-        model: ReadModel,
-        schema: str,
-        connections: tuple[Connection, Connection],
-        advance: Callable[[int], object],
-    ) -> None:
-        """Take the owner's two connections: one reads ahead while the other one writes.
-
-        `advance` is told how many positions were passed.
-        """
-        self.model = model
-        self.schema = schema
-        self._reader, self.writer = connections
-        self._advance = advance
+    model: ReadModel
+    schema: str
+    reader: Connection
+    writer: Connection
+    advance: Callable[[int], object]
 
     async def target(self) -> int:
         """Return how far the live rows are: the log's head, or the read model's checkpoint."""
@@ -144,7 +138,7 @@ class Builder:
                     async with self.writer.transaction():
                         progress = (await self._apply(progress, rows))._replace(position=end)
                         await self._mark(start, progress)
-                    self._advance(end - start)
+                    self.advance(end - start)
             await page
         finally:
             page.cancel()
@@ -161,7 +155,7 @@ class Builder:
 
     def _read_ahead(self, after: int, target: int) -> "asyncio.Task[list[Row]]":
         end = min(after + PAGE_POSITIONS, target)
-        return asyncio.create_task(self._read(self._reader, after, end))
+        return asyncio.create_task(self._read(self.reader, after, end))
 
     async def _read(self, connection: Connection, after: int, up_to: int) -> list[Row]:
         """Return the events that concern the read model after one position and up to another."""

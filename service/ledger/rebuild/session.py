@@ -67,7 +67,7 @@ class RebuildSession:
 
     def builder(self, model: ReadModel, schema: str, advance: Advance) -> Builder:
         """Return a builder on these connections."""
-        return Builder(model, schema, self._connections, advance)
+        return Builder(model, schema, *self._connections, advance)
 
     async def rebuild(
         self, model: ReadModel, advance: Advance, *, if_equal: bool, park: bool = False
