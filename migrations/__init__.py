@@ -17,7 +17,7 @@ class MigrationFailed(Exception):
 def migrate(database_url: str) -> None:
     """Bring the database to the newest revision; safe to run from several places at once.
 
-    Raises MigrationFailed when PostgreSQL is away, refuses the log-in or lacks a right.
+    Raises MigrationFailed when PostgreSQL is away, refuses the login or denies a privilege.
     """
     # Slow to import, and most commands have no use for them.
     from alembic import command
@@ -34,9 +34,9 @@ def migrate(database_url: str) -> None:
 
 
 def is_newest(database_url: str) -> bool:
-    """Return whether a database needs no migration, ten times faster than Alembic does.
+    """Return whether a database is at the newest revision, ten times faster than Alembic does.
 
-    Raises MigrationFailed when it cannot be asked.
+    Raises MigrationFailed when the database cannot be queried.
     """
     import psycopg
 
@@ -51,7 +51,7 @@ def is_newest(database_url: str) -> bool:
 
 
 def newest_revision() -> str:
-    """Return the last revision: the files in `versions/` begin with theirs, in order."""
+    """Return the newest revision, with which the name of its file in `versions/` begins."""
     return max(path.name.partition("_")[0] for path in (_HERE / "versions").glob("*_*.py"))
 
 

@@ -1,4 +1,4 @@
-"""Running a plain SQL file for the ledgers that it concerns."""
+"""Running a plain SQL file against the ledgers that it applies to."""
 
 import re
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ LEDGERS = (*ACCOUNTS, *PARTNER_LEDGERS)
 
 
 def run(name: str, ledgers: Sequence[str]) -> None:
-    """Run `migrations/sql/<name>` once a ledger.
+    """Run `migrations/sql/<name>` once per ledger.
 
-    In the file `ledger.` stands for the schema and `claim_ledger_of` for the ledger's role.
+    In the file, `ledger.` stands for the schema and `claim_ledger_of` for the ledger's role.
     """
     text = (Path(__file__).parent / "sql" / name).read_text()
     connection = op.get_bind().execution_options(no_parameters=True)

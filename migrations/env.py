@@ -11,7 +11,7 @@ MIGRATION_LOCK = 7_236_801_172_605_581
 
 
 def upgrade() -> None:
-    """Connect as the owner and apply what is missing."""
+    """Connect as the owner and apply the missing revisions."""
     url = context.config.attributes["database_url"]
     engine = create_engine(
         "postgresql+psycopg://",

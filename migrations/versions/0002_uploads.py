@@ -1,4 +1,4 @@
-"""Documents: the uploads that were minted."""
+"""Documents: the uploads for which a URL was issued."""
 
 from migrations.apply import PARTNER_LEDGERS, run
 
@@ -7,5 +7,5 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Create the table of uploads in the ledgers of partners."""
+    """Create the table of uploads in the ledgers of both modes."""
     run("0002_uploads.sql", PARTNER_LEDGERS)

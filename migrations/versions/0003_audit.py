@@ -1,4 +1,4 @@
-"""Evidence and operation: leaf hashes, checkpoints, read models that are rebuilt."""
+"""Evidence and operations: leaf hashes, checkpoints, rebuilding of read models."""
 
 from migrations.apply import ACCOUNTS, LEDGERS, PARTNER_LEDGERS, run
 
@@ -7,7 +7,7 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """Hash what is in the logs, and create the tables of auditors and operators."""
+    """Hash the existing events, and create the tables that auditors and operators need."""
     run("0003_audit.sql", LEDGERS)
     run("0003_privacy.sql", PARTNER_LEDGERS)
     run("0003_service_keys.sql", ACCOUNTS)

@@ -1,4 +1,4 @@
-"""People who sign in, and the team."""
+"""People who sign in, and the service's team."""
 
 from migrations.apply import ACCOUNTS, run
 

@@ -1,4 +1,4 @@
-"""The calls of partners, for the developer console."""
+"""The log of partners' calls, for the developer console."""
 
 from migrations.apply import ACCOUNTS, PARTNER_LEDGERS, run
 
@@ -7,6 +7,6 @@ down_revision = "0004"
 
 
 def upgrade() -> None:
-    """Create the tables of requests, and of the use of keys."""
+    """Create the tables of requests and of key usage."""
     run("0005_requests.sql", PARTNER_LEDGERS)
     run("0005_key_uses.sql", ACCOUNTS)

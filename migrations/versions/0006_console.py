@@ -1,4 +1,4 @@
-"""Members of partners' teams, and keys that end at a moment ahead."""
+"""Members of partners' teams, and API keys that expire in the future."""
 
 from migrations.apply import ACCOUNTS, run
 
@@ -7,5 +7,5 @@ down_revision = "0005"
 
 
 def upgrade() -> None:
-    """Create the table of members, and the column of API keys."""
+    """Create the table of members, and add the column for expiring API keys."""
     run("0006_console.sql", ACCOUNTS)

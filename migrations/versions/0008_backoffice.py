@@ -1,4 +1,4 @@
-"""What the back office finds."""
+"""The back office's look-ups."""
 
 from migrations.apply import PARTNER_LEDGERS, run
 
@@ -7,5 +7,5 @@ down_revision = "0007"
 
 
 def upgrade() -> None:
-    """Create the indexes of its look-ups."""
+    """Create their indexes."""
     run("0008_backoffice.sql", PARTNER_LEDGERS)

@@ -1,6 +1,6 @@
 """The one table of errors: code, HTTP status, meaning, retry advice (contract section 7).
 
-The handlers, the OpenAPI document, the reference page and the CLI are made from it.
+The handlers, the OpenAPI document, the reference page and the CLI are derived from it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ class ErrorCode:
     message: str
     retry: str
     ours: bool
-    """True for codes that the contract does not list (readings: our additions)."""
+    """Whether the code is our addition, which the contract does not list (readings)."""
 
     @property
     def label(self) -> str:
@@ -112,11 +112,11 @@ ERRORS: Final[Mapping[str, ErrorCode]] = {
     for rows, ours in ((_CONTRACT, False), (_OURS, True))
     for code, status, message in rows
 }
-"""Every code that the service answers with, in the order of the contract's table."""
+"""Every code that the service returns, in the order of the contract's table."""
 
 
 class Refusal(Exception):
-    """A request is refused with a code of the table; nothing was written."""
+    """A request was refused with a code of the table, and nothing was written."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class Refusal(Exception):
         form_errors: Sequence[str] = (),
         retry_after_seconds: int | None = None,
     ) -> None:
-        """Name the code; `field_errors` and `form_errors` go with `validation_failed` alone."""
+        """Set `field_errors` and `form_errors` only for `validation_failed`."""
         self.row = ERRORS[code]
         self.message = message or self.row.message
         self.field_errors = field_errors
@@ -158,5 +158,5 @@ class Refusal(Exception):
 
 
 def invalid(field: str, message: str) -> Refusal:
-    """Return the refusal of a single field."""
+    """Return a `validation_failed` refusal that names a single field."""
     return Refusal("validation_failed", field_errors={field: [message]})

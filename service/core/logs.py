@@ -64,7 +64,7 @@ def configure(level: str, stream: BinaryIO | None = None) -> None:
     """Send all logs, structlog's and the standard library's, to a stream of bytes.
 
     `level` is debug, info, warning, error or critical. `stream` None: stdout; the command line,
-    whose stdout is its answer, gives `sys.stderr.buffer`.
+    whose stdout carries its output, passes `sys.stderr.buffer`.
     """
     number: int = getattr(logging, level.upper())
     output = _Output(stream or sys.stdout.buffer)

@@ -1,4 +1,4 @@
-"""Registering businesses, and correcting what is known of them."""
+"""Registering businesses, and correcting their details."""
 
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -23,7 +23,7 @@ _TAKEN: Final = (
 
 
 class Registration(NamedTuple):
-    """A business to register: the fact, the new key that seals it, and the append of both."""
+    """A business to register: the event, the new key that encrypts it, and the append of both."""
 
     event: EntityRegistered
     key: DataKey
@@ -41,7 +41,7 @@ def register(
     company_number: str | None = None,
     established: bool = False,
 ) -> Registration:
-    """Return what makes an entity known, sealed under its own new key."""
+    """Return the registration of an entity, encrypted under its own new data key."""
     stream = entity_stream(ledger.name, entity_id)
     event = EntityRegistered(
         entity_id=entity_id,
@@ -82,7 +82,7 @@ async def refuse_established(
 def corrected(
     secrets: Secrets, entity: EntityRegistered, name: str, number: str | None
 ) -> EntityRegistered:
-    """Return what is known of an entity once its person has confirmed its details."""
+    """Return an entity's registration with the details that its person has confirmed."""
     return msgspec.structs.replace(
         entity,
         name=name,
@@ -92,7 +92,7 @@ def corrected(
 
 
 def correction(entity: EntityRegistered) -> EntityCorrected:
-    """Return the fact that makes this what is known of an entity."""
+    """Return the event that corrects an entity's registration to this one."""
     return EntityCorrected(
         entity_id=entity.entity_id,
         name=entity.name,

@@ -24,7 +24,7 @@ class Caller(NamedTuple):
 
     @property
     def cause(self) -> Cause:
-        """What the events of this request say about who and why (decision 7)."""
+        """The cause to record with this request's events: who and why (decision 7)."""
         return Cause(f"partner:{self.partner_id}/{self.key_id}", self.request_id)
 
     @property

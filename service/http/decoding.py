@@ -59,7 +59,9 @@ def decode_query(query_string: bytes, type_: type[T]) -> T:
     kinds = {field.encode_name: field.type for field in struct_info(type_).fields}
     values: dict[str, object] = {}
     repeated: dict[str, list[str]] = {}
-    for name, text in _pairs(query_string):
+    # Bytes that are not UTF-8 become lone surrogates, which are refused as invalid Unicode.
+    query = query_string.decode(errors="surrogateescape")
+    for name, text in parse_qsl(query, keep_blank_values=True, errors="surrogateescape"):
         if name in values:
             repeated[name] = ["given more than once"]
         elif name in kinds:
@@ -102,12 +104,6 @@ def _checked(values: Mapping[str, object], type_: type[T], errors: dict[str, lis
         return msgspec.convert(values, type_)
     except msgspec.ValidationError as error:  # what only msgspec finds is no 500 either
         raise Refusal("validation_failed", form_errors=[str(error)]) from error
-
-
-def _pairs(query_string: bytes) -> list[tuple[str, str]]:
-    """Return the parameters; bytes that are not UTF-8 become lone surrogates, refused later."""
-    text = query_string.decode(errors="surrogateescape")
-    return parse_qsl(text, keep_blank_values=True, errors="surrogateescape")
 
 
 def _is_json(content_type: str | None) -> bool:

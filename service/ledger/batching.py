@@ -1,7 +1,7 @@
 """Concurrent commands of one process share a transaction (design, speed to reach).
 
 Each command stays all or nothing and decides for itself; only the round trips and the commit are
-shared. A batch that conflicts or fails is taken apart and each of its commands is tried alone.
+shared. A batch that conflicts or fails is split, and each of its commands is tried alone.
 """
 
 import asyncio

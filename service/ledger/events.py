@@ -44,7 +44,7 @@ class Meta(msgspec.Struct, frozen=True):
 
 
 class Recorded(NamedTuple):
-    """An event as the log keeps it. `position` is 0 where nobody read it from the log."""
+    """An event as the log keeps it. `position` is 0 if it was not read from the log."""
 
     append_id: int
     stream_id: UUID

@@ -22,9 +22,9 @@ def leaf_record(
     topic: str,
     state: bytes,
 ) -> bytes:
-    """Return the canonical record of an event, its state by its hash.
+    """Return the canonical record of an event, with its state replaced by its hash.
 
-    The function `leaf_hash` of each ledger's schema makes the same in SQL.
+    The function `leaf_hash` in each ledger's schema builds the same record in SQL.
     """
     return (
         f"claim-ledger event v1\n{position}\n{append_id}\n{originator_id}\n{originator_version}\n"
@@ -43,15 +43,15 @@ def node_hash(left: bytes, right: bytes) -> bytes:
 
 
 def split_hashes(joined: bytes) -> list[bytes]:
-    """Return joined hashes one by one."""
+    """Split concatenated hashes into a list."""
     return [joined[at : at + HASH_BYTES] for at in range(0, len(joined), HASH_BYTES)]
 
 
 class CompactRange:
-    """A tree's right edge: a hash for each complete subtree, largest first. It can only grow."""
+    """A tree's right edge, which only grows: a hash for each complete subtree, largest first."""
 
     def __init__(self, size: int = 0, hashes: Sequence[bytes] = ()) -> None:
-        """Take the leaves so far, and as many hashes as `size` has bits set; raises ValueError."""
+        """Start at `size` leaves, with a hash for each bit set in `size`; raises ValueError."""
         if size < 0 or size.bit_count() != len(hashes):
             raise ValueError(f"{len(hashes)} hashes do not make a tree of size {size}")
         self.size = size
@@ -59,17 +59,17 @@ class CompactRange:
 
     @classmethod
     def from_bytes(cls, size: int, joined: bytes) -> Self:
-        """Take the hashes as `to_bytes` joined them; raises ValueError."""
+        """Restore a range from the bytes of `to_bytes`; raises ValueError."""
         if len(joined) % HASH_BYTES:
             raise ValueError(f"{len(joined)} bytes are not whole hashes")
         return cls(size, split_hashes(joined))
 
     def to_bytes(self) -> bytes:
-        """Return the hashes, joined."""
+        """Return the hashes, concatenated."""
         return b"".join(self.hashes)
 
     def append(self, leaf: bytes) -> None:
-        """Grow by the hash of a leaf."""
+        """Append the hash of a leaf."""
         size, hashes = self.size, self.hashes
         while size & 1:
             leaf = sha256(b"\x01" + hashes.pop() + leaf).digest()
@@ -78,7 +78,7 @@ class CompactRange:
         self.size += 1
 
     def extend(self, leaves: Iterable[bytes]) -> None:
-        """Grow by the hashes of leaves, in their order."""
+        """Append the hashes of leaves, in order."""
         for leaf in leaves:
             self.append(leaf)
 
@@ -95,7 +95,7 @@ class CompactRange:
 def root_by_inclusion(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) -> bytes:
     """Return the root that an inclusion proof leads to; raises ValueError if it cannot be one.
 
-    RFC 9162, 2.1.3.2. Compare the answer with the checkpoint's root.
+    RFC 9162, 2.1.3.2. The caller compares the result with the checkpoint's root.
     """
     if not 0 <= index < size:
         raise ValueError(f"no leaf {index} in a tree of {size}")

@@ -13,7 +13,7 @@ class Sql:
     """One statement. In its file, `ledger.` stands for the schema of the ledger it runs on."""
 
     def __init__(self, name: str, description: str, text: str) -> None:
-        """`name` is `<package> <query>`; the statement begins with it, for who watches a server."""
+        """`name` is `<package> <query>`; the statement begins with it, for monitoring."""
         self.name: Final = name
         self.description: Final = description
         self._text = text

@@ -65,17 +65,8 @@ class RequestMiddleware:
         self.metrics.request(route, scope["method"], status, code, seconds)
         caller: Caller | None = state.get("caller")
         if caller is not None:
-            entry = RequestLogEntry(
-                state["request_id"],
-                caller.partner_id,
-                caller.key_id,
-                at,
-                scope["method"],
-                route,
-                status,
-                code,
-                duration_ms=seconds * 1000,
-            )
+            who = (state["request_id"], caller.partner_id, caller.key_id, at)
+            entry = RequestLogEntry(*who, scope["method"], route, status, code, seconds * 1000)
             self.request_log.add(caller.mode, entry)
         log.info(
             "request",

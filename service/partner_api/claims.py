@@ -98,12 +98,7 @@ def claim_handlers(modes: Modes) -> list[HTTPRouteHandler]:
         claim = await read_as(request, ClaimRequest)
         outcome = await modes[caller.mode].claims.create(caller, claim)
         return json_response(
-            ClaimResponse(
-                claim_id=outcome.claim_id,
-                message_id=outcome.message_id,
-                document_ids=outcome.document_ids,
-                already_existed=outcome.already_existed,
-            ),
+            msgspec.convert(outcome._asdict(), ClaimResponse),
             200 if outcome.already_existed else 201,
             replay_headers(outcome.already_existed, outcome.matches),
         )

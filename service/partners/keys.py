@@ -22,7 +22,7 @@ TOKEN_CHARACTERS_MAX: Final = 512
 
 
 class Token(NamedTuple):
-    """A bearer token, taken apart."""
+    """A parsed bearer token."""
 
     mode: str
     partner_id: str
@@ -42,11 +42,11 @@ def hash_secret(pepper: bytes, secret: str) -> bytes:
 
 
 def parse_authorization(header: str | None) -> Token:
-    """Take an Authorization header apart.
+    """Parse an Authorization header.
 
     Raises:
         Refusal: `auth_missing` without the header, `auth_invalid_format` for anything but
-            `Bearer pk_live_<partner>.<key>.<secret>` or its `pk_test_` sister.
+            `Bearer pk_live_<partner>.<key>.<secret>` or its `pk_test_` form.
 
     """
     if header is None:
@@ -69,9 +69,9 @@ def parse_authorization(header: str | None) -> Token:
 
 
 def has_ended(revoked_at: datetime | None, *, later: bool, now: datetime) -> bool:
-    """Return whether a key works no more, from the read model's `revoked_at` and `revoked_later`.
+    """Return whether a key has stopped working.
 
-    A key that was revoked at once has ended whatever the clock says; one that was rolled ends when
+    `revoked_at` and `later` are the read model's `revoked_at` and `revoked_later`. A key that was revoked at once has ended whatever the clock says; one that was rolled ends when
     its moment has come.
     """
     return revoked_at is not None and (not later or revoked_at <= now)

@@ -19,7 +19,7 @@ def is_unseen(character: str) -> bool:
 
 
 def name_fault(text: str) -> str | None:
-    """Return what keeps a string from being a name on one line, or None."""
+    """Return why a string cannot be a name on one line, or None."""
     if any(map(is_unseen, text)):
         return "contains line breaks or other characters that cannot be seen"
     return None

@@ -188,8 +188,8 @@ class Erasures:
         known_by = EntityRegistered(
             entity_id=subject.subject_id,
             established=True,
-            email_hash=_hexadecimal(row["email_hash"]),
-            company_number_hash=_hexadecimal(row["company_number_hash"]),
+            email_hash=row["email_hash"] and row["email_hash"].hex(),
+            company_number_hash=row["company_number_hash"] and row["company_number_hash"].hex(),
         )
         await transaction.lock(*business_locks(known_by))
         mode = self._ledger.name
@@ -220,7 +220,3 @@ class Erasures:
 
     def _decode(self, stream_id: UUID, topic: str, state: bytes) -> tuple[Event, Meta]:
         return self._ledger.codec.decode(stream_id, 0, topic, state)
-
-
-def _hexadecimal(value: bytes | None) -> str | None:
-    return None if value is None else value.hex()

@@ -134,7 +134,7 @@ class Search:
 
 
 def _key(value: object) -> str:
-    """Return a key's value as PostgreSQL takes it in a statement."""
+    """Return a key's value as it is written in a statement."""
     return f"\\x{value.hex()}" if isinstance(value, bytes) else str(value)
 
 

@@ -8,6 +8,7 @@ dropped and counted: the console's list is a convenience, the ledger is the reco
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -42,20 +43,20 @@ class RequestLogEntry(NamedTuple):
     duration_ms: float
 
 
+@dataclass(eq=False)
 class RequestLog:
-    """Collects entries and writes them to the schema of their mode."""
+    """Collects entries and writes them to the schema of their mode.
 
-    def __init__(
-        self,
-        accounts: Database,
-        modes: Mapping[Mode, Database],
-        on_dropped: Callable[[int], None],
-    ) -> None:
-        """`on_dropped` is called with the number of entries lost."""
-        self._accounts = accounts
-        self._modes = modes
-        self._on_dropped = on_dropped
-        self._waiting: dict[Mode, deque[RequestLogEntry]] = {mode: deque() for mode in modes}
+    `on_dropped` is called with the number of entries lost.
+    """
+
+    accounts: Database
+    modes: Mapping[Mode, Database]
+    on_dropped: Callable[[int], None]
+
+    def __post_init__(self) -> None:
+        """Begin with nothing that waits."""
+        self._waiting: dict[Mode, deque[RequestLogEntry]] = {mode: deque() for mode in self.modes}
         self._loop = Loop("request log", self._run)
 
     def add(self, mode: Mode, entry: RequestLogEntry) -> None:
@@ -73,13 +74,13 @@ class RequestLog:
         try:
             await self.flush()
         except LedgerError:
-            self._on_dropped(sum(len(waiting) for waiting in self._waiting.values()))
+            self.on_dropped(sum(len(waiting) for waiting in self._waiting.values()))
 
     async def flush(self) -> None:
         """Write what waits, oldest first. Raises LedgerError and keeps what was not written."""
         for mode, waiting in self._waiting.items():
             while waiting:
-                await self._flush_some(self._modes[mode], waiting)
+                await self._flush_some(self.modes[mode], waiting)
 
     async def _flush_some(self, database: Database, waiting: deque[RequestLogEntry]) -> None:
         # Taken out first: what comes in meanwhile may push old entries out of the queue.
@@ -87,27 +88,26 @@ class RequestLog:
         try:
             await self._write(database, batch)
         except (LedgerError, asyncio.CancelledError):
-            waiting.extendleft(
-                reversed(batch)
-            )  # even if it was written: a second write counts nothing twice
+            # Even if it was written: a second write counts nothing twice.
+            waiting.extendleft(reversed(batch))
             self._bound(waiting)
             raise
         except Exception:
             # An entry that PostgreSQL will never accept must not hold up all that follow.
-            self._on_dropped(len(batch))
+            self.on_dropped(len(batch))
             log.exception("request log entries refused")
 
     def _bound(self, waiting: deque[RequestLogEntry]) -> None:
         while len(waiting) > WAITING_MAX:
             waiting.popleft()
-            self._on_dropped(1)
+            self.on_dropped(1)
 
     async def _write(self, database: Database, batch: Sequence[RequestLogEntry]) -> None:
         await database.fetch(_SQL.add_entries, *map(list, zip(*batch, strict=True)))
         used: dict[str, datetime] = {}
         for entry in batch:
             used[entry.key_id] = max(entry.at, used.get(entry.key_id, entry.at))
-        await self._accounts.fetch(_SQL.set_key_uses, list(used), list(used.values()))
+        await self.accounts.fetch(_SQL.set_key_uses, list(used), list(used.values()))
 
     async def _run(self) -> None:
         while True:

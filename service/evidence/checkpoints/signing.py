@@ -8,6 +8,7 @@ checkpoint is beyond what a failover keeps.
 """
 
 from collections.abc import Sequence
+from dataclasses import InitVar, dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -54,25 +55,24 @@ class CheckpointState(NamedTuple):
     made_at: datetime | None
 
 
+@dataclass(eq=False)
 class Checkpoints:
-    """The checkpoints of one ledger. Any number of processes may make them at once."""
+    """The checkpoints of one ledger. Any number of processes may make them at once.
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        keys: Sequence[NoteKey],
-        archive: Archive | None,
-        *,
-        new_id: NewId = new_id,
-    ) -> None:
-        """Sign with the first of `keys`, verify with all; publish only to an archive."""
-        self.ledger = ledger
-        self.keys = keys
-        self.new_id = new_id
-        self.published = PublishedHistory(ledger, keys, archive)
-        self._database = ledger.database
-        self._sequencer = Sequencer(ledger.database)
-        self._stored = StoredCheckpoints(ledger, keys)
+    The first of `keys` signs, all of them verify. Without an archive nothing is published.
+    """
+
+    ledger: Ledger
+    keys: Sequence[NoteKey]
+    archive: InitVar[Archive | None]
+    new_id: NewId = field(default=new_id, kw_only=True)
+
+    def __post_init__(self, archive: Archive | None) -> None:
+        """Reach what is stored and what is published."""
+        self.published = PublishedHistory(self.ledger, self.keys, archive)
+        self._database = self.ledger.database
+        self._sequencer = Sequencer(self._database)
+        self._stored = StoredCheckpoints(self.ledger, self.keys)
 
     async def make(
         self, *, rest_seconds: float | None = None, begin_archive: bool = False

@@ -48,7 +48,7 @@ class ParkingSubscriber:
     """Subscriber that hands events to a handler and parks those that fail."""
 
     def __init__(self, handler: Handler, clock: Clock) -> None:
-        """`clock` tells when an event was parked."""
+        """`clock` dates the events that are parked."""
         self._handler = handler
         self._clock = clock
         self.name = handler.name
@@ -161,7 +161,7 @@ class CatchUpProjection(ParkingSubscriber):
     """Subscriber that writes a projector's rows. Its checkpoint has the projector's name."""
 
     def __init__(self, projector: Projector, clock: Clock) -> None:
-        """`clock` tells when an event was parked."""
+        """`clock` dates the events that are parked."""
         super().__init__(_Rows(projector), clock)
         self.projector = projector
 

@@ -18,7 +18,7 @@ PARKED = Table(
 
 
 class RetryRefused(Exception):
-    """Parked streams cannot be retried now; str() tells an operator why."""
+    """Parked streams cannot be retried now; `str()` tells an operator why."""
 
 
 class Parked(NamedTuple):

@@ -62,7 +62,7 @@ class RebuildSession:
     """The owner's two connections to one ledger, under the lock against a second rebuild."""
 
     def __init__(self, connections: tuple[Connection, Connection]) -> None:
-        """Made by `rebuild_session`."""
+        """Only `rebuild_session` makes one."""
         self._connections = connections
 
     def builder(self, model: ReadModel, schema: str, advance: Advance) -> Builder:

@@ -31,6 +31,9 @@ PK_WARNING: Final = (
 def document(endpoints: Sequence[Endpoint], base_url: str, guide: str) -> Json:
     """Return the document. `base_url` ends in `/v1`; `guide` is Markdown for people."""
     schemas = _component_schemas(endpoints)
+    paths: defaultdict[str, Json] = defaultdict(dict)
+    for endpoint in endpoints:
+        paths[endpoint.path][endpoint.method] = _operation(endpoint, schemas)
     return {
         "openapi": "3.1.1",
         "info": {
@@ -46,7 +49,7 @@ def document(endpoints: Sequence[Endpoint], base_url: str, guide: str) -> Json:
             {"name": "Documents", "description": "Upload them before the claim that names them."},
             {"name": "Claims", "description": "Create them, list them."},
         ],
-        "paths": _paths(endpoints, schemas),
+        "paths": paths,
         "components": {
             "schemas": schemas,
             "headers": HEADERS,
@@ -75,13 +78,6 @@ def _component_schemas(endpoints: Sequence[Endpoint]) -> Json:
     _, found = msgspec.json.schema_components(ordered, ref_template=_SCHEMAS)
     schemas: Json = _without_sections(found)
     return schemas | {"Error": _error_schema(error_codes(endpoints))}
-
-
-def _paths(endpoints: Sequence[Endpoint], schemas: Json) -> Json:
-    paths: defaultdict[str, Json] = defaultdict(dict)
-    for endpoint in endpoints:
-        paths[endpoint.path][endpoint.method] = _operation(endpoint, schemas)
-    return dict(paths)
 
 
 def _operation(endpoint: Endpoint, schemas: Json) -> Json:
