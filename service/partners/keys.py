@@ -71,7 +71,7 @@ def parse_authorization(header: str | None) -> Token:
 def has_ended(revoked_at: datetime | None, *, later: bool, now: datetime) -> bool:
     """Return whether a key has stopped working.
 
-    `revoked_at` and `later` are the read model's `revoked_at` and `revoked_later`. A key that was revoked at once has ended whatever the clock says; one that was rolled ends when
-    its moment has come.
+    `revoked_at` and `later` are the read model's `revoked_at` and `revoked_later`. A key that
+    was revoked at once has ended whatever the clock says; one that was rolled ends at its moment.
     """
     return revoked_at is not None and (not later or revoked_at <= now)
