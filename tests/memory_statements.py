@@ -1,0 +1,296 @@
+"""What each named statement does in the ledger in memory: the tables, the reads and the writes."""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from service.ledger.database import AlreadyExists
+
+_DEFAULTS: dict[str, dict[str, object]] = {
+    "partners": {
+        "return_link": False,
+        "suppress_email": False,
+        "sandbox_epoch": 0,
+        "sandbox_reset_at": None,
+    },
+    "api_keys": {"revoked_at": None, "revoked_later": False},
+    "members": {"removed_at": None},
+    "staff": {"removed_at": None},
+    "onboardings": {"completed_at": None},
+    "connect_links": {"entity_id": None},
+}
+
+Values = dict[str, Any]
+
+
+class Tables:
+    """The tables of one schema, and a log that undoes the changes of a transaction."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, list[Values]] = {}
+        self.undo: list[Callable[[], None]] = []
+        self._append_id = 0
+
+    def __getitem__(self, table: str) -> list[Values]:
+        return self.rows.setdefault(table, [])
+
+    def insert(self, table: str, unique: Sequence[str], **values: Any) -> None:
+        """Add a row; `unique` columns identify it."""
+        for row in self[table]:
+            if unique and all(row[name] == values[name] for name in unique):
+                raise AlreadyExists(f"{table}_pkey")
+        row = _DEFAULTS.get(table, {}) | values
+        self[table].append(row)
+        self.undo.append(lambda: self[table].remove(row))
+
+    def change(self, row: Values, **values: Any) -> None:
+        """Update a row."""
+        before = dict(row)
+        row.update(values)
+        self.undo.append(lambda: row.update(before))
+
+    def where(self, table: str, **values: Any) -> list[Values]:
+        """Return the rows with these values."""
+        return [row for row in self[table] if all(row[name] == one for name, one in values.items())]
+
+    def next_append_id(self) -> int:
+        """Draw an append_id."""
+        self._append_id += 1
+        return self._append_id
+
+
+def _append(tables: Tables, *arrays: Sequence[Any]) -> Iterator[Values]:
+    streams, versions, topics, states, public_ids, *key = arrays
+    for stream, version, topic, state in zip(streams, versions, topics, states, strict=True):
+        append_id = tables.next_append_id()
+        event = {"append_id": append_id, "topic": topic, "state": state}
+        unique = ("originator_id", "originator_version")
+        tables.insert("events", unique, originator_id=stream, originator_version=version, **event)
+        yield {"append_id": append_id}
+    for public_id in public_ids:
+        tables.insert("public_ids", ["public_id"], public_id=public_id)
+    for key_id, wrapped, master in zip(*key, strict=True):
+        columns = {"key_id": key_id, "wrapped": wrapped, "master_key_id": master}
+        tables.insert("data_keys", ["key_id"], **columns)
+
+
+def _stream(tables: Tables, stream: object) -> Iterator[Values]:
+    columns = ("append_id", "originator_version", "topic", "state")
+    found = tables.where("events", originator_id=stream)
+    for row in sorted(found, key=lambda row: row["originator_version"]):
+        yield {name: row[name] for name in columns}
+
+
+def _exists(tables: Tables, stream: object) -> list[Values]:
+    return [{"begun": bool(tables.where("events", originator_id=stream, originator_version=1))}]
+
+
+def _data_keys(tables: Tables, asked: Sequence[object]) -> list[Values]:
+    return [row for row in tables["data_keys"] if row["key_id"] in asked]
+
+
+def _draw_secrets(tables: Tables, *columns: Sequence[Any]) -> list[Values]:
+    for name, wrapped, master in zip(*columns, strict=True):
+        if not tables.where("service_keys", name=name):
+            row = {"name": name, "wrapped": wrapped, "master_key_id": master}
+            tables.insert("service_keys", ["name"], **row)
+    return []
+
+
+def _pending_of_address(tables: Tables, hashed: bytes) -> Iterator[Values]:
+    for member in tables.where("members", address_hash=hashed, removed_at=None):
+        team = tables.where("members", partner_id=member["partner_id"])
+        first = min(one["member_id"] for one in team) == member["member_id"]
+        if first and tables.where("partners", partner_id=member["partner_id"], status="pending"):
+            yield {"partner_id": member["partner_id"]}
+
+
+def _members_of(tables: Tables, **values: object) -> Iterator[Values]:
+    for member in tables.where("members", removed_at=None, **values):
+        for partner in tables.where("partners", partner_id=member["partner_id"]):
+            yield member | partner
+
+
+def _authenticate(tables: Tables, *asked: Sequence[Any]) -> Iterator[Values]:
+    of_partner = ("status", "name", "return_link", "suppress_email", "sandbox_epoch")
+    of_key = ("mode", "secret_hash", "revoked_at", "revoked_later")
+    for partner_id, key_id in zip(*asked, strict=True):
+        (partner,) = tables.where("partners", partner_id=partner_id) or [{}]
+        (key,) = tables.where("api_keys", partner_id=partner_id, key_id=key_id) or [{}]
+        yield {name: partner.get(name) for name in of_partner} | {
+            name: key.get(name) for name in of_key
+        }
+
+
+def _keys_of(tables: Tables, partner_id: object) -> Iterator[Values]:
+    names = ("key_id", "partner_id", "mode", "issued_at", "revoked_at", "revoked_later")
+    (partner,) = tables.where("partners", partner_id=partner_id) or [{}]
+    found = tables.where("api_keys", partner_id=partner_id)
+    for key in sorted(found, key=lambda key: key["key_id"]):
+        row = {name: key[name] for name in names}
+        yield row | {"used_at": None, "sandbox_epoch": partner["sandbox_epoch"]}
+
+
+def _access(tables: Tables, partner_id: object, entity_id: object) -> Values | None:
+    """Return an entity and a partner's connection to it."""
+    names = ("entity_id", "name", "established", "version", "connected_at", "disconnected_at")
+    entities = tables.where("entities", entity_id=entity_id)
+    links = tables.where("connections", entity_id=entity_id, partner_id=partner_id)
+    found = (entities[0] if entities else {}) | (links[0] if entities and links else {})
+    return {name: found.get(name) for name in names}
+
+
+def _established(tables: Tables, email_hash: object, number_hash: object) -> list[Values]:
+    sought = {"email_hash": email_hash, "company_number_hash": number_hash}
+    taken = any(
+        tables.where("entities", established=True, **{column: value})
+        for column, value in sought.items()
+        if value is not None
+    )
+    return [{"taken": taken}]
+
+
+def _link(tables: Tables, hashed: bytes) -> list[Values]:
+    now = datetime.now(UTC)
+    found = tables.where("connect_links", token_hash=hashed)
+    return [row | {"expired": row["expires_at"] <= now} for row in found if row["expires_at"]]
+
+
+def _claims_context(tables: Tables, *asked: Sequence[Any]) -> Iterator[Values]:
+    for partner_id, entity_id, stream in zip(*asked, strict=True):
+        made = tables.where("events", originator_id=stream, originator_version=1)
+        (key,) = tables.where("data_keys", key_id=stream) or [{}]
+        sealed = {name: key.get(name) for name in ("key_id", "wrapped", "master_key_id")}
+        access = _access(tables, partner_id, entity_id)
+        yield access | {"made": made[0]["state"] if made else None} | sealed
+
+
+def _events_of(tables: Tables, topic: object) -> Iterator[Values]:
+    names = ("append_id", "originator_id", "originator_version", "topic", "state")
+    for row in tables.where("events", topic=topic):
+        yield {name: row[name] for name in names}
+
+
+def _state(tables: Tables, partner_id: object, entity_id: object) -> list[Values]:
+    found = _access(tables, partner_id, entity_id)
+    return [found] if found["entity_id"] else []
+
+
+READS: dict[str, Callable[..., Any]] = {
+    "service.ledger append": _append,
+    "service.ledger stream": _stream,
+    "service.ledger exists": _exists,
+    "service.ledger data_keys": _data_keys,
+    "service.ledger lock": lambda *_: [],  # no other transaction runs meanwhile
+    "service.ledger lock_shared": lambda *_: [],
+    "service.ledger now": lambda _: [{"now": datetime.now(UTC)}],
+    "service.ledger service_keys_insert": _draw_secrets,
+    "service.ledger service_keys": lambda tables: tables["service_keys"],
+    "service.partners pending_of_address": _pending_of_address,
+    "service.claims context": _claims_context,
+    "projections.partners list_members": lambda tables, partner_id: _members_of(
+        tables, partner_id=partner_id
+    ),
+    "projections.partners list_partners": lambda tables, partner_id: [
+        row for row in tables["partners"] if partner_id in {None, row["partner_id"]}
+    ],
+    "projections.partners member": lambda tables, partner_id, hashed: _members_of(
+        tables, partner_id=partner_id, address_hash=hashed
+    ),
+    "projections.partners partners_of_address": lambda tables, hashed: _members_of(
+        tables, address_hash=hashed
+    ),
+    "projections.partners authenticate": _authenticate,
+    "projections.partners list_keys": _keys_of,
+    "projections.partners sandbox": lambda tables, partner_id: [
+        {name: row[name] for name in ("sandbox_epoch", "sandbox_reset_at")}
+        for row in tables.where("partners", partner_id=partner_id)
+    ],
+    "service.people list": lambda tables: sorted(
+        tables.where("staff", removed_at=None), key=lambda row: row["added_at"]
+    ),
+    "service.people by_address": lambda tables, hashed: tables.where(
+        "staff", address_hash=hashed, removed_at=None
+    ),
+    "projections.onboardings by_link": lambda tables, hashed: tables.where(
+        "onboardings", magic_link_hash=hashed
+    ),
+    "projections.connections state": _state,
+    "projections.connections established": _established,
+    "projections.connect_links by_token": _link,
+    "projections.claim_list by_id": lambda tables, claim_id: tables.where(
+        "claim_list", claim_id=claim_id
+    ),
+    "tests.contract events_of": _events_of,
+}
+
+
+def _set(table: str, key: str, *columns: str) -> Callable[..., None]:
+    """Return an update that sets values in the row with this key."""
+
+    def update(tables: Tables, found_by: object, *values: object) -> None:
+        for row in tables.where(table, **{key: found_by}):
+            tables.change(row, **dict(zip(columns, values, strict=False)))
+
+    return update
+
+
+def _revoke_key(tables: Tables, key_id: object, at: datetime, later: bool) -> None:
+    for row in tables.where("api_keys", key_id=key_id):
+        before = row["revoked_at"]
+        tables.change(
+            row,
+            revoked_at=at if before is None else min(before, at),
+            revoked_later=later and (before is None or row["revoked_later"]),
+        )
+
+
+def _connect(
+    tables: Tables, partner_id: object, entity_id: object, version: int, at: object
+) -> None:
+    state = {"version": version, "connected_at": at, "disconnected_at": None}
+    found = tables.where("connections", partner_id=partner_id, entity_id=entity_id)
+    for row in found:
+        tables.change(row, **state)
+    if not found:
+        tables.insert("connections", (), partner_id=partner_id, entity_id=entity_id, **state)
+
+
+def _disconnect(
+    tables: Tables, partner_id: object, entity_id: object, version: int, at: object
+) -> None:
+    for row in tables.where("connections", partner_id=partner_id, entity_id=entity_id):
+        tables.change(row, version=version, disconnected_at=at)
+
+
+def _complete(tables: Tables, onboarding_id: object, at: object) -> None:
+    for row in tables.where("onboardings", onboarding_id=onboarding_id):
+        tables.change(row, state="completed", completed_at=at)
+
+
+def _establish(tables: Tables, entity_id: object) -> None:
+    for row in tables.where("entities", entity_id=entity_id):
+        tables.change(row, established=True)
+
+
+WRITES: dict[str, Callable[..., None]] = {
+    "projections.partners set_status": _set("partners", "partner_id", "status"),
+    "projections.partners set_settings": _set(
+        "partners", "partner_id", "return_link", "suppress_email"
+    ),
+    "projections.partners remove_member": _set("members", "member_id", "removed_at"),
+    "projections.partners reset_sandbox": _set(
+        "partners", "partner_id", "sandbox_epoch", "sandbox_reset_at"
+    ),
+    "projections.partners revoke_key": _revoke_key,
+    "projections.staff remove": _set("staff", "staff_id", "removed_at"),
+    "projections.onboardings complete": _complete,
+    "projections.connections establish": _establish,
+    "projections.connections correct_entity": _set(
+        "entities", "entity_id", "name", "company_number_hash"
+    ),
+    "projections.connections connect": _connect,
+    "projections.connections disconnect": _disconnect,
+    "projections.connect_links settle": _set("connect_links", "link_id", "state", "entity_id"),
+    "projections.claim_list set_stage": _set("claim_list", "claim_id", "stage"),
+}
