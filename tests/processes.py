@@ -1,4 +1,4 @@
-"""Processes that tests start: they end with their test, and with the test process however it ends.
+"""Processes that tests start end with their test, and with the test process.
 
 Each has a process group of its own, so that its children end with it, and is sent a signal by the
 kernel when the test process is gone (Linux).
@@ -24,7 +24,7 @@ _running: list["subprocess.Popen[Any]"] = []
 def bound(
     command: Sequence[str | Path], number: signal.Signals = signal.SIGTERM
 ) -> list[str | Path]:
-    """Return a command whose process is sent a signal when the thread that started it ends.
+    """Return a command whose process is signalled when the thread that started it ends.
 
     SIGTERM is for what has children to end; what might ignore it is sent SIGKILL.
     """
@@ -36,14 +36,14 @@ def bound(
 def start(
     command: Sequence[str | Path], *, bound_by: signal.Signals = signal.SIGTERM, **more: Any
 ) -> "subprocess.Popen[Any]":
-    """Start a process that ends at the latest with the test; `more` is for Popen."""
+    """Start a process that ends with the test at the latest; `more` is passed to Popen."""
     process = subprocess.Popen(bound(command, bound_by), start_new_session=True, **more)
     _running.append(process)
     return process
 
 
 def end(process: "subprocess.Popen[Any]", number: signal.Signals = signal.SIGTERM) -> int:
-    """Signal a process, wait for its end, kill what is left of its group; return its code."""
+    """Signal a process, wait for it, kill the rest of its group; return its exit code."""
     if process.returncode is None:
         process.send_signal(number)
         try:
@@ -66,7 +66,7 @@ def kill(process: "subprocess.Popen[Any]") -> None:
 
 @contextmanager
 def started(command: Sequence[str | Path], **more: Any) -> Iterator["subprocess.Popen[Any]"]:
-    """Run a process until left."""
+    """Run a process until the block ends."""
     process = start(command, **more)
     try:
         yield process
@@ -76,7 +76,7 @@ def started(command: Sequence[str | Path], **more: Any) -> Iterator["subprocess.
 
 @contextmanager
 def ended() -> Iterator[None]:
-    """Kill, when left, what was started in between and still runs."""
+    """At the end of the block, kill processes started in it that still run."""
     before = list(_running)
     try:
         yield
@@ -86,5 +86,5 @@ def ended() -> Iterator[None]:
 
 
 def die_with_parent() -> None:
-    """Have a fork be killed when its parent ends."""
+    """Make a fork be killed when its parent ends."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)

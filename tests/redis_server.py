@@ -1,4 +1,4 @@
-"""A real redis-server of a test's own, which can be killed, frozen and started again."""
+"""A real redis-server for one test, which can be killed, frozen and restarted."""
 
 import shutil
 import signal
@@ -24,11 +24,11 @@ class RedisServer:
 
     @property
     def url(self) -> str:
-        """The address as clients are given it."""
+        """The address for clients."""
         return f"redis://127.0.0.1:{self.port}/0"
 
     def start(self) -> None:
-        """Start (again, on the same port) and wait until it answers."""
+        """Start it, always on the same port, and wait until it answers."""
         assert self.binary is not None, "redis-server is not installed"
         assert self._process is None, "already started"
         options = {"port": self.port, "bind": "127.0.0.1", "save": "", "appendonly": "no"}
@@ -53,7 +53,7 @@ class RedisServer:
         return b""
 
     def stop(self) -> None:
-        """End it in good order; nothing happens when it is not running."""
+        """Stop it in an orderly way; do nothing if it is not running."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
@@ -61,12 +61,12 @@ class RedisServer:
         self._end(signal.SIGKILL)
 
     def pause(self) -> None:
-        """Freeze it: connections open, nothing is answered."""
+        """Freeze it: connections open, but nothing is answered."""
         assert self._process is not None, "not running"
         self._process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it run on after `pause`."""
+        """Continue after `pause`."""
         assert self._process is not None, "not running"
         self._process.send_signal(signal.SIGCONT)
 

@@ -1,4 +1,4 @@
-"""A service with documents and an erasure list, and people whose data can be erased."""
+"""A service with documents and an erasure list, and people with personal data."""
 
 from collections.abc import AsyncGenerator
 

@@ -1,4 +1,4 @@
-"""The team's side of a service with people whose data can be erased."""
+"""The team's side of a service with personal data."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,24 +19,24 @@ from tests.world import STAFF
 
 @dataclass
 class Privacy:
-    """The team's side of one service: erasing, looking, numbering."""
+    """The team's side of one service: erasing, finding, numbering."""
 
     documents: Documents
     published: Path
 
     @property
     def service(self) -> Service:
-        """The parts."""
+        """The service's parts."""
         return self.documents.world.service
 
     @property
     def listed(self) -> ErasureList:
-        """The list outside the database."""
+        """The erasure list outside the database."""
         assert self.service.archive is not None
         return ErasureList(self.service.archive)
 
     def parts(self, mode: Mode = "live") -> Parts:
-        """What erasing in one mode takes."""
+        """The parts that an erasure in one mode needs."""
         return self.service.privacy(self.listed)[mode]
 
     async def claim(self, claim_id: str, mode: Mode = "live") -> Subject:
@@ -60,7 +60,7 @@ class Privacy:
         return await erase_entity(self.parts(), subject, reason, STAFF, each)
 
     async def found(self, email: str) -> list[Place]:
-        """Return where an address is, in every ledger."""
+        """Return the places of an address in every ledger."""
         secrets = await self.service.secrets.get()
         sought = Sought(email, secrets.lookup_email(email))
         return [
@@ -70,7 +70,7 @@ class Privacy:
         ]
 
     async def number(self) -> None:
-        """Number whatever waits."""
+        """Number waiting events."""
         for ledger in self.service.ledgers:
             sequencer = Sequencer(ledger.database)
             while (await sequencer.lag()).waiting:

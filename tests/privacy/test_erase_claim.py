@@ -1,4 +1,4 @@
-"""Erasing a claim: what goes, what stays, what still works."""
+"""Erasing a claim: what is removed, what stays, and what still works."""
 
 import json
 from datetime import timedelta
@@ -21,7 +21,7 @@ DETAILS = {
 
 
 async def claim_with_document(privacy, reference="case-1"):
-    """Return a partner, its entity, the body and the answer of a claim about the canary."""
+    """Return a partner, its entity, and request and answer of a claim with canary data."""
     partner = await privacy.documents.world.partner()
     entity_id = await partner.connected_entity()
     ref = await privacy.documents.uploaded(partner, entity_id, reference, filename=f"{CANARY}.pdf")
@@ -30,8 +30,8 @@ async def claim_with_document(privacy, reference="case-1"):
     return partner, entity_id, ref, made.json()
 
 
-async def test_a_claims_key_and_what_it_sealed_are_gone(privacy, database_url):
-    """The key's row is gone, the event is there, the details open no more, the stage stays."""
+async def test_a_claims_key_and_personal_data_are_gone(privacy, database_url):
+    """The key's row is gone, the event stays, its details cannot be decrypted."""
     _, _, _, made = await claim_with_document(privacy)
     live = privacy.service.modes["live"].claims
     before = await live.show(made["claim_id"])
@@ -59,7 +59,7 @@ async def test_a_claims_key_and_what_it_sealed_are_gone(privacy, database_url):
 
 
 async def test_the_list_outside_is_written_and_holds_nothing_personal(privacy):
-    """One entry names ledger, subject, keys, reason and time; a second call adds none."""
+    """An entry has ledger, subject, keys, reason and time; repeating adds none."""
     _, _, _, made = await claim_with_document(privacy)
     subject = await privacy.claim(made["claim_id"])
     await privacy.erase_claim(made["claim_id"])
@@ -80,7 +80,7 @@ async def test_the_list_outside_is_written_and_holds_nothing_personal(privacy):
 
 
 async def test_documents_are_removed_and_reported_as_erased(privacy):
-    """Linked and unlinked objects go; the audit counts the link as erased, not as missing."""
+    """Linked and unlinked objects are deleted; an audit counts the link as erased."""
     partner, entity_id, _, made = await claim_with_document(privacy)
     await privacy.documents.uploaded(partner, entity_id)  # minted for the same claim, never linked
     done = await privacy.erase_claim(made["claim_id"])
@@ -92,7 +92,7 @@ async def test_documents_are_removed_and_reported_as_erased(privacy):
 
 
 async def test_an_object_that_comes_back_is_a_finding_until_it_is_erased_again(privacy):
-    """An upload URL lives for 15 minutes: what it brings is found, and removed by another call."""
+    """An upload URL lives for 15 minutes; a late object is found and deleted by repeating."""
     partner = await privacy.documents.world.partner()
     entity_id = await partner.connected_entity()
     minted = await privacy.documents.mint(partner, entity_id)
@@ -113,7 +113,7 @@ async def test_an_object_that_comes_back_is_a_finding_until_it_is_erased_again(p
 
 
 async def test_a_replay_still_answers_200(privacy):
-    """With the same body and with another: the same claim; nothing is compared any more."""
+    """With any body it returns the same claim; nothing is compared."""
     partner, entity_id, ref, made = await claim_with_document(privacy)
     await privacy.erase_claim(made["claim_id"])
     same = await partner.claim(entity_id, document_refs=[ref], **DETAILS)
@@ -126,15 +126,15 @@ async def test_a_replay_still_answers_200(privacy):
 
 
 async def test_an_erased_claim_goes_on_through_its_stages(privacy):
-    """A stage is a fact without names: moving works, and the claim stays erased."""
+    """Stages contain no personal data: moving works, and the claim stays erased."""
     _, _, _, made = await claim_with_document(privacy)
     await privacy.erase_claim(made["claim_id"])
     moved = await privacy.service.modes["live"].claims.move(made["claim_id"], "closed", STAFF)
     assert (moved.stage, moved.erased) == ("closed", True)
 
 
-async def test_the_sandbox_is_a_ledger_of_its_own(privacy):
-    """A test claim is erased in the test ledger; the live one knows no such claim."""
+async def test_a_sandbox_claim_is_erased_in_its_ledger(privacy):
+    """The live ledger does not know the claim."""
     partner = await privacy.documents.world.partner()
     ids = await privacy.service.sandbox.ensure(partner.partner_id)
     made = await partner.claim(ids.connected_entity_id, mode="test", **DETAILS)
@@ -146,8 +146,8 @@ async def test_the_sandbox_is_a_ledger_of_its_own(privacy):
     assert shown.created.details is None
 
 
-async def test_nothing_is_erased_where_it_cannot_be_noted(privacy):
-    """A list that cannot be written: the claim stays whole."""
+async def test_nothing_is_erased_without_a_list_entry(privacy):
+    """If the list cannot be written, the claim stays whole."""
     _, _, _, made = await claim_with_document(privacy)
     privacy.published.rmdir()
     privacy.published.write_text("no directory")
@@ -158,8 +158,8 @@ async def test_nothing_is_erased_where_it_cannot_be_noted(privacy):
     assert not shown.erased
 
 
-async def test_an_unknown_claim(privacy):
-    """No subject; the team's commands say claim_not_found."""
+async def test_an_unknown_claim_is_not_found(privacy):
+    """The team's commands report claim_not_found."""
     assert await privacy.parts().erasures.claim("clm_none") is None
     assert await privacy.parts().erasures.entity("ent_none") is None
     with pytest.raises(Refusal):
@@ -167,7 +167,7 @@ async def test_an_unknown_claim(privacy):
 
 
 async def test_a_sweep_takes_what_an_erased_claim_left(privacy, database_url):
-    """The rows of young uploads stay until no URL can bring anything back; then a sweep ends it."""
+    """Rows of recent uploads stay until their URLs expire; then a sweep deletes them."""
     _, _, ref, made = await claim_with_document(privacy)
     live = privacy.service.modes["live"]
     subject = await privacy.claim(made["claim_id"])
@@ -181,7 +181,7 @@ async def test_a_sweep_takes_what_an_erased_claim_left(privacy, database_url):
 
 
 async def test_old_uploads_are_forgotten_and_young_ones_kept(privacy, database_url):
-    """A row goes with its object once its URL can take nothing any more."""
+    """A row is deleted with its object once its URL has expired."""
     partner, entity_id, _, made = await claim_with_document(privacy)
     await privacy.documents.uploaded(partner, entity_id)
     with psycopg.connect(database_url, autocommit=True) as owner:

@@ -1,4 +1,4 @@
-"""Erasing an entity: look-ups, links, onboardings, waiting mail, and its claims if asked."""
+"""Erasing an entity: look-ups, links, onboardings, waiting mail, and its claims on request."""
 
 import psycopg
 import pytest
@@ -24,13 +24,13 @@ ONBOARDING = {
 
 
 def rows(database_url, statement, *given):
-    """Return the rows of a statement, as the owner."""
+    """Return the rows of a statement run by the owner."""
     with psycopg.connect(database_url) as owner:
         return owner.execute(statement, given).fetchall()
 
 
 async def onboarded(privacy):
-    """Return a partner and its answer to starting an onboarding."""
+    """Return a partner and the answer to its onboarding."""
     partner = await privacy.documents.world.partner()
     answer = await partner.call("POST", "/onboardings", json=ONBOARDING)
     assert answer.status_code == 201, answer.text
@@ -44,7 +44,7 @@ async def entity_of(privacy, onboarding_id):
 
 
 async def test_an_entitys_row_names_nobody(privacy, database_url):
-    """Name and hashes go, established stays; the address and the number are free again."""
+    """Name and hashes are cleared; address and company number can be used again."""
     live = privacy.service.modes["live"].entities
     entity_id = await live.add("Canary Ltd", EMAIL, "CN 123", STAFF)
     with pytest.raises(Refusal):
@@ -62,7 +62,7 @@ async def test_an_entitys_row_names_nobody(privacy, database_url):
 
 
 async def test_an_onboarding_still_answers_and_its_link_is_void(privacy, database_url):
-    """A replay answers 200 with the same id whatever its body; the magic link opens nothing."""
+    """A replay returns 200 with the same id for any body; the magic link is void."""
     partner, started = await onboarded(privacy)
     entity_id = await entity_of(privacy, started["onboarding_id"])
     secrets = await privacy.service.secrets.get()
@@ -80,7 +80,7 @@ async def test_an_onboarding_still_answers_and_its_link_is_void(privacy, databas
 
 
 async def test_waiting_mail_is_not_sent(privacy, database_url):
-    """Mail that waits becomes obsolete; mail that was sent stays a fact."""
+    """Waiting mail becomes obsolete; sent mail stays recorded."""
     _, started = await onboarded(privacy)
     entity_id = await entity_of(privacy, started["onboarding_id"])
     with psycopg.connect(database_url, autocommit=True) as owner:
@@ -99,7 +99,7 @@ async def test_waiting_mail_is_not_sent(privacy, database_url):
 
 
 async def test_labels_of_the_links_that_it_redeemed_go_too(privacy, database_url):
-    """Each label has a key of its own: it is destroyed, and the link's own stream says so."""
+    """Each label's own key is destroyed, and the link's stream records it."""
     partner = await privacy.documents.world.partner()
     entity_id = await privacy.documents.world.entity()
     body = {"partner_user_id": "u", "label": f"for {EMAIL}"}
@@ -127,7 +127,7 @@ async def test_labels_of_the_links_that_it_redeemed_go_too(privacy, database_url
 
 
 async def test_claims_are_subjects_of_their_own(privacy):
-    """They are listed and stay; asked for, each is erased by its own event."""
+    """They are listed and kept; on request each is erased by its own event."""
     partner = await privacy.documents.world.partner()
     entity_id = await partner.connected_entity()
     claims = [
@@ -158,7 +158,7 @@ async def claims_with_documents(privacy):
 
 
 async def test_keys_do_not_wait_for_documents(privacy, monkeypatch):
-    """The store is down: all is listed, all keys are destroyed, and what remains is counted."""
+    """With the store down all keys are destroyed, and remaining documents are counted."""
     entity_id, claims = await claims_with_documents(privacy)
     live = privacy.service.modes["live"]
     whole, asked = live.storage.store.under, []
@@ -184,8 +184,8 @@ async def test_keys_do_not_wait_for_documents(privacy, monkeypatch):
     assert again.objects == (2, 0)
 
 
-async def test_a_list_that_is_full_halfway(privacy, monkeypatch):
-    """The refusal says how far it came; running it again does the rest."""
+async def test_a_full_list_stops_an_erasure_halfway(privacy, monkeypatch):
+    """The refusal says how far it came; repeating completes it."""
     partner = await privacy.documents.world.partner()
     entity_id = await partner.connected_entity()
     claims = [(await partner.claim(entity_id, name)).json()["claim_id"] for name in "abc"]
@@ -210,7 +210,7 @@ async def test_a_list_that_is_full_halfway(privacy, monkeypatch):
 
 
 async def test_connections_go_on(privacy):
-    """Erasing is not disconnecting: a partner still lists, and a new claim is its own subject."""
+    """Erasing does not disconnect: a partner can still list, and create claims."""
     partner = await privacy.documents.world.partner()
     entity_id = await partner.connected_entity()
     await privacy.erase_entity(entity_id)
@@ -221,7 +221,7 @@ async def test_connections_go_on(privacy):
 
 
 async def test_tables_that_a_rebuild_keeps_are_cleared_too(privacy, database_url):
-    """Else a name would outlive its erasure until the next rebuild, and come back by a rollback."""
+    """Otherwise a rollback could bring a name back."""
     live = privacy.service.modes["live"].entities
     entity_id = await live.add("Canary Ltd", EMAIL, None, STAFF)
     schemas = ("live_previous", "live_next")

@@ -1,4 +1,4 @@
-"""After an erasure: the evidence holds, and a replay shows the marker, not the data."""
+"""After an erasure the evidence holds, and a replay shows the marker instead of the data."""
 
 import psycopg
 import pytest
@@ -26,7 +26,7 @@ CANARY = "canary-Zoë"
 
 
 async def history(privacy):
-    """Make claims, documents, an onboarding and links; answer (entities, claims)."""
+    """Create claims, documents, an onboarding and links; return (entities, claims)."""
     partner = await privacy.documents.world.partner()
     entity_id = await partner.connected_entity()
     ref = await privacy.documents.uploaded(partner, entity_id)
@@ -43,7 +43,7 @@ async def history(privacy):
 
 @pytest.fixture
 def scratch_url(database_url, template):
-    """Return the owner's URL of a second database, migrated and empty."""
+    """Return the owner's URL of a second, migrated and empty database."""
     name = database_url.rpartition("/")[2] + "_scratch"
     with psycopg.connect(database_url, autocommit=True) as owner:
         owner.execute(f"create database {name} template {template}")
@@ -51,8 +51,8 @@ def scratch_url(database_url, template):
         owner.execute(f"drop database {name} with (force)")
 
 
-async def test_hashes_stay_what_they_were(privacy, database_url):
-    """Every leaf of before is the same afterwards, and still that of its event's columns."""
+async def test_an_erasure_changes_no_hash(privacy, database_url):
+    """Every earlier leaf is unchanged and still matches its event's columns."""
     entities, claims = await history(privacy)
     await privacy.number()
     with psycopg.connect(database_url) as owner:
@@ -69,7 +69,7 @@ async def test_hashes_stay_what_they_were(privacy, database_url):
 async def test_a_replay_without_the_keys_makes_the_same_rows(
     privacy, database_url, scratch_url, tmp_path, at_once
 ):
-    """What the projectors make of the log afterwards is what the live tables hold, the marker."""
+    """Projectors turn the log into exactly the live rows, markers included."""
     entities, claims = await history(privacy)
     for entity_id in entities:
         await privacy.erase_entity(entity_id)
@@ -105,8 +105,8 @@ def _rows(url):
         }
 
 
-async def test_a_replay_says_who_was_erased(privacy):
-    """As of the moment, with when and why; by claim, entity or partner."""
+async def test_a_replay_lists_erased_subjects(privacy):
+    """As of the moment, with time and reason; by claim, entity or partner."""
     partner = await privacy.documents.world.partner()
     entity_id, other = [await partner.connected_entity() for _ in range(2)]
     claims = [(await partner.claim(entity_id, name)).json()["claim_id"] for name in "ab"]
@@ -136,7 +136,7 @@ async def test_a_replay_says_who_was_erased(privacy):
 
 
 async def erased(ledger, position, **wanted):
-    """Return whom a replay calls erased, and why."""
+    """Return the subjects that a replay lists as erased, with the reasons."""
     async with replayed(ledger, position, lambda _steps: None) as state:
         rows = [row async for row in state.rows("erasures", Wanted(**wanted))]
     assert all(row["position"] <= position and row["at"] for row in rows)

@@ -1,4 +1,4 @@
-"""Finding a person's data: every place, no value, and nothing once it is erased."""
+"""Finding a person's data: every place, no value, and nothing after erasure."""
 
 import re
 
@@ -13,7 +13,7 @@ HASH = "ab" * 32
 
 
 async def spread(privacy):
-    """Put an address where addresses go; answer (entity ids, claim ids)."""
+    """Store an address wherever addresses can be; return (entity ids, claim ids)."""
     partner = await privacy.documents.world.partner()
     entity_id = await partner.connected_entity()
     made = await partner.claim(
@@ -29,7 +29,7 @@ async def spread(privacy):
 
 
 async def test_every_place_before_and_none_after(privacy):
-    """Events by field, read models and waiting mail; after erasing both subjects, nothing."""
+    """Event fields, read models and waiting mail; nothing once both subjects are erased."""
     entity_id, claim_id = await spread(privacy)
     before = await privacy.found(EMAIL.upper())
     await privacy.erase_claim(claim_id)
@@ -54,7 +54,7 @@ async def test_every_place_before_and_none_after(privacy):
 
 
 async def test_events_are_named_by_their_place_in_the_log(privacy):
-    """A numbered event by its position, another by its append_id."""
+    """A numbered event by its position, others by their append_id."""
     live = privacy.service.modes["live"].entities
     await live.add("Canary Ltd", EMAIL, None, STAFF)
     await privacy.number()
@@ -64,7 +64,7 @@ async def test_events_are_named_by_their_place_in_the_log(privacy):
 
 
 async def test_a_session_is_named_by_a_key_that_sql_takes(privacy, database_url):
-    """A key of bytes is shown as PostgreSQL writes it, and finds the row."""
+    """A key of bytes is shown in PostgreSQL's notation, which finds the row."""
     hashed = bytes.fromhex((await privacy.service.secrets.get()).lookup_email(EMAIL))
     await privacy.service.sessions.begin(EMAIL, hashed)
     (place,) = await privacy.found(EMAIL)
@@ -77,8 +77,8 @@ async def test_a_session_is_named_by_a_key_that_sql_takes(privacy, database_url)
     assert re.fullmatch(r"\\x[0-9a-f]{64}", value)
 
 
-async def test_what_stands_in_the_clear_is_said_so(privacy):
-    """A partner that puts an address into its own reference: erasing would not reach it."""
+async def test_unencrypted_places_are_marked(privacy):
+    """An address in a partner's own reference is out of an erasure's reach."""
     partner = await privacy.documents.world.partner()
     entity_id = await partner.connected_entity()
     await partner.claim(entity_id, partner_user_id=EMAIL)
@@ -90,7 +90,7 @@ async def test_what_stands_in_the_clear_is_said_so(privacy):
 
 
 async def test_partners_contacts_are_found_in_accounts(privacy):
-    """A partner's own address is the team's business, and is found too."""
+    """A partner's own address is found as well."""
     await privacy.service.partners.add("A partner", EMAIL, STAFF)
     places = {(one.ledger, one.topic, one.field) for one in await privacy.found(EMAIL)}
     assert places == {("accounts", "PartnerApplied", "email"), ("accounts", "partners", "email")}
@@ -113,12 +113,12 @@ async def test_partners_contacts_are_found_in_accounts(privacy):
     ],
 )
 def test_an_address_is_not_part_of_another(text, is_there):
-    """Found in a text whatever its case, and not inside a longer address."""
+    """It is found in any case, but not inside a longer address."""
     assert list(Sought("a@example.com", HASH).paths({"x": text})) == (["x"] if is_there else [])
 
 
 def test_paths_lead_to_the_field():
-    """Through objects and lists, by hash in text and bytes, and names of fields are not shown."""
+    """Through objects and lists, by hash in text and bytes; names are not shown."""
     sought = Sought("STRASSE@example.com", HASH)
     value = {
         "list": [{"deep": "straße@example.com"}, "no"],

@@ -1,4 +1,4 @@
-"""A data key that is gone without an erasure is a loss, and is told from one."""
+"""A data key that is missing without an erasure is a loss, and reported as one."""
 
 import psycopg
 import pytest
@@ -10,13 +10,13 @@ from tests.world import STAFF
 
 
 async def claim_of(partner, entity_id, reference):
-    """Create a claim; answer its id."""
+    """Create a claim; return its id."""
     return (await partner.claim(entity_id, reference)).json()["claim_id"]
 
 
 @pytest.fixture
 def remove_keys(database_url):
-    """Remove data keys of claims as nobody should."""
+    """Return a function that deletes claims' data keys without an erasure."""
 
     def remove_keys(*claim_ids):
         with psycopg.connect(database_url) as owner:
@@ -30,7 +30,7 @@ def remove_keys(database_url):
 
 
 async def test_erased_subjects_are_no_loss(privacy, monkeypatch):
-    """Nor is what has its key: claims, entities, links, onboardings, partners."""
+    """Nor are subjects with their key: claims, entities, links, onboardings, partners."""
     monkeypatch.setattr(lost_keys, "PAGE", 3)
     partner = await privacy.documents.world.partner()
     entity_id = await partner.connected_entity()
@@ -50,7 +50,7 @@ async def test_erased_subjects_are_no_loss(privacy, monkeypatch):
 
 
 async def test_lost_keys_are_listed(privacy, remove_keys, monkeypatch):
-    """Each once, by its subject; all of its events are counted, however many keys are named."""
+    """Each once, by its subject, with the count of all of its events."""
     monkeypatch.setattr(lost_keys, "PAGE", 2)
     partner = await privacy.documents.world.partner()
     entity_id = await partner.connected_entity()

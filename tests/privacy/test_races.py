@@ -1,4 +1,4 @@
-"""Erasing while others write: whoever comes at the same time sees it erased, or is erased."""
+"""Erasing concurrently with writes: each write sees the erasure or is erased."""
 
 import asyncio
 import random
@@ -16,7 +16,7 @@ STAGES = ("negotiation", "proceedings", "judgment", "settled")
 
 
 async def test_a_claim_that_moves_meanwhile_is_erased(privacy):
-    """Moves and the erasure conflict on the stream, and both are done."""
+    """Moves and the erasure conflict on the stream, and both succeed."""
     partner = await privacy.documents.world.partner()
     made = await partner.claim(await partner.connected_entity())
     claim_id = made.json()["claim_id"]
@@ -29,8 +29,8 @@ async def test_a_claim_that_moves_meanwhile_is_erased(privacy):
     assert shown.version == 2 + len(STAGES)
 
 
-async def test_two_erasures_at_once(privacy, database_url):
-    """One event, whoever comes first; each answers what was."""
+async def test_concurrent_erasures_append_one_event(privacy, database_url):
+    """Both return the same result."""
     partner = await privacy.documents.world.partner()
     made = await partner.claim(await partner.connected_entity())
     claim_id = made.json()["claim_id"]
@@ -44,8 +44,8 @@ async def test_two_erasures_at_once(privacy, database_url):
     assert len({one.erased.reason for one in done}) == 1
 
 
-async def test_claims_created_meanwhile(privacy, database_url):
-    """Each claim that came before the entity's erasure in the log is erased with it."""
+async def test_claims_created_during_an_erasure(privacy, database_url):
+    """Claims before the entity's erasure in the log are erased with it."""
     draw = random.Random(20260301)  # noqa: S311 - a seed, so that a failure comes again
     partner = await privacy.documents.world.partner()
     for number in range(6):
@@ -70,8 +70,8 @@ async def test_claims_created_meanwhile(privacy, database_url):
     assert left == []
 
 
-async def test_a_second_registration_meanwhile(privacy):
-    """The address is taken, or it is free: never two businesses with it, never a crash."""
+async def test_a_registration_during_an_erasure(privacy):
+    """The address is taken or free: never two businesses with it, never a crash."""
     live = privacy.service.modes["live"].entities
     for _ in range(8):
         entity_id = await live.add("Canary", CANARY, "CN 1", STAFF)
@@ -90,8 +90,8 @@ async def test_a_second_registration_meanwhile(privacy):
             await privacy.erase_entity(outcome)
 
 
-async def test_replays_meanwhile(privacy):
-    """A replay answers 200 before, during and after, whatever its body."""
+async def test_replays_during_an_erasure_are_200(privacy):
+    """Before, during and after it, whatever the body."""
     partner = await privacy.documents.world.partner()
     entity_id = await partner.connected_entity()
     claim_id = (await partner.claim(entity_id)).json()["claim_id"]
@@ -100,8 +100,8 @@ async def test_replays_meanwhile(privacy):
     assert {(one.status_code, one.json()["claim_id"]) for one in answers} == {(200, claim_id)}
 
 
-async def test_a_mail_on_its_way_is_waited_for(privacy, database_url):
-    """Whoever sends holds the mail's row: the erasure ends when it is settled, and not before."""
+async def test_an_erasure_waits_for_mail_being_sent(privacy, database_url):
+    """The sender holds the mail's row, and the erasure ends after it is settled."""
     partner = await privacy.documents.world.partner()
     body = {"partner_user_id": "u", "company_name": "New", "user_email": CANARY}
     started = (await partner.call("POST", "/onboardings", json=body)).json()["onboarding_id"]
@@ -126,8 +126,8 @@ async def test_a_mail_on_its_way_is_waited_for(privacy, database_url):
     assert (erased.erased.is_new, erased.erased.mail) == (True, 0)
 
 
-async def test_finishing_an_onboarding_meanwhile(privacy):
-    """The person finishes first, or the link is void; both ways the entity is erased."""
+async def test_an_onboarding_finished_during_an_erasure(privacy):
+    """It finishes first, or the link is void; the entity is erased either way."""
     live = privacy.service.modes["live"]
     secrets = await privacy.service.secrets.get()
     partner = await privacy.documents.world.partner()
@@ -155,7 +155,7 @@ async def test_finishing_an_onboarding_meanwhile(privacy):
 
 
 async def test_a_link_that_is_followed_while_the_entity_is_erased(privacy, monkeypatch):
-    """The link was looked up before the erasure, and opens nothing after it."""
+    """The link was looked up before the erasure and is void afterwards."""
     live = privacy.service.modes["live"]
     partner = await privacy.documents.world.partner()
     body = {"partner_user_id": "u", "company_name": "New", "user_email": CANARY}
@@ -173,7 +173,7 @@ async def test_a_link_that_is_followed_while_the_entity_is_erased(privacy, monke
 
 
 async def test_a_link_that_is_redeemed_while_the_entity_is_erased(privacy, monkeypatch):
-    """The first approval for another partner is waited for, and its label is erased with it."""
+    """The erasure waits for the approval and erases the link's label too."""
     live = privacy.service.modes["live"]
     partner = await privacy.documents.world.partner()
     entity_id = await live.entities.add("Canary", CANARY, "CN 1", STAFF)
@@ -198,7 +198,7 @@ async def test_a_link_that_is_redeemed_while_the_entity_is_erased(privacy, monke
 
 
 async def test_a_link_that_is_redeemed_after_the_entity_was_erased(privacy):
-    """It is refused, whether the partner was connected before or not; the link stays as it was."""
+    """It is refused, connected before or not, and the link stays unused."""
     live = privacy.service.modes["live"]
     before, other = [await privacy.documents.world.partner() for _ in range(2)]
     entity_id = await before.connected_entity()
@@ -212,7 +212,7 @@ async def test_a_link_that_is_redeemed_after_the_entity_was_erased(privacy):
 
 
 async def test_a_rebuild_that_drops_its_table_meanwhile(privacy, database_url):
-    """The table was seen and has gone when it is to be cleared: the erasure goes on."""
+    """The erasure goes on if a table disappears before it is cleared."""
     entity_id = await privacy.service.modes["live"].entities.add("Canary", CANARY, None, STAFF)
     async with await psycopg.AsyncConnection.connect(database_url) as rebuild:
         await rebuild.execute("create schema live_next")

@@ -1,4 +1,4 @@
-"""After a restore the list outside the database is applied again."""
+"""After a restore, the erasure list outside the database is applied again."""
 
 from datetime import timedelta
 from functools import partial
@@ -18,7 +18,7 @@ from tests.world import STAFF, settings_for, world_on
 
 
 class Restores:
-    """A database, its backup of before, and one store and one list that both use."""
+    """A database, its earlier backup, and the store and list that both use."""
 
     def __init__(self, url, directory, store):
         self.url, self.directory, self.store = url, directory, store
@@ -36,7 +36,7 @@ class Restores:
         return Privacy(Documents(world, self.store, http), self.directory / "published")
 
     def backup(self):
-        """Copy the database, which nobody uses; answer the copy's URL."""
+        """Copy the database, which nobody uses; return the copy's URL."""
         name = self.url.rpartition("/")[2]
         with psycopg.connect(self.url.rpartition("/")[0] + "/postgres", autocommit=True) as owner:
             owner.execute(f"create database {name}_backup template {name}")
@@ -55,7 +55,7 @@ async def restores(database_url, tmp_path, store_credentials):
 
 
 async def outcome(privacy):
-    """Apply the list; answer what came of it."""
+    """Apply the list; return the outcome."""
     modes = privacy.service.privacy(privacy.listed)
     out = partial(sign_out, Target(privacy.service, STAFF))
     names = await privacy.listed.names()
@@ -63,14 +63,14 @@ async def outcome(privacy):
 
 
 async def again(privacy):
-    """Apply a list without a fault; answer what was done by subject."""
+    """Apply a list without faults; return the outcome by subject."""
     done, faults = await outcome(privacy)
     assert faults == []
     return {one.entry.subject: one for one in done}
 
 
 async def test_a_restored_database_loses_what_was_erased(restores):
-    """Keys are destroyed again, the events appended again; once done, nothing is left to do."""
+    """Keys are destroyed and events appended again; a second run does nothing."""
     async with restores.opened(restores.url) as world:
         partner = await world.partner()
         entity_id = await partner.connected_entity()
@@ -109,7 +109,7 @@ async def test_a_restored_database_loses_what_was_erased(restores):
 
 
 async def test_a_claim_that_was_created_anew_is_left_alone(restores):
-    """The same reference after a restore makes another claim: the list does not mean that one."""
+    """The same reference after a restore is another claim, which is not listed."""
     async with restores.opened(restores.url) as world:
         partner = await world.partner()
         entity_id = await partner.connected_entity()
@@ -128,7 +128,7 @@ async def test_a_claim_that_was_created_anew_is_left_alone(restores):
 
 
 async def test_a_key_that_came_back_alone_is_destroyed_again(privacy, database_url):
-    """A table of keys restored from elsewhere: the event is there, so none is appended."""
+    """Only the key table was restored: the event exists, so none is appended."""
     partner = await privacy.documents.world.partner()
     made = await partner.claim(await partner.connected_entity())
     claim_id = made.json()["claim_id"]
@@ -144,8 +144,8 @@ async def test_a_key_that_came_back_alone_is_destroyed_again(privacy, database_u
     assert (events_after, shown.created.details) == (events, None)
 
 
-async def test_documents_that_a_cut_off_erasure_left_are_removed(privacy):
-    """The transaction went through, storage did not: the list finishes it."""
+async def test_documents_of_an_interrupted_erasure_are_removed(privacy):
+    """Its transaction was committed, its documents were not deleted."""
     partner = await privacy.documents.world.partner()
     entity_id = await partner.connected_entity()
     ref = await privacy.documents.uploaded(partner, entity_id)
@@ -159,7 +159,7 @@ async def test_documents_that_a_cut_off_erasure_left_are_removed(privacy):
 
 
 async def cut_off(privacy):
-    """Return the ids of three claims with documents whose erasures are listed and not done."""
+    """Return the ids of three claims with documents and listed, unfinished erasures."""
     partner = await privacy.documents.world.partner()
     entity_id = await partner.connected_entity()
     made = []
@@ -181,7 +181,7 @@ async def cut_off(privacy):
 
 
 async def are_erased(privacy, claim_ids):
-    """Tell which claims are erased."""
+    """Return which claims are erased."""
     live = privacy.service.modes["live"].claims
     return [(await live.show(claim_id)).erased for claim_id in claim_ids]
 
@@ -199,7 +199,7 @@ STRAY = {
 
 
 async def test_stray_files_hold_up_no_erasure(privacy):
-    """What cannot be read is named, a hidden folder's too, and whatever else is listed is done."""
+    """Unreadable files, hidden folders included, are named; the rest is applied."""
     claim_ids = await cut_off(privacy)
     for name, content in STRAY.items():
         await privacy.service.archive.put(f"erasures/{name}", content)
@@ -215,7 +215,7 @@ async def test_stray_files_hold_up_no_erasure(privacy):
 
 
 async def test_keys_do_not_wait_for_documents(privacy, monkeypatch):
-    """The store is down: every key is destroyed, each claim is named; running it again ends it."""
+    """With the store down keys are destroyed and claims named; a second run completes."""
     claim_ids = await cut_off(privacy)
     store = privacy.service.modes["live"].storage.store
 
@@ -236,7 +236,7 @@ async def test_keys_do_not_wait_for_documents(privacy, monkeypatch):
 
 
 async def test_a_claim_whose_documents_fail_holds_up_no_other(privacy, monkeypatch):
-    """One of three cannot be listed: the objects of the others go."""
+    """One of three cannot be listed; the others' objects are deleted."""
     claim_ids = await cut_off(privacy)
     store = privacy.service.modes["live"].storage.store
     whole, asked = store.under, []
@@ -255,7 +255,7 @@ async def test_a_claim_whose_documents_fail_holds_up_no_other(privacy, monkeypat
 
 
 async def test_an_event_that_cannot_be_read_holds_up_no_other(privacy, database_url):
-    """It belongs to one claim, which is named."""
+    """Only its claim is named."""
     claim_ids = await cut_off(privacy)
     first = await privacy.claim(claim_ids[0])
     with psycopg.connect(database_url, autocommit=True) as owner:
@@ -270,7 +270,7 @@ async def test_an_event_that_cannot_be_read_holds_up_no_other(privacy, database_
 
 
 async def test_an_erased_person_is_signed_out_again(restores):
-    """A restored session or link holds the address: both go, and those of others stay."""
+    """Restored sessions and links of the address are removed; others stay."""
     gone, stays = "gone@example.com", "stays@example.com"
     async with restores.opened(restores.url) as world:
         service = world.service
@@ -292,19 +292,19 @@ async def test_an_erased_person_is_signed_out_again(restores):
     assert (after, kept) == ([], {"sessions", "sign_in_links"})
 
 
-async def test_the_list_is_empty_at_first(privacy):
-    """Nothing published: nothing to do."""
+async def test_an_empty_list_does_nothing(privacy):
+    """Nothing was archived, so nothing is done."""
     assert await ErasureList(privacy.service.archive).names() == []
     assert await again(privacy) == {}
 
 
 def partner_of(partner, world):
-    """Return the same partner, calling another service."""
+    """Return the same partner as a caller of another service."""
     return type(partner)(world, partner.partner_id, partner.keys)
 
 
-async def test_erasures_that_the_list_does_not_have(privacy):
-    """An empty or another list is told by what the log says; a link's own erasure is none."""
+async def test_erasures_missing_from_the_list_are_reported(privacy):
+    """The log reveals an empty or wrong list; a link's own erasure is not counted."""
     partner = await privacy.documents.world.partner()
     entity_id = await partner.connected_entity()
     live = privacy.service.modes["live"]

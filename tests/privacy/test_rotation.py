@@ -1,4 +1,4 @@
-"""Wrapping keys anew under another master key, while others write under the one before."""
+"""Rewrapping keys under another master key while others write under the previous one."""
 
 import asyncio
 import base64
@@ -23,7 +23,7 @@ LOG = "select append_id, state from live.events order by append_id"
 
 @pytest.fixture
 async def with_ring(database_url, tmp_path):
-    """Open services whose rings are given, newest key first."""
+    """Return a function that opens services with a given ring, newest key first."""
     async with AsyncExitStack() as opened:
 
         async def with_ring(*ring):
@@ -36,7 +36,7 @@ async def with_ring(database_url, tmp_path):
 
 @pytest.fixture
 def wrapped(database_url):
-    """Count keys by the master key that wraps them."""
+    """Return a function that counts keys by their master key."""
 
     def wrapped(ledger="live", table="data_keys"):
         with psycopg.connect(database_url) as owner:
@@ -54,8 +54,8 @@ async def add(service, count, first=0):
     ]
 
 
-async def test_all_keys_are_wrapped_anew(with_ring, wrapped, database_url):
-    """Data keys and the service's secrets; the old id is named; the log is as it was."""
+async def test_all_keys_are_rewrapped(with_ring, wrapped, database_url):
+    """Data keys and service secrets; the unused id is named; the log is unchanged."""
     old = await with_ring(OLD)
     await add(old, 7)
     await old.partners.add("P", "p@example.com", STAFF)
@@ -85,7 +85,7 @@ async def test_all_keys_are_wrapped_anew(with_ring, wrapped, database_url):
 
 
 async def test_the_new_ring_alone_opens_everything(with_ring):
-    """Once the old key is removed, entities are read and found as before."""
+    """Without the old key, entities are read and found as before."""
     old = await with_ring(OLD)
     (entity_id,) = await add(old, 1)
     lookup = (await old.secrets.get()).lookup_email("b0@example.com")
@@ -97,15 +97,15 @@ async def test_the_new_ring_alone_opens_everything(with_ring):
 
 
 async def signed_in(service):
-    """Ask for a link and begin a session; answer the session's token."""
+    """Request a link and begin a session; return its token."""
     email = "person@example.com"
     await service.sign_in.ask(email, "/account")
     hashed = bytes.fromhex((await service.secrets.get()).lookup_email(email))
     return (await service.sessions.begin(email, hashed)).token
 
 
-async def test_sessions_and_sign_in_links_are_wrapped_anew(with_ring, wrapped, database_url):
-    """People stay signed in, and links lead on, once the old key is removed."""
+async def test_sessions_and_sign_in_links_are_rewrapped(with_ring, wrapped, database_url):
+    """They go on working once the old key is removed."""
     old = await with_ring(OLD)
     token = await signed_in(old)
     answer = await rotate_all(await with_ring(NEW, OLD))
@@ -127,7 +127,7 @@ async def test_sessions_and_sign_in_links_are_wrapped_anew(with_ring, wrapped, d
 
 
 async def test_a_link_whose_mail_is_on_its_way_is_counted(with_ring, database_url):
-    """It is held while it is sent: its key is still used, and the next run takes it."""
+    """It is locked while being sent: its key is still used, until the next run."""
     await signed_in(await with_ring(OLD))
     rotating = await with_ring(NEW, OLD)
     with psycopg.connect(database_url) as sending:
@@ -139,8 +139,8 @@ async def test_a_link_whose_mail_is_on_its_way_is_counted(with_ring, database_ur
     assert (after["unused"], after["still_used"]) == ([OLD_ID], [])
 
 
-async def test_what_is_over_uses_no_key(with_ring, database_url):
-    """Nobody opens an expired session or link: it keeps no master key in the ring."""
+async def test_expired_sessions_and_links_use_no_key(with_ring, database_url):
+    """They keep no master key in the ring."""
     await signed_in(await with_ring(LOST))
     service = await with_ring(OLD, LOST)
     await rotate_all(service)
@@ -155,7 +155,7 @@ async def test_what_is_over_uses_no_key(with_ring, database_url):
 
 
 async def test_an_unused_key_may_come_back(with_ring, wrapped):
-    """A process that still has it first wraps by it: the answer says so, and the next run sees."""
+    """A process with the old ring may wrap with it again, which the next run reports."""
     writer, rotating = await with_ring(OLD, NEW), await with_ring(NEW, OLD)
     first = await rotate_all(rotating)
     await add(writer, 1)
@@ -166,7 +166,7 @@ async def test_an_unused_key_may_come_back(with_ring, wrapped):
 
 
 async def test_writers_with_an_older_ring_go_on(with_ring, wrapped, monkeypatch):
-    """They write and read while it runs; what they add is counted, and taken by the next run."""
+    """They read and write meanwhile; their new keys are counted, then rewrapped."""
     monkeypatch.setattr(rotation, "BATCH", 5)
     writer = await with_ring(OLD, NEW)  # the first step: the new key known, not used yet
     await add(writer, 40)
@@ -193,7 +193,7 @@ async def test_writers_with_an_older_ring_go_on(with_ring, wrapped, monkeypatch)
 
 
 async def test_a_destroyed_key_does_not_come_back(with_ring, wrapped, database_url, monkeypatch):
-    """Keys that are erased while batches run stay erased."""
+    """Keys erased while batches run stay erased."""
     monkeypatch.setattr(rotation, "BATCH", 3)
     await add(await with_ring(OLD), 60)
     rotating = await with_ring(NEW, OLD)
@@ -212,7 +212,7 @@ async def test_a_destroyed_key_does_not_come_back(with_ring, wrapped, database_u
 
 
 async def test_a_key_that_does_not_open_is_named(with_ring, wrapped):
-    """The master key that is missing from the ring is named; all others are wrapped anew."""
+    """The missing master key is named, and all other keys are rewrapped."""
     lost = await with_ring(LOST)
     await add(lost, 2)
     old = await with_ring(OLD, LOST)
@@ -225,8 +225,8 @@ async def test_a_key_that_does_not_open_is_named(with_ring, wrapped):
     assert wrapped() == {NEW_ID: 3, LOST_ID: 2}
 
 
-async def test_an_altered_key_is_no_key(with_ring, database_url):
-    """A wrapping that its own master key does not open is named under that key, and left."""
+async def test_an_altered_key_is_reported(with_ring, database_url):
+    """A wrapping that its master key does not open is named and left as it is."""
     (entity_id,) = await add(await with_ring(OLD), 1)
     with psycopg.connect(database_url, autocommit=True) as owner:
         owner.execute("update live.data_keys set wrapped = sha256(wrapped)")

@@ -1,4 +1,4 @@
-"""A projection that fails when it is told to, on a ledger that nobody follows by itself."""
+"""A projection that fails on demand, on a ledger that nothing follows by itself."""
 
 from collections import defaultdict
 
@@ -23,7 +23,7 @@ with e as (
 
 
 class Brittle(ActivityProjector):
-    """Makes the rows of activity, and fails at the positions that it was told."""
+    """Makes the rows of activity, and fails at given positions."""
 
     name = "brittle"
 
@@ -33,7 +33,7 @@ class Brittle(ActivityProjector):
         self.applied = defaultdict(list)
 
     def project(self, recorded):
-        """Fail, in Python or in the database, or answer the rows."""
+        """Return the rows, or fail, in Python or in the database."""
         if recorded.position not in self.fail_at:
             self.applied[recorded.stream_id].append(recorded.position)
             return super().project(recorded)
@@ -44,7 +44,7 @@ class Brittle(ActivityProjector):
 
 
 class Setting:
-    """A ledger that nobody follows by itself, and a brittle projection that does."""
+    """A ledger that nothing follows by itself, and a brittle projection to follow it."""
 
     def __init__(self, service, owner):
         self.service, self.ledger, self.owner = service, service.accounts, owner
@@ -58,17 +58,17 @@ class Setting:
         await self.number()
 
     async def number(self):
-        """Give every event its position."""
+        """Give every waiting event its position."""
         while await Sequencer(self.ledger.database).step():
             pass
 
     async def follow(self):
-        """Go on until there is nothing to do."""
+        """Follow until there is nothing to do."""
         while await Subscription(self.ledger, self.projection).step():
             pass
 
     async def parked(self):
-        """Return positions and errors of what is parked."""
+        """Return positions and errors of parked events."""
         return [(one.position, one.error) for one in await parked(self.ledger.database)]
 
     def rows(self):
@@ -77,6 +77,6 @@ class Setting:
         return [position for (position,) in self.owner.execute(query).fetchall()]
 
     def checkpoint(self):
-        """Return how far the follower has come."""
+        """Return the follower's position."""
         query = "select position from accounts.subscriptions where name = 'brittle'"
         return self.owner.execute(query).fetchone()[0]

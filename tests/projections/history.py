@@ -1,4 +1,4 @@
-"""People who do things in a random order, and the tables that tell of it."""
+"""People who act in a random order, and the tables that show it."""
 
 import random
 from collections.abc import Callable
@@ -23,7 +23,7 @@ STAGES = ("negotiation", "proceedings", "judgment", "settled", "triage")
 
 
 class History:
-    """People who do things in a random order, refusals included."""
+    """People who act in a random order, refusals included."""
 
     def __init__(self, documents: Documents, seed: int) -> None:
         self.documents = documents
@@ -35,7 +35,7 @@ class History:
         self.onboardings: list[str] = []
 
     async def run(self, steps: int) -> None:
-        """Do so many random things."""
+        """Take this many random actions."""
         self.partners = [await self.world.partner() for _ in range(3)]
         self.entities = [await self.world.entity() for _ in range(3)]
         acts: list[Callable] = [
@@ -139,7 +139,7 @@ class History:
             await partners.revoke_key(partner_id, issued.key_id, STAFF)
 
     async def join(self) -> None:
-        """Add somebody to a partner's team, who may be in it."""
+        """Add somebody to a partner's team, or repeat it."""
         email = f"dev{self.draw.randrange(5)}@example.com"
         await self.world.service.partners.add_member(self._partner.partner_id, email, STAFF)
 
@@ -173,7 +173,7 @@ class History:
 
 
 async def number_all(ledger):
-    """Number whatever waits."""
+    """Number waiting events."""
     sequencer = Sequencer(ledger.database)
     while (await sequencer.lag()).waiting:
         await sequencer.step()

@@ -1,4 +1,4 @@
-"""The index of timelines: which ids of an event are subjects, and timelines that are complete."""
+"""The index of timelines: which ids of an event are subjects, and complete timelines."""
 
 import msgspec
 import pytest
@@ -24,14 +24,14 @@ NO_SUBJECTS = {
 
 @pytest.fixture
 async def quiet(database_url, tmp_path):
-    """Return a world that follows no log by itself."""
+    """Return a world whose log nothing follows by itself."""
     async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as one:
         yield one
 
 
 @pytest.fixture
 async def told(quiet):
-    """Return a partner, a claim of its, and a reader of the live ledger; nothing is numbered."""
+    """Return a partner, its claim, and a reader of the live ledger, with nothing numbered."""
     partner = await quiet.partner()
     entity_id = await partner.connected_entity()
     answer = await partner.claim(entity_id, message="m")
@@ -48,33 +48,33 @@ async def number(ledger):
 
 
 async def follow(service, ledger):
-    """Bring activity up to the end of a ledger's log."""
+    """Bring activity to the end of a ledger's log."""
     (projection,) = service.catch_up[ledger.name]
     while await Subscription(ledger, projection).step():
         pass
 
 
 def topics(entries):
-    """Return what happened, in order."""
+    """Return the topics of what happened, in order."""
     return [entry.topic for entry in entries]
 
 
 @pytest.mark.parametrize("struct", [*EVENTS.values(), Document], ids=lambda one: one.__name__)
 def test_every_id_of_an_event_is_a_subject_or_excused(struct):
-    """A new field that holds an id is noticed: it is in the index, or says why it is not."""
+    """A new field with an id must be indexed or give a reason."""
     ids = {name for name in struct.__struct_fields__ if name.endswith(("_id", "_ids"))}
     assert ids <= {*SUBJECT_FIELDS, *NO_SUBJECTS}
 
 
 @pytest.mark.parametrize("event", EVENTS.values(), ids=EVENTS)
 def test_no_subject_is_personal(event):
-    """A sealed field is never copied to the index, where no erasure would find it."""
+    """Encrypted fields are never copied to the index, where no erasure would find them."""
     assert set(SUBJECT_FIELDS) & set(event.personal) == set()
 
 
 @pytest.mark.parametrize("event", EVENTS.values(), ids=EVENTS)
 def test_the_rows_hold_nothing_personal(event):
-    """Ids, time, actor and request: no sealed value, and no word of a partner's."""
+    """Ids, time, actor and request: no encrypted value and no partner's text."""
     rows = [
         write.row
         for write in ActivityProjector().project(Recorded(1, STREAM, 1, sample(event), META, 7))
@@ -85,7 +85,7 @@ def test_the_rows_hold_nothing_personal(event):
 
 
 def test_documents_and_erased_subjects_are_subjects():
-    """They stand in a list, and in a field of another kind of name."""
+    """They are in a list, and in a field with another kind of name."""
     attached = subjects(sample(EVENTS["DocumentsAttached"]))
     assert (attached, subjects(sample(EVENTS["PersonalDataErased"]))) == (
         ["the-claim_id", "doc_1"],
@@ -94,7 +94,7 @@ def test_documents_and_erased_subjects_are_subjects():
 
 
 async def test_a_timeline_is_complete_before_numbering_and_before_activity(told, quiet):
-    """Unnumbered events, the log that activity has not reached, and its own rows, alike."""
+    """It joins unnumbered events, the unindexed log, and indexed rows."""
     _, _, claim_id, reader = told
     live = quiet.service.modes["live"].ledger
     unnumbered = await reader.timeline(claim_id, 100)
@@ -111,7 +111,7 @@ async def test_a_timeline_is_complete_before_numbering_and_before_activity(told,
 
 
 async def test_a_timeline_joins_what_is_indexed_and_what_is_not(told, quiet):
-    """One event is in activity, one in the log alone, one without a number: each once."""
+    """One event each in activity, the log and unnumbered: each appears once."""
     _, _, claim_id, reader = told
     live = quiet.service.modes["live"]
     await number(live.ledger)
@@ -125,7 +125,7 @@ async def test_a_timeline_joins_what_is_indexed_and_what_is_not(told, quiet):
 
 
 async def test_the_newest_events_are_kept_where_there_are_too_many(told, quiet):
-    """A limit cuts off the beginning, wherever the events are read from."""
+    """A limit cuts off the oldest, whatever the source."""
     _, _, claim_id, reader = told
     live = quiet.service.modes["live"].ledger
     cut = [topics(await reader.timeline(claim_id, 2))]
@@ -135,8 +135,8 @@ async def test_the_newest_events_are_kept_where_there_are_too_many(told, quiet):
     assert cut == [["FirstMessagePosted", "ClaimStageChanged"]] * 2
 
 
-async def test_a_partners_words_name_nothing(told):
-    """A reference that equals the id of a claim puts its event into no timeline of that claim."""
+async def test_a_partners_references_are_no_subjects(told):
+    """A reference equal to a claim's id adds nothing to that claim's timeline."""
     partner, entity_id, claim_id, reader = told
     before = topics(await reader.timeline(claim_id, 100))
     await partner.claim(entity_id, claim_id)
@@ -144,7 +144,7 @@ async def test_a_partners_words_name_nothing(told):
 
 
 async def test_personal_fields_are_named_and_not_shown(told, owner):
-    """Sealed while their key exists, erased or missing after it is gone; the rest is as it was."""
+    """Encrypted while their key exists, erased or missing afterwards."""
     _, _, claim_id, reader = told
     before = await reader.timeline(claim_id, 100)
     owner.execute("delete from live.data_keys")
@@ -165,8 +165,8 @@ async def test_personal_fields_are_named_and_not_shown(told, owner):
     assert "Debtor" not in str(before)
 
 
-async def test_what_is_parked_is_in_the_timeline(told, quiet, owner):
-    """An event that activity could not take in is not missing from what happened."""
+async def test_parked_events_are_in_the_timeline(told, quiet, owner):
+    """Events that activity could not apply are shown."""
     _, _, claim_id, reader = told
     live = quiet.service.modes["live"].ledger
     await number(live)
@@ -178,7 +178,7 @@ async def test_what_is_parked_is_in_the_timeline(told, quiet, owner):
 
 
 async def test_a_request_is_traced(told, quiet):
-    """Its id is a subject of every event that it caused."""
+    """The request id is a subject of every event that it caused."""
     partner, entity_id, _, reader = told
     answer = await partner.claim(entity_id, "another", message="m")
     traced = await reader.timeline(answer.headers["X-Request-Id"], 100)
@@ -190,7 +190,7 @@ async def test_a_request_is_traced(told, quiet):
     assert topics(indexed) == topics(traced)
 
 
-def test_several_timelines_are_one_by_time():
+def test_timelines_are_merged_by_time():
     """Each ledger's own order is kept, also where a clock went back."""
 
     def entry(ledger, position, second):

@@ -1,4 +1,4 @@
-"""One bad event puts its stream aside; what is no event's fault stops the follower instead."""
+"""A bad event parks its stream; a fault outside the event stops the follower."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ A, B = UUID(int=1), UUID(int=2)
 
 
 async def test_a_bad_event_parks_its_stream_and_no_other(one):
-    """What follows it in its stream waits too, in order; the rest and the checkpoint continue.
+    """Later events of its stream wait in order; other streams continue.
 
     Whether it fails in Python or in the database.
     """
@@ -63,7 +63,7 @@ async def test_a_bad_event_parks_its_stream_and_no_other(one):
 
 
 async def test_later_events_of_a_parked_stream_wait_without_being_tried(one):
-    """Its order holds over batches: nothing overtakes the event that failed."""
+    """Across batches nothing overtakes the failed event."""
     await one.append(A)
     one.projector.fail_at = {1}
     await one.follow()
@@ -75,7 +75,7 @@ async def test_later_events_of_a_parked_stream_wait_without_being_tried(one):
 
 
 async def test_an_event_that_cannot_be_decoded_is_parked(one):
-    """Its fault is kept without its content, whatever is wrong; the rest of the log continues."""
+    """The fault is stored without content; the rest of the log continues."""
     for number, (topic, state) in enumerate(BAD_STATES.values(), 100):
         raw = state if isinstance(state, bytes) else json.dumps({"meta": META} | state).encode()
         one.owner.execute(INSERT, (UUID(int=number), 1, topic, raw))
@@ -92,8 +92,8 @@ async def test_an_event_that_cannot_be_decoded_is_parked(one):
     assert (one.rows(), one.checkpoint()) == ([last], last)
 
 
-async def test_a_spoilt_box_is_parked(one):
-    """The key is there and the box does not open: that is the event's own fault."""
+async def test_an_undecryptable_event_is_parked(one):
+    """Its key exists, but decryption fails: the event is at fault."""
     service = one.service
     await service.partners.add("Partner", "p@example.com", CAUSE)
     row = one.owner.execute("select originator_id, topic, state from accounts.events").fetchone()
@@ -107,7 +107,7 @@ async def test_a_spoilt_box_is_parked(one):
 
 
 async def test_a_missing_master_key_parks_nothing(one, database_url, tmp_path):
-    """It waits for the ring to be completed, and then goes on where it was."""
+    """The follower waits for the ring to be completed and continues from there."""
     await one.service.partners.add("Partner", "p@example.com", CAUSE)
     await one.append(B)
     one.projector.reads_personal = True
@@ -123,7 +123,7 @@ async def test_a_missing_master_key_parks_nothing(one, database_url, tmp_path):
 
 
 async def test_a_database_that_is_away_parks_nothing(one):
-    """No event is to blame: the follower tries the same events again."""
+    """No event is at fault: the same events are tried again."""
     await one.append(A, 2)
     await Subscription(one.ledger, one.projection).step()
     for error in (
@@ -141,7 +141,7 @@ async def test_a_database_that_is_away_parks_nothing(one):
 
 
 async def test_a_missing_table_parks_nothing(one):
-    """Every event would fail alike: that is for the operator, not for a retry of each."""
+    """Every event would fail alike, which is for the operator to fix."""
     await one.append(A)
     one.owner.execute("alter table accounts.activity rename to elsewhere")
     with pytest.raises(asyncpg.UndefinedTableError):
@@ -151,7 +151,7 @@ async def test_a_missing_table_parks_nothing(one):
 
 
 async def test_a_retry_takes_streams_up_in_order(one):
-    """Mended, everything that waited is applied as it would have been, and nothing is left."""
+    """Once fixed, waiting events are applied in order, and none is left."""
     await one.append(A, 3)
     await one.append(B, 2)
     one.projector.fail_at = {1, 4}
@@ -166,7 +166,7 @@ async def test_a_retry_takes_streams_up_in_order(one):
 
 
 async def test_a_retry_keeps_what_fails_again(one):
-    """What could be applied is; the event that fails now holds the rest of its stream."""
+    """What can be applied is; the event that fails now parks the rest of its stream."""
     await one.append(A, 4)
     one.projector.fail_at = {1}
     await one.follow()
@@ -177,7 +177,7 @@ async def test_a_retry_keeps_what_fails_again(one):
 
 
 async def test_a_retry_of_one_position_takes_up_its_stream_alone(one):
-    """A stream is meant by any of its positions; the others stay as they are."""
+    """Any position identifies its stream; other streams are unaffected."""
     await one.append(A, 2)
     await one.append(B)
     one.projector.fail_at = {1, 3}
@@ -188,7 +188,7 @@ async def test_a_retry_of_one_position_takes_up_its_stream_alone(one):
 
 
 async def test_a_long_stream_is_retried_in_several_transactions(one, monkeypatch):
-    """A stream of any length can be taken up: each transaction does a part of it."""
+    """Each transaction applies a part of the stream."""
     monkeypatch.setattr("service.ledger.following.catch_up.EVENTS_MAX", 3)
     await one.append(A, 10)
     one.projector.fail_at = {1}
@@ -199,7 +199,7 @@ async def test_a_long_stream_is_retried_in_several_transactions(one, monkeypatch
 
 
 async def test_a_retry_waits_for_the_follower(one, database_url):
-    """While the checkpoint is held, nothing is taken up: an event could be parked meanwhile."""
+    """It needs the checkpoint's lock, as events could be parked meanwhile."""
     await one.append(A)
     one.projector.fail_at = {1}
     await one.follow()
@@ -213,7 +213,7 @@ async def test_a_retry_waits_for_the_follower(one, database_url):
 
 
 async def test_a_retry_is_refused_during_a_rebuild(one, owner):
-    """A rebuild leaves out what is parked: retried meanwhile, its rows would go in the swap."""
+    """The swap would lose its rows, because a rebuild leaves parked events out."""
     await one.append(A)
     one.projector.fail_at = {1}
     await one.follow()
@@ -228,7 +228,7 @@ async def test_a_retry_is_refused_during_a_rebuild(one, owner):
 
 
 async def test_a_retry_and_the_follower_do_not_interleave(one):
-    """While events of a stream come in, they are parked or applied: none twice, none lost."""
+    """Arriving events are parked or applied: none twice, none lost."""
     stream, total = uuid4(), 60
     await one.append(stream)
     one.projector.fail_at = {1}
@@ -251,7 +251,7 @@ async def test_a_retry_and_the_follower_do_not_interleave(one):
 
 
 async def test_a_side_effect_subscriber_waits_at_a_bad_event(one):
-    """What reaches outside is not skipped; topics that nobody knows are not given to it."""
+    """External effects are not skipped; unknown topics are not handed over."""
 
     class Effect:
         name, topics, events_max = "effect", (ACCOUNTS["PartnerApproved"],), 10
@@ -276,7 +276,7 @@ async def test_a_side_effect_subscriber_waits_at_a_bad_event(one):
 
 
 async def test_an_inline_projector_that_fails_refuses_the_write(world, owner, monkeypatch):
-    """Its rows are part of the answer's promise: the caller is told, and nothing is written."""
+    """The caller gets the error, and nothing is written."""
     partner = await world.partner()
     entity_id = await partner.connected_entity()
     ledger = world.service.modes["live"].ledger

@@ -1,4 +1,4 @@
-"""The console's lists are read off indexes, however much one partner has."""
+"""The console's lists are read from indexes, however much one partner has."""
 
 import json
 from pathlib import Path
@@ -53,8 +53,8 @@ def filled(module_database_url):
 @pytest.mark.parametrize(
     ("sql", "types", "given", "table"), PAGES, ids=[f"{one[3]}-{one[2]}" for one in PAGES]
 )
-def test_a_page_is_read_off_an_index(filled, sql, types, given, table, generic):
-    """The index has the order: no row beyond the page is read, whatever the plan is made for."""
+def test_a_page_is_read_from_an_index(filled, sql, types, given, table, generic):
+    """The index has the order: no row beyond the page is read, with any plan."""
     nodes = explained(filled, sql, types, given, generic)
     scans = [node for node in nodes if node.get("Relation Name") == table]
     assert scans
@@ -75,7 +75,7 @@ def test_a_page_is_read_off_an_index(filled, sql, types, given, table, generic):
 )
 @pytest.mark.parametrize("before", ["null, null", "'2026-02-20 12:34:56', ''"])
 def test_rare_calls_are_found_without_reading_the_rest(filled, wanted, before, generic):
-    """Of 100,000 calls those of a few minutes are read, however rare what is sought is."""
+    """Of 100,000 calls only those of a few minutes are read."""
     types = "text, timestamptz, text, int, text, text, text, smallint"
     nodes = explained(filled, FILTERED, types, f"'ptn_1', {before}, 51, {wanted}", generic)
     calls = [node for node in nodes if node.get("Relation Name") == "requests"]
@@ -83,7 +83,7 @@ def test_rare_calls_are_found_without_reading_the_rest(filled, wanted, before, g
 
 
 def explained(owner, sql, types, given, generic):
-    """Return the nodes of the plan that was run."""
+    """Return the nodes of the executed plan."""
     owner.execute("deallocate all")
     owner.execute(f"set plan_cache_mode = {generic}")
     owner.execute(f"prepare page ({types}) as {sql.on('live')}")
@@ -92,7 +92,7 @@ def explained(owner, sql, types, given, generic):
 
 
 def read(node):
-    """Return how many rows a scan went through."""
+    """Return the number of rows that a scan read."""
     removed = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
     return (node["Actual Rows"] + removed) * node["Actual Loops"]
 

@@ -1,4 +1,4 @@
-"""A page of claims is read off an index, however many claims there are."""
+"""A page of claims is read from an index, however many claims exist."""
 
 import json
 import re
@@ -42,8 +42,8 @@ def filled(module_database_url):
 @pytest.mark.parametrize("token", ["null", "'clm_50000'"], ids=["first page", "later page"])
 @pytest.mark.parametrize("entity", ["ent_0", "ent_7"], ids=["large", "small"])
 @pytest.mark.parametrize("user", ["null", "'user'"], ids=["all users", "one user"])
-def test_a_page_is_read_off_an_index(filled, user, entity, token, generic):
-    """No row beyond the page is read: the index has the order, nothing is scanned or gathered.
+def test_a_page_is_read_from_an_index(filled, user, entity, token, generic):
+    """No row beyond the page is read: the index has the order, and nothing is scanned.
 
     The lateral's ORDER BY comes sorted out of the index; the outer one sorts a page at most.
     """
@@ -64,8 +64,8 @@ def test_a_page_is_read_off_an_index(filled, user, entity, token, generic):
     assert removed <= 1
 
 
-def test_the_last_checkpoint_is_read_off_an_index(filled):
-    """It is asked for at every scrape, and there is one for each quarter of an hour, for years."""
+def test_the_last_checkpoint_is_read_from_an_index(filled):
+    """Every scrape reads it, among four checkpoints an hour for years."""
     filled.execute(
         "insert into live.checkpoints (origin, size, note, made_at)"
         " select 'o', n, 'note', now() + n * interval '1 minute' from generate_series(1, 5000) as n"

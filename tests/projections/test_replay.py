@@ -1,4 +1,4 @@
-"""A read model is what its projector makes of the log: replayed, it has the same rows."""
+"""A read model equals what its projector makes of the log when replayed."""
 
 import psycopg
 import pytest
@@ -22,7 +22,7 @@ BEHIND = queries("service.ledger.following").subscription_behind
 async def test_replaying_the_log_makes_the_same_rows(
     documents, database_url, scratch_url, tmp_path, events_at_once
 ):
-    """After a random history, each table made from the log alone equals the live one."""
+    """After a random history each table made from the log equals the live one."""
     world = documents.world
     await History(documents, seed=20260301).run(250)
     async with Service(settings_for(scratch_url, tmp_path)).opened() as scratch:
@@ -49,7 +49,7 @@ async def documents(database_url, tmp_path, store_credentials):
 
 @pytest.fixture
 def scratch_url(database_url, template):
-    """Return the owner's URL of a second database, migrated and empty."""
+    """Return the owner's URL of a second, migrated and empty database."""
     name = database_url.rpartition("/")[2] + "_scratch"
     with psycopg.connect(database_url, autocommit=True) as owner:
         owner.execute(f"create database {name} template {template}")

@@ -17,7 +17,7 @@ REGISTER = queries("service.ledger.following").subscription_register
 
 
 class Remembering:
-    """A subscriber that writes down what it was given, in the transaction of its checkpoint."""
+    """A subscriber that records what it was given, in its checkpoint's transaction."""
 
     topics = (ACCOUNTS["PartnerApproved"],)
     events_max = 500
@@ -28,7 +28,7 @@ class Remembering:
         self.handed = []
 
     async def handle(self, transaction, events):
-        """Write a row an event, and fail where it was asked to."""
+        """Write one row per event, and fail where told to."""
         for one in events:
             row = f"{self.name}-{one.append_id}"
             await transaction.fetch(REGISTER, row)
@@ -40,13 +40,13 @@ class Remembering:
 
 @pytest.fixture
 async def accounts(database_url, tmp_path):
-    """Return the ledger of accounts of a service that follows nothing by itself."""
+    """Return the accounts ledger of a service that follows nothing by itself."""
     async with Service(settings_for(database_url, tmp_path)).opened() as service:
         yield service.accounts
 
 
 async def append(ledger, count=1):
-    """Append events, number them, and answer their append_ids."""
+    """Append events, number them, and return their append_ids."""
     async with ledger.transaction() as transaction:
         recorded = await transaction.append(Append(uuid4(), 0, [APPROVED] * count, CAUSE))
     sequencer = Sequencer(ledger.database)
@@ -56,7 +56,7 @@ async def append(ledger, count=1):
 
 
 def checkpoint(owner, name="remembering"):
-    """Return where a subscriber stands."""
+    """Return a subscriber's position."""
     found = owner.execute(
         "select position from accounts.subscriptions where name = %s", (name,)
     ).fetchone()
@@ -70,7 +70,7 @@ async def caught_up(*subscriptions):
 
 
 async def test_a_new_subscriber_starts_at_the_beginning(accounts, owner):
-    """It is given every event from the first on, however old the ledger is."""
+    """It gets every event from the first, however old the ledger is."""
     expected = await append(accounts, 3) + await append(accounts, 2)
     subscriber = Remembering()
     await caught_up(Subscription(accounts, subscriber))
@@ -78,8 +78,8 @@ async def test_a_new_subscriber_starts_at_the_beginning(accounts, owner):
     assert checkpoint(owner) == 5
 
 
-async def test_events_of_other_topics_are_passed_over(accounts, owner):
-    """The checkpoint goes past what a subscriber did not ask for; it is not given to it."""
+async def test_events_of_other_topics_are_skipped(accounts, owner):
+    """The checkpoint moves past them without handing them over."""
     await append(accounts, 3)
     subscriber = Remembering()
     subscriber.topics = (ACCOUNTS["PartnerRevoked"],)
@@ -88,7 +88,7 @@ async def test_events_of_other_topics_are_passed_over(accounts, owner):
 
 
 async def test_the_checkpoint_moves_with_the_writes(accounts, owner):
-    """A subscriber that fails leaves neither writes nor progress; the next step brings both."""
+    """A failing subscriber leaves neither writes nor progress; the next step has both."""
     first, second = await append(accounts, 2)
     subscription = Subscription(accounts, subscriber := Remembering(fail_at=[first]))
     assert await subscription.step() == 1  # registered
@@ -103,7 +103,7 @@ async def test_the_checkpoint_moves_with_the_writes(accounts, owner):
 
 
 async def test_two_runners_of_one_subscriber_handle_each_event_once(accounts, monkeypatch):
-    """While one holds the checkpoint the other goes on; together they miss and repeat nothing."""
+    """While one holds the checkpoint the other skips; none is missed or repeated."""
     monkeypatch.setattr("service.ledger.following.runner.EVENTS_MAX", 7)
     expected = [number for _ in range(10) for number in await append(accounts, 10)]
     subscriber = Remembering()
@@ -111,8 +111,8 @@ async def test_two_runners_of_one_subscriber_handle_each_event_once(accounts, mo
     assert subscriber.handed == expected
 
 
-async def test_subscribers_have_places_of_their_own(accounts, owner):
-    """One that is behind does not hold up another."""
+async def test_subscribers_have_their_own_positions(accounts, owner):
+    """One that lags does not delay another."""
     await append(accounts, 2)
     ahead, behind = Remembering("ahead"), Remembering("behind")
     await caught_up(Subscription(accounts, ahead))
@@ -122,7 +122,7 @@ async def test_subscribers_have_places_of_their_own(accounts, owner):
 
 
 async def test_a_failing_subscriber_is_tried_again_and_misses_nothing(accounts):
-    """In the background a fault is logged and the same events come again, in their order."""
+    """The fault is logged, and the same events come again, in order."""
     appended = [await append(accounts) for _ in range(5)]
     subscriber = Remembering(fail_at=[appended[0][0]])
     background = Background([(accounts, [subscriber])], [])
@@ -138,7 +138,7 @@ async def test_a_failing_subscriber_is_tried_again_and_misses_nothing(accounts):
 
 @pytest.mark.parametrize("steps", range(0, 40, 4))
 async def test_followers_stop_when_they_are_told(steps):
-    """A cancel that meets a wake-up is not lost: stopping ends, whatever the followers do."""
+    """A cancellation that coincides with a wake-up is not lost."""
     follower = Follower("restless", _nothing, lambda: None)
     background = Background([], [follower])
     background.start()
@@ -155,7 +155,7 @@ async def _nothing():
 
 
 class Slow(Remembering):
-    """One whose every effect takes a while."""
+    """A subscriber whose every effect takes a while."""
 
     events_max = 1
 
@@ -166,7 +166,7 @@ class Slow(Remembering):
 
 
 async def test_slow_effects_move_the_checkpoint(accounts, owner):
-    """When their time is over, what was handed over is done: it does not come again."""
+    """At the time limit completed effects are recorded and do not come again."""
     expected = [number for _ in range(6) for number in await append(accounts)]
     subscription = Subscription(accounts, subscriber := Slow())
     subscription.budget_seconds = 0.03

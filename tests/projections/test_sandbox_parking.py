@@ -1,4 +1,4 @@
-"""The sandbox's fixtures: a partner whose fixtures cannot be made does not hold up the others."""
+"""Sandbox fixtures: a partner whose fixtures fail does not delay the others."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from tests.world import STAFF, settings_for
 
 @pytest.fixture
 async def sandbox(database_url, tmp_path):
-    """Return a service that nobody follows by itself, and its subscriber that makes fixtures."""
+    """Return a service that follows nothing by itself, and its subscriber for fixtures."""
     async with Service(settings_for(database_url, tmp_path)).opened() as service:
         (subscriber,) = (one for one in service.parking["accounts"] if one.name == "sandbox")
         yield service, subscriber
@@ -29,7 +29,7 @@ async def approved(service, *names):
 
 
 async def follow(service, subscriber):
-    """Go on until there is nothing to do."""
+    """Follow until there is nothing to do."""
     while await Subscription(service.accounts, subscriber).step():
         pass
 
@@ -41,7 +41,7 @@ def made_for(owner):
 
 
 async def test_a_partner_whose_fixtures_fail_is_parked_and_retried(sandbox, owner, monkeypatch):
-    """With a reset that follows it; all others get theirs, and `projections retry` makes these."""
+    """Others get theirs, and `projections retry` makes the missing ones."""
     service, subscriber = sandbox
     one, other = await approved(service, "one", "other")
     ensure = service.sandbox.ensure
@@ -67,7 +67,7 @@ async def test_a_partner_whose_fixtures_fail_is_parked_and_retried(sandbox, owne
 
 
 async def test_an_outage_of_the_test_ledger_parks_nobody(sandbox, owner, monkeypatch):
-    """No partner is to blame: the subscriber waits, and goes on where it was."""
+    """No partner is at fault: the subscriber waits and continues from there."""
     service, subscriber = sandbox
     ids = await approved(service, "one", "other")
 
@@ -84,7 +84,7 @@ async def test_an_outage_of_the_test_ledger_parks_nobody(sandbox, owner, monkeyp
 
 
 async def test_events_of_unknown_topics_do_not_concern_the_sandbox(sandbox, owner):
-    """A later release's event of a partner does not keep the partner from its sandbox."""
+    """A later release's event does not keep a partner from its sandbox."""
     service, subscriber = sandbox
     (partner_id,) = await approved(service, "one")
     owner.execute(

@@ -1,4 +1,4 @@
-"""How read models and subscribers are doing."""
+"""The status of read models and subscribers."""
 
 from datetime import timedelta
 from uuid import uuid4
@@ -20,7 +20,7 @@ APPROVED = sample(ACCOUNTS["PartnerApproved"])
 
 
 class Time:
-    """A clock that stands until it is moved."""
+    """A clock that moves only when told to."""
 
     def __init__(self):
         self.now = system_clock()
@@ -54,14 +54,14 @@ async def append(ledger, count=1):
 
 
 async def shown(service, watch):
-    """Return what is told of the ledger of accounts: its head, and its projections by name."""
+    """Return the accounts ledger's status: its head, and its projections by name."""
     head = await watch.look()
     found = await progress(service.accounts, service.read_models, head, service.clock)
     return head, {one.name: one for one in found}
 
 
-async def test_inline_rows_are_at_the_head_and_others_as_far_as_they_came(service, time):
-    """A catch-up read model's lag counts events, those without a number too, and seconds."""
+async def test_inline_models_have_no_lag_and_others_do(service, time):
+    """Lag is in events, unnumbered ones included, and in seconds."""
     watch = HeadWatch(service.accounts, time)
     await append(service.accounts, 3)
     await Sequencer(service.accounts.database).step()
@@ -82,7 +82,7 @@ async def test_inline_rows_are_at_the_head_and_others_as_far_as_they_came(servic
 
 
 async def test_a_frozen_sequencer_is_noticed(service, time):
-    """Events that wait while the head stands still; not while it moves, nor while all is quiet."""
+    """Events wait while the head stands still; a moving head or an idle ledger is fine."""
     watch, sequencer = HeadWatch(service.accounts, time), Sequencer(service.accounts.database)
     await append(service.accounts)
     seen = [(await watch.look()).is_stalled]
@@ -102,7 +102,7 @@ async def test_a_frozen_sequencer_is_noticed(service, time):
     assert seen == [False, False, True, False, False, False]
 
 
-async def test_a_scrape_tells_of_every_read_model_and_of_a_stall(database_url, tmp_path, time):
+async def test_a_scrape_has_every_read_model_and_stalls(database_url, tmp_path, time):
     """Position, lag and parked streams, by ledger and name."""
     settings = settings_for(database_url, tmp_path)
     async with world_on(settings, tmp_path, follow=False, clock=time) as world:

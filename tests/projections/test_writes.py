@@ -1,4 +1,4 @@
-"""What projectors promise of their writes, and what a rebuild makes of them."""
+"""What projectors promise about their writes, and how a rebuild applies them."""
 
 import re
 
@@ -25,7 +25,7 @@ async def service(database_url, tmp_path):
 
 
 def example(cls):
-    """Return a sample whose hashes are hexadecimal, as real ones are."""
+    """Return a sample with hexadecimal hashes, like real ones."""
     event = sample(cls)
     hashes = [name for name in cls.__struct_fields__ if name.endswith("_hash")]
     texts = [name for name in hashes if isinstance(getattr(event, name), str)]
@@ -38,12 +38,12 @@ def projectors(service):
 
 
 def writes_of(projector, event):
-    """Return what an event changes."""
+    """Return the writes for an event."""
     return list(projector.project(Recorded(1, STREAM, 1, event, META, 1)))
 
 
-async def test_projectors_describe_themselves_truly(service):
-    """Tables, topics and whether anything personal is read hold for every event there is."""
+async def test_projectors_declare_tables_topics_and_personal_data(service):
+    """The declarations hold for every event of the catalogue."""
     for projector in projectors(service):
         written = set()
         for cls in EVENTS:
@@ -58,15 +58,15 @@ async def test_projectors_describe_themselves_truly(service):
 
 
 async def test_a_write_names_its_own_table_alone(service):
-    """So it can run on the tables of a rebuild or a replay, and in another order than others."""
+    """So it can run on tables of a rebuild or a replay, in any order of tables."""
     for projector in projectors(service):
         for write in (write for cls in EVENTS for write in writes_of(projector, example(cls))):
             named = set(re.findall(r"\bledger\.(\w+)", write.statement.on("ledger")))
             assert named == {write.table.name}, write.statement.name
 
 
-async def test_tables_are_described_as_they_are(service, owner):
-    """An insert's arrays have the types of the columns, so that no value is converted."""
+async def test_insert_arrays_have_the_columns_types(service, owner):
+    """No value is converted."""
     query = """
     select attname, format_type(atttypid, null) from pg_attribute
     where attrelid = to_regclass(%s) and attnum > 0 and not attisdropped
@@ -84,7 +84,7 @@ async def test_tables_are_described_as_they_are(service, owner):
 
 
 async def test_writes_have_the_effect_of_their_order(service):
-    """A change that came before its row met nothing; one that came after it counts.
+    """A change before its row has no effect; one after it has.
 
     Applied by a rebuild, whose inserts go ahead, and in an append's transaction.
     """

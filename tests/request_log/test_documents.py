@@ -1,11 +1,11 @@
-"""Whether a partner has tried documents is told by claims that have one, not by what was minted."""
+"""A partner has used documents once a claim has one, not when an upload URL was minted."""
 
 from service.request_log.reader import RequestsReader
 from tests.document_store import documents_on
 
 
-async def test_a_claim_with_a_document_is_told(database_url, tmp_path, store_credentials):
-    """Neither a minted URL beside a claim counts, nor live mode's, nor another partner's."""
+async def test_only_a_claim_with_a_document_counts(database_url, tmp_path, store_credentials):
+    """A minted URL, the live mode and other partners do not count."""
     async with documents_on(database_url, tmp_path, store_credentials) as documents:
         world = documents.world
         database = world.service.modes["test"].ledger.database

@@ -1,4 +1,4 @@
-"""The request log: each call once, without waiting, within bounds, deleted after thirty days."""
+"""The request log: each call once, without delay, bounded, deleted after thirty days."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -52,7 +52,7 @@ async def ids(world, wanted=None, partner_id="ptn_1", before=None):
 
 
 async def test_a_call_is_written_once(world):
-    """A batch whose answer was lost is written again, and counts once."""
+    """A batch whose answer was lost is written again and counts once."""
     log = log_on(world)
     for _ in range(2):
         log.add("live", call(1))
@@ -76,8 +76,8 @@ async def test_the_key_remembers_its_last_use(world):
     assert used == call(1).at
 
 
-async def test_modes_are_apart(world):
-    """A call of test mode is not in live mode's list."""
+async def test_modes_are_separate(world):
+    """A test call is not in live mode's list."""
     log = log_on(world)
     log.add("test", call(1))
     await log.flush()
@@ -86,7 +86,7 @@ async def test_modes_are_apart(world):
 
 
 async def test_anothers_call_is_not_found(world):
-    """Another partner's request id looks like one that does not exist, in every question."""
+    """Another partner's request id looks like an unknown one, in every query."""
     log = log_on(world)
     log.add("live", call(1))
     await log.flush()
@@ -98,7 +98,7 @@ async def test_anothers_call_is_not_found(world):
 
 
 async def test_pages_follow_each_other(world):
-    """Page by page every call comes once, newest first, though many share a moment."""
+    """Every call comes once, newest first, even if many share a moment."""
     log = log_on(world)
     for number in range(2 * PAGE + 7):
         log.add("live", call(number, at=NOW - timedelta(seconds=number // 20)))
@@ -127,8 +127,8 @@ async def test_pages_follow_each_other(world):
     ],
     ids=str,
 )
-async def test_filters(world, wanted, expected):
-    """Each filter lets through what it says, and all of them together."""
+async def test_filters_combine(world, wanted, expected):
+    """Each filter works alone and together with the others."""
     log = log_on(world)
     for entry in (
         call(1),
@@ -142,8 +142,8 @@ async def test_filters(world, wanted, expected):
     assert await ids(world, wanted) == expected
 
 
-async def test_too_many_are_dropped_and_counted(world, monkeypatch):
-    """The oldest go; what is kept is written."""
+async def test_excess_entries_are_dropped_and_counted(world, monkeypatch):
+    """The oldest are dropped, and the rest is written."""
     monkeypatch.setattr(request_log, "WAITING_MAX", 3)
     dropped = []
     log = log_on(world, dropped)
@@ -155,7 +155,7 @@ async def test_too_many_are_dropped_and_counted(world, monkeypatch):
 
 
 async def test_an_entry_that_cannot_be_written_holds_up_no_other(world):
-    """PostgreSQL refuses it for good: it is dropped and counted, and the next ones are written."""
+    """PostgreSQL refuses it for good: it is dropped and counted."""
     dropped = []
     log = log_on(world, dropped)
     log.add("live", call(1, route="\0"))
@@ -168,7 +168,7 @@ async def test_an_entry_that_cannot_be_written_holds_up_no_other(world):
 
 @pytest.mark.server
 async def test_entries_outlast_an_outage_of_postgresql(tmp_path):
-    """Entries wait while it is away, and are written when it is back, on stopping at the latest."""
+    """They wait and are written when it returns, at the latest on stopping."""
     with EmbeddedPostgres(tmp_path / "postgres") as server:
         migrate(server.url)
         settings = settings_for(server.url, tmp_path / "mail")
@@ -187,7 +187,7 @@ async def test_entries_outlast_an_outage_of_postgresql(tmp_path):
 
 @pytest.mark.server
 async def test_what_a_stop_cannot_write_is_counted():
-    """With PostgreSQL away to the end the entries are lost, and counted."""
+    """If PostgreSQL does not return, the entries are lost and counted."""
     databases = {
         name: Database(
             "postgresql://nobody@127.0.0.1:1/none", name, role=None, pool_size=1, deadline=1
@@ -205,7 +205,7 @@ async def test_what_a_stop_cannot_write_is_counted():
 
 
 async def test_a_backlog_is_deleted_in_batches(world, monkeypatch):
-    """What is too much for one statement is deleted by several, in one go."""
+    """One run deletes it with several statements."""
     monkeypatch.setattr(retention, "ROWS_MAX", 2)
     log = log_on(world)
     for number in range(5):
@@ -217,7 +217,7 @@ async def test_a_backlog_is_deleted_in_batches(world, monkeypatch):
 
 
 async def test_calls_are_deleted_after_thirty_days(world):
-    """Call, counts of its minute and of its day go; younger ones stay."""
+    """Calls and their counts are deleted; younger ones stay."""
     log = log_on(world)
     log.add("live", call(1, at=NOW - timedelta(days=31)))
     log.add("live", call(2, at=NOW - timedelta(days=29)))
@@ -233,7 +233,7 @@ async def test_calls_are_deleted_after_thirty_days(world):
 
 
 async def test_a_partners_call_is_recorded_as_it_was_answered(world):
-    """Time, method, route, status, code and key of a call; nothing of what was sent."""
+    """Time, method, route, status, code and key, but nothing that was sent."""
     partner = await world.partner()
     answer = await partner.claim("ent_none", "canary-reference")
     request_id = answer.headers["x-request-id"]
