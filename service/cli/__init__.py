@@ -35,10 +35,7 @@ _GROUPS: Final = {
         "People of a partner, who may use its developer console.",
         {"members": "add list remove"},
     ),
-    "staff": (
-        "The service's team, who may use the back office.",
-        {"staff": "add remove list"},
-    ),
+    "staff": ("The service's team, who may use the back office.", {"staff": "add remove list"}),
     "entities": (
         "Businesses and their connections to partners.",
         {"entities": "add show disconnect"},

@@ -1,5 +1,7 @@
 """`claim-ledger entities`."""
 
+from contextlib import suppress
+
 import click
 
 from service.app.ledgers import PartnerLedger
@@ -42,21 +44,16 @@ async def show(target: Target, entity_id: str) -> Fields:
 @click.option("--partner", "partner_id", required=True)
 async def disconnect(target: Target, entity_id: str, partner_id: str) -> Fields:
     """End a partner's connection: its writes are refused from now on."""
-    _, ledger, _ = await _find(target, entity_id, partner_id)
+    _, ledger, _ = await _find(target, entity_id)
     await ledger.connections.disconnect(entity_id, partner_id, target.cause)
     return await _entity(target, entity_id)
 
 
-async def _find(
-    target: Target, entity_id: str, partner_id: str = ""
-) -> tuple[Mode, PartnerLedger, Access]:
+async def _find(target: Target, entity_id: str) -> tuple[Mode, PartnerLedger, Access]:
     """Look for an entity in both modes; an id is in one of them at most."""
     for mode, ledger in target.service.modes.items():
-        try:
-            return mode, ledger, await ledger.connection_list.access(partner_id, entity_id)
-        except Refusal as refusal:
-            if refusal.code != "entity_not_found":
-                raise
+        with suppress(Refusal):  # `entity_not_found`, the only one
+            return mode, ledger, await ledger.connection_list.access("", entity_id)
     raise Refusal("entity_not_found")
 
 
@@ -68,7 +65,7 @@ async def _entity(target: Target, entity_id: str) -> Fields:
         "name": access.name,
         "established": access.established,
         "connections": [
-            columns_of(row, ["partner_id"], ["connected_at", "disconnected_at"])
+            columns_of(row, "partner_id", "connected_at", "disconnected_at")
             for row in await ledger.connection_list.connections(entity_id)
         ],
     }

@@ -6,9 +6,9 @@ from typing import Final
 
 import click
 
+from service.cli.output import columns_of
 from service.cli.progress import progress
 from service.cli.target import Fields, Target
-from service.core.clock import timestamp
 from service.core.errors import Refusal
 from service.ledger.database import LedgerError, Row
 from service.ledger.events import Cause
@@ -116,7 +116,7 @@ def answer_of(mode: str, subject: Subject, done: ErasureDone, *, with_claims: bo
         f"{subject.kind}_id": subject.subject_id,
         "mode": mode,
         "already_erased": not erased.is_new,
-        "erased_at": timestamp(erased.at),
+        "erased_at": erased.at,
         "reason": erased.reason,
         "keys_destroyed": erased.keys,
         "mail_stopped": erased.mail,
@@ -125,11 +125,7 @@ def answer_of(mode: str, subject: Subject, done: ErasureDone, *, with_claims: bo
     }
     if subject.kind == "entity":
         answer["claims"] = [
-            {
-                "claim_id": row["claim_id"],
-                "stage": row["stage"],
-                "erased": row["erased"] or with_claims,
-            }
+            columns_of(row, "claim_id", "stage") | {"erased": row["erased"] or with_claims}
             for row in done.claims
         ]
     return answer

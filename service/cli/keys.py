@@ -74,7 +74,7 @@ async def _key_row(target: Target, partner_id: str, key_id: str) -> Row:
 
 
 def _key(row: Row) -> Fields:
-    shown = columns_of(row, ("key_id", "partner_id", "mode"), ("issued_at", "revoked_at"))
+    shown = columns_of(row, "key_id", "partner_id", "mode", "issued_at", "revoked_at")
     return shown | _sandbox(row["partner_id"], row["mode"], row["sandbox_epoch"])
 
 

@@ -11,7 +11,6 @@ from service.privacy.rotation import (
     SESSIONS,
     SIGN_IN_LINKS,
     Rotation,
-    RotationOutcome,
 )
 
 
@@ -36,59 +35,56 @@ async def verify(target: Target) -> Fields:
 
 
 async def verify_all(service: Service) -> Fields:
-    """Search every ledger; Findings if keys are lost."""
+    """Search every ledger; return Findings if keys are lost."""
     events, lost = 0, []
     for ledger in service.ledgers:
-        with progress(f"looking through {ledger.name}", await log_size(ledger)) as advance:
+        with progress(f"searching {ledger.name}", await log_size(ledger)) as advance:
             found = await find_lost_keys(ledger, advance)
         events += found.events
-        lost += [
-            {"ledger": ledger.name} | key._asdict() | {"data_key": str(key.data_key)}
-            for key in found.keys
-        ]
+        lost += [{"ledger": ledger.name} | key._asdict() for key in found.keys]
     answer: Fields = {"events_lost": events, "lost_keys": lost}
     return Findings(answer) if events else answer
 
 
 async def rotate_all(service: Service) -> Fields:
-    """Wrap every ledger's keys anew; Findings if some are left."""
+    """Rewrap every ledger's keys; return Findings if some are left."""
     ring = service.accounts.master_keys
     tables = [(ledger.database, DATA_KEYS) for ledger in service.ledgers]
     accounts = service.accounts.database
     tables += [(accounts, kept) for kept in (SERVICE_KEYS, SESSIONS, SIGN_IN_LINKS)]
-    outcomes: list[tuple[str, str, RotationOutcome]] = []
+    newest, *older = ring.ids
+    in_use: set[str] = set()
+    missing: set[str] = set()
+    rows: list[Fields] = []
     for database, kept in tables:
         rotation = Rotation(database, kept, ring)
         with progress(f"{database.schema} {kept.name}", await rotation.older()) as advance:
-            outcomes.append((database.schema, kept.name, await rotation.run(advance)))
-    newest, *older = ring.ids
-    in_use = {key for _, _, outcome in outcomes for key in outcome.wrapped}
-    missing = sorted({key for _, _, outcome in outcomes for key in outcome.unopened})
-    tables = [
-        {
-            "ledger": ledger,
-            "keys": table,
+            outcome = await rotation.run(advance)
+        in_use.update(outcome.wrapped)
+        missing.update(outcome.unopened)
+        row = {
+            "ledger": database.schema,
+            "keys": kept.name,
             "rewrapped": outcome.rewrapped,
             "newest": outcome.wrapped[newest],
             "older": outcome.wrapped.total() - outcome.wrapped[newest],
             "unopened": outcome.unopened.total(),
         }
-        for ledger, table, outcome in outcomes
-    ]
+        rows.append(row)
     answer = {
         "newest": newest,
         "unused": [key for key in older if key not in in_use],
         "still_used": [key for key in older if key in in_use],
-        "not_opened_by_ring": missing,
+        "not_opened_by_ring": sorted(missing),
         "before_removing": _advice(older),
-        "tables": tables,
+        "tables": rows,
     }
-    is_done = all(table["older"] == 0 for table in tables)
+    is_done = all(row["older"] == 0 for row in rows)
     return answer if is_done else Findings(answer)
 
 
 def _advice(older: list[str]) -> str | None:
-    """Return what counting cannot show: which key a running process has first in its ring."""
+    """Return a warning about what counts cannot show: which key a running process wraps with."""
     if not older:
         return None
     return (

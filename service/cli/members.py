@@ -3,7 +3,6 @@
 import click
 
 from service.cli.target import Fields, Target, team_command
-from service.core.clock import timestamp
 from service.core.errors import Refusal
 from service.http.decoding import check
 from service.partners.wire import NewMember
@@ -43,7 +42,7 @@ async def _members(target: Target, partner_id: str) -> Fields:
         {
             "member_id": row["member_id"],
             "email": partner.members[row["member_id"]].email,
-            "added_at": timestamp(row["added_at"]),
+            "added_at": row["added_at"],
         }
         for row in await target.service.partner_list.members(partner_id)
         if row["member_id"] in partner.members

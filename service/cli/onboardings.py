@@ -31,5 +31,4 @@ async def _onboarding(target: Target, onboarding_id: str, mode: Mode) -> Fields:
     if row is None:
         raise Refusal("onboarding_not_found")
     names = ("onboarding_id", "entity_id", "partner_id", "partner_user_id", "state")
-    moments = ("started_at", "completed_at", "expires_at")
-    return {"mode": mode} | columns_of(row, names, moments)
+    return {"mode": mode} | columns_of(row, *names, "started_at", "completed_at", "expires_at")

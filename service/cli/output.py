@@ -1,14 +1,20 @@
-"""What the command line prints: aligned text for people, one JSON object for programs."""
+"""What the command line prints: aligned text for people, one JSON object for programs.
+
+Answers may hold moments and UUIDs; they are printed as the API writes them.
+"""
 
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import islice
 from typing import Any, NoReturn, TypeGuard
+from uuid import UUID
 
 import click
 
-from service.cli.spool import Spool
 from service.core.clock import timestamp
 from service.core.errors import Refusal
 from service.ledger.database import Row
@@ -16,40 +22,69 @@ from service.ledger.database import Row
 HASH = re.compile(r"[0-9a-f]{32,}")
 HASH_SHOWN = 12
 ROWS_SHOWN_MAX = 1000
-"""Of a spooled table, to a person; a program gets them all."""
+"""Rows of a spooled table that are shown to a person; a program gets them all."""
+
+
+class Spool:
+    """Rows of an answer that may be too many for memory, kept in a temporary file."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - `show` closes it
+        self._count = 0
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Append an object."""
+        self._file.write(_json(row) + "\n")
+        self._count += 1
+
+    def __len__(self) -> int:
+        return self._count
+
+    def lines(self) -> Iterator[str]:
+        """Yield each object as JSON, without a line end."""
+        self._file.seek(0)
+        for line in self._file:
+            yield line[:-1]
+
+    def first(self, count: int) -> list[dict[str, Any]]:
+        """Return the first objects."""
+        return [json.loads(line) for line in islice(self.lines(), count)]
+
+    def close(self) -> None:
+        """Close and remove the file."""
+        self._file.close()
 
 
 class Blocks(list[dict[str, Any]]):
-    """Objects that are too wide for a table: to a person, each is shown line by line."""
+    """Objects that are too wide for a table: each is shown to a person line by line."""
 
 
 def show(answer: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print an answer. A list of objects in it becomes a table of its own; spools are closed."""
+    """Print an answer, with a table for each list of objects in it; close its spools."""
     (_print_object if as_json else _print_text)(answer)
     for value in answer.values():
         if isinstance(value, Spool):
             value.close()
 
 
-def columns_of(row: Row, names: Iterable[str], moments: Iterable[str]) -> dict[str, Any]:
-    """Return some columns of a row, its moments as text, or None where there is none."""
-    texts = {name: timestamp(row[name]) if row[name] else None for name in moments}
-    return {name: row[name] for name in names} | texts
+def columns_of(row: Row, *names: str) -> dict[str, Any]:
+    """Return some columns of a row."""
+    return {name: row[name] for name in names}
 
 
 def refuse(refusal: Refusal) -> NoReturn:
-    """Print the error envelope and end with 1."""
+    """Print the error envelope and exit with 1."""
     click.echo(json.dumps(refusal.envelope()))
     sys.exit(1)
 
 
 def _print_object(answer: Mapping[str, Any]) -> None:
-    """Print one line, a spooled table in it row by row."""
+    """Print one line, writing spooled tables row by row."""
     write = sys.stdout.write
     for nr, (name, value) in enumerate(answer.items()):
         write(f"{', ' if nr else '{'}{json.dumps(name)}: ")
         if not isinstance(value, Spool):
-            write(json.dumps(value))
+            write(_json(value))
             continue
         write("[")
         for row_nr, line in enumerate(value.lines()):
@@ -88,11 +123,11 @@ def _table(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _block(facts: Mapping[str, Any]) -> list[str]:
-    """Return one fact a line, those within a fact too; long hashes are shortened."""
+    """Return a line for each fact, nested ones included; long hashes are shortened."""
     flat: dict[str, Any] = {}
     for name, value in facts.items():
         if isinstance(value, dict):
-            flat |= {f"{name}.{inner}": one for inner, one in value.items()}
+            flat |= {f"{name}.{inner}": fact for inner, fact in value.items()}
         else:
             flat[name] = value
     return _aligned([[name, _shortened(_text(value))] for name, value in flat.items()])
@@ -110,11 +145,25 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def _text(value: Any) -> str:  # noqa: ANN401 - any JSON value
-    """Return a value on one line. What a partner sent cannot steer the reader's terminal."""
+def _text(value: object) -> str:
+    """Return a value on one line. What a partner sent cannot control the reader's terminal."""
     if value is None:
         return "-"
+    if isinstance(value, datetime | UUID):
+        return _plain(value)
     if isinstance(value, str) and value.isprintable():
         return value
-    text = json.dumps(value, ensure_ascii=False)
-    return text if text.isprintable() else json.dumps(value)
+    text = _json(value, ensure_ascii=False)
+    return text if text.isprintable() else _json(value)
+
+
+def _json(value: object, *, ensure_ascii: bool = True) -> str:
+    return json.dumps(value, default=_plain, ensure_ascii=ensure_ascii)
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, datetime):
+        return timestamp(value)
+    if isinstance(value, UUID):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} is not printable")

@@ -8,7 +8,7 @@ from service.core.errors import Refusal
 from service.http.decoding import check
 from service.partners.wire import PartnerApplication
 
-_FIELDS = ("partner_id", "status", "name", "email", "return_link", "suppress_email")
+_FIELDS = ("partner_id", "status", "name", "email", "return_link", "suppress_email", "applied_at")
 
 
 @team_command
@@ -92,6 +92,5 @@ async def partner(target: Target, partner_id: str) -> Fields:
 
 async def _partners(target: Target, partner_id: str | None = None) -> list[Fields]:
     return [
-        columns_of(row, _FIELDS, ["applied_at"])
-        for row in await target.service.partner_list.partners(partner_id)
+        columns_of(row, *_FIELDS) for row in await target.service.partner_list.partners(partner_id)
     ]

@@ -18,7 +18,6 @@ from service.cli.erasing import (
 )
 from service.cli.progress import progress
 from service.cli.target import Fields, Findings, Target, team_command
-from service.core.clock import timestamp
 from service.core.errors import invalid
 from service.privacy.find import Search
 from service.privacy.log_pages import log_size
@@ -86,10 +85,7 @@ async def find(target: Target, email: str) -> Fields:
         search = Search(ledger, sought)
         with progress(f"searching {ledger.name}", await log_size(ledger)) as advance:
             found += [place._asdict() async for place in search.places(advance)]
-        unread += [
-            {"ledger": ledger.name} | event._asdict() | {"stream_id": str(event.stream_id)}
-            for event in search.unread
-        ]
+        unread += [{"ledger": ledger.name} | event._asdict() for event in search.unread]
     answer = {"places": len(found), "found": found, "unread": unread}
     return Findings(answer) if unread else answer
 
@@ -140,7 +136,7 @@ def _reapplied(names: list[str], outcome: ReapplyOutcome, unlisted_count: int) -
             {
                 "mode": item.entry.ledger,
                 "subject": item.entry.subject,
-                "asked_at": timestamp(item.entry.at),
+                "asked_at": item.entry.at,
                 "keys_destroyed": item.erased.keys,
                 "objects": item.objects,
             }

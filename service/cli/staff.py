@@ -3,7 +3,6 @@
 import click
 
 from service.cli.target import Fields, Target, team_command
-from service.core.clock import timestamp
 from service.core.errors import invalid
 from service.http.scalars import email_fault
 
@@ -28,16 +27,7 @@ async def remove(target: Target, email: str) -> Fields:
 @team_command
 async def list_(target: Target) -> Fields:
     """List everyone in the team."""
-    return {
-        "staff": [
-            {
-                "staff_id": member.staff_id,
-                "email": member.email,
-                "added_at": timestamp(member.added_at),
-            }
-            for member in await target.service.staff.list()
-        ]
-    }
+    return {"staff": [member._asdict() for member in await target.service.staff.list()]}
 
 
 def _check(email: str) -> None:

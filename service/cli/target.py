@@ -17,6 +17,7 @@ from service.app.settings import TEAM, Settings, given
 from service.app.storage import storage_of_mode
 from service.archive.port import ArchiveUnavailable
 from service.cli.dev.state import FACTS, DevState
+from service.cli.options import json_option
 from service.cli.output import refuse, show
 from service.core import logs
 from service.core.errors import Refusal, invalid
@@ -43,11 +44,11 @@ _WHY = {
     "SequencingTimeout": "Events wait for their numbers: another process holds the log's head. "
     "Nothing is lost; try again.",
 }
-"""What an operator can correct or wait for, by the class of PostgreSQL's error or of ours."""
+"""What an operator can correct or wait for, by the name of the exception's class."""
 
 
 class Target(NamedTuple):
-    """The parts, and the cause that this command's events will name."""
+    """The service's parts, and the cause that this command's events will name."""
 
     service: Service
     cause: Cause
@@ -66,14 +67,11 @@ Run = Callable[..., None]
 
 _of_team = partial(Settings.from_environment, require=TEAM)
 
-_INSTALLATION = [
-    click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object."),
-    click.Option(
-        ["--data-dir"],
-        type=click.Path(path_type=Path),
-        help="Work on the running `claim-ledger dev` of this directory.",
-    ),
-]
+_data_dir_option = click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path),
+    help="Work on the running `claim-ledger dev` of this directory.",
+)
 
 
 def team_command(
@@ -96,8 +94,7 @@ def team_command(
         print_answer(answer, as_json=as_json)
 
     made = click.command(command.__name__.strip("_").replace("_", "-"))(around(run))
-    made.params += _INSTALLATION
-    return made
+    return _data_dir_option(json_option(made))
 
 
 def print_answer(answer: Mapping[str, Any], *, as_json: bool) -> None:

@@ -7,8 +7,7 @@ import psycopg
 import pytest
 
 from service.cli.audit.replay import instant
-from service.cli.output import ROWS_SHOWN_MAX, show
-from service.cli.spool import Spool
+from service.cli.output import ROWS_SHOWN_MAX, Spool, show
 from tests.cli.team import mailbox
 from tests.dev_process import until
 from tests.world import claim_body

@@ -151,7 +151,7 @@ def test_buckets_are_apart(tmp_path):
 @pytest.mark.parametrize("bucket", ["..", "a/b", "Upper", "ab", "x" * 64, "-ab", "abc\n", ""])
 def test_buckets_have_the_clouds_names(tmp_path, bucket):
     """A bucket's name becomes a folder: only what the cloud allows is taken."""
-    with pytest.raises(LocalStoreError, match="no bucket's name"):
+    with pytest.raises(LocalStoreError, match="not a valid bucket name"):
         DiskStore(tmp_path, [bucket], lambda: NOW)
 
 

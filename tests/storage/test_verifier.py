@@ -1,4 +1,3 @@
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -52,13 +51,13 @@ def test_a_signed_request_verifies(sign, outcome):
 def test_an_altered_path_does_not_verify(sign, outcome, old, new):
     """Another object, bucket or shape of the path is another request."""
     request = sign()
-    altered = replace(request, raw_path=request.raw_path.replace(old, new))
+    altered = request._replace(raw_path=request.raw_path.replace(old, new))
     assert outcome(altered) == (403, "SignatureDoesNotMatch", None)
 
 
 def test_encodings_of_one_path_are_one_object(sign, outcome):
     """`%2F` and `/`, `%6f` and `o` name the same object, and the signature is of the object."""
-    request = replace(sign(), raw_path="/bucket%2F%6fbject.pdf")
+    request = sign()._replace(raw_path="/bucket%2F%6fbject.pdf")
     assert outcome(request) == "ok"
 
 
@@ -89,14 +88,14 @@ def test_an_altered_query_is_refused(sign, outcome, old, new, expected):
     """Nothing of the query can be changed, doubled or left out."""
     request = sign()
     assert old in request.raw_query
-    assert outcome(replace(request, raw_query=request.raw_query.replace(old, new, 1))) == expected
+    assert outcome(request._replace(raw_query=request.raw_query.replace(old, new, 1))) == expected
 
 
 def test_the_order_of_parameters_means_nothing(sign, outcome):
     """Clients may sort a query: the signature is over the sorted one."""
     request = sign()
     shuffled = "&".join(reversed(request.raw_query.split("&")))
-    assert outcome(replace(request, raw_query=shuffled)) == "ok"
+    assert outcome(request._replace(raw_query=shuffled)) == "ok"
 
 
 def test_a_request_without_a_query_is_anonymous(outcome):
@@ -141,7 +140,7 @@ def test_seven_days_are_allowed(sign, outcome):
 def test_expiry_is_checked_before_the_signature(sign, outcome):
     """An expired URL with a broken signature is expired, as the cloud has it."""
     request = sign()
-    broken = replace(request, raw_query=request.raw_query + "00")
+    broken = request._replace(raw_query=request.raw_query + "00")
     assert outcome(broken, NOW + timedelta(minutes=16)) == (400, "ExpiredToken", None)
 
 
@@ -170,7 +169,7 @@ def test_a_signed_header_may_not_be_missing(sign, outcome, missing):
     request = sign()
     headers = [header for header in request.headers if header[0] != missing]
     expected = (400, "MalformedSecurityHeader", missing)
-    assert outcome(replace(request, headers=headers)) == expected
+    assert outcome(request._replace(headers=headers)) == expected
 
 
 @pytest.mark.parametrize(
@@ -185,14 +184,14 @@ def test_a_signed_header_may_not_be_missing(sign, outcome, missing):
 )
 def test_a_signed_header_may_not_be_altered(sign, outcome, headers):
     """Another value, and a second value, of a signed header do not verify."""
-    assert outcome(replace(sign(), headers=headers)) == (403, "SignatureDoesNotMatch", None)
+    assert outcome(sign()._replace(headers=headers)) == (403, "SignatureDoesNotMatch", None)
 
 
 @pytest.mark.parametrize("header", ["x-goog-acl", "x-goog-meta-note", "x-goog-if-generation-match"])
 def test_headers_of_the_cloud_must_be_signed(sign, outcome, header):
     """What changes an upload cannot be added by whoever holds the URL."""
     request = sign()
-    altered = replace(request, headers=[*request.headers, (header, "1")])
+    altered = request._replace(headers=[*request.headers, (header, "1")])
     assert outcome(altered) == (400, "MalformedSecurityHeader", header)
 
 
@@ -200,12 +199,12 @@ def test_other_headers_need_no_signature(sign, outcome):
     """Clients add headers of their own."""
     request = sign()
     headers = [*request.headers, ("user-agent", "curl/8"), ("accept", "*/*")]
-    assert outcome(replace(request, headers=headers)) == "ok"
+    assert outcome(request._replace(headers=headers)) == "ok"
 
 
 def test_the_refusal_shows_what_was_signed(sign, credentials):
     """Whoever debugs a signature is given both texts."""
-    request = replace(sign(), raw_path="/bucket/<other>&.pdf")
+    request = sign()._replace(raw_path="/bucket/<other>&.pdf")
     answer = verify(request, NOW, credentials.public_key_of)
     assert isinstance(answer, StoreRefusal)
     fields = dict(answer.fields)

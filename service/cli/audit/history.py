@@ -9,7 +9,6 @@ from projections.activity.reader import TimelineEntry
 from service.cli.options import ledger_option
 from service.cli.output import Blocks
 from service.cli.target import Fields, Target, team_command
-from service.core.clock import timestamp
 from service.core.errors import Refusal
 from service.evidence.replay.history import SECRET
 from service.evidence.replay.history import history as read_history
@@ -71,7 +70,7 @@ def _row(entry: TimelineEntry) -> Fields:
     return {
         "ledger": entry.ledger,
         "position": entry.position,
-        "at": timestamp(meta.at) if meta else None,
+        "at": meta.at if meta else None,
         "topic": entry.topic,
         "actor": meta.actor if meta else None,
         "request_id": meta.request_id if meta else None,

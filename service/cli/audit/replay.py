@@ -9,10 +9,9 @@ import click
 import msgspec
 
 from service.cli.faults import one_line
+from service.cli.output import Spool
 from service.cli.progress import progress
-from service.cli.spool import Spool
 from service.cli.target import Fields, Findings, Target, team_command
-from service.core.clock import timestamp
 from service.core.errors import Refusal
 from service.evidence.replay.comparison import compare, independent_claims
 from service.evidence.replay.log_fault import LogFault
@@ -82,7 +81,7 @@ async def replay(
     before, after = f"the ledger {name} cannot be replayed: ", "; `audit verify` tells more"
     with one_line(LogFault, before=before, after=after), ExitStack() as bar:
         moment = await moment_of(ledger, at=at, position=position)
-        answer: Fields = {"ledger": name} | _plain(moment._asdict())
+        answer: Fields = {"ledger": name} | moment._asdict()
         advance = bar.enter_context(progress(f"replaying {name}", moment.position))
         async with replayed(ledger, moment.position, advance) as state:
             bar.close()
@@ -111,7 +110,7 @@ async def _tables(state: ReplayedState, name: str, only: Wanted) -> dict[str, Sp
     for of, table in (_ACCOUNTS if name == "accounts" else _PARTNER_LEDGER).items():
         spools[of] = Spool()
         async for row in state.rows(table, only):
-            spools[of].add(_plain(row))
+            spools[of].add(row)
     return spools
 
 
@@ -128,29 +127,13 @@ async def _refuse_unknown(target: Target, tables: dict[str, Spool], only: Wanted
 
 
 async def _compared(
-    ledger: Ledger,
-    state: ReplayedState,
-    only: Wanted,
-    answer: Fields,
-    tables: dict[str, Spool],
+    ledger: Ledger, state: ReplayedState, only: Wanted, answer: Fields, tables: dict[str, Spool]
 ) -> Fields:
     """Return both claim lists compared; as Findings if they differ."""
     position: int = answer["position"]
     with progress("replaying independently", position) as advance:
         theirs = await independent_claims(ledger.database, position, only, advance)
     found = await compare(state.rows("claim_list", only), theirs)
-    differing = [
-        {name: _plain(value) if isinstance(value, dict) else value for name, value in one.items()}
-        for one in found.first
-    ]
     answer |= {"agrees": not found.differences, "independent_count": len(theirs)}
-    answer |= tables | {"differences": found.differences, "differing": differing}
+    answer |= tables | {"differences": found.differences, "differing": found.first}
     return Findings(answer) if found.differences else answer
-
-
-def _plain(row: Fields) -> Fields:
-    """Return a row as JSON has it."""
-    return {
-        name: timestamp(value) if isinstance(value, datetime) else value
-        for name, value in row.items()
-    }

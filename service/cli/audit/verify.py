@@ -90,10 +90,7 @@ def _offline_first(online: Run) -> Run:
     help="An older signed checkpoint that the log has to continue.",
 )
 async def verify(
-    target: Target,
-    ledger: str | None,
-    public_key: tuple[NoteKey, ...],
-    checkpoint: str | None,
+    target: Target, ledger: str | None, public_key: tuple[NoteKey, ...], checkpoint: str | None
 ) -> Fields:
     """Recompute the log from its tables or an export; exits with 1 if anything is wrong.
 
@@ -145,8 +142,8 @@ def _answer(verdicts: Sequence[Verdict]) -> Fields:
 def _fields(verdict: Verdict) -> Fields:
     """Return a verdict's fields, `ok` first, which people look for."""
     names = ("ok", "ledger", "size", "root", "checkpoints", "published", "lineages")
-    answer = {name: getattr(verdict, name) for name in (*names, "set_aside", "set_aside_size")}
-    return answer | {"position": verdict.position, "fault": verdict.fault}
+    names += ("set_aside", "set_aside_size", "position", "fault")
+    return {name: getattr(verdict, name) for name in names}
 
 
 def _of_export(export: Path, keys: tuple[NoteKey, ...], older: str | None) -> Fields:

@@ -71,8 +71,7 @@ async def _serve(
     seeded = await _seeded(state, settings)
     service = Service(settings)
     app = web_app(service, Metrics(), background(service, mail_transport(settings.smtp_url)))
-    async with embedded_server(app, HOST, port) as serving:
-        await _answers(port, serving)
+    async with embedded_server(app, "the service", HOST, port, ready=b" 200 ") as serving:
         facts = _facts(state, seeded)
         write_private(state.data_dir / FACTS, facts)
         announce(facts)
@@ -102,22 +101,6 @@ def _facts(state: DevState, seeded: Facts) -> Facts:
         "mail_dir": str(mail_dir),
         "database_url": state.database_url,
     }
-
-
-async def _answers(port: int, serving: "asyncio.Task[None]") -> None:
-    """Wait until the service answers; raises DevFault when it ends instead."""
-    while not serving.done():
-        with suppress(OSError):
-            reader, writer = await asyncio.open_connection(HOST, port)
-            writer.write(b"GET /health/ready HTTP/1.1\r\nHost: localhost\r\n")
-            writer.write(b"Connection: close\r\n\r\n")
-            status = await reader.readline()
-            writer.close()
-            if b" 200 " in status:
-                return
-        await asyncio.sleep(0.01)
-    fault = serving.exception()
-    raise DevFault(f"the service did not start on port {port}: {fault or 'see service.log'}")
 
 
 @asynccontextmanager

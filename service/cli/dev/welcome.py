@@ -1,4 +1,4 @@
-"""What `claim-ledger dev` prints for a person once it answers."""
+"""What `claim-ledger dev` prints once the service is ready."""
 
 import json
 import os
@@ -46,29 +46,25 @@ List the entity's claims:
 
 
 def announce(facts: Mapping[str, Any], storage_url: str) -> None:
-    """Print where everything is. A closed stdout is not a fault."""
+    """Print the addresses, ids and keys. A closed stdout is not a fault."""
     text = _WELCOME.format(
         **facts, people=PEOPLE, storage_url=storage_url, create=_create(facts), list=_list(facts)
     )
     try:
         click.echo(text)
     except OSError:
-        # What is left in the buffer would fail once more at exit.
+        # What is left in the buffer would fail again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _create(facts: Mapping[str, Any]) -> str:
     body = {
         "entity_id": facts["entity_id"],
-        # Of its own at each start, so that the first of the printed commands does create.
+        # New at each start, so that the first of the printed commands creates a claim.
         "partner_claim_id": f"case-{system_clock():%Y%m%d-%H%M%S}",
         "defendant": {"name": "Debtor Ltd"},
         "invoices": [
-            {
-                "number": "INV-1",
-                "total_amount_for_invoice": "1250.00",
-                "due_date": "2026-01-31",
-            }
+            {"number": "INV-1", "total_amount_for_invoice": "1250.00", "due_date": "2026-01-31"}
         ],
         "message": "The invoice is unpaid.",
     }

@@ -11,7 +11,6 @@ from service.cli.faults import one_line
 from service.cli.options import ledger_option
 from service.cli.progress import progress
 from service.cli.target import Fields, Findings, Target, team_command
-from service.core.clock import timestamp
 from service.ledger.read_model import ReadModel, RebuildRefused
 from service.ledger.rebuild.compare import Compared
 from service.ledger.rebuild.progress import SkippedEvent
@@ -177,17 +176,14 @@ async def _each(
             which | row._asdict() | {"columns": ", ".join(row.columns)}
             for row in (found.compared.differences if found.compared else [])
         ]
-        answer["put_aside"] += [
-            which | event._asdict() | {"stream_id": str(event.stream_id)}
-            for event in found.put_aside[:PUT_ASIDE_LISTED_MAX]
-        ]
+        listed = found.put_aside[:PUT_ASIDE_LISTED_MAX]
+        answer["put_aside"] += [which | event._asdict() for event in listed]
     return answer
 
 
 def _made(which: str, made: MadeBy) -> Fields:
-    """Return how rows came to be; without a time they were never rebuilt."""
-    at = timestamp(made.at) if made.at else None
-    return {f"{which}_version": made.version, f"{which}_made_at": at}
+    """Return what made the rows and when; the time is None if they were never rebuilt."""
+    return {f"{which}_version": made.version, f"{which}_made_at": made.at}
 
 
 def _place(model: ReadModel) -> str:

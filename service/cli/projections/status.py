@@ -6,7 +6,6 @@ from asyncpg import PostgresError
 
 from service.cli.asking import warn
 from service.cli.target import Fields, Findings, Target, team_command
-from service.core.clock import timestamp
 from service.ledger.database import LedgerUnavailable
 from service.ledger.following.parking import parked
 from service.ledger.following.status import HeadWatch, progress
@@ -58,9 +57,4 @@ async def _clear_left_over(database_url: str, ledger: Ledger) -> None:
 
 async def parked_rows(ledger: Ledger) -> list[Fields]:
     """Return the parked events of a ledger as they are shown."""
-    return [
-        {"ledger": ledger.name}
-        | event._asdict()
-        | {"stream_id": str(event.stream_id), "parked_at": timestamp(event.parked_at)}
-        for event in await parked(ledger.database)
-    ]
+    return [{"ledger": ledger.name} | event._asdict() for event in await parked(ledger.database)]

@@ -1,4 +1,4 @@
-"""The local store as an ASGI application: the XML and the JSON side on one origin."""
+"""The local store as an ASGI application: the XML and the JSON API on one origin."""
 
 from contextlib import suppress
 
@@ -12,19 +12,19 @@ from service.cli.dev.gcs.http import (
     request_of,
     send_answer,
 )
-from service.cli.dev.gcs.json_side import JsonSide, is_json
+from service.cli.dev.gcs.json_side import JsonSide
 from service.cli.dev.gcs.verifier import PublicKeyOf
 from service.cli.dev.gcs.xml_side import XmlSide
 from service.core.clock import Clock
 
 
 class LocalStoreApp:
-    """Plain ASGI: bodies must stream, paths must stay raw, and answers are not ours to shape."""
+    """Plain ASGI: bodies must stream, paths must stay raw, and responses must be the cloud's."""
 
     def __init__(
         self, store: DiskStore, public_key_of: PublicKeyOf, token: str, clock: Clock
     ) -> None:
-        """Take the store, the signer's key for PUTs, and the token for the JSON side."""
+        """Take the store, the signer's key for PUTs, and the token for the JSON API."""
         self._xml = XmlSide(store, public_key_of, clock)
         self._json = JsonSide(store, token)
 
@@ -35,7 +35,7 @@ class LocalStoreApp:
             return
         request, body = request_of(scope), Body(receive)
         with suppress(Interrupted):
-            if is_json(request):
+            if request.raw_path.startswith(("/storage/v1/", "/download/storage/v1/")):
                 await body.drain()
                 answer = await self._json.answer(request)
             else:

@@ -7,7 +7,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from typing import Final
-from urllib.parse import quote, unquote_to_bytes
+from urllib.parse import parse_qsl, quote, unquote_to_bytes
 
 Header = tuple[str, str]
 """A lower-case name and a value as received."""
@@ -18,8 +18,7 @@ _WHITE: Final = re.compile(r"[ \t\r\n]+")
 
 def query_pairs(raw_query: str) -> list[tuple[str, str]]:
     """Return the parameters, decoded; a `+` is a plus. Undecodable bytes become U+FFFD."""
-    pairs = (pair.partition("=") for pair in raw_query.split("&") if pair)
-    return [(_decoded(name), _decoded(value)) for name, _, value in pairs]
+    return parse_qsl(raw_query.replace("+", "%2B"), keep_blank_values=True)
 
 
 def canonical_path(raw_path: str) -> str:
@@ -28,7 +27,7 @@ def canonical_path(raw_path: str) -> str:
 
 
 def canonical_query(raw_query: str) -> str:
-    """Return the parameters without the signature, encoded anew and sorted."""
+    """Return the parameters without the signature, re-encoded and sorted."""
     pairs: list[tuple[str, str]] = []
     for pair in raw_query.split("&"):
         name, _, value = pair.partition("=")
@@ -82,7 +81,3 @@ def _collapsed(value: str) -> str:
 
 def _encoded(text: str) -> str:
     return quote(unquote_to_bytes(text), safe="-_.~")
-
-
-def _decoded(text: str) -> str:
-    return unquote_to_bytes(text).decode(errors="replace")

@@ -1,6 +1,6 @@
-"""The local store's credentials: a service account's key, and a token for the JSON side.
+"""The local store's credentials: a service account's key, and a token for the JSON API.
 
-Both are drawn once and kept in files of mode 0600, which are put in place whole.
+Both are generated once and kept in files of mode 0600, which are written atomically.
 """
 
 import json
@@ -40,7 +40,7 @@ class LocalCredentials:
 
 
 def local_credentials(directory: Path) -> LocalCredentials:
-    """Return the credentials kept in a directory, drawing what is missing."""
+    """Return the credentials kept in a directory, generating what is missing."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     key_file = directory / KEY_FILE
     key: dict[str, str] = json.loads(_kept(key_file, _service_account_key))
@@ -54,9 +54,7 @@ def local_credentials(directory: Path) -> LocalCredentials:
 def _service_account_key() -> str:
     private_key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     pem = private_key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     key = {
         "type": "service_account",
@@ -65,18 +63,18 @@ def _service_account_key() -> str:
         "private_key": pem.decode(),
         "client_email": CLIENT_EMAIL,
         "client_id": "0",
-        # Nothing is there: a client that asks for a token with this key fails at once.
+        # Nothing listens there: a client that asks for a token with this key fails at once.
         "token_uri": "http://localhost:1/no-token-for-the-local-store",
     }
     return json.dumps(key, indent=2)
 
 
-def _kept(path: Path, draw: Callable[[], str]) -> str:
-    """Return the file's text. The link fails for all but one of several who draw at once."""
+def _kept(path: Path, generate: Callable[[], str]) -> str:
+    """Return the file's text. Of several that generate it at once, only one can link its own."""
     if not path.exists():
         new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
         try:
-            write_new(new, draw().encode())
+            write_new(new, generate().encode())
             with suppress(FileExistsError):
                 path.hardlink_to(new)
         finally:

@@ -1,7 +1,7 @@
 """Objects on disk, under a hash of the name and never the name.
 
     lock                      held by the one process that serves the directory
-    incoming/<random>         bytes on their way, swept at start
+    incoming/<random>         bytes being received, swept at start
     <bucket>/<hash>.<n>       the bytes of generation n
     <bucket>/<hash>.json      the object; it names the generation
 
@@ -46,12 +46,12 @@ class DiskStore:
         """Open the directory, making it if need be, and sweep what a crash left.
 
         Raises:
-            LocalStoreError: another process holds it, a bucket's name is none, files are damaged.
+            LocalStoreError: another process holds it, a bucket's name or a file is invalid.
 
         """
         for bucket in buckets:
             if not _BUCKET.fullmatch(bucket):
-                raise LocalStoreError(f"{bucket!r} is no bucket's name")
+                raise LocalStoreError(f"{bucket!r} is not a valid bucket name")
         self._directory = directory
         self._clock = clock
         self._mutex = threading.Lock()  # over the indexes and the last generation
@@ -62,18 +62,11 @@ class DiskStore:
             self._incoming.mkdir(mode=0o700, exist_ok=True)
             for left in self._incoming.iterdir():
                 left.unlink()
+            self._generation = 0  # the newest of all objects
             self._indexes = {bucket: self._opened(bucket) for bucket in buckets}
         except BaseException:
             self._lock.close()
             raise
-        self._generation = max(
-            (
-                stored.generation
-                for index in self._indexes.values()
-                for stored in index.objects.values()
-            ),
-            default=0,
-        )
 
     def close(self) -> None:
         """Release the directory."""
@@ -96,7 +89,7 @@ class DiskStore:
             return self._indexes[bucket].page(prefix, after, count)
 
     def receive(self) -> Incoming:
-        """Return a place for bytes to come; leaving its context drops what was not published."""
+        """Return a file for bytes to receive; leaving its context drops what was not published."""
         return Incoming(self._incoming / secrets.token_hex(16))
 
     def publish(self, incoming: Incoming, bucket: str, name: str, content_type: str) -> DiskObject:
@@ -161,6 +154,7 @@ class DiskStore:
             if not self._data(stored).exists():
                 raise LocalStoreError(f"the bytes of {meta} are missing")
             index.add(stored)
+            self._generation = max(self._generation, stored.generation)
         known = {self._data(stored) for stored in index.objects.values()}
         for file in folder.iterdir():
             if file.suffix != _META and file not in known:
@@ -171,9 +165,8 @@ class DiskStore:
         return self._meta(stored).with_suffix(f".{stored.generation}")
 
     def _meta(self, stored: DiskObject) -> Path:
-        return (
-            self._directory / stored.bucket / f"{sha256(stored.name.encode()).hexdigest()}{_META}"
-        )
+        hashed = sha256(stored.name.encode()).hexdigest()
+        return self._directory / stored.bucket / f"{hashed}{_META}"
 
 
 def _locked(directory: Path) -> IO[str]:

@@ -1,4 +1,4 @@
-"""What the store needs of ASGI: the body of a request in chunks, and answers."""
+"""What the store needs of ASGI: request bodies in chunks, and responses."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -15,12 +15,12 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 SERVER: Final = b"claim-ledger-local-store (development only)"
 DRAIN_BYTES_MAX: Final = 128 * 1024 * 1024
 DRAIN_SECONDS_MAX: Final = 10.0
-"""How much of a refused body is read, so that the client reads the refusal and not a reset."""
+"""Bounds on reading a refused body, so that the client gets the refusal and not a reset."""
 READ_BYTES: Final = 256 * 1024
 
 
 class Interrupted(Exception):
-    """The client went away before its body ended; nobody is left to answer."""
+    """The client disconnected before its body ended, so there is nobody to respond to."""
 
 
 class Body:
@@ -31,7 +31,7 @@ class Body:
         self._ended = False
 
     async def chunks(self) -> AsyncGenerator[bytes]:
-        """Yield what comes, as it comes; raises Interrupted."""
+        """Yield each chunk as it arrives; raises Interrupted."""
         while not self._ended:
             message = await self._receive()
             if message["type"] == "http.disconnect":
@@ -40,7 +40,7 @@ class Body:
             yield message.get("body", b"")
 
     async def drain(self) -> None:
-        """Read the rest and forget it, within bounds."""
+        """Read and discard the rest, within bounds."""
         left = DRAIN_BYTES_MAX
         with suppress(TimeoutError):
             async with asyncio.timeout(DRAIN_SECONDS_MAX):
@@ -52,7 +52,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer; `file`, when given, is the body and is closed after it."""
+    """A response; `file`, if given, is the body and is closed after it."""
 
     status: int
     headers: Sequence[tuple[str, str]] = ()
@@ -61,7 +61,7 @@ class Answer:
 
 
 def request_of(scope: Scope) -> Request:
-    """Return what was received, undecoded."""
+    """Return the request as received, undecoded."""
     headers: list[tuple[bytes, bytes]] = scope["headers"]
     return Request(
         method=scope["method"],
@@ -74,7 +74,7 @@ def request_of(scope: Scope) -> Request:
 
 
 async def send_answer(send: Send, answer: Answer) -> None:
-    """Send an answer, streaming a file."""
+    """Send a response, streaming a file."""
     headers = [(name.encode(), value.encode("latin-1")) for name, value in answer.headers]
     if answer.file is None:
         headers.append((b"content-length", str(len(answer.body)).encode()))

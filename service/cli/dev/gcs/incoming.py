@@ -1,4 +1,4 @@
-"""Bytes on their way to the store: counted and hashed as they come, never held in memory."""
+"""Bytes being received: counted and hashed as they arrive, never held in memory."""
 
 import base64
 import hashlib
@@ -11,7 +11,7 @@ from google_crc32c import Checksum
 
 
 class Incoming:
-    """One file under way. What is not moved or linked when its context ends is removed."""
+    """One file being received, removed at the end of its context unless it was moved or linked."""
 
     def __init__(self, path: Path) -> None:
         """Make the file, which may not exist, mode 0600."""
@@ -23,28 +23,28 @@ class Incoming:
 
     @property
     def md5(self) -> str:
-        """The MD5 of what came, in base64."""
+        """The MD5 of what was received, in base64."""
         return base64.b64encode(self._md5.digest()).decode()
 
     @property
     def crc32c(self) -> str:
-        """The CRC32C of what came, big-endian, in base64."""
+        """The CRC32C of what was received, big-endian, in base64."""
         return base64.b64encode(self._crc32c.digest()).decode()
 
     def write(self, chunk: bytes) -> None:
-        """Take the next bytes."""
+        """Append the next bytes."""
         self._file.write(chunk)
         self._md5.update(chunk)
         self._crc32c.update(chunk)
         self.size += len(chunk)
 
     def move_to(self, path: Path) -> None:
-        """Put the bytes on the disk and give the file a name that nobody else draws."""
+        """Flush the bytes to the disk and rename the file to a path that nobody else uses."""
         self._flush()
         self._path.rename(path)
 
     def link_to(self, path: Path) -> None:
-        """Put the bytes on the disk and link them into place; raises FileExistsError."""
+        """Flush the bytes to the disk and link them into place; raises FileExistsError."""
         self._flush()
         path.hardlink_to(self._path)
 

@@ -1,4 +1,4 @@
-"""The JSON side: what the client library reads and deletes, for the holder of the token."""
+"""The JSON API: what the client library reads and deletes, for the holder of the token."""
 
 import asyncio
 import base64
@@ -6,8 +6,9 @@ import binascii
 import re
 import secrets
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Final
-from urllib.parse import unquote, unquote_to_bytes
+from urllib.parse import parse_qsl, unquote, unquote_to_bytes
 
 from service.cli.dev.gcs import resources
 from service.cli.dev.gcs.canonical import values_of
@@ -25,6 +26,8 @@ _HARMLESS: Final = frozenset({"fields", "prettyPrint", "projection"})
 _LIST: Final = _HARMLESS | {"prefix", "pageToken", "maxResults"}
 _OBJECT: Final = _HARMLESS | {"alt", "generation", "ifGenerationMatch"}
 _WHOLE: Final = re.compile(r"[0-9]{1,19}")
+# The client library writes queries as forms: unlike in the XML API, a `+` is a space.
+_pairs: Final = partial(parse_qsl, keep_blank_values=True)
 _NOT_MET: Final = "At least one of the pre-conditions you specified did not hold."
 GRANTED: Final = (
     "storage.buckets.get",
@@ -35,27 +38,22 @@ GRANTED: Final = (
 """What the holder of the token may do."""
 
 
-def is_json(request: Request) -> bool:
-    """Return whether the request is for the JSON side."""
-    return request.raw_path.startswith(("/storage/v1/", "/download/storage/v1/"))
-
-
 class JsonSide:
-    """Answers bucket, object, list and media requests."""
+    """Serves bucket, object, list and media requests."""
 
     def __init__(self, store: DiskStore, token: str) -> None:
         self._store = store
         self._expected = f"Bearer {token}".encode()
 
     async def answer(self, request: Request) -> Answer:
-        """Return the answer to a request; a body means nothing here."""
+        """Return the response to a request, whose body is ignored."""
         try:
             return await self._answer(request)
         except JsonError as error:
             return error.answer
 
     async def _answer(self, request: Request) -> Answer:
-        self._refuse_strangers(request)
+        self._authenticate(request)
         path = _PATH.fullmatch(request.raw_path)
         if path is None:
             raise JsonError(404, "notFound", "Not Found")
@@ -73,7 +71,7 @@ class JsonSide:
             return _permissions(request)
         return document(resources.bucket_resource(origin, bucket))
 
-    def _refuse_strangers(self, request: Request) -> None:
+    def _authenticate(self, request: Request) -> None:
         given = "".join(values_of(request.headers, "authorization")).encode()
         if not given:
             raise JsonError(401, "required", "Anonymous caller does not have access.")
@@ -133,25 +131,19 @@ def _no_such_object(bucket: str, name: str) -> JsonError:
 
 
 def _permissions(request: Request) -> Answer:
-    asked = [value for name, value in _pairs(request) if name == "permissions"]
+    asked = [value for name, value in _pairs(request.raw_query) if name == "permissions"]
     granted = [name for name in asked if name in GRANTED]
     answer: dict[str, object] = {"kind": "storage#testIamPermissionsResponse"}
     return document(answer | ({"permissions": granted} if granted else {}))
 
 
 def _query(request: Request, known: frozenset[str]) -> Mapping[str, str]:
-    """Return the parameters; what is not known is refused, never ignored."""
-    query = dict(_pairs(request))
+    """Return the parameters; unknown ones are refused, never ignored."""
+    query = dict(_pairs(request.raw_query))
     unknown = sorted(query.keys() - known)
     if unknown:
         raise JsonError(501, "notImplemented", f"The local store does not know {unknown[0]}.")
     return query
-
-
-def _pairs(request: Request) -> list[tuple[str, str]]:
-    # The client library writes queries as forms: a `+` is a space here.
-    pairs = (pair.partition("=") for pair in request.raw_query.split("&") if pair)
-    return [(unquote(name), unquote(value.replace("+", " "))) for name, _, value in pairs]
 
 
 def _name_of(token: str) -> str:

@@ -1,16 +1,16 @@
-"""What the XML side refuses, with Google Cloud Storage's own statuses and codes.
+"""What the XML API refuses, with Google Cloud Storage's own statuses and codes.
 
-`captured`: a real answer with this code for this case is known. `assumed`: none is; the code is
-what we expect of the cloud. Clients match `<Code>` alone, because the cloud words its messages in
-two ways.
+`captured`: a real response with this code for this case is known. `assumed`: none is known, and the
+code is what we expect of the cloud. Clients match `<Code>` alone, because the cloud words its
+messages in two ways.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 from xml.sax.saxutils import escape
 
 CONTENT_TYPE: Final = "application/xml; charset=UTF-8"
+ANONYMOUS: Final = "Anonymous caller"
 _ALLOWED_CONTROLS: Final = frozenset("\t\n\r")
 _MISMATCH: Final = (
     "The request signature we calculated does not match the signature you provided. "
@@ -21,8 +21,7 @@ _WRONG_SIZE: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class StoreRefusal:
+class StoreRefusal(NamedTuple):
     """A status, a code, a message, and the further elements of the document in order."""
 
     status: int
@@ -38,26 +37,20 @@ class StoreRefusal:
 
 
 class Refused(Exception):
-    """A request is refused; carried up to where the answer is made."""
+    """A request is refused; raised to where the response is made."""
 
     def __init__(self, refusal: StoreRefusal) -> None:
-        """Keep the refusal."""
         super().__init__(refusal.code)
         self.refusal = refusal
 
 
-def anonymous(permission: str) -> StoreRefusal:
-    """Refuse a request without a signature (captured)."""
-    return _access_denied(
-        f"Anonymous caller does not have {permission} access to the Google Cloud Storage object."
-    )
+def not_permitted(caller: str, permission: str) -> StoreRefusal:
+    """Refuse what a signer may not do (overwrite, read, delete), or an unsigned request (captured).
 
-
-def not_permitted(email: str, permission: str) -> StoreRefusal:
-    """Refuse what the signer may not do: overwrite, read, delete (captured)."""
-    return _access_denied(
-        f"{email} does not have {permission} access to the Google Cloud Storage object."
-    )
+    `caller` is the signer's e-mail address, or ANONYMOUS.
+    """
+    details = f"{caller} does not have {permission} access to the Google Cloud Storage object."
+    return _detailed(403, "AccessDenied", "Access denied.", details)
 
 
 def malformed(parameter: str, details: str) -> StoreRefusal:
@@ -86,18 +79,6 @@ def signature_mismatch(string_to_sign: str, canonical_request: str) -> StoreRefu
     )
 
 
-def too_large() -> StoreRefusal:
-    """Refuse a body over the signed range (captured)."""
-    details = "Content-length exceeds upper bound on range"
-    return _detailed(400, "EntityTooLarge", _WRONG_SIZE.format("larger", "maximum"), details)
-
-
-def too_small() -> StoreRefusal:
-    """Refuse a body under the signed range (assumed)."""
-    details = "Content-length smaller than lower bound on range"
-    return _detailed(400, "EntityTooSmall", _WRONG_SIZE.format("smaller", "minimum"), details)
-
-
 def invalid_argument(details: str) -> StoreRefusal:
     """Refuse a header's value (captured)."""
     return _detailed(400, "InvalidArgument", "Invalid argument.", details)
@@ -109,6 +90,22 @@ def not_implemented(what: str) -> StoreRefusal:
     return _detailed(501, "NotImplemented", message, f"The local store does not know {what}.")
 
 
+def _detailed(status: int, code: str, message: str, details: str) -> StoreRefusal:
+    return StoreRefusal(status, code, message, [("Details", details)])
+
+
+TOO_LARGE: Final = _detailed(
+    400,
+    "EntityTooLarge",
+    _WRONG_SIZE.format("larger", "maximum"),
+    "Content-length exceeds upper bound on range",
+)  # captured
+TOO_SMALL: Final = _detailed(
+    400,
+    "EntityTooSmall",
+    _WRONG_SIZE.format("smaller", "minimum"),
+    "Content-length smaller than lower bound on range",
+)  # assumed
 TOO_EARLY: Final = StoreRefusal(
     403,
     "RequestTimeTooSkewed",
@@ -134,14 +131,6 @@ NO_SUCH_BUCKET: Final = StoreRefusal(
 )  # assumed
 
 
-def _access_denied(details: str) -> StoreRefusal:
-    return _detailed(403, "AccessDenied", "Access denied.", details)
-
-
-def _detailed(status: int, code: str, message: str, details: str) -> StoreRefusal:
-    return StoreRefusal(status, code, message, [("Details", details)])
-
-
 def _text(value: str) -> str:
-    # XML has no place for other control characters, not even escaped.
+    # XML allows no other control characters, not even escaped ones.
     return escape("".join(c if c >= " " or c in _ALLOWED_CONTROLS else "\ufffd" for c in value))

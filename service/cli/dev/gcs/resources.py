@@ -1,7 +1,7 @@
-"""The JSON side's documents, in the shapes of the cloud's JSON API."""
+"""The documents of the JSON API, in the cloud's shapes."""
 
 import base64
-from typing import Any, Final
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -9,25 +9,23 @@ import msgspec
 from service.cli.dev.gcs.http import Answer
 from service.cli.dev.gcs.index import DiskObject
 
-JSON: Final = [("content-type", "application/json; charset=UTF-8")]
-
 
 def document(value: dict[str, Any], status: int = 200) -> Answer:
-    """Return a document."""
-    return Answer(status, JSON, msgspec.json.encode(value))
+    """Return a JSON response."""
+    headers = [("content-type", "application/json; charset=UTF-8")]
+    return Answer(status, headers, msgspec.json.encode(value))
 
 
 class JsonError(Exception):
-    """A request of the JSON side fails with this status, reason and message."""
+    """A request of the JSON API fails with this status, reason and message."""
 
     def __init__(self, status: int, reason: str, message: str) -> None:
-        """Keep them."""
         super().__init__(message)
         self.status, self.reason, self.message = status, reason, message
 
     @property
     def answer(self) -> Answer:
-        """The error's document."""
+        """The response that reports the error."""
         detail = {"message": self.message, "domain": "global", "reason": self.reason}
         error = {"code": self.status, "message": self.message, "errors": [detail]}
         return document({"error": error}, status=self.status)

@@ -1,11 +1,10 @@
 """Serving the local store: on loopback, in development, and nowhere else."""
 
-import asyncio
 import ipaddress
 from collections.abc import AsyncGenerator, Collection
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import structlog
 from granian.log import LogLevels
@@ -20,9 +19,8 @@ from service.core.clock import Clock
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
-class LocalStore:
-    """A local store that answers at `endpoint`, and what its clients sign and read with."""
+class LocalStore(NamedTuple):
+    """A local store that serves at `endpoint`, and the credentials of its clients."""
 
     endpoint: str
     credentials: LocalCredentials
@@ -44,7 +42,8 @@ async def local_store(
     are set: with any of them nothing starts, so that no document of a customer lands on a disk.
 
     Raises:
-        LocalStoreError: that, an address that is not loopback, a port or a directory in use.
+        LocalStoreError: these settings, an address off loopback, a port or a directory in use.
+        DevFault: the server did not start.
 
     """
     _refuse_production(host, production_settings)
@@ -53,8 +52,7 @@ async def local_store(
     store = DiskStore(directory / "objects", buckets, clock)
     try:
         app = LocalStoreApp(store, credentials.public_key_of, credentials.token, clock)
-        async with embedded_server(app, host, port, log_level=LogLevels.warning) as serving:
-            await _answers(host, port, serving)
+        async with embedded_server(app, "the local store", host, port, log_level=LogLevels.warning):
             log.warning("a document store for development is serving on loopback", port=port)
             yield LocalStore(f"http://{f'[{host}]' if ':' in host else host}:{port}", credentials)
     finally:
@@ -70,7 +68,7 @@ def _refuse_production(host: str, production_settings: Collection[str]) -> None:
 
 
 def _refuse_taken(host: str, port: int) -> None:
-    # The server would panic, and whoever has the port would be taken for the server.
+    # The server would panic, and whatever has the port would be taken for the server.
     try:
         free_port(port, host)
     except OSError as error:
@@ -82,14 +80,3 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False  # a name may resolve to anything
-
-
-async def _answers(host: str, port: int, serving: "asyncio.Task[None]") -> None:
-    """Wait until it accepts connections; raises LocalStoreError when it ends instead."""
-    while not serving.done():
-        with suppress(OSError):
-            _, writer = await asyncio.open_connection(host, port)
-            writer.close()
-            return
-        await asyncio.sleep(0.01)
-    raise LocalStoreError(f"the local store did not start on port {port}: {serving.exception()}")

@@ -1,14 +1,13 @@
-"""Verification of V4 signed URLs, as the cloud does it. Pure: the request and the time are given.
+"""Verification of V4 signed URLs as in the cloud. Pure: the request and the time are arguments.
 
-Order (expiry before the signature is the cloud's, captured): is it signed at all → parameters →
-date and lifetime → signer → headers → signature.
+Order: presence of a signature → parameters → date and lifetime → signer → headers → signature.
+That expiry comes before the signature was captured from the cloud.
 """
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
@@ -23,7 +22,7 @@ from service.cli.dev.gcs.canonical import (
     string_to_sign,
     values_of,
 )
-from service.cli.dev.gcs.refusals import StoreRefusal
+from service.cli.dev.gcs.refusals import ANONYMOUS, StoreRefusal
 
 ALGORITHM: Final = "GOOG4-RSA-SHA256"
 LIFETIME_SECONDS_MAX: Final = 7 * 24 * 3600
@@ -46,8 +45,7 @@ PublicKeyOf = Callable[[str], RSAPublicKey | None]
 """Returns a service account's public key by its e-mail address."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(NamedTuple):
     """What was received. Path and query are raw; header names in lower case, in order."""
 
     method: str
@@ -56,17 +54,15 @@ class Request:
     headers: Sequence[Header]
 
 
-@dataclass(frozen=True, slots=True)
-class VerifiedRequest:
+class VerifiedRequest(NamedTuple):
     """The request was signed by `email`; `signed_names` are the headers it covers."""
 
     email: str
     signed_names: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Signed:
-    """The parameters of a signature, well formed."""
+class _Signed(NamedTuple):
+    """The well-formed parameters of a signature."""
 
     email: str
     scope: str
@@ -80,10 +76,11 @@ class _Signed:
 def verify(
     request: Request, now: datetime, public_key_of: PublicKeyOf
 ) -> VerifiedRequest | StoreRefusal:
-    """Return who signed the request, or why it is refused as the cloud would."""
-    given = [(name, value) for name, value in query_pairs(request.raw_query) if _is_ours(name)]
-    if not any(name.lower() == "x-goog-signature" for name, _ in given):
-        return refusals.anonymous(permission_for(request.method))
+    """Return who signed the request, or the refusal that the cloud would send."""
+    pairs = [(name.lower(), value) for name, value in query_pairs(request.raw_query)]
+    given = [(name, value) for name, value in pairs if name in _NAMES]
+    if not any(name == "x-goog-signature" for name, _ in given):
+        return refusals.not_permitted(ANONYMOUS, permission_for(request.method))
     signed = _parsed(given)
     if isinstance(signed, StoreRefusal):
         return signed
@@ -102,20 +99,15 @@ def permission_for(method: str) -> str:
     return _PERMISSIONS.get(method, "storage.objects.get")
 
 
-def _is_ours(name: str) -> bool:
-    return name.lower() in _NAMES
-
-
 def _parsed(given: list[tuple[str, str]]) -> _Signed | StoreRefusal:
     values: dict[str, str] = {}
     for name, value in given:
-        key = name.lower()
-        if key in values:
-            return refusals.malformed(key, "Parameter was given more than once.")
-        values[key] = value
-    for key in _NAMES:
-        if not values.get(key):
-            return refusals.malformed(key, "Parameter is missing.")
+        if name in values:
+            return refusals.malformed(name, "Parameter was given more than once.")
+        values[name] = value
+    for name in _NAMES:
+        if not values.get(name):
+            return refusals.malformed(name, "Parameter is missing.")
     if values["x-goog-algorithm"] != ALGORITHM:
         return refusals.malformed("x-goog-algorithm", f"Expected {ALGORITHM}.")
     return _well_formed(values)
@@ -171,7 +163,7 @@ def _header_fault(request: Request, signed: _Signed) -> StoreRefusal | None:
 def _checked(
     request: Request, signed: _Signed, key: RSAPublicKey
 ) -> VerifiedRequest | StoreRefusal:
-    """Try the host as sent and without its port: signers differ on which of them they sign."""
+    """Try the host as sent and without its port: signers differ in which of them they sign."""
     hosts = values_of(request.headers, "host")
     with_port = _HOST_PORT.fullmatch(hosts[0])
     tried = ""

@@ -1,4 +1,4 @@
-"""The XML side: a signed PUT makes an object, once. Whatever else is signed is not permitted."""
+"""The XML API: a signed PUT makes an object, once. No other signed request is permitted."""
 
 import asyncio
 import base64
@@ -25,7 +25,7 @@ _NAME_BYTES_MAX: Final = 1024
 
 
 class XmlSide:
-    """Answers path-style requests, `/<bucket>/<object>`."""
+    """Serves path-style requests, `/<bucket>/<object>`."""
 
     def __init__(self, store: DiskStore, public_key_of: PublicKeyOf, clock: Clock) -> None:
         self._store = store
@@ -33,7 +33,7 @@ class XmlSide:
         self._clock = clock
 
     async def answer(self, request: Request, body: Body) -> Answer:
-        """Return the answer; the body of a refused request is drained. Raises Interrupted."""
+        """Return the response; drain the body of a refused request. Raises Interrupted."""
         try:
             return _stored(await self._put(request, body))
         except Refused as error:
@@ -60,7 +60,7 @@ class XmlSide:
                 raise Refused(taken) from error
 
     def _signer(self, request: Request) -> str:
-        """Return who signed it. The signer may create objects, and nothing else."""
+        """Return the signer, who may create objects and nothing else."""
         verified = verify(request, self._clock(), self._public_key_of)
         if isinstance(verified, StoreRefusal):
             raise Refused(verified)
@@ -85,7 +85,7 @@ class XmlSide:
 async def _receive(
     incoming: Incoming, request: Request, limits: tuple[int, float], body: Body
 ) -> None:
-    """Take the body; refuse it as soon as it is known to be refused."""
+    """Receive the body; refuse it as soon as its size shows that it will be refused."""
     least, most = limits
     lengths = values_of(request.headers, "content-length")
     declared = int(lengths[0]) if lengths else None
@@ -104,9 +104,9 @@ async def _receive(
 
 def _refuse_size(size: int, least: int, most: float) -> None:
     if size > most:
-        raise Refused(refusals.too_large())
+        raise Refused(refusals.TOO_LARGE)
     if size < least:
-        raise Refused(refusals.too_small())
+        raise Refused(refusals.TOO_SMALL)
 
 
 def _range(request: Request) -> tuple[int, float]:
@@ -121,7 +121,7 @@ def _range(request: Request) -> tuple[int, float]:
 
 
 def _refuse_unknown(request: Request) -> None:
-    """Refuse what would change an upload on the cloud: ignoring it would be less strict."""
+    """Refuse what would change an upload in the cloud: ignoring it would be less strict."""
     for name, _ in request.headers:
         if name.startswith("x-goog-") and name not in _KNOWN_HEADERS:
             raise Refused(refusals.not_implemented(f"the header {name}"))
@@ -133,7 +133,7 @@ def _refuse_unknown(request: Request) -> None:
 
 
 def _is_name(name: str) -> bool:
-    """Return whether the cloud takes it as an object's name."""
+    """Return whether the cloud accepts it as an object's name."""
     try:
         raw = name.encode()
     except UnicodeEncodeError:

@@ -6,10 +6,9 @@ import os
 import re
 import shutil
 import tempfile
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from service.cli.dev.postgres.faults import EmbeddedPostgresError, reason
 from service.cli.dev.postgres.processes import ServerUser, run
@@ -19,8 +18,7 @@ _DEBIAN: Final = Path("/usr/lib/postgresql")
 _CACHE: Final = Path("/var/cache/claim-ledger")
 
 
-@dataclass(frozen=True, slots=True)
-class Binaries:
+class Binaries(NamedTuple):
     """A folder with `postgres` and `initdb`, their major version (15 to 18), who runs them."""
 
     bin_dir: Path

@@ -7,10 +7,9 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from subprocess import PIPE, STDOUT, CompletedProcess, Popen
-from typing import IO, Final
+from typing import IO, Final, NamedTuple
 
 from service.cli.dev.postgres.faults import EmbeddedPostgresError
 
@@ -24,8 +23,7 @@ _PROC: Final = Path("/proc")
 _ENVIRONMENT: Final = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
 
 
-@dataclass(frozen=True, slots=True)
-class ServerUser:
+class ServerUser(NamedTuple):
     """The user and the one group of the server's processes."""
 
     uid: int
