@@ -121,7 +121,6 @@ async def store_on(directory: Path, credentials: Path) -> AsyncGenerator[LocalSt
         list(BUCKETS.values()),
         port=free_port(),
         clock=system_clock,
-        production_settings=(),
     ) as store:
         yield store
 

@@ -26,7 +26,7 @@ async def decline(target: Target, connect_url: str) -> Fields:
 
 
 def token_of(link: str) -> str:
-    """Return the token at the end of a link, which may be a bare token; "" for garbage."""
+    """Return the token at the end of a link, which may be a bare token; "" if it is malformed."""
     try:
         return urlsplit(link).path.rpartition("/")[2]
     except ValueError:

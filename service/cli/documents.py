@@ -6,19 +6,19 @@ from typing import Final
 
 import click
 
-from service.cli.progress import progress
 from service.cli.target import Fields, Findings, Target, team_command
+from service.cli.terminal import progress
 from service.documents.sweep import Sweep, Swept
 from service.documents.verify import verify as verified
 
 HOURS_MIN: Final = 1
-"""An upload URL lives for 15 minutes, and a slow upload ends a little later."""
+"""An upload URL is valid for 15 minutes, and a slow upload ends a little later."""
 
 _HOURS: Final = {"h": 1, "d": 24}
 
 
 def age(text: str) -> timedelta:
-    """Return hours or days, such as 12h or 7d; fail if they are too few to be safe."""
+    """Parse hours or days, such as 12h or 7d; fail if they are too few to be safe."""
     match = re.fullmatch(r"([0-9]{1,5})([hd])", text, re.ASCII)
     hours = int(match[1]) * _HOURS[match[2]] if match else 0
     if hours < HOURS_MIN:

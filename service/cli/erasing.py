@@ -1,4 +1,4 @@
-"""What `claim-ledger privacy` looks up, does and answers about erasures."""
+"""Erasures for `claim-ledger privacy`: look-ups, the erasure itself, and what is printed."""
 
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
@@ -7,8 +7,8 @@ from typing import Final
 import click
 
 from service.cli.output import columns_of
-from service.cli.progress import progress
 from service.cli.target import Fields, Target
+from service.cli.terminal import progress
 from service.core.errors import Refusal
 from service.ledger.database import LedgerError, Row
 from service.ledger.events import Cause
@@ -18,7 +18,7 @@ from service.privacy.erasures import Subject
 from service.privacy.reapply import Parts
 
 UNLISTED_SECONDS_MAX: Final = 3.0
-"""A person waits for the look before an erasure; `reapply` takes all the time that it needs."""
+"""A person waits for the check before an erasure; `reapply` takes all the time that it needs."""
 
 
 def erasure_list(target: Target) -> ErasureList:
@@ -32,7 +32,7 @@ def erasure_list(target: Target) -> ErasureList:
 
 
 async def sign_out(target: Target, mode: str, entity_id: str) -> None:
-    """Remove sessions and links of an entity's person; its address is known until it is erased."""
+    """Remove the sessions and links of an entity's person, while the address is still known."""
     for name, ledger in target.service.modes.items():
         if name == mode:
             address = await ledger.connection_list.address_hash(entity_id)
@@ -41,7 +41,7 @@ async def sign_out(target: Target, mode: str, entity_id: str) -> None:
 
 
 async def warn_of_unlisted(target: Target, listed: ErasureList) -> None:
-    """Warn before an erasure if the list is another's; skip the check if it takes too long."""
+    """Warn before an erasure if the list lacks some; skip the check if it takes too long."""
     modes = target.service.privacy(listed).values()
     with suppress(LedgerError):
         warn_of(await unlisted(modes, await listed.names(), UNLISTED_SECONDS_MAX))
@@ -50,13 +50,13 @@ async def warn_of_unlisted(target: Target, listed: ErasureList) -> None:
 async def unlisted(
     modes: Iterable[Parts], names: Iterable[str], seconds_max: float | None = None
 ) -> int:
-    """Return how many erasures the database shows that the list does not have."""
+    """Return the number of erasures that the database shows and the list lacks."""
     subjects = [subject_of(name) for name in names]
     return sum([await parts.erasures.unlisted(subjects, seconds_max) for parts in modes])
 
 
 def warn_of(count: int) -> None:
-    """Warn that the list may be another installation's, or only a part of this one's."""
+    """Warn that the list may belong to another installation, or be incomplete."""
     if count:
         click.echo(
             f"warning: the database shows {count} erasures that the list does not have: is "
@@ -70,8 +70,9 @@ async def find_subject(
 ) -> tuple[str, Parts, Subject]:
     """Look for a subject in both modes; raises Refusal `claim_not_found`, `entity_not_found`."""
     for mode, parts in target.service.privacy(listed).items():
-        look = parts.erasures
-        subject = await (look.entity(entity_id or "") if claim_id is None else look.claim(claim_id))
+        erasures = parts.erasures
+        lookup = erasures.entity(entity_id or "") if claim_id is None else erasures.claim(claim_id)
+        subject = await lookup
         if subject is not None:
             return mode, parts, subject
     raise Refusal("entity_not_found" if claim_id is None else "claim_not_found")
@@ -89,8 +90,8 @@ async def erase_subject(
         try:
             if subject.kind == "claim":
                 return await erase_claim(parts, subject, reason, cause)
-            told = each_claim if with_claims else None
-            return await erase_entity(parts, subject, reason, cause, told)
+            on_claims = each_claim if with_claims else None
+            return await erase_entity(parts, subject, reason, cause, on_claims)
         except DocumentsRemain as error:
             raise Refusal("service_unavailable", _remaining(subject, error)) from error
 

@@ -1,4 +1,4 @@
-"""Faults that a person can mend, told in one line."""
+"""Errors that a person can correct, reported in one line."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ import click
 
 @contextmanager
 def one_line(*expected: type[Exception], before: str = "", after: str = "") -> Generator[None]:
-    """Turn the expected errors into a ClickException, with words before and after their own."""
+    """Turn the expected errors into a ClickException, with text before and after their message."""
     try:
         yield
     except expected as error:

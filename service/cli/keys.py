@@ -79,5 +79,5 @@ def _key(row: Row) -> Fields:
 
 
 def _sandbox(partner_id: str, mode: str, epoch: int) -> Fields:
-    """Return the entities on which a test key can be tried."""
+    """Return the entities for trying out a test key."""
     return {"sandbox": fixture_ids(partner_id, epoch)._asdict()} if mode == "test" else {}

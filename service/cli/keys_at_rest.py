@@ -1,8 +1,8 @@
 """`claim-ledger keys-at-rest`: the keys in the database, and the master keys that wrap them."""
 
 from service.app.bootstrap import Service
-from service.cli.progress import progress
 from service.cli.target import Fields, Findings, Target, team_command
+from service.cli.terminal import progress
 from service.privacy.log_pages import log_size
 from service.privacy.lost_keys import find_lost_keys
 from service.privacy.rotation import (

@@ -1,4 +1,4 @@
-"""A group of commands whose modules are imported when a command is used, not when it is listed."""
+"""A command group that imports a command's module only when it needs the command."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -8,11 +8,11 @@ import click
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands by name and module.
+    """A group that maps the names of its commands to their modules.
 
-    `modules` maps a module of the command line to the names of the commands that it defines.
-    Listing a group imports its commands for their help; `summaries` has the help of those that are
-    too slow for that.
+    `modules` maps each module of the command line to the names of its commands, separated by
+    spaces. Listing a group imports its commands for their help, except for those in `summaries`,
+    which has the help of commands that are slow to import.
     """
 
     def __init__(

@@ -1,11 +1,10 @@
-"""`claim-ledger privacy`: erasing a person's data, and finding where it is."""
+"""`claim-ledger privacy`: erase a person's data, and find where it is."""
 
 from functools import partial
 from typing import Final
 
 import click
 
-from service.cli.asking import confirm
 from service.cli.erasing import (
     answer_of,
     erase_subject,
@@ -16,8 +15,8 @@ from service.cli.erasing import (
     warn_of,
     warn_of_unlisted,
 )
-from service.cli.progress import progress
 from service.cli.target import Fields, Findings, Target, team_command
+from service.cli.terminal import confirm, progress
 from service.core.errors import invalid
 from service.privacy.find import Search
 from service.privacy.log_pages import log_size
@@ -111,7 +110,7 @@ async def reapply(target: Target) -> Fields:
 
 
 def _check(claim_id: str | None, entity_id: str | None, reason: str, *, with_claims: bool) -> None:
-    """Refuse what cannot be meant, before anything is looked up."""
+    """Refuse wrong usage before anything is looked up."""
     if (claim_id is None) == (entity_id is None):
         raise click.UsageError("Give either --claim or --entity.")
     if with_claims and entity_id is None:
@@ -123,7 +122,7 @@ def _check(claim_id: str | None, entity_id: str | None, reason: str, *, with_cla
 
 
 def _reapplied(names: list[str], outcome: ReapplyOutcome, unlisted_count: int) -> Fields:
-    """Count what the database showed already and what it has no more; list what was done."""
+    """Count what was shown already and what is absent; list what was done."""
     done = outcome.done
     return {
         "listed": len(names),

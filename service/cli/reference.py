@@ -61,7 +61,7 @@ def documents() -> dict[Path, str]:
 
 
 def commands(group: click.Group, path: str = "claim-ledger") -> Iterator[tuple[str, click.Command]]:
-    """Yield each command that does something, under its full name."""
+    """Yield each command, but no group, under its full name."""
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
@@ -76,17 +76,18 @@ def commands(group: click.Group, path: str = "claim-ledger") -> Iterator[tuple[s
 def _row(path: str, command: click.Command) -> str:
     context = click.Context(command)
     words = [path]
-    # The first paragraph: the others are for whoever asks for `--help`.
+    # Only the first paragraph: `--help` shows the others.
     notes = [" ".join((command.help or "").partition("\n\n")[0].split())]
-    team = any(one.name == "as_json" for one in command.params)
-    for one in command.params:
-        if isinstance(one, click.Argument):
-            words.append(one.make_metavar(context))
-        elif isinstance(one, click.Option) and not (team and one.name in {"as_json", "data_dir"}):
-            word = _usage(one, context)
-            words.append(word if one.required else f"[{word}]")
-            default = f" (default `{one.default}`)" if one.show_default else ""
-            notes += [f"`{one.opts[0]}`: {one.help}{default}"] if one.help else []
+    team = any(param.name == "as_json" for param in command.params)
+    shared = {"as_json", "data_dir"} if team else set[str]()
+    for param in command.params:
+        if isinstance(param, click.Argument):
+            words.append(param.make_metavar(context))
+        elif isinstance(param, click.Option) and param.name not in shared:
+            word = _usage(param, context)
+            words.append(word if param.required else f"[{word}]")
+            default = f" (default `{param.default}`)" if param.show_default else ""
+            notes += [f"`{param.opts[0]}`: {param.help}{default}"] if param.help else []
     usage = " ".join(words).replace("|", "\\|")  # in a table a bar ends the cell, in code too
     return f"| `{usage}` | {'<br>'.join(notes)} |"
 

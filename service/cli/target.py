@@ -1,4 +1,4 @@
-"""Which installation a command works on, and running the command against it."""
+"""Choosing the installation that a command works on, and running the command against it."""
 
 import asyncio
 import sys
@@ -65,7 +65,7 @@ class Findings(Fields):
 Command = Callable[..., Awaitable[Mapping[str, Any]]]
 Run = Callable[..., None]
 
-_of_team = partial(Settings.from_environment, require=TEAM)
+_team_settings = partial(Settings.from_environment, require=TEAM)
 
 _data_dir_option = click.option(
     "--data-dir",
@@ -76,7 +76,7 @@ _data_dir_option = click.option(
 
 def team_command(
     command: Command,
-    environment: Callable[[], Settings] = _of_team,
+    environment: Callable[[], Settings] = _team_settings,
     around: Callable[[Run], Run] = lambda run: run,
 ) -> click.Command:
     """Make a function a command of its name, with `--json` and `--data-dir`.
@@ -171,7 +171,7 @@ def _settings(data_dir: Path | None, environment: Callable[[], Settings]) -> Set
 
 
 def _is_text(value: str) -> bool:
-    """Return whether an argument is UTF-8; other bytes become lone surrogates in argv."""
+    """Return whether an argument is UTF-8 without NUL; other bytes are lone surrogates in argv."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -180,7 +180,7 @@ def _is_text(value: str) -> bool:
 
 
 def _why(error: Exception, data_dir: Path | None) -> str:
-    """Return, for a person, why the database could not do what was asked."""
+    """Explain to a person why the database could not do what was asked."""
     cause: BaseException | None = error
     while cause is not None:
         if type(cause).__name__ in _WHY:

@@ -75,7 +75,7 @@ def test_an_unusable_directory_is_refused(tmp_path):
             "PostgreSQL cannot load the shared library libodd.so.3 (cannot open)",
         ),
         ("Segmentation fault\n", "Segmentation fault"),
-        ("", "it said nothing"),
+        ("", "it printed nothing"),
     ],
 )
 def test_the_reason_is_chosen_from_the_output(output, expected):

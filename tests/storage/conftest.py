@@ -29,9 +29,7 @@ async def served(tmp_path, credentials_directory, monkeypatch) -> AsyncGenerator
     clock = MovableClock()
     shutil.copytree(credentials_directory, tmp_path, dirs_exist_ok=True)
     async with (
-        local_store(
-            tmp_path, [BUCKET], port=free_port(), clock=clock, production_settings=()
-        ) as store,
+        local_store(tmp_path, [BUCKET], port=free_port(), clock=clock) as store,
         httpx.AsyncClient() as http,
     ):
         signer = KeySigner(store.credentials.key, BUCKET, endpoint=store.endpoint)

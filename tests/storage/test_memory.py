@@ -26,7 +26,7 @@ from service.cli.dev.gcs.serving import local_store
 async def main():
     directory, bucket, port = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     async with local_store(
-        directory, [bucket], port=port, clock=system_clock, production_settings=()
+        directory, [bucket], port=port, clock=system_clock
     ):
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.read)

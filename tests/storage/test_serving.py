@@ -14,14 +14,13 @@ pytestmark = pytest.mark.server
 
 def store(directory, **settings):
     """Return a store that is not yet served."""
-    given = {"port": free_port(), "clock": system_clock, "production_settings": ()} | settings
+    given = {"port": free_port(), "clock": system_clock} | settings
     return local_store(directory, [BUCKET], **given)
 
 
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"production_settings": ["CLAIM_LEDGER_A_BUCKET"]}, "set up: CLAIM_LEDGER_A_BUCKET"),
         ({"host": "0.0.0.0"}, "on loopback only"),
         ({"host": "::"}, "on loopback only"),
         ({"host": "192.0.2.1"}, "on loopback only"),
@@ -29,7 +28,7 @@ def store(directory, **settings):
     ],
 )
 async def test_it_refuses_to_be_more_than_a_local_store(tmp_path, settings, reason):
-    """With production settings, or off loopback, nothing starts and nothing is written."""
+    """Off loopback, nothing starts and nothing is written."""
     with pytest.raises(LocalStoreError, match=reason):
         async with store(tmp_path / "store", **settings):
             pytest.fail("it started")

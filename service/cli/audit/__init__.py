@@ -1,1 +1,1 @@
-"""`claim-ledger audit`: evidence, for auditors and for whoever has to answer them."""
+"""`claim-ledger audit`: evidence for auditors, and for the people who deal with them."""

@@ -1,4 +1,4 @@
-"""The settings of an auditor, who reads: public keys, a database, no key to personal data."""
+"""The settings of an auditor, who only reads: public keys and a database, but no master key."""
 
 import base64
 import secrets
@@ -10,13 +10,13 @@ from service.evidence.note import NoteKey
 
 _RING: Final = f"{PREFIX}CHECKPOINT_KEYS"
 _UNUSED: Final = {
-    # Nothing is opened or wrapped, and no link is made.
+    # An auditor unwraps no key and makes no link.
     f"{PREFIX}MASTER_KEYS": base64.b64encode(secrets.token_bytes(32)).decode(),
     f"{PREFIX}PUBLIC_URL": "https://auditor.invalid",
 }
 
 
-def of_auditor() -> Settings:
+def auditor_settings() -> Settings:
     """Return the environment's settings; those that only writing needs may be absent.
 
     The ring of checkpoint keys can have public keys alone. Raises SettingsError.
@@ -24,13 +24,14 @@ def of_auditor() -> Settings:
     try:
         return Settings.from_environment(require={"PUBLIC_URL"})
     except SettingsError as error:
-        needed = [one for one in error.faults if one.partition(":")[0] not in {_RING, *_UNUSED}]
+        optional = {_RING, *_UNUSED}
+        needed = [fault for fault in error.faults if fault.partition(":")[0] not in optional]
         if needed:
             raise SettingsError(needed) from error
     environ = given(*(setting.name for setting in SETTINGS)) | _UNUSED
     ring = environ.pop(_RING, "").strip()
     try:
-        keys = tuple(NoteKey.parse(one.strip()) for one in ring.split(",")) if ring else None
+        keys = tuple(NoteKey.parse(key.strip()) for key in ring.split(",")) if ring else None
     except ValueError as error:
         raise SettingsError([f"{_RING}: {error}"]) from error
     parsed = Settings.from_environment(environ, require=())

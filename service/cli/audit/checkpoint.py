@@ -27,7 +27,7 @@ async def checkpoint(target: Target, ledger: str | None, *, begin_archive: bool)
     """
     names = [ledger] if ledger else LEDGERS
     with archive_needed():
-        rows = [await _row(target, one, begin_archive=begin_archive) for one in names]
+        rows = [await _row(target, name, begin_archive=begin_archive) for name in names]
     answer = {"checkpoints": rows}
     return Findings(answer) if any(row["fault"] for row in rows) else answer
 

@@ -1,4 +1,4 @@
-"""The files of exports and receipts: written whole or not at all, and never over another."""
+"""The files of exports and receipts: written atomically, and never over another by accident."""
 
 import os
 import secrets
@@ -22,7 +22,7 @@ _BEGINS_BYTES: Final = 64
 
 
 def _refuse_nameless(_context: click.Context, _param: click.Parameter, path: Path) -> Path:
-    """Fail on an empty path, which would be the current directory."""
+    """Fail on an empty path, which would mean the current directory."""
     if path == Path():
         raise click.BadParameter("expected the name of a file")
     return path
@@ -35,12 +35,12 @@ out_option = click.option(
     callback=_refuse_nameless,
     help="The file to write.",
 )
-force_option = click.option("--force", is_flag=True, help="Write over a file that is there.")
+force_option = click.option("--force", is_flag=True, help="Overwrite an existing file.")
 
 
 @contextmanager
 def written(path: Path, *, force: bool) -> Generator[BinaryIO]:
-    """Open a file that appears under its name, flushed, at the end; on an error it does not.
+    """Open a file that gets its name, flushed, at the end of the context, but not on an error.
 
     Raises ClickException if the file exists or cannot be written, and UsageError for anything but a
     regular file: a rename would replace a device, a pipe or a link.
@@ -58,7 +58,7 @@ def written(path: Path, *, force: bool) -> Generator[BinaryIO]:
             _refuse_special(path)
             temporary.replace(path)
         else:
-            os.link(temporary, path)  # unlike a rename, it replaces no file made meanwhile
+            os.link(temporary, path)  # unlike a rename, it replaces no file created meanwhile
     except FileExistsError as error:
         raise _refused(path) from error
     except OSError as error:
@@ -109,9 +109,9 @@ def finding(ledger: str, fault: EvidenceFault | LedgerForked) -> Fields:
 
 def _refuse_special(path: Path) -> None:
     if path.is_symlink() or (path.exists() and not path.is_file()):
-        kind = "a symbolic link" if path.is_symlink() else "no regular file"
+        kind = "a symbolic link" if path.is_symlink() else "not a regular file"
         raise click.UsageError(f"--out: {path} is {kind}, and is left as it is")
 
 
 def _refused(path: Path) -> click.ClickException:
-    return click.ClickException(f"{path} is there already; --force writes over it")
+    return click.ClickException(f"{path} already exists; --force overwrites it")

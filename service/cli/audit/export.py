@@ -12,8 +12,8 @@ from service.cli.audit.evidence_file import (
     written,
 )
 from service.cli.audit.verify import note_in
-from service.cli.progress import progress
 from service.cli.target import Fields, Target, team_command
+from service.cli.terminal import progress
 from service.core.errors import invalid
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.log_tree import LedgerForked

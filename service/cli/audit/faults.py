@@ -1,4 +1,4 @@
-"""Faults of signing and publishing, as the audit commands tell them."""
+"""Faults of signing and publishing, as the audit commands report them."""
 
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
@@ -11,7 +11,7 @@ from service.evidence.checkpoints.stored import KeyMissing
 
 @contextmanager
 def archive_needed() -> Generator[None]:
-    """Turn ArchiveEmpty into a Refusal that names the way on."""
+    """Turn ArchiveEmpty into a Refusal that says how to continue."""
     try:
         yield
     except ArchiveEmpty as error:

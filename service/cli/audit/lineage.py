@@ -1,15 +1,15 @@
-"""`claim-ledger audit lineage`: continuing after a restore or a failover that lost events."""
+"""`claim-ledger audit lineage`: continue after a restore or a failover that lost events."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
 
 import click
 
-from service.cli.asking import confirm
 from service.cli.audit.faults import key_needed
 from service.cli.faults import one_line
 from service.cli.options import ledger_option
 from service.cli.target import Fields, Target, team_command
+from service.cli.terminal import confirm
 from service.evidence.checkpoints.divergence import LineageRefused, begin_lineage, find_divergence
 from service.evidence.checkpoints.lineage import lineages
 from service.evidence.checkpoints.log_tree import LedgerForked
@@ -35,7 +35,7 @@ async def lineage(
     if not ledgers:
         raise click.ClickException("nothing is lost in any ledger; --force begins lineages anyway")
     confirm(_question(target, ledgers), yes=yes)
-    rows = [await _row(target, one, reason, force=force) for one in ledgers]
+    rows = [await _row(target, name, reason, force=force) for name in ledgers]
     settled = await target.service.sent_mail.settle() if "live" in ledgers else 0
     return {"lineages": rows, "mails_settled": settled}
 
@@ -52,11 +52,11 @@ async def _forked(target: Target, *, force: bool) -> list[str]:
     if force:
         return list(LEDGERS)
     found: list[str] = []
-    for one in LEDGERS:
-        with _refusals(one):
-            divergence = await find_divergence(target.service.checkpoints(one))
+    for name in LEDGERS:
+        with _refusals(name):
+            divergence = await find_divergence(target.service.checkpoints(name))
         if divergence is not None and divergence.is_forked:
-            found.append(one)
+            found.append(name)
     return found
 
 

@@ -1,4 +1,4 @@
-"""`claim-ledger audit replay`: the state as of any moment, from events alone."""
+"""`claim-ledger audit replay`: show the state as of any moment, from events alone."""
 
 import re
 from contextlib import ExitStack
@@ -10,8 +10,8 @@ import msgspec
 
 from service.cli.faults import one_line
 from service.cli.output import Spool
-from service.cli.progress import progress
 from service.cli.target import Fields, Findings, Target, team_command
+from service.cli.terminal import progress
 from service.core.errors import Refusal
 from service.evidence.replay.comparison import compare, independent_claims
 from service.evidence.replay.log_fault import LogFault
@@ -32,11 +32,11 @@ _PARTNER_LEDGER: Final = {
     "documents": "claim_documents",
     "erased": "erasures",
 }
-"""The members of an answer, and the table that each is read from."""
+"""The members of an answer and their tables."""
 
 
 def instant(text: str) -> datetime:
-    """Return a moment in RFC 3339 in UTC; without its offset it would be guessed."""
+    """Parse a moment in RFC 3339 and return it in UTC; it must have an offset."""
     # A finer time would be rounded, and rounding up would include what came later.
     text = _FINER.sub(r"\1", text)
     try:
@@ -115,7 +115,7 @@ async def _tables(state: ReplayedState, name: str, only: Wanted) -> dict[str, Sp
 
 
 async def _refuse_unknown(target: Target, tables: dict[str, Spool], only: Wanted) -> None:
-    """Raise Refusal for an id that no event has; those of partners are in accounts."""
+    """Raise Refusal for an id that no event has; partners are looked up in `accounts`."""
     if only.claim_id is not None and not tables["claims"]:
         raise Refusal("claim_not_found")
     if only.entity_id is not None and not tables["entities"]:

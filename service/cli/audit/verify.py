@@ -1,4 +1,4 @@
-"""`claim-ledger audit verify`: of the database, or of an export without one."""
+"""`claim-ledger audit verify`: verify the database, or an export without a database."""
 
 from collections.abc import Sequence
 from functools import partial, wraps
@@ -8,12 +8,12 @@ from typing import Final
 import click
 
 from service.archive.port import ArchiveUnavailable
-from service.cli.audit.auditor import of_auditor
+from service.cli.audit.auditor import auditor_settings
 from service.cli.audit.evidence_file import refuse_kind
 from service.cli.faults import one_line
 from service.cli.options import ledger_option
-from service.cli.progress import progress
 from service.cli.target import Fields, Findings, Run, Target, print_answer, team_command
+from service.cli.terminal import progress
 from service.core.errors import Refusal
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.export.export_verifier import verify_export
@@ -28,7 +28,7 @@ _NOTE_BYTES_MAX: Final = 64_000
 
 
 def public_key_of(text: str) -> NoteKey:
-    """Return a public key as `audit keygen` prints it; fail without quoting a possible secret."""
+    """Parse a public key as printed by `audit keygen`; fail without quoting a possible secret."""
     try:
         key = NoteKey.parse(text)
     except ValueError as error:
@@ -39,7 +39,7 @@ def public_key_of(text: str) -> NoteKey:
 
 
 def note_in(path: str) -> str:
-    """Return the signed note in a file; fail on what cannot be read or is not text."""
+    """Return the signed note in a file; fail if it cannot be read or is not text."""
     try:
         with Path(path).open("rb") as file:
             return file.read(_NOTE_BYTES_MAX).decode()
@@ -49,7 +49,7 @@ def note_in(path: str) -> str:
 
 
 def _offline_first(online: Run) -> Run:
-    """With `--export` verify the file alone: no settings, no database, no network."""
+    """With `--export`, verify only the file: no settings, no database, no network."""
 
     @wraps(online)
     def run(
@@ -73,7 +73,7 @@ def _offline_first(online: Run) -> Run:
     return run
 
 
-@partial(team_command, environment=of_auditor, around=_offline_first)
+@partial(team_command, environment=auditor_settings, around=_offline_first)
 @ledger_option
 @click.option("--export", type=_FILE, help="Verify this export; needs no database, no network.")
 @click.option(
@@ -108,39 +108,40 @@ async def verify(
     given = None if checkpoint is None else _opened(checkpoint, keys)
     names = [ledger] if ledger else list(LEDGERS)
     if given is not None and given.ledger not in names:
-        said = f"it is of {given.origin}; expected one of {', '.join(names)}"
-        raise click.BadParameter(said, param_hint="--checkpoint")
+        message = f"it is of {given.origin}; expected one of {', '.join(names)}"
+        raise click.BadParameter(message, param_hint="--checkpoint")
     verdicts: list[Verdict] = []
-    for one in service.ledgers:
-        if one.name not in names:
+    for log in service.ledgers:
+        if log.name not in names:
             continue
-        own = given if given is not None and given.ledger == one.name else None
+        own = given if given is not None and given.ledger == log.name else None
         try:
-            evidence = await published_evidence(service.archive, one.name, keys, own)
+            evidence = await published_evidence(service.archive, log.name, keys, own)
         except ArchiveUnavailable as error:
             message = f"What was published cannot be read: {error}"
             raise Refusal("service_unavailable", message) from error
-        with progress(f"verifying {one.name}", await size_of(one.database)) as advance:
-            verdicts.append(await verify_ledger(one.database, evidence, advance))
+        with progress(f"verifying {log.name}", await size_of(log.database)) as advance:
+            verdicts.append(await verify_ledger(log.database, evidence, advance))
     return _answer(verdicts)
 
 
 def _answer(verdicts: Sequence[Verdict]) -> Fields:
     """Return the first faulty ledger, or else the live one; list all if there are several."""
-    faulty = [one for one in verdicts if not one.ok]
-    shown = (faulty or [one for one in verdicts if one.ledger == "live"] or verdicts)[0]
+    faulty = [verdict for verdict in verdicts if not verdict.ok]
+    live = [verdict for verdict in verdicts if verdict.ledger == "live"]
+    shown = (faulty or live or verdicts)[0]
     answer = _fields(shown)
     if shown.ok:
         del answer["position"], answer["fault"]
     if len(verdicts) > 1:
         about = {"about": f"what follows is of {shown.ledger} alone; all of them are in `ledgers`"}
         answer = {"ok": shown.ok, **about, **answer}
-        answer["ledgers"] = [_fields(one) for one in verdicts]
+        answer["ledgers"] = [_fields(verdict) for verdict in verdicts]
     return Findings(answer) if faulty else answer
 
 
 def _fields(verdict: Verdict) -> Fields:
-    """Return a verdict's fields, `ok` first, which people look for."""
+    """Return a verdict's fields, with `ok`, which people look for, first."""
     names = ("ok", "ledger", "size", "root", "checkpoints", "published", "lineages")
     names += ("set_aside", "set_aside_size", "position", "fault")
     return {name: getattr(verdict, name) for name in names}
@@ -163,7 +164,7 @@ def _of_export(export: Path, keys: tuple[NoteKey, ...], older: str | None) -> Fi
 
 
 def _opened(note: str, keys: Sequence[NoteKey]) -> Checkpoint:
-    """Open the given checkpoint; raises BadParameter: that is wrong usage, not a finding."""
+    """Open the given checkpoint; raises BadParameter, for that is wrong usage and no finding."""
     try:
         return Checkpoint.open(note, keys)
     except NoteInvalid as error:

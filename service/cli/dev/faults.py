@@ -1,4 +1,4 @@
-"""Why a dev does not start or ended."""
+"""The base of the errors of `claim-ledger dev`."""
 
 
 class DevFault(Exception):

@@ -1,4 +1,4 @@
-"""Ports of this machine that nobody listens on."""
+"""Free ports of this machine."""
 
 import socket
 from typing import Final
@@ -7,7 +7,7 @@ HOST: Final = "127.0.0.1"
 
 
 def free_port(port: int = 0, host: str = HOST) -> int:
-    """Return the port, or for 0 a free one. Raises OSError where it is taken, or is no port."""
+    """Return the port, or a free one for 0. Raises OSError if it is taken or is no port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         with socket.create_server((host, port), family=family) as probe:

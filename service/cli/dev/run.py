@@ -1,4 +1,4 @@
-"""Starting and stopping everything of `claim-ledger dev` in one process, PostgreSQL its child."""
+"""Starting and stopping `claim-ledger dev`: one process, with PostgreSQL as its child."""
 
 import time
 from collections.abc import Mapping
@@ -19,10 +19,10 @@ from service.core import logs
 
 LOG: Final = "service.log"
 LOCK_SECONDS_MAX: Final = 2.0
-"""How long an earlier dev, whose `uv run` was killed, may take to end."""
+"""How long an earlier dev may take to end after its `uv run` was killed."""
 
-# Their hooks around fork() fail when they are registered in the middle of one, as it would happen
-# if the thread were the first to import them while this one starts PostgreSQL's programs.
+# Their hooks around fork() fail if they are registered in the middle of one. That would happen if
+# the thread were the first to import them while this one starts PostgreSQL's programs.
 _HOOKED: Final = ("logging", "concurrent.futures.thread", "random")
 _SLOW: Final = (
     "service.cli.dev.serving",
@@ -42,11 +42,11 @@ def run(data_dir: Path, port: int, environment: Mapping[str, str], announce: Ann
 
     """
     refuse_production(environment)
-    with StopSignals().heard() as signals:
+    with StopSignals().handled() as signals:
         try:
             _run(data_dir, port, environment, announce, signals)
         except Exception:
-            if not signals.asked:  # else it is what our own hurrying led to
+            if not signals.requested:  # else our own interruption caused it
                 raise
 
 
@@ -60,19 +60,19 @@ def _run(
     with ExitStack() as stack:
         stack.enter_context(closing(_hold(data_dir, signals)))
         facts = data_dir / FACTS
-        facts.unlink(missing_ok=True)  # of a dev that was killed
+        facts.unlink(missing_ok=True)  # left by a dev that was killed
         port = _own_port(port)
         stack.callback(facts.unlink, missing_ok=True)
         log = stack.enter_context(open_log(data_dir / LOG))
-        # While PostgreSQL starts, which is another process's work, this one would only wait.
+        # Imports run while PostgreSQL starts, when this process would only wait.
         _import(_HOOKED)
         first = not (data_dir / "postgres" / "cluster").exists()
         imports = Thread(target=_import, args=[_SLOW + _SLOW_AT_FIRST if first else _SLOW])
-        stack.callback(imports.join)  # an import that the process's end overtakes would complain
+        stack.callback(imports.join)  # exiting during an import would print errors
         imports.start()
         postgres = stack.enter_context(EmbeddedPostgres(data_dir / "postgres"))
         imports.join()
-        from service.cli.dev.serving import serve  # noqa: PLC0415 - imported meanwhile
+        from service.cli.dev.serving import serve  # noqa: PLC0415 - imported by the thread
 
         signals.check()
         kept = kept_secrets(data_dir)
@@ -83,7 +83,7 @@ def _run(
 
 
 def _hold(data_dir: Path, signals: StopSignals) -> IO[str]:
-    """Lock the directory, which is made if need be, until the returned file is closed."""
+    """Lock the directory, created if need be, until the returned file is closed."""
     deadline = time.monotonic() + LOCK_SECONDS_MAX
     while True:
         try:
@@ -99,7 +99,7 @@ def _own_port(port: int) -> int:
     try:
         return free_port(port)
     except OSError as error:
-        fault = "is taken" if port else "cannot be had"
+        fault = "is taken" if port else "is not available"
         raise DevFault(f"port {port} {fault}: choose another with --port") from error
 
 

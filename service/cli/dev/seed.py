@@ -9,7 +9,7 @@ from service.ledger.events import Cause
 
 
 async def seed(service: Service) -> dict[str, Any]:
-    """Make the demonstration by the commands that partners, customers and the team use."""
+    """Create the demonstration with the commands that partners, customers and the team use."""
     cause = Cause("system:dev", service.new_id("req", service.clock()))
     partners, live = service.partners, service.modes["live"]
     partner_id = await partners.add("Demonstration partner", "partner@example.com", cause)

@@ -1,6 +1,6 @@
 """The service and the document store of `claim-ledger dev`, in the process that holds PostgreSQL.
 
-The store's port stays the same over restarts.
+The store keeps its port over restarts.
 """
 
 import asyncio
@@ -52,8 +52,8 @@ def serve(
 
     async def main() -> None:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        assert task is not None  # noqa: S101 - this is one
-        signals.then(lambda: loop.call_soon_threadsafe(task.cancel))
+        assert task is not None  # noqa: S101 - inside a task
+        signals.on_stop(lambda: loop.call_soon_threadsafe(task.cancel))
         parent = parent_to_watch()
         if parent is not None:
             loop.add_reader(parent, task.cancel)
@@ -80,10 +80,10 @@ async def _serve(
 
 
 async def _seeded(state: DevState, settings: Settings) -> Facts:
-    """Return the ids and keys of the demonstration, which the first start makes."""
+    """Return the ids and keys of the demonstration, created by the first start."""
     kept = kept_secrets(state.data_dir)
     if "seeded" not in kept:
-        # Of its own: what is opened lets its storage go at the end, and is not opened again.
+        # A service of its own: once opened, a service closes its storage and cannot be reopened.
         seeding = Service(settings, storage=lambda _mode: storage_for(settings, None))
         async with seeding.opened() as service:
             kept["seeded"] = await seed(service)
@@ -110,18 +110,14 @@ async def _serving_documents(data_dir: Path, service_port: int) -> AsyncGenerato
     directory.mkdir(mode=0o700, exist_ok=True)
     port = _storage_port(directory, service_port)
     async with local_store(
-        directory,
-        [LIVE_BUCKET, TEST_BUCKET],
-        port=port,
-        clock=system_clock,
-        production_settings=(),  # refused before anything was started
+        directory, [LIVE_BUCKET, TEST_BUCKET], port=port, clock=system_clock
     ) as store:
         (directory / PORT_FILE).write_text(f"{port}\n")
         yield store.endpoint
 
 
 def _storage_port(directory: Path, service_port: int) -> int:
-    """Return the port of the last start, if it is free, so that addresses stay alike."""
+    """Return the port of the last start if it is free, so that addresses stay the same."""
     with suppress(OSError, ValueError):
         last = int((directory / PORT_FILE).read_text())
         if last != service_port:

@@ -1,6 +1,6 @@
-"""What ends `claim-ledger dev`: SIGINT, SIGTERM and SIGHUP, and the end of a `uv run` around it.
+"""What stops `claim-ledger dev`: SIGINT, SIGTERM, SIGHUP, and the end of a `uv run` around it.
 
-Each begins one orderly stop.
+Each begins an orderly shutdown.
 """
 
 import os
@@ -11,57 +11,58 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-_ASKED: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PROC: Final = Path("/proc")
 
 
 class Stopped(Exception):
-    """We were asked to stop before the service answered."""
+    """A stop was requested before the service was ready."""
 
 
 class StopSignals:
-    """Remembers that somebody asked us to stop, and hurries what is under way.
+    """Records that a stop was requested, and interrupts what is in progress.
 
-    A handler that raises would do so anywhere, in the middle of an import too, whose lock then
-    stays taken: so it notes and wakes, and whoever starts things looks at `check`.
+    A handler that raised could do so anywhere, even in the middle of an import, whose lock would
+    then stay taken. So the handler only sets `requested` and calls `interrupt`; the code that
+    starts things calls `check`.
     """
 
     def __init__(self) -> None:
-        """Begin in the state of starting: what hurries it is an end of the child in work."""
-        self.asked = False
-        self._hurry: Callable[[], object] = _interrupt_children
+        """Begin with the interruption of the start-up: it ends the child that is running."""
+        self.requested = False
+        self._interrupt: Callable[[], object] = _interrupt_children
 
-    def then(self, hurry: Callable[[], object]) -> None:
-        """From now on call this when somebody asks; raises Stopped if somebody has."""
-        self._hurry = hurry
+    def on_stop(self, interrupt: Callable[[], object]) -> None:
+        """Call this from now on when a stop is requested; raises Stopped if one was."""
+        self._interrupt = interrupt
         self.check()
 
     def check(self) -> None:
-        """Raise Stopped if somebody asked."""
-        if self.asked:
+        """Raise Stopped if a stop was requested."""
+        if self.requested:
             raise Stopped
 
     @contextmanager
-    def heard(self) -> Generator["StopSignals", None, None]:
-        """Listen; SIGHUP is left to whoever had it ignored (nohup)."""
-        before = {number: signal.getsignal(number) for number in _ASKED}
-        for number in _ASKED:
+    def handled(self) -> Generator["StopSignals", None, None]:
+        """Handle the signals within the context; an ignored SIGHUP (nohup) stays ignored."""
+        before = {number: signal.getsignal(number) for number in _SIGNALS}
+        for number in _SIGNALS:
             if number != signal.SIGHUP or before[number] != signal.SIG_IGN:
-                signal.signal(number, self._hear)
+                signal.signal(number, self._handle)
         try:
             yield self
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _hear(self, _number: int, _frame: FrameType | None) -> None:
-        if not self.asked:  # the second Ctrl-C changes nothing: stopping is bounded
-            self.asked = True
-            self._hurry()
+    def _handle(self, _number: int, _frame: FrameType | None) -> None:
+        if not self.requested:  # a second Ctrl-C changes nothing: the shutdown is bounded
+            self.requested = True
+            self._interrupt()
 
 
 def _interrupt_children() -> None:
-    """Send SIGINT to initdb, or to a PostgreSQL that still starts: whoever waits for it goes on."""
+    """Send SIGINT to initdb, or to a starting PostgreSQL, so that waiting for it ends."""
     with suppress(OSError):
         for task in (_PROC / "self" / "task").iterdir():
             for pid in (task / "children").read_text().split():
@@ -71,8 +72,8 @@ def _interrupt_children() -> None:
 def parent_to_watch() -> int | None:
     """Return a descriptor that becomes readable when our parent ends, if that is `uv run`.
 
-    `uv run` waits for its command, and when it is killed we have to end too. None for any other
-    parent (a shell may end before what it started) and outside Linux.
+    `uv run` waits for its command, so when it is killed we have to end too. None for any other
+    parent (a shell may end before the programs that it started) and outside Linux.
     """
     parent = os.getppid()
     try:

@@ -62,21 +62,21 @@ class DevState(NamedTuple):
 
 
 def kept_secrets(data_dir: Path) -> dict[str, Any]:
-    """Return the directory's secrets, drawing those that it lacks."""
+    """Return the directory's secrets, generating those that it lacks."""
     path = data_dir / SECRETS
     kept: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    drawn = {name: draw() for name, draw in _DRAWN.items() if name not in kept}
-    if drawn:
-        write_private(path, kept | drawn)
-    return kept | drawn
+    generated = {name: generate() for name, generate in _GENERATORS.items() if name not in kept}
+    if generated:
+        write_private(path, kept | generated)
+    return kept | generated
 
 
 def write_private(path: Path, content: dict[str, Any]) -> None:
-    """Write JSON that only its owner can read, by an atomic replace."""
+    """Atomically write JSON that only its owner can read."""
     replace(path, json.dumps(content, indent=2))
 
 
-_DRAWN: Final[Mapping[str, Callable[[], str]]] = {
+_GENERATORS: Final[Mapping[str, Callable[[], str]]] = {
     "master_keys": lambda: base64.b64encode(secrets.token_bytes(32)).decode(),
     "checkpoint_keys": lambda: NoteKey.generate("localhost/claim-ledger").private_text,
 }

@@ -18,14 +18,14 @@ OF_PRODUCTION: Final = (
     "STORAGE_SERVICE_ACCOUNT",
     "STORAGE_ENDPOINT",
 )
-"""Settings of a real store. With any of them set no document of a customer may land on a disk."""
+"""Settings of a real store. If any is set, no customer's document may be written to a disk here."""
 
 PORT_FILE: Final = "port"
-"""Where the port of the last start is kept, in the store's directory."""
+"""The file in the store's directory with the port of the last start."""
 
 
 def refuse_production(variables: Collection[str]) -> None:
-    """Raise DevFault when the environment's variables set up a real store."""
+    """Raise DevFault if the environment configures a real store."""
     if names := [PREFIX + name for name in OF_PRODUCTION if PREFIX + name in variables]:
         raise DevFault(
             f"dev keeps documents in a local store, and the environment sets up a real one: "
@@ -34,7 +34,7 @@ def refuse_production(variables: Collection[str]) -> None:
 
 
 def settings(data_dir: Path) -> dict[str, str]:
-    """Return the settings by which service and team reach the store that is being served."""
+    """Return the settings with which the service and the team reach the running store."""
     directory = storage_directory(data_dir)
     given = {
         "LIVE_BUCKET": LIVE_BUCKET,

@@ -6,11 +6,10 @@ from typing import Final, NamedTuple
 
 import click
 
-from service.cli.asking import warn
 from service.cli.faults import one_line
 from service.cli.options import ledger_option
-from service.cli.progress import progress
 from service.cli.target import Fields, Findings, Target, team_command
+from service.cli.terminal import progress, warn
 from service.ledger.read_model import ReadModel, RebuildRefused
 from service.ledger.rebuild.compare import Compared
 from service.ledger.rebuild.progress import SkippedEvent
@@ -19,13 +18,13 @@ from service.ledger.rebuild.swap import MadeBy
 from service.ledger.sequencer import Sequencer
 
 PUT_ASIDE_LISTED_MAX: Final = 20
-"""Of each read model. All are counted."""
+"""Skipped events listed for each read model. All are counted."""
 NICENESS: Final = 10
-"""A rebuild yields to whatever else runs on its machine."""
+"""A rebuild yields to other processes of its machine."""
 
 
 class Completed(NamedTuple):
-    """What was done with a read model: its row of the answer, and what was found wrong."""
+    """The outcome for a read model: its row of the answer, and what was found wrong."""
 
     row: Fields
     compared: Compared | None = None
@@ -148,7 +147,7 @@ async def verify(target: Target, name: str | None, ledger: str | None) -> Fields
 
 
 def _chosen(target: Target, name: str | None, ledger: str | None) -> list[ReadModel]:
-    """Return the read models that are meant; an unknown name is wrong usage."""
+    """Return the chosen read models; an unknown name is wrong usage."""
     models = [model for model in target.service.read_models if ledger in {None, model.ledger.name}]
     chosen = [model for model in models if name in {None, model.name}]
     if not chosen:
@@ -160,7 +159,7 @@ def _chosen(target: Target, name: str | None, ledger: str | None) -> list[ReadMo
 async def _each(
     target: Target, models: Sequence[ReadModel], doing: str, work: Work, done: str
 ) -> dict[str, list[Fields]]:
-    """Do the work for each read model; return a row for each under `done`, and what is wrong."""
+    """Do the work for each read model; return a row for each under `done`, and all findings."""
     os.nice(NICENESS)
     answer: dict[str, list[Fields]] = {done: [], "differences": [], "put_aside": []}
     for model in models:

@@ -51,7 +51,4 @@ def _chosen(
 
 
 async def _parked(ledger: Ledger, name: str) -> list[Fields]:
-    rows = [row for row in await parked_rows(ledger) if row["read_model"] == name]
-    for row in rows:
-        del row["read_model"]
-    return rows
+    return [row for row in await parked_rows(ledger) if row.pop("read_model") == name]

@@ -4,8 +4,8 @@ import asyncio
 
 from asyncpg import PostgresError
 
-from service.cli.asking import warn
 from service.cli.target import Fields, Findings, Target, team_command
+from service.cli.terminal import warn
 from service.ledger.database import LedgerUnavailable
 from service.ledger.following.parking import parked
 from service.ledger.following.status import HeadWatch, progress
@@ -56,5 +56,5 @@ async def _clear_left_over(database_url: str, ledger: Ledger) -> None:
 
 
 async def parked_rows(ledger: Ledger) -> list[Fields]:
-    """Return the parked events of a ledger as they are shown."""
+    """Return a ledger's parked events, for printing."""
     return [{"ledger": ledger.name} | event._asdict() for event in await parked(ledger.database)]

@@ -28,13 +28,9 @@ def canonical_path(raw_path: str) -> str:
 
 def canonical_query(raw_query: str) -> str:
     """Return the parameters without the signature, re-encoded and sorted."""
-    pairs: list[tuple[str, str]] = []
-    for pair in raw_query.split("&"):
-        name, _, value = pair.partition("=")
-        encoded = _encoded(name), _encoded(value)
-        if pair and encoded[0] != SIGNATURE:
-            pairs.append(encoded)
-    return "&".join(f"{name}={value}" for name, value in sorted(pairs))
+    pairs = (pair.partition("=") for pair in raw_query.split("&") if pair)
+    encoded = sorted((_encoded(name), _encoded(value)) for name, _, value in pairs)
+    return "&".join(f"{name}={value}" for name, value in encoded if name != SIGNATURE)
 
 
 def values_of(headers: Iterable[Header], name: str) -> list[str]:

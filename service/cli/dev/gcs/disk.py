@@ -43,7 +43,7 @@ class DiskStore:
     """The buckets of one directory. One process at a time may open it."""
 
     def __init__(self, directory: Path, buckets: Collection[str], clock: Clock) -> None:
-        """Open the directory, making it if need be, and sweep what a crash left.
+        """Open the directory, creating it if need be, and sweep what a crash left.
 
         Raises:
             LocalStoreError: another process holds it, a bucket's name or a file is invalid.
@@ -93,7 +93,7 @@ class DiskStore:
         return Incoming(self._incoming / secrets.token_hex(16))
 
     def publish(self, incoming: Incoming, bucket: str, name: str, content_type: str) -> DiskObject:
-        """Make the received bytes an object, whole or not at all; raises ObjectExists.
+        """Atomically publish the received bytes as an object; raises ObjectExists.
 
         Blocks until the disk has them. Safe in several threads: of two for one name one wins.
         """

@@ -14,7 +14,7 @@ class Incoming:
     """One file being received, removed at the end of its context unless it was moved or linked."""
 
     def __init__(self, path: Path) -> None:
-        """Make the file, which may not exist, mode 0600."""
+        """Create the file, which must not exist, with mode 0600."""
         self._path = path
         self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
         self._md5 = hashlib.md5(usedforsecurity=False)

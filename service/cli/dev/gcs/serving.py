@@ -28,25 +28,17 @@ class LocalStore(NamedTuple):
 
 @asynccontextmanager
 async def local_store(
-    directory: Path,
-    buckets: Collection[str],
-    *,
-    port: int,
-    clock: Clock,
-    production_settings: Collection[str],
-    host: str = HOST,
+    directory: Path, buckets: Collection[str], *, port: int, clock: Clock, host: str = HOST
 ) -> AsyncGenerator[LocalStore]:
     """Serve the store until the context ends.
 
-    `production_settings` are the names of settings of a real bucket or of real credentials that
-    are set: with any of them nothing starts, so that no document of a customer lands on a disk.
-
     Raises:
-        LocalStoreError: these settings, an address off loopback, a port or a directory in use.
+        LocalStoreError: an address off loopback, a port or a directory in use.
         DevFault: the server did not start.
 
     """
-    _refuse_production(host, production_settings)
+    if not _is_loopback(host):
+        raise LocalStoreError(f"the local store listens on loopback only, not on {host}")
     _refuse_taken(host, port)
     credentials = local_credentials(directory)
     store = DiskStore(directory / "objects", buckets, clock)
@@ -57,14 +49,6 @@ async def local_store(
             yield LocalStore(f"http://{f'[{host}]' if ':' in host else host}:{port}", credentials)
     finally:
         store.close()
-
-
-def _refuse_production(host: str, production_settings: Collection[str]) -> None:
-    if production_settings:
-        names = ", ".join(sorted(production_settings))
-        raise LocalStoreError(f"the local store is for development; production is set up: {names}")
-    if not _is_loopback(host):
-        raise LocalStoreError(f"the local store listens on loopback only, not on {host}")
 
 
 def _refuse_taken(host: str, port: int) -> None:

@@ -1,4 +1,4 @@
-"""Where PostgreSQL's programs are, which version they are, and whether the server may run them."""
+"""PostgreSQL's programs: where they are, their version, and whether the user may run them."""
 
 import errno
 import hashlib
@@ -19,7 +19,7 @@ _CACHE: Final = Path("/var/cache/claim-ledger")
 
 
 class Binaries(NamedTuple):
-    """A folder with `postgres` and `initdb`, their major version (15 to 18), who runs them."""
+    """A folder with `postgres` and `initdb`, their major version (15 to 18), and their user."""
 
     bin_dir: Path
     major: int

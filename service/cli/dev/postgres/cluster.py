@@ -1,4 +1,4 @@
-"""Making a cluster: initdb, the owner's role and database, then one rename that publishes it."""
+"""Creating a cluster: initdb, the owner's role and database, then a rename into place."""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ _BUILTIN_LOCALE_SINCE: Final = 17
 
 
 def ensure_cluster(data_dir: Path, binaries: Binaries, *, password: str, durable: bool) -> Path:
-    """Return the cluster's directory, made on first use; the caller holds the lock.
+    """Return the cluster's directory, created on first use; the caller holds the lock.
 
     Raises EmbeddedPostgresError when the cluster is of another major version or cannot be made.
     """
@@ -35,7 +35,7 @@ def ensure_cluster(data_dir: Path, binaries: Binaries, *, password: str, durable
                 f"but {binaries.bin_dir} is PostgreSQL {binaries.major}"
             )
         return cluster
-    for leftover in data_dir.glob(f"{_STAGING}*"):  # of a start that was killed
+    for leftover in data_dir.glob(f"{_STAGING}*"):  # left by a start that was killed
         shutil.rmtree(leftover, ignore_errors=True)
     staging = Path(tempfile.mkdtemp(dir=data_dir, prefix=_STAGING))
     try:
@@ -54,7 +54,7 @@ def ensure_cluster(data_dir: Path, binaries: Binaries, *, password: str, durable
 
 def _initialise(folder: Path, binaries: Binaries, *, durable: bool) -> None:
     user = binaries.user
-    # The superuser's password is drawn and forgotten: nobody logs in as superuser. It travels in
+    # The superuser's password is random and not kept: nobody logs in as superuser. It is passed in
     # an unlinked file that belongs to the server's user, never on a command line.
     with tempfile.TemporaryFile() as secret, seen_by(user, folder) as (path, descriptors):
         secret.write(os.urandom(32).hex().encode())

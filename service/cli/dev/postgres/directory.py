@@ -1,4 +1,4 @@
-"""The files beside a cluster: the lock, the password, the port, and how the server sees it.
+"""The files beside a cluster (lock, password, port), and the path by which the server sees it.
 
 `lock` (the holder's pid) · `password` (mode 0600) · `port` (of the last start) · `postgres.log` ·
 `cluster/` (PostgreSQL's own directory, owned by the user that the server runs as).
@@ -21,7 +21,7 @@ _MAGIC_LINKS: Final = Path("/proc/self/fd")
 
 
 def lock(data_dir: Path) -> IO[str]:
-    """Create the directory if need be and hold it until the returned file is closed.
+    """Create the directory if need be, and lock it until the returned file is closed.
 
     flock, because the kernel releases it however we end; Python marks the descriptor
     close-on-exec, so a server that outlives us does not hold it.
@@ -47,7 +47,7 @@ def lock(data_dir: Path) -> IO[str]:
 
 
 def password(data_dir: Path) -> str:
-    """Return the owner's password, drawing it before the first start: 192 bits, URL-safe."""
+    """Return the owner's password, generated before the first start: 192 bits, URL-safe."""
     path = data_dir / "password"
     if not path.exists():
         if (data_dir / "cluster").exists():
@@ -65,7 +65,7 @@ def recorded_port(data_dir: Path) -> int | None:
 
 
 def replace(path: Path, text: str) -> None:
-    """Write a file whole or not at all, mode 0600, by an atomic replace."""
+    """Write a file of mode 0600 by an atomic replace."""
     new = path.with_suffix(".new")
     new.unlink(missing_ok=True)
     write_new(new, f"{text}\n".encode())
@@ -81,12 +81,12 @@ def open_log(path: Path) -> BinaryIO:
 
 @contextmanager
 def seen_by(user: ServerUser | None, folder: Path) -> Generator[tuple[str, tuple[int, ...]]]:
-    """Return the path under which `user` reaches `folder`, and the descriptors to pass on.
+    """Yield the path under which `user` reaches `folder`, and the descriptors to pass on.
 
     A folder under /root or another 0700 parent is closed to `user`. We open the folder as root
     and name it `/proc/self/fd/<n>`: the kernel follows that link without asking the parents, and
-    every process of the server inherits the descriptor. So the data stays where it was asked
-    for and nobody's permissions change.
+    every process of the server inherits the descriptor. So the data stays where it was asked for,
+    and no permissions change.
     """
     if user is None or not _MAGIC_LINKS.is_dir():
         yield str(folder), ()

@@ -1,4 +1,4 @@
-"""The one error of the embedded server, and how PostgreSQL's own words become one line."""
+"""The error of the embedded server, and PostgreSQL's own messages in one line."""
 
 import errno
 import re
@@ -33,7 +33,7 @@ class EmbeddedPostgresError(DevFault):
 
 
 def reason(output: str) -> str:
-    """Return in one line why a program failed, from what it printed or logged.
+    """Return one line that says why a program failed, from its output or log.
 
     A missing library and a full disk come first: they hide behind a dozen other messages. Then
     the last FATAL, PANIC or error, then the last line of all.
@@ -48,7 +48,7 @@ def reason(output: str) -> str:
     if full:
         return f"the disk is full: {_cause(full[-1])}"
     reasons = [found[1].strip() for line in lines if (found := _REASON.search(line))]
-    return (reasons or lines or ["it said nothing"])[-1]
+    return (reasons or lines or ["it printed nothing"])[-1]
 
 
 def _cause(line: str) -> str:
@@ -57,7 +57,7 @@ def _cause(line: str) -> str:
 
 
 def describe(error: OSError, data_dir: Path) -> str:
-    """Return in one line what the operating system refused while we worked in `data_dir`."""
+    """Return one line that says what the operating system refused in `data_dir`."""
     where = error.filename or data_dir
     match error.errno:
         case errno.ENOSPC | errno.EDQUOT:

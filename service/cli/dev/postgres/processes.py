@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from subprocess import PIPE, STDOUT, CompletedProcess, Popen
 from typing import IO, Final, NamedTuple
@@ -67,7 +68,7 @@ def spawn(
     stdin: int,
     pass_fds: Sequence[int] = (),
 ) -> Popen[bytes]:
-    """Start a program as `user` that is sent SIGINT when the calling thread ends (Linux).
+    """Start a program as `user`; the kernel sends it SIGINT when the calling thread ends (Linux).
 
     The kernel watches the thread, not the process: call this from the main thread. A new session
     keeps a terminal's Ctrl-C from the server, so that the service can finish its work first; the
@@ -88,7 +89,7 @@ def spawn(
         group=user.gid if user else None,
         extra_groups=[] if user else None,
         # Changing the user clears the parent-death signal, and only this hook runs after that.
-        preexec_fn=_die_with_parent(os.getpid()),  # noqa: PLW1509 - as said above
+        preexec_fn=_die_with_parent(os.getpid()),  # noqa: PLW1509 - see above
     )
 
 
@@ -125,8 +126,9 @@ def _die_with_parent(parent: int) -> Callable[[], None] | None:
 def servers_tagged(tag: str) -> list[int]:
     """Return the pids of all postgres processes, orphans too, whose cluster_name is `tag`.
 
-    PostgreSQL shows the name in each process title. (The working directory would tell too, but
-    in a container root may not read that of another user's process.) Empty where /proc is not.
+    PostgreSQL shows the name in each process title. (The working directory would identify them
+    too, but in a container root may not read that of another user's process.) Empty without
+    /proc.
     """
     return [
         int(entry.name)
@@ -161,14 +163,12 @@ def _read(path: Path) -> str:
 def send(pids: Sequence[int], number: signal.Signals) -> None:
     """Signal each process that still exists."""
     for pid in pids:
-        try:
+        with suppress(ProcessLookupError):
             os.kill(pid, number)
-        except ProcessLookupError:
-            continue
 
 
 def wait_until_gone(tag: str, seconds_max: float) -> bool:
-    """Wait for every server tagged so to end; zombies count as ended. False: some are left."""
+    """Wait until every server with the tag has ended, or is a zombie; False if some are left."""
     deadline = time.monotonic() + seconds_max
     while servers_tagged(tag):  # a zombie has an empty cmdline and no longer matches
         if time.monotonic() > deadline:
@@ -178,7 +178,7 @@ def wait_until_gone(tag: str, seconds_max: float) -> bool:
 
 
 def evict(cluster: Path, tag: str, *, seconds_max: float) -> None:
-    """End what a killed parent left behind; the caller holds the lock, so nobody owns it.
+    """End the server that a killed parent left behind; the caller holds the lock.
 
     The parent-death signal has usually begun the same shutdown; asking twice is harmless. Only
     the postmaster is asked: SIGINT means other things to its children.
@@ -193,7 +193,7 @@ def evict(cluster: Path, tag: str, *, seconds_max: float) -> None:
             if not wait_until_gone(tag, seconds_max):
                 raise EmbeddedPostgresError(f"{cluster} is held by pid {servers_tagged(tag)[0]}")
     # In a restarted container the recorded pid soon belongs to another program of the same user,
-    # which PostgreSQL takes for a running server. A postgres of unknown origin it may judge.
+    # which PostgreSQL takes for a running server. It judges a postgres of unknown origin itself.
     if recorded and is_foreign(recorded[0]):
         (cluster / "postmaster.pid").unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL server as a child of this process, which it never outlives."""
+"""A PostgreSQL server that is a child of this process and never outlives it."""
 
 import signal
 import time
@@ -103,7 +103,7 @@ class EmbeddedPostgres:
         return f"postgresql://{OWNER}:{password(self.data_dir)}@{HOST}:{port}/{OWNER}"
 
     def start(self) -> str:
-        """Start the server, making its cluster on first use; return the owner's database URL.
+        """Start the server, creating its cluster on first use; return the owner's database URL.
 
         Returns when the server accepts connections. Raises EmbeddedPostgresError, and leaves
         nothing running, when the directory is in use, unwritable, on a full disk or of another
@@ -133,9 +133,9 @@ class EmbeddedPostgres:
         self.shutdown_abruptly()
 
     def shutdown_abruptly(self) -> None:
-        """Kill every process of the server at once, as a power cut would; `start` recovers."""
+        """Kill every process of the server at once, like a power cut; `start` recovers."""
         if self._process is not None:
-            # Stopped first, so that it forks no child behind our back.
+            # Stopped first, so that it forks no more children.
             self._process.send_signal(signal.SIGSTOP)
             send(servers_tagged(self._tag), signal.SIGKILL)
             self._process.kill()
@@ -154,7 +154,7 @@ class EmbeddedPostgres:
             self.data_dir, binaries, password=password(self.data_dir), durable=self._durable
         )
         found = cluster.stat()
-        # Bracketed, so that no tag is the beginning of another.
+        # Bracketed, so that no tag is a prefix of another.
         self._tag = f"claim-ledger[{found.st_dev:x}:{found.st_ino:x}]"
         evict(cluster, self._tag, seconds_max=_STOP_SECONDS_MAX)
         ports = self._ports()
@@ -163,7 +163,7 @@ class EmbeddedPostgres:
                 open_log(self.data_dir / "postgres.log") as log,
                 seen_by(user, cluster) as (path, descriptors),
             ):
-                said_before = log.seek(0, 2)
+                log_start = log.seek(0, 2)
                 self._process = spawn(
                     [binaries.bin_dir / "postgres", "-D", path, *self._options(port)],
                     user,
@@ -174,17 +174,17 @@ class EmbeddedPostgres:
                 if self._wait_until_ready(cluster):
                     replace(self.data_dir / "port", str(port))
                     return
-                log.seek(said_before)
-                said = log.read().decode(errors="replace")
+                log.seek(log_start)
+                output = log.read().decode(errors="replace")
             self._process = None
-            if _PORT_TAKEN not in said:
+            if _PORT_TAKEN not in output:
                 raise EmbeddedPostgresError(
-                    f"PostgreSQL did not start: {reason(said)} (see {self.data_dir}/postgres.log)"
+                    f"PostgreSQL did not start: {reason(output)} (see {self.data_dir}/postgres.log)"
                 )
         raise EmbeddedPostgresError(f"port {', '.join(map(str, ports))} on {HOST} is taken")
 
     def _ports(self) -> list[int]:
-        """Return the ports to try: the asked one alone, or the last one and then free ones."""
+        """Return the ports to try: only the given one, or the last one and then free ones."""
         if self._port is not None:
             return [self._port]
         last = recorded_port(self.data_dir)
@@ -202,7 +202,7 @@ class EmbeddedPostgres:
         return [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
 
     def _wait_until_ready(self, cluster: Path) -> bool:
-        """Wait for the word in postmaster.pid, as pg_ctl does; False when the server gave up."""
+        """Wait for the state in postmaster.pid, as pg_ctl does; False if the server gave up."""
         process = self._process
         deadline = time.monotonic() + _START_SECONDS_MAX
         while process is not None and process.poll() is None:

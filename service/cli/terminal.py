@@ -1,4 +1,4 @@
-"""Showing progress to a person who waits."""
+"""Interaction with a person at a terminal: confirmations, warnings and progress bars."""
 
 import sys
 import time
@@ -8,13 +8,28 @@ from contextlib import contextmanager
 import click
 
 
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask for confirmation, and abort unless it is given; a program must pass --yes."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError("This cannot be undone: pass --yes where nobody can be asked.")
+    click.confirm(question, abort=True, err=True)
+
+
+def warn(message: str) -> None:
+    """Warn a person on stderr; a program finds the same facts in the JSON object."""
+    if not click.get_current_context().params["as_json"]:
+        click.echo(f"Warning: {message}", err=True)
+
+
 @contextmanager
 def progress(
     label: str, length: int, *, unit: str | None = None
 ) -> Generator[Callable[[int], object]]:
     """Show a bar on a terminal, and nothing to a program that reads stderr.
 
-    With a `unit`, such as `events`, also the count and the rate.
+    With a `unit`, such as `events`, the bar also shows the count and the rate.
     """
     if not length or not sys.stderr.isatty():
         yield lambda _steps: None
