@@ -1,4 +1,4 @@
-"""A storage server that misbehaves in the way that a test chooses, on a real socket."""
+"""A storage server on a real socket that misbehaves as a test chooses."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -21,33 +21,33 @@ def answers(status: int, body: bytes, reason: str = "Whatever") -> Behaviour:
 
 
 async def hangs(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
-    """Accept, read, answer nothing."""
+    """Accept, read, and never answer."""
     while await reader.read(1000):
         pass
 
 
 async def resets(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Break the connection as soon as a request is there."""
+    """Reset the connection when a request arrives."""
     await reader.read(1000)
     writer.transport.abort()
 
 
 async def ends_early(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Promise more than it sends."""
+    """Announce more than is sent."""
     await reader.readuntil(b"\r\n\r\n")
     writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{")
     await writer.drain()
 
 
 async def drips_a_body(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Send a byte of the answer's body now and then: no read ever times out."""
+    """Send the body byte by byte, so that no read ever times out."""
     await reader.readuntil(b"\r\n\r\n")
     writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\nconnection: close\r\n\r\n")
     await _drip(writer, b"{")
 
 
 async def drips_headers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Do so with the headers already."""
+    """Send the headers byte by byte."""
     await reader.readuntil(b"\r\n\r\n")
     writer.write(b"HTTP/1.1 200 OK\r\nx-slow: ")
     await _drip(writer, b"x")
@@ -84,7 +84,7 @@ class StorageServer:
             self.open -= 1
 
     def stop(self) -> None:
-        """End what is still being served."""
+        """Stop serving."""
         for task in self._tasks:
             if task is not None:
                 task.cancel()

@@ -13,7 +13,7 @@ Row = Callable[..., AbstractContextManager[None]]
 
 @contextmanager
 def every_row() -> Iterator[Row]:
-    """Yield `row`; `with row(*names):` holds what is asserted of one row, and goes on if it fails.
+    """Yield `row`; `with row(*names):` holds the assertions on one row and continues on failure.
 
     Raises AssertionError at the end with every row that failed, and where no row was tried.
     """

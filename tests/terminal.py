@@ -1,4 +1,4 @@
-"""A person at a terminal, before a command of the installed program."""
+"""Commands of the installed program on a terminal, with a person watching."""
 
 import os
 import pty
@@ -14,7 +14,7 @@ from tests.processes import bound, start
 
 
 def watched(arguments: Sequence[str | Path], env: Mapping[str, str]) -> str:
-    """Run a command that has to end well; answer what a person sees on stderr meanwhile."""
+    """Run a command that must succeed; return what its terminal showed on stderr."""
     ours, theirs = pty.openpty()
     process = start([PROGRAM, *arguments], stdout=subprocess.DEVNULL, stderr=theirs, env=env)
     os.close(theirs)
@@ -30,7 +30,7 @@ def watched(arguments: Sequence[str | Path], env: Mapping[str, str]) -> str:
 def answered(
     arguments: Sequence[str | Path], typed: str, env: Mapping[str, str]
 ) -> tuple[int, str]:
-    """Run a command that asks; answer its exit code, and its question as one line."""
+    """Run a command that asks; return its exit code, and its question as one line."""
     ours, its = pty.openpty()
     with os.fdopen(ours, "w") as person, os.fdopen(its) as terminal:
         person.write(typed)

@@ -1,4 +1,4 @@
-"""Logs: one form for every line, and a canary that finds no way into any of them."""
+"""Logs have one form for every line, and no canary of personal data reaches them."""
 
 import ast
 import asyncio
@@ -27,7 +27,7 @@ Lines = Callable[[], list[dict[str, object]]]
 
 @pytest.fixture
 def lines() -> Iterator[Lines]:
-    """Return the lines that were logged so far; all is as it was afterwards."""
+    """Return the logged lines; restore the configuration afterwards."""
     root = logging.getLogger()
     before = (root.level, root.handlers[:])
     stream = io.BytesIO()
@@ -46,15 +46,15 @@ class Unprintable:
 
 
 def broken(secret: str) -> None:
-    """Fail with a secret in the message, and another in the error it came from."""
+    """Fail with a secret in the message and another in its cause."""
     try:
         int(secret)
     except ValueError as error:
         raise RuntimeError(f"no {secret}") from error
 
 
-def test_form(lines: Lines) -> None:
-    """When, how grave, what, and the fields, in this order; None is left out."""
+def test_a_line_has_time_level_event_and_fields(lines: Lines) -> None:
+    """In this order; None is left out."""
     structlog.get_logger().info("request", status=201, duration_ms=1.5, mode="live", code=None)
     (line,) = lines()
     assert list(line) == ["at", "level", "event", "status", "duration_ms", "mode"]
@@ -72,8 +72,8 @@ def test_form(lines: Lines) -> None:
     "key",
     ["email", "user_name", "authorization", "body", "path", "error", "reason", "url", "token"],
 )
-def test_other_keys(lines: Lines, key: str) -> None:
-    """A key that is not allowed is dropped, however it is given."""
+def test_unlisted_keys_are_dropped(lines: Lines, key: str) -> None:
+    """However they are passed."""
     structlog.get_logger().info("x", **{key: CANARY})
     structlog.get_logger().bind(**{key: CANARY}).info("x")
     with structlog.contextvars.bound_contextvars(**{key: CANARY}):
@@ -82,8 +82,8 @@ def test_other_keys(lines: Lines, key: str) -> None:
 
 
 @pytest.mark.parametrize("key", sorted(logs.ALLOWED))
-def test_allowed_keys(lines: Lines, key: str) -> None:
-    """An allowed key holds a plain short value: structures and objects are named by type."""
+def test_allowed_keys_hold_short_plain_values(lines: Lines, key: str) -> None:
+    """Structures and objects are replaced by their type's name."""
     log = structlog.get_logger()
     for value in ({"email": CANARY}, [CANARY], Unprintable(), ValueError(CANARY), CANARY.encode()):
         log.info("x", **{key: value})
@@ -93,23 +93,23 @@ def test_allowed_keys(lines: Lines, key: str) -> None:
     assert text == "y" * logs.TEXT_CHARACTERS_MAX
 
 
-def test_bound_ids(lines: Lines) -> None:
-    """What was bound for a request is on each of its lines."""
+def test_bound_ids_are_on_every_line(lines: Lines) -> None:
+    """What is bound for a request is on each of its lines."""
     with structlog.contextvars.bound_contextvars(request_id="req_1"):
         structlog.get_logger().info("x")
     assert lines()[0]["request_id"] == "req_1"
 
 
 @pytest.mark.parametrize("value", ["\ud800", 2**70, float("nan"), "a\nb\r\0\u2028"])
-def test_strange_values(lines: Lines, value: object) -> None:
-    """Nothing that is logged can make logging fail, or one line two."""
+def test_strange_values_never_break_a_line(lines: Lines, value: object) -> None:
+    """Logging never fails, and never makes two lines of one."""
     structlog.get_logger().info("x", code=value)
     assert len(lines()) == 1
 
 
 @pytest.mark.parametrize("how", ["exception", "instance", "tuple", "stdlib", "asyncio"])
-def test_exceptions(lines: Lines, how: str) -> None:
-    """Types and places of the error and of what it came from; no message, no value."""
+def test_exceptions_are_logged_without_messages(lines: Lines, how: str) -> None:
+    """Types and places of the error and its causes; no message, no value."""
     log, library = structlog.get_logger(), logging.getLogger("library")
     try:
         broken(CANARY)
@@ -118,7 +118,7 @@ def test_exceptions(lines: Lines, how: str) -> None:
             case "exception":
                 log.exception("x")
             case "instance":
-                log.error("x", exc_info=error)  # noqa: TRY400 - both ways - one of the ways
+                log.error("x", exc_info=error)  # noqa: TRY400 - one of both ways
             case "tuple":
                 log.error("x", exc_info=(type(error), error, error.__traceback__))  # noqa: TRY400 - both ways
             case "stdlib":
@@ -139,8 +139,8 @@ def test_exceptions(lines: Lines, how: str) -> None:
     assert "canary" not in json.dumps(lines())
 
 
-def test_groups_and_loops(lines: Lines) -> None:
-    """A task group's errors are named, a circle of causes and a deep recursion end."""
+def test_exception_groups_and_cycles_end(lines: Lines) -> None:
+    """A task group's errors are named; cyclic causes and deep recursion end."""
 
     def deep() -> None:
         deep()
@@ -169,7 +169,7 @@ def circle() -> Exception:
 
 
 def test_exc_info_without_an_error(lines: Lines) -> None:
-    """Asking for a traceback where there is none is no fault."""
+    """A traceback without an exception is no error."""
     structlog.get_logger().error("x", exc_info=True)
     assert list(lines()[0]) == ["at", "level", "event"]
 
@@ -191,24 +191,26 @@ def test_exc_info_without_an_error(lines: Lines) -> None:
         ("asynciofake", CANARY, "a line of a library"),
     ],
 )
-def test_libraries(lines: Lines, name: str, message: str, event: str) -> None:
-    """Known libraries' words are kept up to the first value, of others only where they spoke."""
+def test_library_messages_are_cut_at_the_first_value(
+    lines: Lines, name: str, message: str, event: str
+) -> None:
+    """Of unknown libraries only the place is logged."""
     arguments = (CANARY, 1.5) if "%s took" in message else ()
     logging.getLogger(name).warning(message, *arguments)
     (line,) = lines()
     assert (line["event"], line["level"], line["logger"]) == (event, "warning", name)
-    assert str(line["place"]).endswith(":test_libraries")
+    assert str(line["place"]).endswith(":test_library_messages_are_cut_at_the_first_value")
     assert "canary" not in json.dumps(line)
 
 
-def test_library_extras(lines: Lines) -> None:
-    """What a record carries beside its text is not looked at."""
+def test_library_extras_are_ignored(lines: Lines) -> None:
+    """Only a record's text is used."""
     logging.getLogger("asyncio").warning("words", extra={"email": CANARY, "code": CANARY})
     assert "canary" not in json.dumps(lines())
 
 
 def test_granian_keeps_our_form(lines: Lines) -> None:
-    """With our configuration Granian's own set-up adds no second form of lines."""
+    """Granian's own set-up adds no second form of lines."""
     before = [(name, logging.getLogger(name)) for name in ("_granian", "granian.access")]
     kept = [(log, log.level, log.handlers[:], log.propagate) for _, log in before]
     granian.log.configure_logging(granian.log.LogLevels.info, dict(logs.GRANIAN_LOGGING))
@@ -218,23 +220,23 @@ def test_granian_keeps_our_form(lines: Lines) -> None:
         log.level, log.handlers, log.propagate = level, handlers, propagate
 
 
-def test_level(lines: Lines) -> None:
-    """Below the level nothing is written, by whomever."""
+def test_levels_below_the_limit_are_dropped(lines: Lines) -> None:
+    """From every logger."""
     structlog.get_logger().debug("x")
     logging.getLogger("asyncio").debug("x")
     assert lines() == []
 
 
 class Full(io.BytesIO):
-    """A disk without space."""
+    """A full disk."""
 
     def write(self, _data: object) -> int:  # type: ignore[override] - it fails
-        """Refuse."""
+        """Fail."""
         raise OSError(28, "No space left on device")
 
 
-def test_nowhere_to_write(lines: Lines) -> None:
-    """A full disk or a closed stream fails no request."""
+def test_an_unwritable_stream_fails_no_request(lines: Lines) -> None:
+    """A full disk or a closed stream."""
     closed = io.BytesIO()
     closed.close()
     for stream in (Full(), closed):
@@ -255,8 +257,8 @@ def test_tests_can_listen(lines: Lines) -> None:
     assert [line["event"] for line in lines()] == ["before", "after"]
 
 
-def test_fast_enough(lines: Lines) -> None:
-    """A request's line costs some microseconds (8 where this was written; the goal is 15)."""
+def test_a_log_line_is_cheap(lines: Lines) -> None:
+    """A request's line costs microseconds (8 where this was written; the goal is 15)."""
     log = structlog.get_logger()
 
     def line() -> None:
@@ -290,8 +292,8 @@ def log_calls() -> Iterator[tuple[str, ast.Call]]:
                             yield f"{path.relative_to(ROOT)}:{node.lineno}", node
 
 
-def test_our_own_calls() -> None:
-    """Our events are fixed words, our keys allowed ones: a dropped key would help nobody."""
+def test_our_events_and_keys_are_allowed() -> None:
+    """Events are literals and keys are listed: dropped keys would help nobody."""
     wrong: list[str] = []
     for place, call in log_calls():
         match call.args:

@@ -1,4 +1,4 @@
-"""The runbook's restore drill, followed as written: production's evidence stays as it is."""
+"""The runbook's restore drill, followed as written, leaves production's evidence untouched."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ ERASED = "erased@example.com"
 
 
 def settings_of(**words: str) -> dict[str, str]:
-    """Return the settings that the page tells one to have, its capitals filled in."""
+    """Return the settings on the page, with its placeholders filled in."""
     lines = runbook.block("", f"{PREFIX}DATABASE_URL=").splitlines()
     named = dict(line.removeprefix(PREFIX).split("=", 1) for line in lines)
     return {name: words.get(value, value) for name, value in named.items()}
@@ -31,7 +31,7 @@ def settings_of(**words: str) -> dict[str, str]:
 
 @pytest.fixture
 def drill_url(database_url):
-    """Return the URL that the restored database has, once it is there."""
+    """Return the restored database's URL, once it exists."""
     url = f"{database_url}_drill"
     yield url
     with psycopg.connect(database_url, autocommit=True) as owner:
@@ -39,7 +39,7 @@ def drill_url(database_url):
 
 
 def test_the_settings_of_a_drill_reach_nothing_of_production():
-    """They are enough for `serve`, follow no log, send no mail, sign nothing, publish nothing."""
+    """With them `serve` runs, and follows, mails, signs and publishes nothing."""
     words = settings_of(DRILL_URL="postgresql://u:p@127.0.0.1/drill", MASTER_KEYS=MASTER_KEY)
     given = {f"{PREFIX}{name}": value for name, value in words.items()}
     settings = Settings.from_environment(given, require=SERVE)
@@ -50,7 +50,7 @@ def test_the_settings_of_a_drill_reach_nothing_of_production():
 
 
 async def test_a_drill_passes_and_production_goes_on(database_url, drill_url, tmp_path):
-    """On a backup that is older than what was published; erased people are erased there too."""
+    """The backup is older than the archive; erased people are erased there too."""
     place, copy = tmp_path / "published", tmp_path / "drill"
     given = {"CHECKPOINT_KEYS": KEY.private_text, "ARCHIVE_URL": place.as_uri()}
     settings = settings_for(database_url, tmp_path, **given)
@@ -92,7 +92,7 @@ async def test_a_drill_passes_and_production_goes_on(database_url, drill_url, tm
 
 
 def _back_up(url, drill_url):
-    """Make a copy of the database, as a restored backup is one."""
+    """Copy the database, as a restored backup."""
     with psycopg.connect(url.rpartition("/")[0] + "/postgres", autocommit=True) as owner:
         name, source = (one.rpartition("/")[2] for one in (drill_url, url))
         owner.execute(f"create database {name} template {source}".encode())

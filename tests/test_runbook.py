@@ -1,4 +1,4 @@
-"""The runbook and the alarms name only what exists, and their SQL runs."""
+"""The runbook and the alerts name only what exists, and their SQL runs."""
 
 import re
 import shlex
@@ -37,7 +37,7 @@ METRIC = re.compile(r"claim_ledger_[a-z_]+")
 
 
 def command_of(line: str) -> tuple[click.Command, list[str]]:
-    """Return the command that a line calls, and the line's other words."""
+    """Return the command that a line calls, and its arguments."""
     command: click.Command = cli
     words = shlex.split(line)[1:]
     while isinstance(command, click.Group):
@@ -48,8 +48,8 @@ def command_of(line: str) -> tuple[click.Command, list[str]]:
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_every_command_is_one_of_ours(line):
-    """Groups, commands, options, choices and the number of arguments are as the CLI has them."""
+def test_every_command_exists(line):
+    """Groups, commands, options, choices and argument counts match the CLI."""
     command, words = command_of(line)
     context = click.Context(command)
     given, left, _ = command.make_parser(context).parse_args(words)
@@ -63,7 +63,7 @@ def test_every_command_is_one_of_ours(line):
 
 
 def test_every_command_that_ends_takes_json():
-    """As the first lines say of them."""
+    """As the runbook's introduction says."""
     lacking: set[str] = set()
     for line in COMMANDS:
         command, _ = command_of(line)
@@ -73,7 +73,7 @@ def test_every_command_that_ends_takes_json():
 
 
 def test_the_runbook_has_commands():
-    """The test above sees them: backup and lineage among them."""
+    """The test above is not empty: it sees backup and lineage, for instance."""
     assert "claim-ledger privacy reapply" in COMMANDS
     assert any(line.startswith("claim-ledger audit lineage --reason") for line in COMMANDS)
 
@@ -82,7 +82,7 @@ def test_the_runbook_has_commands():
     "block", [one for one in runbook.blocks("sql") if not one.startswith(ROLES)]
 )
 def test_every_block_of_sql_runs(module_database_url, block):
-    """As the owner, on a migrated database; the block of roles is tried in test_backup.py."""
+    """As the owner, on a migrated database; the roles are tried in test_backup.py."""
     with psycopg.connect(module_database_url, autocommit=True) as owner:
         for statement in block.replace("PID", "0").replace("POSITION", "0").split(";\n"):
             if statement.strip():
@@ -91,7 +91,7 @@ def test_every_block_of_sql_runs(module_database_url, block):
 
 
 async def test_a_subscriber_that_is_ahead_goes_on(database_url, tmp_path):
-    """Also where the log has grown past it since: it stands behind the events that were shared."""
+    """Even if the log has grown past it: it continues after the shared events."""
     async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as world:
         live = world.service.modes["live"].ledger
         for _ in range(3):
@@ -111,21 +111,21 @@ async def test_a_subscriber_that_is_ahead_goes_on(database_url, tmp_path):
 
 
 async def _mail(service: Service) -> Progress:
-    """Return how the subscriber that sends mail is doing."""
+    """Return the mail subscriber's status."""
     live = service.modes["live"].ledger
     head = await HeadWatch(live, service.clock).look()
     found = await progress(live, service.read_models, head, service.clock)
     return next(one for one in found if one.name == "mail")
 
 
-def test_links_lead_to_pages():
-    """Every page is in the list at the top, and no link is dead."""
+def test_links_resolve():
+    """Every section is in the list at the top, and no link is dead."""
     links = set(re.findall(r"\]\(#([^)]+)\)", TEXT))
     assert links <= runbook.anchors()
     assert runbook.anchors() - {"runbook"} <= set(re.findall(r"\]\(#([^)]+)\)", TEXT[:2500]))
 
 
-def test_alarms_watch_metrics_that_exist():
+def test_alerts_use_existing_metrics():
     """A misspelt metric would never fire."""
     metrics = Metrics()
     made = METRIC.findall(metrics.exposition().decode())
@@ -135,8 +135,8 @@ def test_alarms_watch_metrics_that_exist():
         assert set(watched) <= set(made), rule
 
 
-def test_every_alarm_has_a_page():
-    """Whoever is woken knows where to read on, and the page names the alarm."""
+def test_every_alert_has_a_section():
+    """The section names the alert."""
     names = [rule["alert"] for rule in RULES]
     assert len(set(names)) == len(names)
     assert set(re.findall(r"`(ClaimLedger\w+)`", TEXT)) == set(names)

@@ -1,4 +1,4 @@
-"""Settings: every fault at once, no secret in sight, one table for parser and documentation."""
+"""Settings: all faults at once, no secret shown, one table for parser and documentation."""
 
 import base64
 import os
@@ -23,7 +23,7 @@ GOOD = {
 
 
 def environ(**changes: str | None) -> dict[str, str]:
-    """Return a whole environment, with some settings changed or (None) taken away."""
+    """Return a complete environment with some settings changed or (None) removed."""
     values = GOOD | changes
     return {f"{PREFIX}{name}": text for name, text in values.items() if text is not None}
 
@@ -40,7 +40,7 @@ def faults(**changes: str | None) -> list[str]:
     return [fault.removeprefix(PREFIX) for fault in caught.value.faults]
 
 
-def test_defaults() -> None:
+def test_unset_settings_have_their_default() -> None:
     """What is not set has the table's default."""
     parsed = settings(REDIS_URL=None)
     assert parsed.database_url == GOOD["DATABASE_URL"]
@@ -54,8 +54,8 @@ def test_defaults() -> None:
     assert parsed.accounts_database_url is None
 
 
-def test_all_faults_at_once() -> None:
-    """All is corrected in one go: each line names variable, fault and expectation."""
+def test_all_faults_are_reported_at_once() -> None:
+    """Each line has variable, fault and expectation."""
     found = faults(
         DATABASE_URL=None,
         MASTER_KEYS="c2hvcnQ=",
@@ -80,8 +80,8 @@ def test_all_faults_at_once() -> None:
     assert "is not set; expected: PostgreSQL" in found[6]
 
 
-def test_other_variables() -> None:
-    """Only our own prefix is looked at; without a near name none is suggested."""
+def test_only_our_prefix_is_checked() -> None:
+    """A similar name is suggested only if there is one."""
     assert Settings.from_environment(environ() | {"WORKERS": "x"}, require=SERVE).workers == 1
     assert faults(XYZZY="1") == ["XYZZY: is no setting of ours"]
 
@@ -90,8 +90,8 @@ def test_other_variables() -> None:
     ("require", "absent"),
     [(MIGRATE, set()), (TEAM, {"PUBLIC_URL"}), (SERVE, {"PUBLIC_URL", "SMTP_URL"})],
 )
-def test_required_by_command(require: frozenset[str], absent: set[str]) -> None:
-    """A command asks for what it uses; what it did not ask for cannot be used by accident."""
+def test_commands_declare_their_settings(require: frozenset[str], absent: set[str]) -> None:
+    """A setting that a command did not declare cannot be used by accident."""
     few = environ(PUBLIC_URL=None, SMTP_URL=None, REDIS_URL=None)
     if absent:
         with pytest.raises(SettingsError) as caught:
@@ -105,14 +105,14 @@ def test_required_by_command(require: frozenset[str], absent: set[str]) -> None:
                 getattr(parsed, name)
 
 
-def test_set_to_nothing() -> None:
-    """An empty variable counts as not set, and white space around a value as none."""
+def test_an_empty_variable_is_unset() -> None:
+    """White space around values is dropped."""
     parsed = settings(REDIS_URL="", WORKERS=" ", PORT=" 9000\n")
     assert (parsed.redis_url, parsed.workers, parsed.port) == (None, 1, 9000)
 
 
-def test_process_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a mapping the process's own environment is read."""
+def test_the_process_environment_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read if no mapping is given."""
     for name in [name for name in os.environ if name.startswith(PREFIX)]:
         monkeypatch.delenv(name)
     for name, value in environ(PORT="8123").items():
@@ -136,7 +136,7 @@ def test_process_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_faults_quote_no_secret(name: str, text: str) -> None:
-    """A malformed secret is not printed either, nor chained to an error that prints it."""
+    """A malformed secret is neither printed nor in a chained error."""
     with pytest.raises(SettingsError) as caught:
         settings(**{name: text})
     printed = "".join(traceback.format_exception(caught.value))
@@ -159,8 +159,8 @@ def test_secrets_are_masked() -> None:
         assert "mailer:***@mail.example.com" in shown
 
 
-def test_a_secret_in_the_wrong_place() -> None:
-    """A URL with a password is masked in the fault of a setting that is no secret."""
+def test_a_password_in_another_setting_is_masked() -> None:
+    """In the fault of a setting that is no secret."""
     (fault,) = faults(PUBLIC_URL="https://user:canary@api.example.com")
     assert "canary" not in fault
 
@@ -191,8 +191,8 @@ def test_a_secret_in_the_wrong_place() -> None:
         ("RUN_WORKER", "off", False),
     ],
 )
-def test_taken(name: str, text: str, value: object) -> None:
-    """What each setting takes, and what it becomes."""
+def test_accepted_values(name: str, text: str, value: object) -> None:
+    """What each setting accepts, and its parsed value."""
     changes = {"MAIL_FROM": "a@example.com"} | {name: text}
     assert getattr(settings(**changes), name.lower()) == value
 
@@ -235,23 +235,23 @@ def test_taken(name: str, text: str, value: object) -> None:
         ("RUN_WORKER", "yes", "one of on, off"),
     ],
 )
-def test_refused(name: str, text: str, said: str) -> None:
-    """What each setting refuses, in words that help."""
+def test_refused_values(name: str, text: str, said: str) -> None:
+    """What each setting refuses, with a helpful message."""
     (fault,) = faults(**{"MAIL_FROM": "a@example.com"} | {name: text})
     assert fault.startswith(f"{name}: ")
     assert said in fault
 
 
 def test_workers_need_a_redis() -> None:
-    """Several processes cannot keep one limit in their memories (decision 13)."""
+    """Several processes cannot share a limit in memory (decision 13)."""
     (fault,) = faults(WORKERS="2", REDIS_URL=None)
     assert fault.startswith("WORKERS: more than 1 without CLAIM_LEDGER_REDIS_URL")
     assert settings(WORKERS="2").workers == 2
 
 
 @pytest.mark.parametrize("url", ["http://localhost:8000", "http://127.0.0.1", "http://[::1]"])
-def test_sender_without_a_domain(url: str) -> None:
-    """A host that is no domain is no place for mail to come from: localhost stands in."""
+def test_the_default_sender_needs_a_domain(url: str) -> None:
+    """If the host is not a domain, the sender uses localhost."""
     assert settings(PUBLIC_URL=url).mail_from == "no-reply@localhost"
     assert settings(PUBLIC_URL=url, MAIL_FROM="a@example.com").mail_from == "a@example.com"
 
@@ -272,7 +272,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 @pytest.mark.parametrize("old", RENAMED)
 def test_an_old_name_still_works(old: str, warnings: pytest.LogCaptureFixture) -> None:
-    """A name of an earlier release is taken, with one line that names the old and the new one."""
+    """It is accepted, with a warning that names the old and the new one."""
     new, text, value = RENAMED[old]
     for _ in range(2):
         assert getattr(settings(**{old: text}), new.lower()) == value
@@ -283,7 +283,7 @@ def test_an_old_name_still_works(old: str, warnings: pytest.LogCaptureFixture) -
 
 @pytest.mark.parametrize("old", RENAMED)
 def test_both_names_have_to_agree(old: str, warnings: pytest.LogCaptureFixture) -> None:
-    """The old name beside the new one is a fault, unless both say the same; "" is not set."""
+    """Different values under both names are a fault; empty counts as not set."""
     new, text, value = RENAMED[old]
     for other in (text, ""):
         assert getattr(settings(**{old: other, new: text}), new.lower()) == value
@@ -293,7 +293,7 @@ def test_both_names_have_to_agree(old: str, warnings: pytest.LogCaptureFixture) 
 
 
 def test_old_names_are_documented() -> None:
-    """The table tells whoever looks for an old name what it is called now."""
+    """The table has each old name beside the new one."""
     rows = {line.split("`")[1]: line for line in settings_table().splitlines()[2:]}
     for old, (new, _, _) in RENAMED.items():
         assert f"formerly `{PREFIX}{old}`" in rows[f"{PREFIX}{new}"]
@@ -301,23 +301,23 @@ def test_old_names_are_documented() -> None:
 
 
 def test_an_old_name_is_also_given() -> None:
-    """Settings as they stand in the environment include those under their old names."""
+    """Settings as given in the environment include those under old names."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(f"{PREFIX}PUBLISH_TO", "file:///archive")
         patch.delenv(f"{PREFIX}ARCHIVE_URL", raising=False)
         assert given("ARCHIVE_URL") == {f"{PREFIX}PUBLISH_TO": "file:///archive"}
 
 
-def test_given() -> None:
-    """Some settings can be asked for as they stand in the process's environment."""
+def test_given_settings_are_returned_verbatim() -> None:
+    """As they are in the process's environment."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(f"{PREFIX}PORT", "1")
         patch.delenv(f"{PREFIX}WORKERS", raising=False)
         assert given("PORT", "WORKERS") == {f"{PREFIX}PORT": "1"}
 
 
-def test_frozen() -> None:
-    """Settings do not change after they were parsed."""
+def test_settings_are_frozen() -> None:
+    """They do not change after parsing."""
     with pytest.raises(AttributeError):
         settings().port = 1  # type: ignore[misc] - what is tested
 
@@ -335,5 +335,5 @@ def test_the_document_lists_every_setting() -> None:
 
 
 def test_required_names_exist() -> None:
-    """What commands ask for is in the table."""
+    """All settings that commands require are in the table."""
     assert {row.name for row in SETTINGS} >= SERVE > TEAM > MIGRATE

@@ -15,7 +15,7 @@ def walk():
 
 
 def test_every_failing_row_is_reported():
-    """By its name and its reason, whatever was raised; rows that hold are not."""
+    """With its name and reason, whatever was raised; passing rows are not reported."""
     with pytest.raises(AssertionError) as reported:
         walk()
     text = str(reported.value)
@@ -26,7 +26,7 @@ def test_every_failing_row_is_reported():
 
 
 def test_a_refusal_that_does_not_come_fails_its_row():
-    """`pytest.raises` that sees nothing raised is a failure like any other."""
+    """A `pytest.raises` without an exception is a failure like any other."""
     with (
         pytest.raises(AssertionError, match="DID NOT RAISE"),
         every_row() as row,
@@ -37,6 +37,6 @@ def test_a_refusal_that_does_not_come_fails_its_row():
 
 
 def test_an_empty_table_fails():
-    """It would show nothing."""
+    """It would test nothing."""
     with pytest.raises(AssertionError, match="no rows"), every_row():
         pass

@@ -1,4 +1,4 @@
-"""A service of a test's own, and the people around it: partners, their keys, their customers."""
+"""A service for one test, and its people: partners with keys, and their customers."""
 
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -34,7 +34,7 @@ _numbers = count(1)
 
 
 def settings_for(database_url: str, mail_dir: Path, **given: str) -> Settings:
-    """Return settings for a test's database; `given` are more of them, without their prefix.
+    """Return settings for a test's database; `given` are added to them, without their prefix.
 
     A directory to publish to is made, as whoever installs the service does.
     """
@@ -90,20 +90,20 @@ class Partner:
         return entity_id
 
     async def connect(self, entity_id: str) -> None:
-        """Ask for a link and have it approved."""
+        """Request a link and have it approved."""
         answer = await self.call("POST", "/connect-requests", json={"partner_user_id": "u"})
         token = answer.json()["connect_url"].rpartition("/")[2]
         await self.world.service.modes["live"].connections.approve(token, entity_id, STAFF)
 
     async def disconnect(self, entity_id: str) -> None:
-        """End the connection, as the customer would."""
+        """End the connection as the customer."""
         live = self.world.service.modes["live"].connections
         await live.disconnect(entity_id, self.partner_id, STAFF)
 
 
 @contextmanager
 def deadline_of(world: "World", seconds: float) -> Iterator[None]:
-    """Give up each piece of work with the database after so long, for what begins in between."""
+    """Set the database deadline of operations that begin inside the block."""
     with pytest.MonkeyPatch.context() as patch:
         for ledger in world.service.ledgers:
             patch.setattr(ledger.database, "deadline_seconds", seconds)
@@ -115,19 +115,19 @@ def deadline_of(world: "World", seconds: float) -> Iterator[None]:
 
 @dataclass
 class World:
-    """A service in this process, on a database of its own, and a client that calls it."""
+    """A service in this process on a database of its own, with a client."""
 
     service: Service
     mail_dir: Path
 
     @cached_property
     def app(self) -> RequestMiddleware:
-        """The application, which takes a moment to put together: for those that call it."""
+        """The application, built on first use because that takes a moment."""
         return web_app(self.service, Metrics(), None)
 
     @cached_property
     def client(self) -> httpx.AsyncClient:
-        """A client that calls it; what escapes the application is a fault of it, not an answer."""
+        """A client whose calls raise the application's uncaught exceptions."""
         return self.calling_from("127.0.0.1")
 
     def calling_from(self, address: str) -> httpx.AsyncClient:
@@ -147,7 +147,7 @@ class World:
         return Partner(self, partner_id, {"live": live.token, "test": test.token})
 
     async def entity(self) -> str:
-        """Return a new live entity that uses the service already."""
+        """Return a new established live entity."""
         number = next(_numbers)
         live = self.service.modes["live"].entities
         return await live.add(f"Business {number}", f"b{number}@example.com", None, STAFF)

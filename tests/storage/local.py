@@ -19,7 +19,7 @@ MAX_BYTES = 1000
 
 
 class MovableClock:
-    """The machine's time, moved by `ahead`."""
+    """The machine's time plus `ahead`."""
 
     def __init__(self) -> None:
         self.ahead = timedelta()

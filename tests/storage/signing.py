@@ -28,7 +28,7 @@ def signed(
     parameters: dict[str, str] | None = None,
     at: datetime = NOW,
 ) -> Request:
-    """Return a request with a true signature over whatever was asked for."""
+    """Return a request with a valid signature over whatever was requested."""
     names = list(signed_names or sorted({name for name, _ in headers}))
     given = {
         "X-Goog-Algorithm": "GOOG4-RSA-SHA256",

@@ -1,4 +1,4 @@
-"""`claim-ledger storage check` where roles are missing, and where a signer may do too much."""
+"""`claim-ledger storage check` with missing roles, and with a signer that may do too much."""
 
 import pytest
 
@@ -18,19 +18,19 @@ async def settings(database_url, tmp_path, store_credentials):
 
 
 async def checked(settings) -> list[Row]:
-    """Check the bucket of live mode."""
+    """Check the live mode's bucket."""
     bucket = settings.live_bucket
     return await check(lambda: storage_for(settings, bucket), bucket)
 
 
 def without(monkeypatch, permission: str) -> None:
-    """Take a role from the account."""
+    """Remove a role from the account."""
     left = tuple(one for one in json_side.GRANTED if one != permission)
     monkeypatch.setattr(json_side, "GRANTED", left)
 
 
 async def test_an_account_that_may_not_list(settings, monkeypatch):
-    """The missing permission and the role that has it are named, and nothing is uploaded."""
+    """The missing permission and its role are named, and nothing is uploaded."""
     without(monkeypatch, "storage.objects.list")
     *before, last = await checked(settings)
     assert [one.check for one in before] == ["bucket"]
@@ -42,7 +42,7 @@ async def test_an_account_that_may_not_list(settings, monkeypatch):
 
 
 async def test_an_account_that_may_not_delete(settings, monkeypatch):
-    """It serves claims, a sweep cannot remove, and what was uploaded is named."""
+    """Claims work but sweeps cannot delete; the leftover upload is named."""
     without(monkeypatch, "storage.objects.delete")
     rows = {one.check: one for one in await checked(settings)}
     assert (rows["roles"].result, rows["round trip"].result) == ("note", "note")
@@ -51,7 +51,7 @@ async def test_an_account_that_may_not_delete(settings, monkeypatch):
 
 
 async def test_an_account_that_may_not_look_at_the_bucket(settings, monkeypatch):
-    """CORS cannot be told then, and everything else is."""
+    """CORS cannot be checked; everything else is."""
     without(monkeypatch, "storage.buckets.get")
     rows = await checked(settings)
     assert [one.check for one in rows if one.check == "cors"] == []
@@ -59,7 +59,7 @@ async def test_an_account_that_may_not_look_at_the_bucket(settings, monkeypatch)
 
 
 async def test_a_signer_that_may_overwrite(settings, monkeypatch):
-    """A second PUT that succeeds is worth a note, with what to do."""
+    """A successful second PUT is noted, with what to do."""
     monkeypatch.setattr(checks, "_put", lambda _signed: "200")
     rows = {one.check: one for one in await checked(settings)}
     assert rows["overwriting"].result == "note"
@@ -68,7 +68,7 @@ async def test_a_signer_that_may_overwrite(settings, monkeypatch):
 
 
 async def test_a_refused_put(settings, monkeypatch):
-    """The store's own code is told, and nothing is tried after it."""
+    """The store's own code is shown, and nothing is tried after it."""
     monkeypatch.setattr(checks, "_put", lambda _signed: "403 AccessDenied")
     last = (await checked(settings))[-1]
     assert last == Row("upload", "failed", "a signed PUT: 403 AccessDenied")
@@ -82,8 +82,8 @@ async def test_a_refused_put(settings, monkeypatch):
         ([{"method": ["GET"]}, {"method": ["PUT"]}], "note", "may upload"),
     ],
 )
-async def test_cors(settings, monkeypatch, rules, result, told):
-    """Rules are told by what they mean for uploads."""
+async def test_cors_rules_are_explained(settings, monkeypatch, rules, result, told):
+    """Rules are described by their effect on uploads."""
 
     async def cors(_store: object) -> list[dict[str, list[str]]]:
         return rules
@@ -93,6 +93,6 @@ async def test_cors(settings, monkeypatch, rules, result, told):
     assert (row.result, told in row.detail) == (result, True)
 
 
-def test_a_fault_without_words_is_told_as_it_is():
-    """An error that nobody foresaw is one line."""
+def test_an_unexpected_fault_is_one_line():
+    """Errors without an explanation are shown as they are."""
     assert checks.error_text(StorageUnavailable("a\nb")) == "StorageUnavailable: a b"

@@ -1,4 +1,4 @@
-"""The PUT as a partner's documentation has it: curl, and what it prints."""
+"""Uploading with curl as the partners' documentation shows, and what it prints."""
 
 import asyncio
 import shutil
@@ -29,7 +29,7 @@ async def curl(*arguments: str) -> tuple[int, str]:
 
 
 async def put(served: Served, path: str, *more: str, url: str | None = None) -> tuple[int, str]:
-    """Upload a file with exactly the required headers, then what a test adds."""
+    """Upload a file with exactly the required headers and a test's additions."""
     upload = await served.sign(NAME)
     headers = [
         w for name, value in upload.required_headers.items() for w in ("-H", f"{name}: {value}")
@@ -46,7 +46,7 @@ def pdf(tmp_path) -> str:
 
 
 async def test_curl_uploads_once(served: Served, pdf):
-    """The first PUT answers 200 with nothing in it, the second is refused."""
+    """The first PUT returns an empty 200, the second is refused."""
     assert await put(served, pdf) == (200, "")
     status, body = await put(served, pdf)
     assert status == 403
@@ -63,7 +63,7 @@ async def test_curl_uploads_once(served: Served, pdf):
     ],
 )
 async def test_curl_shows_refused_headers(served: Served, pdf, more, status, code):
-    """A header that differs from the required ones is named by the refusal's code."""
+    """The refusal's code names a header that differs."""
     upload = await served.sign(NAME)
     changed = more[1].partition(":")[0].lower()
     kept = [
@@ -77,7 +77,7 @@ async def test_curl_shows_refused_headers(served: Served, pdf, more, status, cod
 
 
 async def test_curl_shows_altered_urls(served: Served, pdf):
-    """An altered and an unsigned URL are told apart."""
+    """An altered and an unsigned URL are distinguished."""
     url = (await served.sign(NAME)).url
     status, body = await put(served, pdf, url=url.replace("0190a", "0190b"))
     assert (status, "<Code>SignatureDoesNotMatch</Code>" in body) == (403, True)
@@ -90,7 +90,7 @@ async def test_curl_shows_altered_urls(served: Served, pdf):
 
 @pytest.mark.parametrize("framing", ["", "Transfer-Encoding: chunked", "Expect:"])
 async def test_curl_reads_why_a_file_is_too_large(served: Served, tmp_path, framing):
-    """Curl prints the refusal and no reset, asking first (`Expect`), chunked, or neither."""
+    """The output has the refusal, no reset: with `Expect`, chunked, or neither."""
     path = tmp_path / "large.pdf"
     path.write_bytes(bytes(8_000_000))
     status, body = await put(served, str(path), *(["-H", framing] if framing else []))

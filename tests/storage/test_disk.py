@@ -13,7 +13,7 @@ BUCKET = "test-documents"
 
 
 def opened(directory, buckets=(BUCKET,)):
-    """Open a store, to be closed at the end of the block."""
+    """Open a store that is closed at the end of the block."""
     return closing(DiskStore(directory, buckets, lambda: NOW))
 
 
@@ -31,7 +31,7 @@ def files(directory) -> list[str]:
 
 
 def test_objects_outlive_the_process(tmp_path):
-    """What was published is there after the next start, with the same metadata."""
+    """Published objects are there after a restart, with the same metadata."""
     with opened(tmp_path) as store:
         stored = add(store, "a/b.pdf", b"bytes")
     with opened(tmp_path) as store:
@@ -41,7 +41,7 @@ def test_objects_outlive_the_process(tmp_path):
 
 
 def test_nothing_is_overwritten(tmp_path):
-    """A second object of a name is refused and leaves nothing behind, after a restart too."""
+    """A second object of a name is refused and leaves nothing, after a restart too."""
     with opened(tmp_path) as store:
         add(store, "a", b"one")
         before = files(tmp_path)
@@ -53,7 +53,7 @@ def test_nothing_is_overwritten(tmp_path):
 
 
 def test_generations_never_repeat(tmp_path):
-    """They rise while the clock stands still, and over restarts."""
+    """They rise while the clock stands still, and across restarts."""
     with opened(tmp_path) as store:
         first, second = add(store, "a").generation, add(store, "b").generation
     with opened(tmp_path) as store:
@@ -71,7 +71,7 @@ def test_what_is_not_published_is_dropped(tmp_path):
 
 
 def test_leftovers_of_a_crash_are_swept(tmp_path):
-    """Bytes on their way, and bytes that no metadata names, are gone after the next start."""
+    """Incoming bytes and bytes without metadata are removed at the next start."""
     with opened(tmp_path) as store:
         add(store, "a")
         kept = files(tmp_path)
@@ -83,7 +83,7 @@ def test_leftovers_of_a_crash_are_swept(tmp_path):
 
 @pytest.mark.server
 def test_a_killed_process_leaves_whole_objects_only(tmp_path):
-    """After SIGKILL in the middle of uploads each name has all of its bytes or none."""
+    """After SIGKILL during uploads each name has all of its bytes or none."""
     script = (
         "import sys, pathlib\n"
         "from tests.storage.test_disk import opened, add\n"
@@ -107,8 +107,8 @@ def test_a_killed_process_leaves_whole_objects_only(tmp_path):
     assert len(files(tmp_path)) == 2 * len(found)
 
 
-def test_deletion(tmp_path):
-    """A deleted object is gone for good, still readable for who has it open, and not twice."""
+def test_a_deleted_object_is_gone(tmp_path):
+    """Open readers can finish, and it cannot be deleted twice."""
     with opened(tmp_path) as store:
         stored = add(store, "a", b"bytes")
         with store.open(stored) as file:
@@ -123,7 +123,7 @@ def test_deletion(tmp_path):
 
 
 def test_pages_are_in_the_order_of_utf8(tmp_path):
-    """Names sort by their bytes; a page ends with the name that the next one starts after."""
+    """Names sort by their bytes; a page ends with the next one's start-after name."""
     names = ["a", "a/", "a0", "b", "é", "\uffff", "\U0001f600"]
     with opened(tmp_path) as store:
         for name in reversed(names):
@@ -136,7 +136,7 @@ def test_pages_are_in_the_order_of_utf8(tmp_path):
         assert store.page(BUCKET, "a", "a0", 9) == ([], None)
 
 
-def test_buckets_are_apart(tmp_path):
+def test_buckets_are_separate(tmp_path):
     """The same name in two buckets is two objects."""
     with opened(tmp_path, [BUCKET, "live-documents"]) as store:
         add(store, "a", b"one")
@@ -150,13 +150,13 @@ def test_buckets_are_apart(tmp_path):
 
 @pytest.mark.parametrize("bucket", ["..", "a/b", "Upper", "ab", "x" * 64, "-ab", "abc\n", ""])
 def test_buckets_have_the_clouds_names(tmp_path, bucket):
-    """A bucket's name becomes a folder: only what the cloud allows is taken."""
+    """A bucket's name becomes a folder, so only the cloud's names are accepted."""
     with pytest.raises(LocalStoreError, match="not a valid bucket name"):
         DiskStore(tmp_path, [bucket], lambda: NOW)
 
 
 def test_one_process_has_the_directory(tmp_path):
-    """A second store on the directory is refused, and not after the first has closed."""
+    """A second store on the directory is refused until the first has closed."""
     with opened(tmp_path), pytest.raises(LocalStoreError, match="in use"):
         DiskStore(tmp_path, [BUCKET], lambda: NOW)
     with opened(tmp_path):
@@ -164,7 +164,7 @@ def test_one_process_has_the_directory(tmp_path):
 
 
 def test_damage_is_named(tmp_path):
-    """Metadata without bytes, or that cannot be read, stops the start instead of being hidden."""
+    """Missing bytes or unreadable metadata stop the start instead of being hidden."""
     with opened(tmp_path) as store:
         stored = add(store, "a")
     meta = next((tmp_path / BUCKET).glob("*.json"))
@@ -182,7 +182,7 @@ def test_damage_is_named(tmp_path):
 
 
 def test_files_are_the_owners_alone(tmp_path):
-    """Documents are personal data: nobody else on the machine reads them."""
+    """Documents are personal data: no other user can read them."""
     with opened(tmp_path / "objects") as store:
         add(store, "a")
     for path in (tmp_path / "objects").rglob("*"):

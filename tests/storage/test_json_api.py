@@ -1,4 +1,4 @@
-"""What the cloud's client library asks for, on our store and on an emulator that is not ours."""
+"""The requests of the cloud's client library, on our store and on an independent emulator."""
 
 import asyncio
 import base64
@@ -39,7 +39,7 @@ class ModeContext:
 
 @contextmanager
 def emulator(directory):
-    """Run the independent emulator, and answer its address."""
+    """Run the independent emulator; return its address."""
     port = free_port()
     command = [sys.executable, "-m", "gcp_storage_emulator", "start", "--in-memory",
                "--host", "127.0.0.1", "--port", str(port), "--default-bucket", BUCKET]  # fmt: skip
@@ -84,8 +84,8 @@ async def side(request, served: Served, tmp_path) -> AsyncGenerator[ModeContext,
         yield ModeContext(client.bucket, upload)
 
 
-async def test_metadata(side: ModeContext):
-    """Size, type, generation and both checksums are what was uploaded."""
+async def test_metadata_matches_the_upload(side: ModeContext):
+    """Size, type, generation and both checksums."""
     await side.upload(f"{PREFIX}a.pdf", b"%PDF-1.7")
     blob = await asyncio.to_thread(side.bucket.get_blob, f"{PREFIX}a.pdf")
     md5 = hashlib.md5(b"%PDF-1.7", usedforsecurity=False).digest()
@@ -97,16 +97,16 @@ async def test_metadata(side: ModeContext):
     assert blob.time_created is not None
 
 
-async def test_missing_objects(side: ModeContext):
-    """A missing object is None to `get_blob` and 404 to a download."""
+async def test_a_missing_object_is_404(side: ModeContext):
+    """`get_blob` returns None."""
     assert await asyncio.to_thread(side.bucket.get_blob, "nothing") is None
     assert await asyncio.to_thread(side.bucket.blob("nothing").exists) is False
     with pytest.raises(NotFound):
         await asyncio.to_thread(side.bucket.blob("nothing").download_as_bytes)
 
 
-async def test_buckets(side: ModeContext):
-    """A bucket is there or it is 404, in itself and in its listing."""
+async def test_a_missing_bucket_is_404(side: ModeContext):
+    """In itself and in its listing."""
     await asyncio.to_thread(side.bucket.reload)
     assert await asyncio.to_thread(side.bucket.exists) is True
     assert await asyncio.to_thread(side.missing.exists) is False
@@ -117,7 +117,7 @@ async def test_buckets(side: ModeContext):
 
 
 async def test_listing_by_prefix(side: ModeContext):
-    """A prefix matches names byte for byte, and the answer is in their order."""
+    """A prefix matches names byte for byte, and names come in their order."""
     for name in [f"{PREFIX}b.pdf", f"{PREFIX}a.pdf", "entities/ent_1/claims/ck_10/x.pdf"]:
         await side.upload(name, b"x")
     names = await asyncio.to_thread(
@@ -127,8 +127,8 @@ async def test_listing_by_prefix(side: ModeContext):
     assert await asyncio.to_thread(lambda: list(side.bucket.list_blobs(prefix="other/"))) == []
 
 
-async def test_round_trip(side: ModeContext):
-    """A download is what was uploaded; the library compares the checksum."""
+async def test_a_download_equals_the_upload(side: ModeContext):
+    """The library compares the checksum."""
     content = bytes(range(256)) * 3
     await side.upload(f"{PREFIX}é a b.pdf", content)
     blob = side.bucket.blob(f"{PREFIX}é a b.pdf")
@@ -137,8 +137,8 @@ async def test_round_trip(side: ModeContext):
     assert await asyncio.to_thread(blob.download_as_bytes) == content  # by its media link
 
 
-async def test_deletion(side: ModeContext):
-    """A deleted object is gone, and a second deletion is 404."""
+async def test_deleting_twice_is_404(side: ModeContext):
+    """A deleted object is gone."""
     await side.upload(f"{PREFIX}a.pdf", b"x")
     blob = side.bucket.blob(f"{PREFIX}a.pdf")
     await asyncio.to_thread(blob.delete)
@@ -159,8 +159,8 @@ async def test_deletion_of_a_generation(served: Served):
     assert served.files() == []
 
 
-async def test_pages(served: Served):
-    """Pages follow each other without a gap or a repetition, while names are added."""
+async def test_listing_pages_are_complete(served: Served):
+    """Pages follow without gap or repetition while names are added."""
     for number in range(7):
         await served.put(f"{PREFIX}{number}", b"x")
     first = served.bucket().list_blobs(prefix=PREFIX, page_size=3)
@@ -173,8 +173,8 @@ async def test_pages(served: Served):
     assert [name.removeprefix(PREFIX) for name in seen] == ["0", "1", "2", "3", "3b", "4", "5", "6"]
 
 
-async def test_permissions(served: Served):
-    """The token's holder reads, lists and deletes, and does not create."""
+async def test_permissions_of_the_token(served: Served):
+    """The token's holder can read, list and delete, and not create."""
     asked = ["storage.objects.create", "storage.objects.get", "storage.objects.list"]
     granted = await asyncio.to_thread(served.bucket().test_iam_permissions, asked)
     assert granted == asked[1:]
@@ -206,7 +206,7 @@ UNKNOWN = (
 
 
 async def test_nothing_is_read_without_the_token(served: Served):
-    """No path of the JSON side says anything to a stranger."""
+    """No path of the JSON API reveals anything."""
     await served.put("x", b"secret")
     with every_row() as row:
         for path, authorization in product(PATHS, STRANGERS):
@@ -216,7 +216,7 @@ async def test_nothing_is_read_without_the_token(served: Served):
                 assert (response.status_code, response.json()["error"]["code"]) == (401, 401)
 
 
-async def test_what_it_does_not_know_is_refused(served: Served):
+async def test_unknown_parameters_are_refused(served: Served):
     """A parameter that would change the answer is never ignored."""
     await served.put("x", b"x")
     headers = {"authorization": f"Bearer {served.store.credentials.token}"}
@@ -229,7 +229,7 @@ async def test_what_it_does_not_know_is_refused(served: Served):
 
 
 async def test_media_beside_metadata(served: Served):
-    """`alt=media` answers the bytes at the metadata's own address too."""
+    """`alt=media` also returns the bytes at the metadata's address."""
     await served.put("x", b"bytes")
     url = f"{served.store.endpoint}/storage/v1/b/{BUCKET}/o/x?alt=media"
     headers = {"authorization": f"Bearer {served.store.credentials.token}"}

@@ -1,4 +1,4 @@
-"""Large uploads go to the disk and not through memory."""
+"""Large uploads are streamed to disk."""
 
 import asyncio
 import hashlib
@@ -36,14 +36,14 @@ asyncio.run(main())
 
 
 def peak_bytes(pid: int) -> int:
-    """Return the most memory that a process has had resident."""
+    """Return the peak resident memory of a process."""
     match = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     assert match is not None
     return int(match[1]) * 1024
 
 
 async def put(name: str, path: Path, signer: KeySigner, *more: str) -> str:
-    """Upload a file with curl, and answer the status."""
+    """Upload a file with curl; return the status."""
     upload = await signer.sign(name, "application/pdf", SIZE)
     words = [word for pair in upload.required_headers.items() for word in ("-H", ": ".join(pair))]
     process = await asyncio.create_subprocess_exec(

@@ -28,14 +28,14 @@ def store(directory, **settings):
     ],
 )
 async def test_it_refuses_to_be_more_than_a_local_store(tmp_path, settings, reason):
-    """Off loopback, nothing starts and nothing is written."""
+    """With production settings or off loopback nothing starts or is written."""
     with pytest.raises(LocalStoreError, match=reason):
         async with store(tmp_path / "store", **settings):
             pytest.fail("it started")
     assert not (tmp_path / "store").exists()
 
 
-async def test_it_says_what_it_is(tmp_path):
+async def test_the_log_warns_of_a_development_store(tmp_path):
     """Its log warns that it is for development."""
     with capture_logs() as lines:
         async with store(tmp_path):
@@ -46,7 +46,7 @@ async def test_it_says_what_it_is(tmp_path):
 
 
 async def test_a_taken_port_is_one_clear_error(tmp_path):
-    """Somebody else's port is not waited for, and the directory is given back."""
+    """It does not wait for the port, and releases the directory."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(LocalStoreError, match=f"port {port}"):
@@ -64,7 +64,7 @@ async def test_a_directory_has_one_store(served: Served):
 
 
 async def test_it_stops_while_requests_are_under_way(tmp_path):
-    """An upload that never ends does not hold the end up."""
+    """An endless upload does not delay the end."""
     async with store(tmp_path) as running:
         port = int(running.endpoint.rpartition(":")[2])
         _, writer = await asyncio.open_connection("127.0.0.1", port)

@@ -39,7 +39,7 @@ def local(credentials_directory):
 
 
 class Iam:
-    """An IAM whose way of answering a test chooses."""
+    """An IAM whose answers a test chooses."""
 
     def __init__(self, local) -> None:
         self.key = private_key_of(local.key)
@@ -48,7 +48,7 @@ class Iam:
         self.released = threading.Event()
 
     def signed(self, handler: BaseHTTPRequestHandler, payload: bytes) -> None:
-        """Sign, as IAM does."""
+        """Sign as IAM does."""
         signature = self.key.sign(payload, padding.PKCS1v15(), hashes.SHA256())
         body = b'{"signedBlob": "%s"}' % base64.b64encode(signature)
         self.status(handler, 200, body)
@@ -66,7 +66,7 @@ class Iam:
         self.released.wait()
 
     def drip(self, handler: BaseHTTPRequestHandler, _payload: bytes) -> None:
-        """Return a byte at a time, for ever."""
+        """Return one byte at a time, forever."""
         handler.send_response(200)
         handler.send_header("content-length", "100000")
         handler.end_headers()
@@ -80,7 +80,7 @@ class Iam:
 
 @contextmanager
 def serving(iam: Iam) -> Generator[str]:
-    """Serve an IAM, and answer its address."""
+    """Serve an IAM; return its address."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -89,7 +89,7 @@ def serving(iam: Iam) -> Generator[str]:
             iam.answer(self, base64.b64decode(body.partition(b'"payload": "')[2].rstrip(b'"}')))
 
         def log_message(self, *_arguments: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
@@ -115,7 +115,7 @@ def iam(local) -> Generator[Iam]:
 
 @pytest.fixture
 def iam_signer(local, iam) -> Generator[IamSigner]:
-    """Return a signer whose calls reach the test's IAM."""
+    """Return a signer that calls the test's IAM."""
 
     class Session(AbortableSession):
         def request(self, method, url, **kwargs) -> requests.Response:
@@ -142,7 +142,7 @@ def signer(request, local):
 
 
 async def test_what_is_signed_verifies(signer, local):
-    """The URL is a PUT of that object, with exactly the two required headers."""
+    """The URL is a PUT of that object with exactly the two required headers."""
     upload = await signer.sign(NAME, "application/pdf", 1000)
     url = urlsplit(upload.url)
     assert f"{url.scheme}://{url.netloc}{url.path}" == (
@@ -161,7 +161,7 @@ async def test_what_is_signed_verifies(signer, local):
 
 
 async def test_required_headers_are_two(signer):
-    """The library adds Host to the headers it is given; none of that is passed on."""
+    """The library's Host header is not passed on."""
     upload = await signer.sign(NAME, "image/png", 52428800)
     assert dict(upload.required_headers) == {
         "Content-Type": "image/png",
@@ -170,7 +170,7 @@ async def test_required_headers_are_two(signer):
 
 
 async def test_the_expiry_is_the_urls_own(signer):
-    """`expires_at` is the URL's date plus its lifetime, which is 15 minutes to the second."""
+    """`expires_at` is the URL's date plus its lifetime of 15 minutes."""
     before = datetime.now(UTC).replace(microsecond=0)
     upload = await signer.sign(NAME, "image/png", 1)
     after = datetime.now(UTC)
@@ -192,7 +192,7 @@ FAILURES = {
 
 
 async def test_an_iam_that_fails_is_unavailability(iam, iam_signer):
-    """Whatever it answers, the call is made once, and leaves no thread."""
+    """Whatever it answers, it is called once, and no thread is left."""
     with every_row() as row:
         for name, answer in FAILURES.items():
             with row(name):
@@ -204,7 +204,7 @@ async def test_an_iam_that_fails_is_unavailability(iam, iam_signer):
 
 
 async def test_an_iam_that_does_not_answer_is_given_up(iam, iam_signer):
-    """A call ends at its deadline and leaves no thread, also where bytes trickle in."""
+    """A call ends at its deadline without leaving a thread, also for slow bytes."""
     iam_signer.seconds_max = SECONDS_MAX  # short, for these calls alone
     for answer in (iam.hang, iam.drip):
         iam.answer, iam.calls = answer, 0
@@ -217,7 +217,7 @@ async def test_an_iam_that_does_not_answer_is_given_up(iam, iam_signer):
 
 
 async def test_more_calls_than_threads(iam, iam_signer):
-    """Calls that wait for a place give up at the deadline too, and later ones succeed."""
+    """Queued calls time out at the deadline too, and later ones succeed."""
     iam.answer = iam.hang
     iam_signer.seconds_max = SECONDS_MAX  # short, for these calls alone
     calls = (iam_signer.sign(NAME, "application/pdf", 1) for _ in range(30))
@@ -232,7 +232,7 @@ async def test_more_calls_than_threads(iam, iam_signer):
 
 
 async def test_a_cancelled_request_leaves_no_thread(iam, iam_signer):
-    """When the caller goes away, the call is cut as at the deadline."""
+    """The call is cut as at the deadline."""
     iam.answer = iam.hang
     task = asyncio.create_task(iam_signer.sign(NAME, "application/pdf", 1))
     await asyncio.sleep(0.1)
@@ -242,7 +242,7 @@ async def test_a_cancelled_request_leaves_no_thread(iam, iam_signer):
 
 
 async def test_a_url_costs_one_signature_and_no_parsing(local, monkeypatch):
-    """The key is parsed when the signer is made; each URL is one signature with it."""
+    """The key is parsed once, when the signer is made."""
     signer = KeySigner(local.key, BUCKET)
     signatures = []
     sign_bytes = service_account.Credentials.sign_bytes
@@ -262,7 +262,7 @@ async def test_a_url_costs_one_signature_and_no_parsing(local, monkeypatch):
 
 
 async def _idle(signer: IamSigner) -> None:
-    """Wait until the signer's threads are free; a call that hangs would never end by itself."""
+    """Wait until the signer's threads are free; a hanging call would never end by itself."""
     pool: ThreadPoolExecutor = signer._threads  # noqa: SLF001 - nothing outside shows them
     asked = [pool.submit(threading.get_ident) for _ in range(8)]
     await eventually(lambda: all(one.done() for one in asked))

@@ -13,7 +13,7 @@ NAME = "entities/ent_1/claims/ck_1/documents/0190a.pdf"
 
 
 def code_of(response) -> tuple[int, str]:
-    """Return the status, and the code of the refusal's document."""
+    """Return the status and the code in the refusal's document."""
     assert response.headers["content-type"] == "application/xml; charset=UTF-8"
     document = re.fullmatch(
         r"<\?xml version='1.0' encoding='UTF-8'\?><Error><Code>(\w+)</Code>"
@@ -26,7 +26,7 @@ def code_of(response) -> tuple[int, str]:
 
 
 async def test_a_signed_put_makes_an_object(served: Served):
-    """The answer has the generation and the checksums, and says that it is no cloud."""
+    """The answer has generation and checksums, and says that it is no cloud."""
     response = await served.put(NAME, b"%PDF-1.7")
     assert (response.status_code, response.content) == (200, b"")
     assert response.headers["etag"] == '"f87357c6cdc4f067e19f42aebabc6fb7"'
@@ -48,7 +48,7 @@ async def test_a_signed_put_writes_once(served: Served):
 
 
 async def test_of_two_puts_at_once_one_wins(served: Served):
-    """However many race for a name, one gets 200, and its bytes are what is kept."""
+    """One of the competing PUTs gets 200, and its bytes are stored."""
     uploads = [await served.sign(NAME) for _ in range(12)]
     responses = await asyncio.gather(
         *(
@@ -77,7 +77,7 @@ async def test_of_two_puts_at_once_one_wins(served: Served):
     ],
 )
 async def test_other_headers_than_the_signed_ones_are_refused(served: Served, headers, expected):
-    """The required headers have to be echoed exactly; nothing of the cloud's may be added."""
+    """Required headers must match exactly; no cloud header may be added."""
     upload = await served.sign(NAME)
     sent = {n: v for n, v in ({**upload.required_headers} | headers).items() if v is not None}
     response = await served.http.put(upload.url, headers=sent, content=b"x")
@@ -95,7 +95,7 @@ async def test_other_headers_than_the_signed_ones_are_refused(served: Served, he
     ],
 )
 async def test_an_altered_url_is_refused(served: Served, old, new, expected):
-    """Nothing of the URL can be changed."""
+    """No part of the URL can be changed."""
     upload = await served.sign(NAME)
     assert old in upload.url
     response = await served.http.put(
@@ -105,7 +105,7 @@ async def test_an_altered_url_is_refused(served: Served, old, new, expected):
 
 
 async def test_the_url_expires(served: Served):
-    """After 15 minutes the URL is of no use, and its document says since when."""
+    """After 15 minutes it is refused, and the document says when it expired."""
     upload = await served.sign(NAME)
     served.clock.ahead = timedelta(minutes=15, seconds=2)
     response = await served.http.put(upload.url, headers=upload.required_headers, content=b"x")
@@ -114,7 +114,7 @@ async def test_the_url_expires(served: Served):
 
 
 async def test_opening_the_url_in_a_browser_is_refused(served: Served):
-    """A GET lacks the signed headers; with them it is still another method."""
+    """A GET lacks the signed headers; even with them the method differs."""
     upload = await served.sign(NAME)
     opened = await served.http.get(upload.url)
     assert code_of(opened) == (400, "MalformedSecurityHeader")
@@ -124,7 +124,7 @@ async def test_opening_the_url_in_a_browser_is_refused(served: Served):
 
 
 async def test_another_bucket_is_not_found(served: Served):
-    """A true signature for a bucket that the store does not have is 404."""
+    """A valid signature for an unknown bucket is 404."""
     served.signer = type(served.signer)(
         served.store.credentials.key, "other-documents", endpoint=served.store.endpoint
     )
@@ -133,14 +133,14 @@ async def test_another_bucket_is_not_found(served: Served):
 
 @pytest.mark.parametrize("size", [0, 1, MAX_BYTES])
 async def test_sizes_within_the_range_are_taken(served: Served, size):
-    """Both ends of the range are inside it."""
+    """Both ends of the range are allowed."""
     assert (await served.put(NAME, bytes(size))).status_code == 200
 
 
 @pytest.mark.parametrize("chunked", [False, True], ids=["declared", "chunked"])
 @pytest.mark.parametrize("size", [MAX_BYTES + 1, 20_000_000])
 async def test_sizes_over_the_range_are_refused(served: Served, size, chunked):
-    """The client reads the refusal, not a reset, with and without a declared length."""
+    """The client can read the refusal, with and without a declared length."""
     upload = await served.sign(NAME)
 
     async def chunks():
@@ -154,7 +154,7 @@ async def test_sizes_over_the_range_are_refused(served: Served, size, chunked):
 
 
 async def test_chunked_bodies_are_counted(served: Served):
-    """A body without a length is taken when it turns out to fit."""
+    """A body without a length is accepted if it fits."""
     upload = await served.sign(NAME)
 
     async def chunks():
@@ -168,7 +168,7 @@ async def test_chunked_bodies_are_counted(served: Served):
 
 @pytest.mark.parametrize("framing", ["content-length: 1000", "transfer-encoding: chunked"])
 async def test_half_sent_bodies_leave_nothing(served: Served, framing):
-    """A client that goes away in the middle leaves no object and no file, and may try again."""
+    """An aborted upload leaves no object and no file, and can be repeated."""
     upload = await served.sign(NAME)
     reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
     target = upload.url.removeprefix(served.store.endpoint)
@@ -199,7 +199,7 @@ async def test_half_sent_bodies_leave_nothing(served: Served, framing):
     ],
 )
 async def test_names_never_become_file_names(served: Served, name):
-    """Whatever a name looks like, its bytes lie in the bucket's folder under a hash."""
+    """The bytes of any name are in the bucket's folder, under a hash."""
     upload = await served.sign(name)
     _, _, target = upload.url.partition(served.store.endpoint)
     status = await raw_put(served, target, upload.required_headers, b"bytes")
@@ -213,12 +213,12 @@ async def test_names_never_become_file_names(served: Served, name):
 
 @pytest.mark.parametrize("name", ["x" * 1025, "line\nfeed", ".well-known/acme-challenge/x"])
 async def test_names_that_the_cloud_refuses_are_refused(served: Served, name):
-    """Over-long names, line breaks and reserved names are no objects' names."""
+    """Over-long names, line breaks and reserved names."""
     assert code_of(await served.put(name, b"x")) == (400, "InvalidURI")
 
 
 async def raw_put(served: Served, target: str, headers, content: bytes) -> int:
-    """Send a PUT as it stands, where clients would tidy the path, and answer the status."""
+    """Send an unchanged PUT, where clients would normalise the path; return the status."""
     reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
     lines = {**headers, "host": f"127.0.0.1:{served.port}", "content-length": len(content)}
     head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())

@@ -11,8 +11,8 @@ CASES = [pytest.param(case, id=case.description) for case in cases()]
 
 
 @NEEDS_FILE
-def test_all_cases_are_there():
-    """29 official cases and 5 of this project's URL shape are looked at."""
+def test_all_cases_are_present():
+    """29 official cases and 5 of this project's URL shape."""
     assert len(cases()) == 34
 
 
@@ -27,7 +27,7 @@ def test_official_signatures_verify(case: Case):
 @NEEDS_FILE
 @pytest.mark.parametrize("case", CASES)
 def test_another_method_does_not_verify(case: Case):
-    """A URL is of one method; the refusal shows what should have been signed."""
+    """A URL is for one method; the refusal shows the expected string to sign."""
     altered = Request(
         method="PATCH",
         raw_path=case.request.raw_path,
@@ -43,8 +43,8 @@ def test_another_method_does_not_verify(case: Case):
 
 @NEEDS_FILE
 @pytest.mark.parametrize("case", CASES)
-def test_lifetimes_end(case: Case):
-    """A second after its lifetime every case is 400 ExpiredToken, whatever else is right."""
+def test_expired_cases_are_refused(case: Case):
+    """A second after its lifetime every case is 400 ExpiredToken."""
     late = case.signed_at + timedelta(days=7, seconds=1)
     answer = verify(case.request, late, public_key_of)
     assert isinstance(answer, StoreRefusal)

@@ -23,7 +23,7 @@ def sign(credentials):
 
 @pytest.fixture
 def outcome(credentials):
-    """Return what verification says: `ok`, or status, code and the named parameter."""
+    """Return the verification's result: `ok`, or status, code and the named parameter."""
 
     def outcome(request: Request, now=NOW):
         answer = verify(request, now, credentials.public_key_of)
@@ -49,14 +49,14 @@ def test_a_signed_request_verifies(sign, outcome):
     ],
 )
 def test_an_altered_path_does_not_verify(sign, outcome, old, new):
-    """Another object, bucket or shape of the path is another request."""
+    """Another object, bucket or path style is another request."""
     request = sign()
     altered = request._replace(raw_path=request.raw_path.replace(old, new))
     assert outcome(altered) == (403, "SignatureDoesNotMatch", None)
 
 
 def test_encodings_of_one_path_are_one_object(sign, outcome):
-    """`%2F` and `/`, `%6f` and `o` name the same object, and the signature is of the object."""
+    """`%2F` and `/`, `%6f` and `o` are the same in names and signatures."""
     request = sign()._replace(raw_path="/bucket%2F%6fbject.pdf")
     assert outcome(request) == "ok"
 
@@ -85,21 +85,21 @@ def test_encodings_of_one_path_are_one_object(sign, outcome):
     ],
 )
 def test_an_altered_query_is_refused(sign, outcome, old, new, expected):
-    """Nothing of the query can be changed, doubled or left out."""
+    """No parameter can be changed, repeated or left out."""
     request = sign()
     assert old in request.raw_query
     assert outcome(request._replace(raw_query=request.raw_query.replace(old, new, 1))) == expected
 
 
 def test_the_order_of_parameters_means_nothing(sign, outcome):
-    """Clients may sort a query: the signature is over the sorted one."""
+    """Clients may sort the query: the signature covers the sorted one."""
     request = sign()
     shuffled = "&".join(reversed(request.raw_query.split("&")))
     assert outcome(request._replace(raw_query=shuffled)) == "ok"
 
 
 def test_a_request_without_a_query_is_anonymous(outcome):
-    """Without a signature nobody may create an object."""
+    """Without a signature nobody can create an object."""
     bare = Request(method="PUT", raw_path="/bucket/object.pdf", raw_query="", headers=[HOST])
     assert outcome(bare) == (403, "AccessDenied", None)
 
@@ -125,7 +125,7 @@ def test_a_request_without_a_query_is_anonymous(outcome):
     ],
 )
 def test_parameters_that_mean_nothing_are_refused(sign, outcome, parameters, name):
-    """A true signature does not help what the cloud would not have accepted either."""
+    """A valid signature does not help what the cloud would refuse."""
     request = sign(parameters=parameters)
     assert outcome(request) == (400, "MalformedSecurityHeader", name)
 
@@ -138,14 +138,14 @@ def test_seven_days_are_allowed(sign, outcome):
 
 
 def test_expiry_is_checked_before_the_signature(sign, outcome):
-    """An expired URL with a broken signature is expired, as the cloud has it."""
+    """An expired URL with a bad signature is expired, as in the cloud."""
     request = sign()
     broken = request._replace(raw_query=request.raw_query + "00")
     assert outcome(broken, NOW + timedelta(minutes=16)) == (400, "ExpiredToken", None)
 
 
 def test_a_url_of_the_future_is_refused(sign, outcome):
-    """A signer's clock may be ahead by a quarter of an hour and no more."""
+    """A signer's clock may be at most 15 minutes ahead."""
     assert outcome(sign(), NOW - timedelta(minutes=15)) == "ok"
     assert outcome(sign(), NOW - timedelta(minutes=16)) == (403, "RequestTimeTooSkewed", None)
 
@@ -157,7 +157,7 @@ def test_an_unknown_signer_is_refused(credentials, outcome):
 
 
 def test_another_key_is_refused(tmp_path, credentials, outcome):
-    """The account's name with another account's key does not verify."""
+    """The account's name with another key does not verify."""
     other = local_credentials(tmp_path)
     request = signed(private_key_of(other.key), credentials.key["client_email"])
     assert outcome(request) == (403, "SignatureDoesNotMatch", None)
@@ -165,7 +165,7 @@ def test_another_key_is_refused(tmp_path, credentials, outcome):
 
 @pytest.mark.parametrize("missing", ["content-type", "x-goog-content-length-range", "host"])
 def test_a_signed_header_may_not_be_missing(sign, outcome, missing):
-    """The parameter's name says which header it was."""
+    """The refusal names the header."""
     request = sign()
     headers = [header for header in request.headers if header[0] != missing]
     expected = (400, "MalformedSecurityHeader", missing)
@@ -183,13 +183,13 @@ def test_a_signed_header_may_not_be_missing(sign, outcome, missing):
     ],
 )
 def test_a_signed_header_may_not_be_altered(sign, outcome, headers):
-    """Another value, and a second value, of a signed header do not verify."""
+    """A changed or a repeated value of a signed header does not verify."""
     assert outcome(sign()._replace(headers=headers)) == (403, "SignatureDoesNotMatch", None)
 
 
 @pytest.mark.parametrize("header", ["x-goog-acl", "x-goog-meta-note", "x-goog-if-generation-match"])
 def test_headers_of_the_cloud_must_be_signed(sign, outcome, header):
-    """What changes an upload cannot be added by whoever holds the URL."""
+    """The URL's holder cannot add headers that change the upload."""
     request = sign()
     altered = request._replace(headers=[*request.headers, (header, "1")])
     assert outcome(altered) == (400, "MalformedSecurityHeader", header)
@@ -203,7 +203,7 @@ def test_other_headers_need_no_signature(sign, outcome):
 
 
 def test_the_refusal_shows_what_was_signed(sign, credentials):
-    """Whoever debugs a signature is given both texts."""
+    """Both texts are there for debugging a signature."""
     request = sign()._replace(raw_path="/bucket/<other>&.pdf")
     answer = verify(request, NOW, credentials.public_key_of)
     assert isinstance(answer, StoreRefusal)

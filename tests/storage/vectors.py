@@ -1,4 +1,4 @@
-"""The official signing cases, and those of this project's URL shape."""
+"""The official signing cases, and cases of this project's URL shape."""
 
 import json
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Case:
 
 
 def cases() -> list[Case]:
-    """Return all cases; none when the file is not at hand."""
+    """Return all cases, or none if the file is missing."""
     if not FILE.exists():
         return []
     content = json.loads(FILE.read_text())
