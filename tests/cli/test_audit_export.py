@@ -89,7 +89,7 @@ def test_only_a_regular_file_is_overwritten(team, tmp_path):
     file.write_text("mine")
     link.symlink_to(file)
     for out, said in (
-        (pipe, "is no regular file"),
+        (pipe, "is not a regular file"),
         (link, "is a symbolic link"),
         ("", "expected the name of a file"),
     ):
