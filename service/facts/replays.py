@@ -100,7 +100,7 @@ def _as_of(value: object, version: int) -> object:
             if since <= version and getattr(value, name) is not msgspec.UNSET
         }
     if isinstance(value, list):
-        return [_as_of(item, version) for item in value]  # pyright: ignore[reportUnknownVariableType] - any items
+        return [_as_of(item, version) for item in value]
     return value
 
 

@@ -78,7 +78,7 @@ class AbortableAdapter(HTTPAdapter):
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - theirs
         """Make the pools with connections that can be aborted."""
-        super().init_poolmanager(*args, **kwargs)  # pyright: ignore[reportUnknownArgumentType] - as above
+        super().init_poolmanager(*args, **kwargs)
         self.poolmanager.pool_classes_by_scheme = _pools(self.connections)
 
 
