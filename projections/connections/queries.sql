@@ -27,7 +27,7 @@ from unnest($1::text[], $2::text[], $3::bigint[], $4::timestamptz[])
 where c.partner_id = gone.partner_id and c.entity_id = gone.entity_id
 
 -- name: entities_of
--- The businesses of one e-mail address that use the service, by name.
+-- The businesses of one email address that use the service, by name.
 select entity_id, name from ledger.entities
 where established and email_hash = $1
 order by name, entity_id
@@ -51,7 +51,7 @@ where e.entity_id = gone.entity_id
 update ledger.entities set established = true where entity_id = any($1::text[])
 
 -- name: established
--- Does an established business have this e-mail address or this company number?
+-- Does an established business have this email address or this company number?
 select exists(
     select from ledger.entities where established and email_hash = $1::bytea
     union all

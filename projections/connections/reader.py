@@ -51,10 +51,10 @@ class ConnectionsReader(Reader):
         return await self._database.fetch(_SQL.entity_connections, entity_id)
 
     async def entities_of(self, address_hash: str) -> list[Row]:
-        """Return the businesses of a person, by the keyed hash of the e-mail address."""
+        """Return the businesses of a person, by the keyed hash of the email address."""
         return await self._database.fetch(_SQL.entities_of, bytes.fromhex(address_hash))
 
     async def address_hash(self, entity_id: str) -> bytes | None:
-        """Return the keyed hash of the e-mail address of a business's person, if it is known."""
+        """Return the keyed hash of the email address of a business's person, if it is known."""
         row = await self._database.fetchrow(_SQL.address, entity_id)
         return None if row is None else row["email_hash"]

@@ -75,7 +75,7 @@ async def find(target: Target, email: str) -> Fields:
     """
     address = email.strip()
     if "@" not in address:
-        raise invalid("email", "expected an e-mail address")
+        raise invalid("email", "expected an email address")
     secrets = await target.service.secrets.get()
     sought = Sought(address, secrets.lookup_email(address))
     found: list[Fields] = []
@@ -118,7 +118,7 @@ def _check(claim_id: str | None, entity_id: str | None, reason: str, *, with_cla
     if not 0 < len(reason.strip()) <= REASON_CHARACTERS_MAX:
         raise invalid("reason", f"expected 1 to {REASON_CHARACTERS_MAX} characters")
     if "@" in reason:
-        raise invalid("reason", "no e-mail address: the reason stays in the log for ever")
+        raise invalid("reason", "no email address: the reason stays in the log for ever")
 
 
 def _reapplied(names: list[str], outcome: ReapplyOutcome, unlisted_count: int) -> Fields:

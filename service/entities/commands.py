@@ -17,7 +17,7 @@ from service.ledger.ledger import Append, Ledger, Transaction
 from service.ledger.service_keys import Secrets, ServiceKeyStore
 
 _TAKEN: Final = (
-    "A business with this e-mail address or company number uses the service."
+    "A business with this email address or company number uses the service."
     " --another adds one more at its address."
 )
 
@@ -72,7 +72,7 @@ async def refuse_established(
 ) -> None:
     """Refuse with `onboarding_unavailable` where a business like this uses the service already.
 
-    `same_address` allows its e-mail address to be another business's too.
+    `same_address` allows its email address to be another business's too.
     """
     email_hash = None if same_address else business.email_hash
     if await is_established(transaction, email_hash, business.company_number_hash):

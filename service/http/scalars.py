@@ -3,7 +3,7 @@
 A wire type is a `msgspec.Struct` whose fields are of these types. Values stay what the partner
 sent, byte for byte: nothing is trimmed, folded or normalised. Each type carries its rules twice:
 as constraints that msgspec enforces while decoding, and as JSON Schema for the OpenAPI document.
-What msgspec cannot say (an amount, an e-mail address, a moment) is a function in `Meta.extra`,
+What msgspec cannot say (an amount, an email address, a moment) is a function in `Meta.extra`,
 which `Checked` runs on the decoded object and service/http/validation.py on the raw value.
 
 An optional field is `Text | UnsetType = UNSET`: absent is fine, null is refused. Where the
@@ -134,7 +134,7 @@ PLAIN_EMAIL: Final = re.compile(
 
 
 def email_fault(text: str) -> str | None:
-    """Return what is wrong with an e-mail address, or None.
+    """Return what is wrong with an email address, or None.
 
     ASCII only, so that one mailbox has one spelling and every mail server takes it: an
     international domain is written in its `xn--` form. Names under .test are taken; whether
@@ -144,12 +144,12 @@ def email_fault(text: str) -> str | None:
         return None
     try:
         if not text.isascii():
-            return "not an e-mail address in ASCII (write its domain in the xn-- form)"
+            return "not an email address in ASCII (write its domain in the xn-- form)"
         validate_email(
             text, check_deliverability=False, test_environment=True, allow_smtputf8=False
         )
     except EmailNotValidError:
-        return "not an e-mail address"
+        return "not an email address"
     return None
 
 

@@ -30,7 +30,7 @@ class Secrets(NamedTuple):
         return base62(int.from_bytes(mac, "big"), 43)
 
     def lookup_email(self, email: str) -> str:
-        """Return the keyed hash by which an e-mail address is found, folded (readings: 422)."""
+        """Return the keyed hash by which an email address is found, folded (readings: 422)."""
         return self._lookup("email", email.casefold())
 
     def lookup_company_number(self, number: str | None) -> str | None:

@@ -48,7 +48,7 @@ class OnboardingRequest(Checked, frozen=True, kw_only=True):
 
 
 class Confirmed(Checked, frozen=True, kw_only=True):
-    """What a person confirms on the onboarding page. The e-mail address stays: it was proved."""
+    """What a person confirms on the onboarding page. The email address stays: it was proved."""
 
     company_name: RequiredText
     company_number: Text = ""

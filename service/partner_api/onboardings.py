@@ -24,7 +24,7 @@ START_ONBOARDING: Final = Endpoint(
         "Idempotent on `partner_user_id`, for ever: a repeat answers 200 with the original "
         "`onboarding_id`, mails nothing, and has no link. For a fresh link, onboard under a new"
         " `partner_user_id`.\n\n"
-        "422 `onboarding_unavailable`: the e-mail address (whatever its case) or the company "
+        "422 `onboarding_unavailable`: the email address (whatever its case) or the company "
         "number (whatever its spaces and case) belongs to a business that already uses the "
         "service. Send it a connect link instead: `POST /connect-requests`. An onboarding that "
         "was never finished blocks nobody.\n\n"

@@ -1,4 +1,4 @@
-"""Finding an e-mail address in a value, case-folded as in lookups. Pure."""
+"""Finding an email address in a value, case-folded as in lookups. Pure."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -82,5 +82,5 @@ class Team:
 
 
 def mailbox() -> str:
-    """Return an e-mail address that is not in use yet."""
+    """Return an email address that is not in use yet."""
     return f"{uuid4().hex}@example.com"

@@ -14,7 +14,7 @@ from service.onboardings.wire import OnboardingRequest
 WRONG = {
     "string": (1, "expected a string"),
     "string or null": (False, "expected a string"),
-    "e-mail": ("nobody", "not an e-mail address"),
+    "email": ("nobody", "not an email address"),
     "amount": ("1.5", "not an amount with two decimal places, such as 125.00"),
     "date": ("2026-02-30", "not a calendar date"),
     "timestamp": (
@@ -29,7 +29,7 @@ WRONG = {
 }
 """For each type of the tables: a value that is not of it, and what is said."""
 
-STRINGS = {"string", "string or null", "MIME type", "e-mail", "amount", "date", "timestamp"}
+STRINGS = {"string", "string or null", "MIME type", "email", "amount", "date", "timestamp"}
 """The types that are strings on the wire."""
 
 BODIES: dict[type[msgspec.Struct], dict[str, Any]] = {
@@ -122,7 +122,7 @@ def _rows() -> list[Row]:
     return [
         Row(onboarding, ("partner_user_id",), "string", True),
         Row(onboarding, ("company_name",), "string", True),
-        Row(onboarding, ("user_email",), "e-mail", True),
+        Row(onboarding, ("user_email",), "email", True),
         Row(onboarding, ("company_number",), "string"),
         Row(onboarding, ("user_name",), "string"),
         Row(onboarding, ("address",), "object"),
@@ -147,7 +147,7 @@ def _rows() -> list[Row]:
         *(Row(claim, (*document, n), "string", True) for n in ("storage_path", "mime_type")),
         Row(claim, (*document, "filename"), "string", True),
         Row(claim, ("defendant", "name"), "string", True),
-        Row(claim, ("defendant", "email"), "e-mail"),
+        Row(claim, ("defendant", "email"), "email"),
         Row(claim, ("defendant", "address"), "object"),
         Row(claim, ("defendant", "is_consumer"), "boolean"),
         Row(claim, ("defendant", "is_individual"), "boolean"),

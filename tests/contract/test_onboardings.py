@@ -116,7 +116,7 @@ async def test_identical_requests_at_once_start_one(shared):
     ],
 )
 async def test_an_established_business_is_422(in_memory, email, number, taken):
-    """Readings: found by e-mail address or company number, both normalised."""
+    """Readings: found by email address or company number, both normalised."""
     unique = uuid4().hex
     entities = in_memory.service.modes["live"].entities
     await entities.add("Known", f"known.{unique}@example.com", f"AB{unique}", STAFF)

@@ -44,7 +44,7 @@ CHECK_NAMES = (
     "unsupported_method",
     "allow_header_conformance",
 )
-"""Not `positive_data_acceptance`: e-mail addresses and page tokens obey more than a schema says.
+"""Not `positive_data_acceptance`: email addresses and page tokens obey more than a schema says.
 
 Nor `ignored_auth`: test_authentication.py tries every credential at every endpoint.
 """

@@ -126,7 +126,7 @@ def test_every_fault_is_named_by_top_level_field_and_inner_path() -> None:
         "partner_claim_id": ["expected a string"],
         "defendant": [
             "name: required",
-            "email: not an e-mail address",
+            "email: not an email address",
             "address.first_line: must not be null",
         ],
         "invoices": [

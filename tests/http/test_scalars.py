@@ -102,7 +102,7 @@ REFUSED = [
     ),
     (scalars.Rfc3339, "2026-01-31T09:30:00." + "1" * 30 + "Z", "must have at most 35 characters"),
     *(
-        (scalars.EmailAddress, text, "not an e-mail address")
+        (scalars.EmailAddress, text, "not an email address")
         for text in (
             "",
             "owner",
@@ -184,10 +184,10 @@ def test_a_bad_value_is_refused() -> None:
 
 
 def test_the_schema_refuses_what_is_refused() -> None:
-    """The schema knows only the form of e-mail addresses, and it accepts the year 0."""
+    """The schema knows only the form of email addresses, and it accepts the year 0."""
     with every_row() as row:
         for kind, value, message in REFUSED:
-            if identify(value) not in NOT_IN_SCHEMA and message != "not an e-mail address":
+            if identify(value) not in NOT_IN_SCHEMA and message != "not an email address":
                 with row(identify(value)):
                     assert not schema(kind).is_valid(value)
 
@@ -236,7 +236,7 @@ REQUESTS = (ClaimRequest, OnboardingRequest, ConnectRequest, UploadRequest, Clai
 
 @pytest.mark.parametrize("request_type", REQUESTS)
 def test_every_checked_leaf_is_in_a_checked_struct(request_type: type[msgspec.Struct]) -> None:
-    """An e-mail address in a Struct without the base would not be checked."""
+    """An email address in a Struct without the base would not be checked."""
     for owner, leaf in leaves(mi.type_info(request_type)):
         if check_of(leaf):
             assert owner is not None

@@ -194,7 +194,7 @@ async def test_one_magic_link_finishes_once(world):
 
 
 async def test_a_business_is_added_once(world):
-    """Of several `entities add` with one e-mail address at once, in any case, one succeeds."""
+    """Of several `entities add` with one email address at once, in any case, one succeeds."""
     live = world.service.modes["live"].entities
     for number in range(10):
         found = await outcomes(

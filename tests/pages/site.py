@@ -72,7 +72,7 @@ class Site:
         return self.team.do(act)
 
     def mailbox(self) -> str:
-        """Return an e-mail address that is not in use yet."""
+        """Return an email address that is not in use yet."""
         return f"{uuid4().hex}@example.com"
 
     def partner(self, name: str = "Partner") -> tuple[str, str]:

@@ -29,7 +29,7 @@ _CHARACTERS: Final = {
     "message": "`message`",
     "summary": "an invoice's `summary`",
     "storage_path": "`storage_path`",
-    "email": "an e-mail address",
+    "email": "an email address",
     "moment": "`contract_date`",
     "amount": "`total_amount_for_invoice`",
 }

@@ -35,7 +35,7 @@ class LocalCredentials:
         return f"LocalCredentials({self.key_file})"
 
     def public_key_of(self, email: str) -> rsa.RSAPublicKey | None:
-        """Return the public key of the only account, or None for another e-mail address."""
+        """Return the public key of the only account, or None for another email address."""
         return self.public_key if email == self.key["client_email"] else None
 
 

@@ -47,7 +47,7 @@ class Refused(Exception):
 def not_permitted(caller: str, permission: str) -> StoreRefusal:
     """Refuse what a signer may not do (overwrite, read, delete), or an unsigned request (captured).
 
-    `caller` is the signer's e-mail address, or ANONYMOUS.
+    `caller` is the signer's email address, or ANONYMOUS.
     """
     details = f"{caller} does not have {permission} access to the Google Cloud Storage object."
     return _detailed(403, "AccessDenied", "Access denied.", details)

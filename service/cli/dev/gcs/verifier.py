@@ -42,7 +42,7 @@ _SIGNATURE: Final = re.compile(r"(?:[0-9a-fA-F]{2})+")
 _HOST_PORT: Final = re.compile(r"(?P<name>.+):[0-9]*")
 
 PublicKeyOf = Callable[[str], RSAPublicKey | None]
-"""Returns a service account's public key by its e-mail address."""
+"""Returns a service account's public key by its email address."""
 
 
 class Request(NamedTuple):
