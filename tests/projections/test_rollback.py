@@ -5,9 +5,29 @@ import pytest
 from service.ledger.read_model import RebuildRefused
 from service.ledger.rebuild.progress import BuildProgress
 from service.ledger.rebuild.session import rebuild_session
+from service.ledger.rebuild.swap import MadeBy, swap
 from tests.projections.history import number_all
 from tests.projections.rebuilding import model, quiet, rebuild, rollback, verify
 from tests.world import STAFF
+
+MIGRATIONS = {
+    "alter table live.connections add column note text not null default ''": (
+        "connections: column note text not null default ''::text"
+    ),
+    "alter table live.connections alter column partner_id type varchar(99)": (
+        "connections: column partner_id character varying(99)"
+    ),
+    "alter table live.connect_links add constraint some_check check (partner_id <> '')": (
+        "connect_links: constraint some_check CHECK"
+    ),
+    "create unique index once on live.connections (entity_id, partner_id, connected_at)": (
+        "connections: CREATE UNIQUE INDEX once"
+    ),
+    "grant truncate on live.connections to claim_ledger_accounts": (
+        "connections: TRUNCATE to claim_ledger_accounts"
+    ),
+}
+"""What a later release may do to a kept table, and how a refusal names it."""
 
 
 async def test_a_rollback_goes_back_and_forth_with_what_happened_since(
@@ -54,3 +74,32 @@ async def test_a_rollback_that_is_cut_off_can_be_made_again(world, claims, owner
         await builder.load(BuildProgress(kept), await builder.target())  # as far as a kill lets it
     await rollback(database_url, claim_list)
     assert (await verify(database_url, claim_list)).total == 0
+
+
+@pytest.mark.parametrize(("migration", "named"), MIGRATIONS.items())
+async def test_rows_of_before_a_migration_are_not_gone_back_to(
+    world, claims, owner, database_url, migration, named
+):
+    """Statements need the tables as they are now; the refusal names what the kept ones lack."""
+    partner, _, _ = claims
+    one = model(world, "connect_links" if "connect_links" in migration else "connections")
+    await rebuild(database_url, one)
+    owner.execute(migration)
+    with pytest.raises(RebuildRefused, match="a migration has changed") as refused:
+        await rollback(database_url, one)
+    assert named in str(refused.value)
+    assert "\n" not in str(refused.value)
+    link = await partner.call("POST", "/connect-requests", json={"partner_user_id": "u"})
+    assert link.status_code == 201, link.text
+
+
+async def test_a_migration_during_a_rebuild_is_noticed_at_its_swap(world, owner, database_url):
+    """The new tables were made like those of before."""
+    connections = model(world, "connections")
+    async with rebuild_session(database_url, "live") as session:
+        builder = session.builder(connections, "live_next", quiet)
+        built = await builder.build(may_skip=False)
+        owner.execute("alter table live.connections add column note text")
+        with pytest.raises(RebuildRefused, match="connections: column note text"):
+            await swap(builder, built, MadeBy(1, None))
+    assert (await rebuild(database_url, connections)).swapped is not None

@@ -99,6 +99,7 @@ async def rollback(target: Target, name: str, ledger: str | None) -> Fields:
 
     The rows that were live are kept instead, so a second rollback undoes the first. The answer
     says which are live now and which are kept, by the version of the code that made them and when.
+    Rows of before a migration that changed their tables are refused.
     """
 
     async def work(session: RebuildSession, model: ReadModel, advance: Advance) -> Completed:

@@ -17,7 +17,8 @@ from service.ledger.rebuild.shadow import give_rights
 _MAKE = "create table {} (like {} including all)"
 _STREAMS = "select distinct stream_id from {} where read_model = $1"
 _COPY = """
-insert into {} select * from {}
+insert into {} (read_model, position, stream_id, error, parked_at)
+select read_model, position, stream_id, error, parked_at from {}
 where read_model = $1 and position > $2 and position <= $3
 on conflict do nothing
 """

@@ -120,6 +120,55 @@ select
 from pg_class as c, aclexplode(c.relacl) as a
 where c.oid = to_regclass($1) and a.grantee <> c.relowner
 
+-- name: table_shape
+-- What statements rely on in tables of a schema: columns in any order, constraints and indexes
+-- (a conflict is named after them, and a query is slow without them), triggers, rights. Foreign keys
+-- are left out, as LIKE does not copy them. Names of the schema are left out of each.
+with tables as (
+    select c.oid, c.relname, c.relacl, c.relowner
+    from pg_class as c
+    where c.relnamespace = to_regnamespace($1) and c.relname = any($2::text[])
+)
+
+select
+    t.relname as table,
+    concat_ws(
+        ' ', 'column', quote_ident(a.attname), format_type(a.atttypid, a.atttypmod),
+        case when a.attnotnull then 'not null' end,
+        case when a.attidentity <> '' then concat('identity ', a.attidentity) end,
+        case when a.attgenerated <> '' then concat('generated ', a.attgenerated) end,
+        case when a.attcollation <> y.typcollation then 'collate ' || a.attcollation::regcollation end,
+        'default ' || pg_get_expr(d.adbin, d.adrelid)
+    ) as part
+from tables as t
+join pg_attribute as a on a.attrelid = t.oid and a.attnum > 0 and not a.attisdropped
+join pg_type as y on y.oid = a.atttypid
+left join pg_attrdef as d on d.adrelid = t.oid and d.adnum = a.attnum
+union all
+select t.relname, concat_ws(' ', 'constraint', quote_ident(k.conname), pg_get_constraintdef(k.oid))
+from tables as t
+join pg_constraint as k on k.conrelid = t.oid and k.contype in ('c', 'p', 'u', 'x')
+union all
+select
+    t.relname,
+    regexp_replace(pg_get_indexdef(x.indexrelid), ' ON (ONLY )?\S+ USING ', ' USING ')
+    || case when x.indisvalid then '' else ' invalid' end
+from tables as t
+join pg_index as x on x.indrelid = t.oid
+union all
+select t.relname, regexp_replace(pg_get_triggerdef(g.oid), ' ON \S+ ', ' ')
+from tables as t
+join pg_trigger as g on g.tgrelid = t.oid and not g.tgisinternal
+union all
+select
+    t.relname,
+    concat_ws(
+        ' ', a.privilege_type, 'to',
+        case a.grantee when 0 then 'public' else quote_ident(pg_get_userbyid(a.grantee)) end
+    )
+from tables as t, aclexplode(t.relacl) as a
+where a.grantee <> t.relowner
+
 -- name: try_lock
 -- One rebuild a ledger at a time. Held by the session: it ends with it, however it ends.
 select pg_try_advisory_lock(hashtext('claim-ledger rebuild'), hashtext($1))

@@ -19,6 +19,7 @@ from service.ledger.rebuild.compare import Compared
 from service.ledger.rebuild.parked import ParkedSets
 from service.ledger.rebuild.progress import BuildProgress, SkippedEvent
 from service.ledger.rebuild.shadow import clear, has_all
+from service.ledger.rebuild.shape import refuse_changed
 from service.ledger.rebuild.swap import MadeBy, Swapped, swap
 from service.ledger.sql import queries
 
@@ -101,12 +102,14 @@ class RebuildSession:
     async def rollback(self, model: ReadModel, advance: Advance) -> Swapped:
         """Put the kept tables back, brought up to date.
 
-        Raises RebuildRefused where none are kept, or what is kept cannot be brought up to date.
+        Raises RebuildRefused where none are kept, a migration has changed the live ones since, or
+        what is kept cannot be brought up to date.
         """
         writer, where = self._connections[1], model.ledger.name
         kept = await writer.fetchrow(_SQL.kept.on(where), model.name)
         if kept is None or not await has_all(writer, model, model.previous_schema):
             raise RebuildRefused(f"no previous {model.name} is kept in {where}")
+        await refuse_changed(writer, model, model.previous_schema)
         progress = BuildProgress(kept["previous_position"])
         if model.kind == "catch-up":
             lacking = await ParkedSets(model, writer).streams_kept()

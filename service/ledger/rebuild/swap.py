@@ -28,6 +28,7 @@ from service.ledger.rebuild.build import CLOSE_POSITIONS, Builder
 from service.ledger.rebuild.parked import ParkedSets
 from service.ledger.rebuild.progress import BuildProgress
 from service.ledger.rebuild.shadow import drop, move
+from service.ledger.rebuild.shape import refuse_changed
 from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
 
@@ -74,7 +75,7 @@ async def swap(
 
     `made` is how the builder's rows came to be. All or nothing, however it ends.
 
-    Raises RebuildRefused if the tables were in use at every try.
+    Raises RebuildRefused if the tables were in use at every try, or a migration has changed them.
     """
     for wait in waits_seconds:
         try:
@@ -95,6 +96,8 @@ async def _try(
         await builder.writer.execute("set local synchronous_commit = on")
         inline = builder.model.kind == "inline"
         target = await (_lock_inline(builder) if inline else _lock_catch_up(builder))
+        # A migration needs the same lock: the tables stay as they are found now.
+        await refuse_changed(builder.writer, builder.model, builder.schema)
         if target - progress.position > 2 * CLOSE_POSITIONS:  # too much to apply while others wait
             raise _NotNow
         progress = await builder.apply_up_to(progress, target)
