@@ -1,5 +1,6 @@
 """Rebuilding and going back where streams are parked, and a log that was cut under a subscriber."""
 
+import asyncio
 import json
 from uuid import UUID
 
@@ -9,6 +10,7 @@ from structlog.testing import capture_logs
 
 from service.app.bootstrap import Service
 from service.core.clock import system_clock
+from service.ledger.decoding import StoredEvent
 from service.ledger.events import Unreadable
 from service.ledger.following.parking import FOLLOWS, parked
 from service.ledger.following.runner import Follower, NotInLog, Subscription
@@ -16,6 +18,8 @@ from service.ledger.following.status import AHEAD, HeadWatch, progress
 from service.ledger.read_model import ReadModel, RebuildRefused
 from service.ledger.rebuild import build as building
 from service.ledger.rebuild.session import clear_left_over, has_left_over, rebuild_session
+from service.ledger.sql import queries
+from tests.patience import eventually
 from tests.projections.brittle import INSERT, META, Setting
 from tests.world import settings_for
 
@@ -36,6 +40,10 @@ update accounts.head set size = 2, tree = null;
 NEXT = """
 select count(*) from pg_class
 where relnamespace = to_regnamespace('accounts_next') and relkind = 'r'
+"""
+WAITS = """
+select 1 from pg_stat_activity
+where application_name = 'claim-ledger rebuild' and wait_event_type = 'Lock'
 """
 KEPT_AT = "select previous_position from accounts.read_models where name = 'brittle'"
 LEFT_OVER = """
@@ -379,3 +387,25 @@ async def test_a_rebuild_mends_a_read_model_ahead_of_the_log(one):
     await one.follow()
     assert (one.rows(), (await one.verify()).compared.total) == ([1, 2, 3, 4], 0)
     assert await parked(one.ledger.database) == []
+
+
+async def test_a_swap_that_waits_for_a_worker_is_at_the_position_to_which_that_one_comes(one):
+    """The log grew meanwhile, and the worker handled that: the kept rows have it, too."""
+    following = queries("service.ledger.following")
+    await one.append(A, 2)
+    await one.follow()
+    async with one.ledger.transaction() as worker:
+        await worker.fetch(following.subscription_wait, "brittle")
+        rebuilding = asyncio.create_task(one.rebuild())
+        await eventually(lambda: one.owner.execute(WAITS).fetchone() is not None)
+        await one.append(B)
+        topics = [topic.__name__ for topic in one.projection.topics]
+        rows = await worker.fetch(following.subscription_events, 2, 500, topics, None)
+        await one.projection.handle_stored(worker, [StoredEvent(*row) for row in rows])
+        await worker.fetch(following.subscription_move, "brittle", 3)
+    done = await rebuilding
+    assert (done.swapped.position, one.kept_at(), one.checkpoint()) == (3, 3, 3)
+    await one.append(A, after=2)
+    await one.follow()
+    await one.rollback()
+    assert (one.rows(), await _is_true(one)) == ([1, 2, 3, 4], True)

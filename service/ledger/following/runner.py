@@ -105,6 +105,10 @@ class Subscription:
             return 0
         async with self._ledger.transaction(HANDLE_SECONDS_MAX) as transaction:
             held = await transaction.fetchrow(_SQL.subscription_hold, name)
+            if held is not None and held["is_lost"]:
+                # Perhaps another process moved it while the statement began, which then saw an
+                # older log than the checkpoint. Under the lock the same statement cannot miss.
+                held = await transaction.fetchrow(_SQL.subscription_hold, name)
             if held is None:
                 return len(await transaction.fetch(_SQL.subscription_register, name))
             if held["is_lost"]:

@@ -5,11 +5,9 @@ from ledger.subscriptions as s, ledger.head as h
 where s.name = $1 and h.id = 1
 
 -- name: checkpoint_hold
--- The same, held: no worker projects for it until the transaction ends.
-select least(s.position, h.size) as position
-from ledger.subscriptions as s, ledger.head as h
-where s.name = $1 and h.id = 1
-for update of s
+-- Holds a checkpoint: no worker projects for it until the transaction ends. Where it is has to be read
+-- by the next statement: one that waits for a row still sees the log's head as of before the wait.
+select 1 as held from ledger.subscriptions where name = $1 for update
 
 -- name: head
 -- The log's size, which is its last position.

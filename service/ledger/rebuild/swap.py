@@ -124,9 +124,9 @@ async def _lock_inline(builder: Builder) -> int:
 async def _lock_catch_up(builder: Builder) -> int:
     """Keep workers and readers out, and return the checkpoint."""
     await builder.writer.execute(f"set local lock_timeout = {VACUUM_MILLISECONDS}")
-    position = await builder.number(_SQL.checkpoint_hold, builder.model.name)
+    await builder.number(_SQL.checkpoint_hold, builder.model.name)
     await _lock_tables(builder)
-    return position or 0
+    return await builder.target()
 
 
 async def _lock_tables(builder: Builder) -> None:
