@@ -130,7 +130,10 @@ inline load()
 
 active proctype Rebuild()
 {
-    byte position, target, seen, p, tries;
+    byte position, target, p, tries;
+#ifdef HEAD_READ_BEFORE_THE_WAIT
+    byte seen;
+#endif
 
     load();
 again:
@@ -139,20 +142,26 @@ again:
 #ifdef CHECKPOINT_NOT_HELD
     target = (checkpoint < head_size -> checkpoint : head_size);
 #else
-    seen = head_size;              /* checkpoint_hold begins: its snapshot of the head */
-    if
+#ifdef HEAD_READ_BEFORE_THE_WAIT
+    seen = head_size;              /* one statement: its snapshot has the head */
+#endif
+    if                             /* checkpoint_hold */
     :: atomic { checkpoint_holder == NOBODY -> checkpoint_holder = _pid }
     :: goto not_now                /* lock_timeout */
     fi;
-#ifndef HEAD_READ_BEFORE_THE_WAIT
-    seen = head_size;              /* checkpoint: a statement of its own, under the lock */
-#endif
+#ifdef HEAD_READ_BEFORE_THE_WAIT
     target = (checkpoint < seen -> checkpoint : seen);
+#endif
 #endif
     if
     :: atomic { users[OLD] == 0 -> exclusive[OLD] = _pid }
     :: goto not_now                /* lock_timeout */
     fi;
+#ifndef CHECKPOINT_NOT_HELD
+#ifndef HEAD_READ_BEFORE_THE_WAIT
+    target = (checkpoint < head_size -> checkpoint : head_size);   /* checkpoint */
+#endif
+#endif
     if
     :: atomic { crashes > 0 -> crashes--; goto not_now }
     :: d_step {                    /* apply_up_to, the exchange, subscription_move, the commit */
@@ -182,8 +191,7 @@ not_now:
 #ifdef PROGRESS_KEPT_AFTER_A_FAILED_TRY
         position = (position < target -> target : position);
 #endif
-        target = 0;
-        seen = 0
+        target = 0
     };
     if
     :: tries < TRIES -> goto again

@@ -1,0 +1,123 @@
+"""Models of the protocols that rest on PostgreSQL's locks, explored in every interleaving.
+
+spin makes a program of each model that visits every state which its processes can reach. The model
+of the code holds all its invariants. A mutant takes one step away from the code and has to violate
+the invariant that this step is there for: so the model would notice if the code lost it.
+"""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+MODELS = Path(__file__).parent
+SPIN, COMPILER = shutil.which("spin"), shutil.which("gcc")
+MEMORY_MIB_MAX = 1024
+DEPTH_MAX = 100_000
+"""Steps on one path. A search that meets this limit is not complete, and says so."""
+
+HOLDS = {
+    "sequencer": [""],
+    "subscriber": [""],
+    "swap": [""],
+    "swap_catch_up": [""],
+}
+"""For each model the assumptions, as defines, under which it holds."""
+VIOLATED_BY = {
+    ("sequencer", "DRAWN_BEFORE_READ"): "stream_order_holds",
+    ("sequencer", "HEAD_NOT_LOCKED"): "position_is_free",
+    ("sequencer", "HEAD_READ_BEFORE_LOCK"): "position_is_free",
+    ("sequencer", "NUMBERED_OUT_OF_ORDER"): "stream_order_holds",
+    ("sequencer", "PLACE_READ_APART"): "everything_is_read",
+    ("sequencer", "POSITION_DRAWN_BEFORE_COMMIT"): "reader_not_passed",
+    ("sequencer", "POSITION_IS_APPEND_ID"): "no_gap",
+    ("sequencer", "QUEUE_EMPTIED_FIRST"): "nothing_is_lost",
+    ("sequencer", "SIZE_ADVANCED_APART"): "position_is_free",
+    ("subscriber", "CHECKPOINT_MOVED_FIRST"): "everything_is_handled",
+    ("subscriber", "CHECKPOINT_NOT_LOCKED"): "handled_once",
+    ("subscriber", "LOSS_NOT_LOOKED_AT_AGAIN"): "no_false_loss",
+    ("subscriber", "MOVED_TO_THE_HEAD"): "everything_is_handled",
+    ("swap", "LOCKED_AFTER_NUMBERING"): "kept_rows_hold",
+    ("swap", "MOVED_IN_TWO_TRANSACTIONS"): "table_is_there",
+    ("swap", "NAME_LOOKED_UP_ONCE"): "rows_are_entire",
+    ("swap", "NOTHING_NUMBERED"): "kept_rows_hold",
+    ("swap", "ONE_BATCH_NUMBERED"): "kept_rows_hold",
+    ("swap", "PROGRESS_KEPT_AFTER_A_FAILED_TRY"): "new_rows_hold",
+    ("swap", "READER_KEEPS_AN_OLDER_SNAPSHOT"): "rows_are_entire",
+    ("swap_catch_up", "CHECKPOINT_MOVED_TO_THE_HEAD"): "new_rows_hold",
+    ("swap_catch_up", "CHECKPOINT_NOT_HELD"): "kept_rows_hold",
+    ("swap_catch_up", "HEAD_READ_BEFORE_THE_WAIT"): "kept_rows_hold",
+    ("swap_catch_up", "PROGRESS_KEPT_AFTER_A_FAILED_TRY"): "new_rows_hold",
+}
+"""The invariant that each mutant of a model violates."""
+
+pytestmark = [
+    pytest.mark.server,
+    pytest.mark.skipif(
+        SPIN is None or COMPILER is None,
+        reason="spin or its C compiler is not installed (apt-get install spin gcc libc6-dev)",
+    ),
+]
+
+
+class Search(NamedTuple):
+    """The result of a search: the invariant that a path violates, if one does, and the report."""
+
+    violated: str | None
+    report: str
+
+    def unreached(self) -> list[str]:
+        """Return the steps that no path reaches; a process that repeats never reaches its end."""
+        steps = re.findall(r"^\t\S+\.pml:\d+, state \d+, (.*)$", self.report, re.MULTILINE)
+        return [step for step in steps if step != '"-end-"']
+
+
+def explore(model: str, define: str, folder: Path) -> Search:
+    """Search the states of a model; a search that is not complete fails, unless it found a path."""
+    defines = [f"-D{define}"] if define else []
+    _run(folder, "spin", "-a", *defines, str(MODELS / f"{model}.pml"))
+    options = ["-DSAFETY", "-DNOFAIR", f"-DMEMLIM={MEMORY_MIB_MAX}"]
+    level = "-O0" if define else "-O1"  # what ends soon is compiled soon
+    _run(folder, "gcc", "-w", level, *options, "-o", "pan", "pan.c")
+    report = _run(folder, "./pan", f"-m{DEPTH_MAX}")
+    found = re.search(r"^pan:1: (?:assertion violated )?(.*) \(at depth", report, re.MULTILINE)
+    if found is None:
+        assert "errors: 0" in report, report
+        assert "max search depth too small" not in report, report
+        assert "Search not completed" not in report, report
+    return Search(found and found[1], report)
+
+
+def _run(folder: Path, *command: str) -> str:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("model", "assumption"), [(model, one) for model, these in HOLDS.items() for one in these]
+)
+def test_no_interleaving_violates_an_invariant(model, assumption, tmp_path):
+    """Every state is visited, and every step of every process is reached."""
+    search = explore(model, assumption, tmp_path)
+    assert (search.violated, search.unreached()) == (None, [])
+
+
+@pytest.mark.parametrize(("model", "mutant"), VIOLATED_BY)
+def test_a_mutant_is_caught(model, mutant, tmp_path):
+    """Without the step that it takes away, the invariant does not hold."""
+    assert explore(model, mutant, tmp_path).violated == VIOLATED_BY[model, mutant]
+
+
+def test_every_mutant_is_run():
+    """The list above has each name that a model asks for."""
+    asked = {
+        (path.stem, name)
+        for path in MODELS.glob("*.pml")
+        for name in re.findall(r"^#if(?:n?def) (\w+)$", path.read_text(), re.MULTILINE)
+    }
+    assumptions = {(model, one) for model, these in HOLDS.items() for one in these if one}
+    assert asked == set(VIOLATED_BY) | assumptions
