@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import tempfile
+from contextlib import nullcontext
 from functools import partial
 
 from granian.constants import Interfaces, Loops
@@ -12,7 +13,9 @@ from granian.server import Server
 from granian.utils.proxies import wrap_asgi_with_proxy_headers
 
 from service.app.settings import SERVE, Settings
+from service.app.worker_process import WorkerProcess
 from service.core import logs
+from service.core.parent import signal_with_parent
 
 
 class ServeFault(Exception):
@@ -24,18 +27,24 @@ GC_THRESHOLD = 10_000
 
 
 def serve_forever(settings: Settings) -> None:
-    """Serve until SIGINT or SIGTERM; raises ServeFault when the address is not available."""
+    """Serve until SIGINT or SIGTERM; raises ServeFault when the address is not available.
+
+    The worker, where this runs it, is a process of its own: requests never wait for its work.
+    """
     _check_address(settings.host, settings.port)
     logs.configure(settings.log_level)
     # A worker inherits the parent's handlers: until it had its own it would miss SIGTERM, and be
     # waited for.
     os.register_at_fork(after_in_child=partial(signal.signal, signal.SIGTERM, signal.SIG_DFL))
+    # One that outlived its parent would share the port with the next `serve`, unseen.
+    if end_with_parent := signal_with_parent(signal.SIGTERM):
+        os.register_at_fork(after_in_child=end_with_parent)
     with tempfile.TemporaryDirectory(prefix="claim-ledger-metrics-") as directory:
         if settings.workers > 1:
             # prometheus-client shares metrics between processes through files, and reads where
             # from the environment when it is imported: before the workers start.
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory  # noqa: TID251 - as said above
-        Server(
+        server = Server(
             "service.app.serve:application",
             factory=True,
             address=settings.host,
@@ -47,24 +56,21 @@ def serve_forever(settings: Settings) -> None:
             workers_kill_timeout=10,
             respawn_failed_workers=True,
             log_dictconfig=logs.GRANIAN_LOGGING,
-        ).serve()
+        )
+        with WorkerProcess() if settings.run_worker else nullcontext():
+            server.serve()
 
 
 def application() -> object:
     """Make one worker's application from the environment, which the parent has passed on."""
-    from service.app.background import background
     from service.app.bootstrap import Service
     from service.app.web import web_app
-    from service.mail.transport import mail_transport
     from service.operations.metrics import Metrics
 
     settings = Settings.from_environment(require=SERVE)
     logs.configure(settings.log_level)
     service = Service(settings)
-    followers = None
-    if settings.run_worker:
-        followers = background(service, mail_transport(settings.smtp_url))
-    app = web_app(service, Metrics(shared=settings.workers > 1), followers)
+    app = web_app(service, Metrics(shared=settings.workers > 1), None)
     # A tenth of a worker's time went into walking the objects of its modules again and again.
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD)

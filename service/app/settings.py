@@ -131,7 +131,7 @@ class Settings:
     log_level = Setting(values.choice(_LEVELS), f"one of {', '.join(_LEVELS)}", default="info")
     run_worker = Setting(
         values.choice(_ON_OFF),
-        "`on` or `off`: whether `serve` runs the sequencer and subscribers too",
+        "`on` or `off`: whether `serve` runs a worker, too, as a process of its own",
         default="on",
         formerly="BACKGROUND",
     )

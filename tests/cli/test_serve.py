@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import AsyncGenerator, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +23,9 @@ from tests.mail.mail_server import MailServer
 from tests.patience import PATIENCE_SECONDS, until
 from tests.processes import start
 from tests.world import MASTER_KEY, PUBLIC_URL, claim_body
+
+WORKER = b"service.app.worker"
+"""What the command line of the worker that `serve` runs has."""
 
 
 @contextmanager
@@ -82,10 +85,26 @@ def live_key(env: Mapping[str, str]) -> str:
     return team(env, "keys", "issue", added["partner_id"], "--mode", "live")["token"]
 
 
-def workers_of(process: subprocess.Popen[bytes]) -> list[int]:
-    """Return the pids of the parent's workers."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
-    return [int(pid) for pid in children.split()]
+def children_of(process: subprocess.Popen[bytes]) -> dict[int, bytes]:
+    """Return the command lines of a process's children by pid."""
+    found: dict[int, bytes] = {}
+    for children in Path(f"/proc/{process.pid}/task").glob("*/children"):
+        for pid in children.read_text().split():
+            with suppress(FileNotFoundError):
+                found[int(pid)] = Path(f"/proc/{pid}/cmdline").read_bytes()
+    return found
+
+
+def api_processes(process: subprocess.Popen[bytes]) -> list[int]:
+    """Return the pids of the processes that serve the API."""
+    children = children_of(process).items()
+    return [pid for pid, command in children if command and WORKER not in command]
+
+
+def worker_process(process: subprocess.Popen[bytes]) -> int | None:
+    """Return the pid of the worker that `serve` runs."""
+    children = children_of(process).items()
+    return next((pid for pid, command in children if WORKER in command), None)
 
 
 async def test_four_workers_share_limit_and_metrics(database_url, tmp_path, redis_server):
@@ -102,9 +121,11 @@ async def test_four_workers_share_limit_and_metrics(database_url, tmp_path, redi
                 return answer.status_code
 
             codes = await asyncio.gather(*(ask() for _ in range(300)))
-            first = workers_of(process)
+            first = api_processes(process)
             os.kill(first[0], signal.SIGKILL)
-            until(lambda: len(workers_of(process)) == 4 and first[0] not in workers_of(process))
+            until(
+                lambda: len(api_processes(process)) == 4 and first[0] not in api_processes(process)
+            )
             # The SIGTERM that follows meets a worker that has just been started.
             scraped = (await client.get("/metrics")).text
     counted = re.findall(
@@ -161,6 +182,35 @@ async def test_workers_follow_the_log_for_serve(database_url, tmp_path):
             await asyncio.to_thread(until, partial(all_sent, database_url, 10))
     ids = [re.findall(rb"(?im)^message-id: (\S+)", mail)[0] for mail in server.received]
     assert (len(ids), len(set(ids))) == (10, 10)
+
+
+def numbered(database_url: str) -> bool:
+    """Return whether every event of the accounts has its position, and there is one."""
+    with psycopg.connect(database_url) as connection:
+        (waiting,) = connection.execute("select count(*) from accounts.pending").fetchone() or (1,)
+        (size,) = connection.execute("select size from accounts.head").fetchone() or (0,)
+    return waiting == 0 and size > 0
+
+
+def test_serve_runs_the_worker_beside_the_api(database_url, tmp_path):
+    """It numbers events, is restarted when it is killed, and ends with a `serve` that is killed."""
+    env = settings(database_url, tmp_path)
+    log = tmp_path / "serve.log"
+    with no_orphans(), log.open("wb") as output:
+        process = start([PROGRAM, "serve"], env=env, stdout=output, stderr=output)
+        up(env)
+        live_key(env)
+        until(lambda: numbered(database_url))
+        first = worker_process(process)
+        assert first is not None
+        assert first not in api_processes(process)
+        os.kill(first, signal.SIGKILL)
+        until(lambda: worker_process(process) not in {first, None})
+        live_key(env)
+        until(lambda: numbered(database_url))
+        process.kill()
+        process.wait(PATIENCE_SECONDS)
+    assert b"worker ended and is restarted" in log.read_bytes()
 
 
 def test_serve_starts_before_postgresql(tmp_path):

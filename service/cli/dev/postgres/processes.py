@@ -1,22 +1,18 @@
 """Starting PostgreSQL's programs so that they die with us, and finding those left behind."""
 
-import ctypes
 import os
 import pwd
 import signal
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from subprocess import PIPE, STDOUT, CompletedProcess, Popen
 from typing import IO, Final, NamedTuple
 
 from service.cli.dev.postgres.faults import EmbeddedPostgresError
+from service.core.parent import signal_with_parent
 
-_PR_SET_PDEATHSIG: Final = 1
-# Looked up before any fork: loading a library in a forked child may wait for a lock for ever.
-_prctl: Final = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 _PROC: Final = Path("/proc")
 
 # Nothing is inherited from our environment: PGOPTIONS, LC_ALL or TZ would change the cluster, and
@@ -89,7 +85,7 @@ def spawn(
         group=user.gid if user else None,
         extra_groups=[] if user else None,
         # Changing the user clears the parent-death signal, and only this hook runs after that.
-        preexec_fn=_die_with_parent(os.getpid()),  # noqa: PLW1509 - see above
+        preexec_fn=signal_with_parent(signal.SIGINT),  # noqa: PLW1509 - see above
     )
 
 
@@ -108,19 +104,6 @@ def run(
             process.kill()
             raise
         return CompletedProcess(command, process.returncode, output.decode(errors="replace"))
-
-
-def _die_with_parent(parent: int) -> Callable[[], None] | None:
-    prctl = _prctl
-    if prctl is None:
-        return None
-
-    def hook() -> None:
-        prctl(_PR_SET_PDEATHSIG, int(signal.SIGINT))
-        if os.getppid() != parent:  # killed before the call above: the signal will never come
-            os._exit(1)
-
-    return hook
 
 
 def servers_tagged(tag: str) -> list[int]:

@@ -1,0 +1,66 @@
+"""The worker beside `serve`: a process that is restarted when it ends, and never outlives it."""
+
+import signal
+import subprocess
+import sys
+import threading
+from types import TracebackType
+from typing import Final, Self
+
+import structlog
+
+from service.core.parent import signal_with_parent
+
+RESTART_SECONDS: Final = 1.0
+"""Rest before a worker that ended is started again: a fault at its start must not spin."""
+STOP_SECONDS: Final = 10.0
+"""After this a worker that does not stop is killed; what it had under way is rolled back."""
+
+_COMMAND: Final = (
+    "from service.app.settings import SERVE, Settings; from service.app.worker import work; "
+    "work(Settings.from_environment(require=SERVE))"
+)
+
+log = structlog.get_logger()
+
+
+class WorkerProcess:
+    """Runs the worker while the context is open, by the environment of this process."""
+
+    def __init__(self) -> None:
+        """Start nothing yet."""
+        self._stopping = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._thread = threading.Thread(target=self._supervise, name="worker", daemon=True)
+
+    def __enter__(self) -> Self:
+        """Start the worker."""
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        """Stop the worker and wait until it has ended."""
+        self._stopping.set()
+        for patience in (STOP_SECONDS, None):
+            if self._process is not None:
+                (self._process.terminate if patience else self._process.kill)()
+            self._thread.join(patience)
+            if not self._thread.is_alive():
+                return
+
+    def _supervise(self) -> None:
+        while not self._stopping.is_set():
+            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                [sys.executable, "-c", _COMMAND],
+                preexec_fn=signal_with_parent(signal.SIGTERM),  # noqa: PLW1509 - a system call
+            )
+            if self._stopping.is_set():  # set before there was a process to stop
+                self._process.terminate()
+            code = self._process.wait()
+            if not self._stopping.wait(RESTART_SECONDS):
+                log.error("worker ended and is restarted", exit_code=code)
