@@ -18,6 +18,7 @@ from service.app.settings import SERVE, Settings
 from service.app.web import web_app
 from service.ledger.events import Cause
 from service.mail.transport import mail_transport
+from service.operations.admission_middleware import AdmissionMiddleware
 from service.operations.metrics import Metrics
 from service.operations.request_middleware import RequestMiddleware
 from tests.conformance import conforms
@@ -121,9 +122,15 @@ class World:
     mail_dir: Path
 
     @cached_property
-    def app(self) -> RequestMiddleware:
+    def app(self) -> AdmissionMiddleware:
         """The application, built on first use because that takes a moment."""
         return web_app(self.service, Metrics(), None)
+
+    @property
+    def observed(self) -> RequestMiddleware:
+        """What the application passes the requests to that it admits."""
+        assert isinstance(self.app.app, RequestMiddleware)
+        return self.app.app
 
     @cached_property
     def client(self) -> httpx.AsyncClient:

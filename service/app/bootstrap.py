@@ -55,6 +55,7 @@ class Service:
         self.settings = settings
         self.clock = clock
         self.new_id = new_id
+        self.deadline_seconds = deadline_seconds
         self.storage_failures = StorageFailures()
         self.archive = archive_for(settings)
         master_keys = MasterKeys(settings.master_keys)

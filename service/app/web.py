@@ -1,6 +1,7 @@
 """The web part of the bootstrap, apart from it: the team's commands do without a web framework.
 
-The partners' handlers are reached through the gate alone; RequestMiddleware wraps everything.
+The partners' handlers are reached through the gate alone; RequestMiddleware and, outermost,
+AdmissionMiddleware wrap everything.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -12,10 +13,12 @@ from litestar.exceptions import HTTPException
 
 from service.app.bootstrap import Service
 from service.app.pages import pages
+from service.http.admission import Admission
 from service.http.methods import OptionsRefused
 from service.http.rate_limit.limiter import RateLimiter
 from service.http.responses import EXCEPTION_HANDLERS
 from service.ledger.following.runner import Background
+from service.operations.admission_middleware import AdmissionMiddleware
 from service.operations.collectors.checkpoints import checkpoint_collector
 from service.operations.collectors.database import database_collectors
 from service.operations.collectors.ledgers import ledger_collector
@@ -33,7 +36,9 @@ from service.request_log.log import RequestLog
 from service.request_log.retention import Retention
 
 
-def web_app(service: Service, metrics: Metrics, background: Background | None) -> RequestMiddleware:
+def web_app(
+    service: Service, metrics: Metrics, background: Background | None
+) -> AdmissionMiddleware:
     """Return the web application; with `background` it follows the log in-process too."""
     limiter = RateLimiter(
         redis_url=service.settings.redis_url,
@@ -70,6 +75,7 @@ def web_app(service: Service, metrics: Metrics, background: Background | None) -
     service.storage_failures.on_failure = metrics.storage_failures.inc
     api = partner_handlers(service.modes)
     gate = PartnerGate(Authenticator(service.partner_list, service.secrets, service.clock), limiter)
+    docs_url = f"{service.settings.public_url}/docs"
     app = Litestar(
         route_handlers=[
             Router(API_PATH, route_handlers=list(api), middleware=[gate]),
@@ -88,10 +94,14 @@ def web_app(service: Service, metrics: Metrics, background: Background | None) -
         lifespan=[lifespan],
         openapi_config=None,
         request_max_body_size=None,  # service/http/bodies.py bounds, drains and times bodies
-        state=State({"docs_url": f"{service.settings.public_url}/docs"}),
+        state=State({"docs_url": docs_url}),
         logging_config=None,
     )
-    return RequestMiddleware(app, metrics, service.clock, service.new_id, request_log)
+    observed = RequestMiddleware(app, metrics, service.clock, service.new_id, request_log)
+    admission = Admission(service.deadline_seconds)
+    return AdmissionMiddleware(
+        observed, admission, API_PATH, docs_url, metrics, service.clock, service.new_id
+    )
 
 
 def _collectors(service: Service) -> Sequence[Collector]:

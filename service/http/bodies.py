@@ -1,13 +1,16 @@
 """Reading a request's body: bounded in size and in time."""
 
 import asyncio
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 import msgspec
 from litestar import Request
+from litestar.types import HTTPScope, Receive
 
 from service.core.errors import Refusal
 from service.facts.caller import Caller
+from service.http.admission import AdmittedRequest
 from service.http.decoding import decode
 
 AnyRequest = Request[Any, Any, Any]
@@ -20,6 +23,8 @@ DRAIN_BYTES_MAX: Final = 16 * 1024 * 1024
 sending would see its connection reset instead of the response."""
 BODY_SECONDS_MAX: Final = 10.0
 """A body that takes longer is refused with `request_timeout`."""
+DROP_SECONDS_MAX: Final = 1.0
+"""For a body that is refused because the process is busy: the answer has to leave within two."""
 
 
 def caller_of(request: AnyRequest) -> Caller:
@@ -28,10 +33,16 @@ def caller_of(request: AnyRequest) -> Caller:
 
 
 async def read_body(request: AnyRequest) -> bytes:
-    """Return the whole body.
+    """Return the whole body, once there is room for it.
 
-    Raises Refusal: `payload_too_large`, or `request_timeout`, also for a connection that closed.
+    Raises Refusal: `payload_too_large`, `service_unavailable` where no room is free in time, or
+    `request_timeout`, also for a connection that closed.
     """
+    try:
+        await _take_room(request)
+    except Refusal:
+        await drop_body(request.receive)
+        raise
     try:
         async with asyncio.timeout(BODY_SECONDS_MAX):
             return await _read(request)
@@ -42,6 +53,34 @@ async def read_body(request: AnyRequest) -> bytes:
 async def read_as(request: AnyRequest, type_: type[_T]) -> _T:
     """Return a request's body as a `type_`. Raises Refusal as `read_body` and `decode` do."""
     return decode(await read_body(request), request.headers.get("content-type"), type_)
+
+
+async def drop_body(receive: Receive) -> None:
+    """Read a body that is refused and drop it, for a second at most.
+
+    A client that is still sending would see its connection reset instead of the refusal.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(DROP_SECONDS_MAX):
+            while (await receive()).get("more_body", False):
+                pass
+
+
+async def _take_room(request: AnyRequest) -> None:
+    state = request.scope["state"]
+    admitted: AdmittedRequest = state["admitted"]
+    caller: Caller | None = state.get("caller")
+    await admitted.hold(caller.partner_id if caller else "", declared_bytes(request.scope))
+
+
+def declared_bytes(scope: HTTPScope) -> int:
+    """Return how large a body says it is, at most `BODY_BYTES_MAX`; that, where it does not say."""
+    for name, value in scope["headers"]:
+        if name == b"content-length":
+            return min(int(value), BODY_BYTES_MAX) if value.isdigit() else BODY_BYTES_MAX
+        if name == b"transfer-encoding":
+            return BODY_BYTES_MAX
+    return 0
 
 
 async def _read(request: AnyRequest) -> bytes:

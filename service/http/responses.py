@@ -37,8 +37,13 @@ def json_response(
 def refusal_response(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
     """Return the envelope of a refusal, with the headers that its code requires."""
     request.scope["state"]["code"] = refusal.code
-    docs = request.app.state.get("docs_url", "/docs")
-    headers = {"Link": f'<{docs}#error-{refusal.code}>; rel="help"'}
+    headers = refusal_headers(refusal, request.app.state.get("docs_url", "/docs"))
+    return json_response(refusal.envelope(), refusal.row.status, headers)
+
+
+def refusal_headers(refusal: Refusal, docs_url: str) -> dict[str, str]:
+    """Return the headers that a refusal's code requires."""
+    headers = {"Link": f'<{docs_url}#error-{refusal.code}>; rel="help"'}
     if refusal.row.status == 401:  # noqa: PLR2004 - RFC 9110, 15.5.2
         headers["WWW-Authenticate"] = "Bearer"
     retry_after = refusal.retry_after_seconds
@@ -46,7 +51,7 @@ def refusal_response(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
         retry_after = RETRY_AFTER_SECONDS
     if retry_after is not None:
         headers["Retry-After"] = str(retry_after)
-    return json_response(refusal.envelope(), refusal.row.status, headers)
+    return headers
 
 
 def on_http_exception(request: AnyRequest, error: HTTPException) -> Response[bytes]:

@@ -18,7 +18,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class RequestMiddleware:
-    """The outermost ASGI application; it reports on requests whether they succeed or not.
+    """Reports on every request, whether it succeeds or not.
 
     `request_log` records the calls of partners.
     """
@@ -38,7 +38,7 @@ class RequestMiddleware:
         at = self.clock()
         request_id = self.new_id("req", at)
         headers: dict[str, str] = {"X-Request-Id": request_id}
-        scope["state"] = {"request_id": request_id, "headers": headers}
+        scope["state"] |= {"request_id": request_id, "headers": headers}
         status = 0
 
         async def send_with_headers(message: Message) -> None:

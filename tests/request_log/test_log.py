@@ -237,7 +237,7 @@ async def test_a_partners_call_is_recorded_as_it_was_answered(world):
     partner = await world.partner()
     answer = await partner.claim("ent_none", "canary-reference")
     request_id = answer.headers["x-request-id"]
-    await world.app.request_log.flush()  # what a loop does within a second
+    await world.observed.request_log.flush()  # what a loop does within a second
     row = await reader(world).one(partner.partner_id, request_id)
     assert row is not None
     key_id = partner.keys["live"].split(".")[1]

@@ -1,0 +1,176 @@
+"""Admission: how many requests, and how many bytes of large bodies, a process has at once.
+
+A request that cannot be answered within its deadline is refused when it arrives. It would otherwise
+wait, cost as much as one that is answered, and time out: under twice the load nobody would be
+served.
+"""
+
+import asyncio
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from service.core.errors import Refusal
+
+IN_FLIGHT_MIN: Final = 128
+"""Requests of a kind that are admitted at once however slow they are, so that a few that wait for
+something slow, such as object storage, keep nobody out."""
+BUSY_FROM: Final = 32
+"""Requests in flight from which the rate of answers is the capacity and not the demand."""
+PER_SECOND_FIRST: Final = 500.0
+"""Taken for the capacity of a process until it has been busy."""
+WINDOW_SECONDS: Final = 0.1
+SMOOTHING: Final = 0.3
+"""The weight of a window in the estimate: nine tenths of a change are seen after 0.7 s."""
+WAIT_SHARE: Final = 0.5
+"""Of a deadline: what a request may expect to wait. The rest is for an estimate that is too low."""
+
+SMALL_BYTES_MAX: Final = 64 * 1024
+"""Bodies up to this size are not counted: the requests that hold them are."""
+BODY_BYTES_IN_FLIGHT_MAX: Final = 8 * 1024 * 1024
+"""Large bodies in a process at once. A claim takes about six times its body while it is decoded,
+encrypted and written, so these take 50 MB of the 150 that a worker may have."""
+BODY_BYTES_OF_ONE_MAX: Final = BODY_BYTES_IN_FLIGHT_MAX // 2
+"""Of them one partner may hold half: one that sends slowly keeps only itself waiting."""
+
+BUSY: Final = "The service is busy; it would not answer in time."
+
+
+@dataclass(slots=True)
+class Lane:
+    """The requests of one kind: their number, and the rate at which they are answered."""
+
+    wait_seconds_max: float
+    monotonic: Callable[[], float] = time.monotonic
+    in_flight: int = 0
+    per_second: float = PER_SECOND_FIRST
+    _answered: int = 0
+    _since: float = 0.0
+
+    def enter(self) -> bool:
+        """Admit a request if it can expect an answer in time."""
+        if self.in_flight < BUSY_FROM:
+            self._answered, self._since = 0, self.monotonic()
+        elif self.in_flight >= IN_FLIGHT_MIN:
+            self._measure()
+            if self.in_flight >= self.per_second * self.wait_seconds_max:
+                return False
+        self.in_flight += 1
+        return True
+
+    def leave(self) -> None:
+        """Count an answer."""
+        self.in_flight -= 1
+        self._answered += 1
+        self._measure()
+
+    def _measure(self) -> None:
+        elapsed = (now := self.monotonic()) - self._since
+        if elapsed >= WINDOW_SECONDS:
+            # A window that lasted, because nobody came and nobody left, weighs as much as it took.
+            weight = 1 - (1 - SMOOTHING) ** (elapsed / WINDOW_SECONDS)
+            if self.in_flight >= BUSY_FROM:
+                self.per_second += weight * (self._answered / elapsed - self.per_second)
+            self._answered, self._since = 0, now
+
+
+@dataclass(slots=True)
+class BodyRoom:
+    """Room for large bodies. They wait in turn; meanwhile the sender's network holds them."""
+
+    wait_seconds_max: float
+    held: Counter[str] = field(default_factory=Counter[str])
+    """Bytes, by owner."""
+    _waiting: deque[tuple[str, int, asyncio.Future[None]]] = field(
+        default_factory=deque[tuple[str, int, asyncio.Future[None]]]
+    )
+
+    async def take(self, owner: str, size: int) -> None:
+        """Take room for a body before it is read. Raises Refusal where none is free in time."""
+        loop = asyncio.get_running_loop()
+        turn: asyncio.Future[None] = loop.create_future()
+        self._waiting.append((owner, size, turn))
+        self._admit()
+        expiry = loop.call_later(self.wait_seconds_max, _expire, turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled() and turn.exception() is None:  # its turn had come
+                self.give_back(owner, size)
+            raise
+        finally:
+            expiry.cancel()
+
+    def give_back(self, owner: str, size: int) -> None:
+        """Give room back, and admit those that fit now."""
+        self.held[owner] -= size
+        if not self.held[owner]:
+            del self.held[owner]
+        self._admit()
+
+    def _admit(self) -> None:
+        """Admit those that fit, in turn; who waits for their own share keeps nobody waiting."""
+        waiting, self._waiting = self._waiting, deque()
+        free = BODY_BYTES_IN_FLIGHT_MAX - self.held.total()
+        for owner, size, turn in waiting:
+            if turn.done():  # it was refused, or has gone
+                continue
+            shared = self.held[owner] + size <= BODY_BYTES_OF_ONE_MAX
+            if shared and size <= free:
+                self.held[owner] += size
+                turn.set_result(None)
+            else:
+                self._waiting.append((owner, size, turn))
+            free -= size if shared else 0
+
+
+@dataclass(slots=True)
+class AdmittedRequest:
+    """What one request occupies until it is answered."""
+
+    lane: Lane | None
+    room: BodyRoom
+    owner: str = ""
+    body_bytes: int = 0
+
+    async def hold(self, owner: str, size: int) -> None:
+        """Take room for its body. Raises Refusal where none is free in time."""
+        if size > SMALL_BYTES_MAX:
+            await self.room.take(owner, size)
+            self.owner, self.body_bytes = owner, size
+
+    def leave(self) -> None:
+        """Leave, once the request is answered."""
+        if self.lane is not None:
+            self.lane.leave()
+        if self.body_bytes:
+            self.room.give_back(self.owner, self.body_bytes)
+
+
+class Admission:
+    """The places of one process; reads and writes apart, so that neither waits for the other."""
+
+    def __init__(
+        self, deadline_seconds: float, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`deadline_seconds` is what a request may take; `monotonic` (seconds) measures."""
+        wait = deadline_seconds * WAIT_SHARE
+        self.reads, self.writes = Lane(wait, monotonic), Lane(wait, monotonic)
+        self.room = BodyRoom(wait)
+
+    def enter(self, method: str, *, limited: bool) -> AdmittedRequest | None:
+        """Return a request's place, or None where it would not be answered in time.
+
+        Those that are not `limited` are admitted, whatever waits.
+        """
+        if not limited:
+            return AdmittedRequest(None, self.room)
+        lane = self.reads if method in {"GET", "HEAD"} else self.writes
+        return AdmittedRequest(lane, self.room) if lane.enter() else None
+
+
+def _expire(turn: asyncio.Future[None]) -> None:
+    if not turn.done():
+        turn.set_exception(Refusal("service_unavailable", BUSY))

@@ -1,0 +1,99 @@
+"""A process that is given more than it can do: early refusals, and bounded bodies."""
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+
+import psycopg
+
+from service.http.admission import BODY_BYTES_OF_ONE_MAX, IN_FLIGHT_MIN, PER_SECOND_FIRST
+from tests.patience import eventually
+from tests.world import claim_body, settings_for, world_on
+
+LARGE_BYTES = 900 * 1024
+WAIT_SECONDS = 0.5
+SENT = 400
+ADMITTED_MAX = int(PER_SECOND_FIRST * WAIT_SECONDS)
+
+
+@asynccontextmanager
+async def appends_wait(url):
+    """Keep every append waiting meanwhile."""
+
+    def lock():
+        owner.execute("lock table live.events in share mode")
+
+    with psycopg.connect(url) as owner:
+        await asyncio.to_thread(lock)
+        yield
+
+
+class Sender:
+    """Large claims whose bodies are read from here; `begun` counts those that are asked for."""
+
+    def __init__(self, partner, entity_id):
+        self.begun = 0
+        self._partner = partner
+        self._entity_id = entity_id
+
+    async def claim(self, number):
+        """Send a claim."""
+        claim = claim_body(self._entity_id, f"large-{number}", message="")
+        text = "x" * (LARGE_BYTES - len(json.dumps(claim)))
+        body = json.dumps(claim_body(self._entity_id, f"large-{number}", unknown=text)).encode()
+
+        async def read():
+            self.begun += 1
+            yield body
+
+        headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}
+        return await self._partner.call("POST", "/claims", content=read(), headers=headers)
+
+
+async def test_large_bodies_stay_with_their_senders(database_url, tmp_path):
+    """Claims that wait hold half of the room for a partner; small ones and others pass them by."""
+    async with world_on(settings_for(database_url, tmp_path), tmp_path) as world:
+        partner, other = await world.partner(), await world.partner()
+        ours = Sender(partner, await partner.connected_entity())
+        theirs = Sender(other, await other.connected_entity())
+        small_entity = await partner.connected_entity()
+        async with appends_wait(database_url):
+            large = [asyncio.create_task(ours.claim(number)) for number in range(12)]
+            await eventually(lambda: ours.begun)
+            more = asyncio.create_task(theirs.claim(0))
+            small = asyncio.create_task(partner.claim(small_entity, "small"))
+            await eventually(lambda: theirs.begun)
+            writes = world.app.admission.writes
+            await eventually(lambda: writes.in_flight == len(large) + 2)
+            begun = ours.begun
+        answers = await asyncio.gather(*large, more, small)
+
+    assert begun == BODY_BYTES_OF_ONE_MAX // LARGE_BYTES
+    assert {answer.status_code for answer in answers} == {201}
+    assert world.app.admission.room.held == {}
+
+
+async def test_what_cannot_be_answered_in_time_is_refused_at_once(database_url, tmp_path):
+    """While writes wait, more than are answered in time are refused; reads are answered."""
+    async with world_on(settings_for(database_url, tmp_path), tmp_path) as world:
+        partner = await world.partner()
+        entity_id = await partner.connected_entity()
+        world.app.admission.writes.wait_seconds_max = WAIT_SECONDS
+        async with appends_wait(database_url):
+            claims = [
+                asyncio.create_task(partner.claim(entity_id, f"case-{number}"))
+                for number in range(SENT)
+            ]
+            await eventually(lambda: sum(claim.done() for claim in claims) >= SENT - ADMITTED_MAX)
+            refused = [claim.result() for claim in claims if claim.done()]
+            listed = await partner.call("GET", "/claims", params={"entity_id": entity_id})
+        answers = await asyncio.gather(*claims)
+        again = await partner.claim(entity_id, "once more")
+
+    written = [answer for answer in answers if answer.status_code == 201]
+    assert IN_FLIGHT_MIN <= len(written) == SENT - len(refused)
+    for answer in refused:
+        assert (answer.status_code, answer.json()["code"]) == (503, "service_unavailable")
+        assert answer.headers["Retry-After"] == "1"
+        assert answer.headers["X-Request-Id"].startswith("req_")
+    assert (listed.status_code, again.status_code) == (200, 201)

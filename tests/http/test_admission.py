@@ -1,0 +1,150 @@
+"""How many requests, and how many bytes of large bodies, a process admits at once."""
+
+import asyncio
+
+import pytest
+
+from service.core.errors import Refusal
+from service.http.admission import (
+    BODY_BYTES_IN_FLIGHT_MAX,
+    BODY_BYTES_OF_ONE_MAX,
+    IN_FLIGHT_MIN,
+    PER_SECOND_FIRST,
+    SMALL_BYTES_MAX,
+    Admission,
+)
+
+DEADLINE_SECONDS = 2.0
+WAIT_SECONDS = 1.0
+MIB = 1024 * 1024
+
+
+class Clock:
+    """A clock that stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        """Return the time."""
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    """Return a clock."""
+    return Clock()
+
+
+@pytest.fixture
+def admission(clock):
+    """Return the places of a process."""
+    return Admission(DEADLINE_SECONDS, clock)
+
+
+def enter(admission, count, method="POST"):
+    """Let requests come; return the places of those that were admitted."""
+    places = [admission.enter(method, limited=True) for _ in range(count)]
+    return [place for place in places if place is not None]
+
+
+def run(admission, clock, places, *, per_second, seconds):
+    """Answer so many requests a second; each is followed by another, and a few more come."""
+    for _ in range(int(seconds * 20)):
+        clock.now += 0.05
+        for _ in range(int(per_second / 20)):
+            places.pop(0).leave()
+            places += enter(admission, 2)
+
+
+def test_an_idle_process_admits_a_burst(admission):
+    """As many as it can answer in half of the deadline, at the rate it is taken to have."""
+    assert len(enter(admission, 5000)) == PER_SECOND_FIRST * WAIT_SECONDS
+
+
+@pytest.mark.parametrize("per_second", [200, 2000])
+def test_as_many_wait_as_are_answered_in_time(admission, clock, per_second):
+    """The limit follows the rate of answers, up and down."""
+    places = enter(admission, 5000)
+    run(admission, clock, places, per_second=per_second, seconds=5)
+
+    assert len(places) == pytest.approx(per_second * WAIT_SECONDS, rel=0.1)
+
+
+def test_a_standstill_leaves_few_waiting(admission, clock):
+    """Nothing is answered: of those that come, only the least number is admitted."""
+    places = enter(admission, 5000)
+    clock.now += 10
+    while places:
+        places.pop().leave()
+    assert len(enter(admission, 5000)) <= IN_FLIGHT_MIN
+
+
+def test_a_process_recovers_from_a_standstill(admission, clock):
+    """Once answers flow again, the limit is back within two seconds."""
+    places = enter(admission, 5000)
+    clock.now += 10
+    run(admission, clock, places, per_second=1000, seconds=2)
+
+    assert len(places) > 800 * WAIT_SECONDS
+
+
+def test_demand_is_not_taken_for_capacity(admission, clock):
+    """A process that a trickle of requests comes to is not taken for a slow one."""
+    for _ in range(100):
+        (place,) = enter(admission, 1)
+        clock.now += 1
+        place.leave()
+    assert len(enter(admission, 5000)) == PER_SECOND_FIRST * WAIT_SECONDS
+
+
+def test_reads_do_not_wait_for_writes(admission, clock):
+    """While writes stand still, reads are admitted, and a page of people's always is."""
+    enter(admission, 5000)
+    clock.now += 10
+    assert not enter(admission, 1)
+    assert enter(admission, 1, "GET")
+    assert admission.enter("POST", limited=False)
+
+
+async def test_large_bodies_wait_for_room(admission):
+    """One partner has half of the room, all have all of it; what is answered makes room."""
+    first = [admission.enter("POST", limited=True) for _ in range(8)]
+    ours = [asyncio.create_task(place.hold("ptn_1", MIB)) for place in first]
+    other = admission.enter("POST", limited=True)
+    theirs = asyncio.create_task(other.hold("ptn_2", MIB))
+    small = admission.enter("POST", limited=True)
+    await small.hold("ptn_1", SMALL_BYTES_MAX)
+    await asyncio.sleep(0)
+
+    assert [task.done() for task in ours] == [True] * 4 + [False] * 4
+    assert theirs.done()
+    assert admission.room.held == {"ptn_1": BODY_BYTES_OF_ONE_MAX, "ptn_2": MIB}
+    first[0].leave()
+    await asyncio.sleep(0)
+    assert [task.done() for task in ours] == [True] * 5 + [False] * 3
+    ours[5].cancel()
+    await asyncio.wait([ours[5]])
+    for place in (first[1], first[2], first[3], first[4], other, small, first[5]):
+        place.leave()
+    await asyncio.gather(*ours[6:])
+    first[6].leave()
+    first[7].leave()
+    assert admission.room.held == {}
+    assert admission.writes.in_flight == 0
+
+
+async def test_all_partners_together_have_a_limit():
+    """Where none is free in time, a large body is refused before it is read."""
+    admission = Admission(0.0)
+    places = [admission.enter("POST", limited=False) for _ in range(9)]
+    count = BODY_BYTES_IN_FLIGHT_MAX // MIB
+    for number, place in enumerate(places[:count]):
+        await place.hold(f"ptn_{number}", MIB)
+    with pytest.raises(Refusal) as refused:
+        await places[count].hold("ptn_9", MIB)
+
+    assert refused.value.code == "service_unavailable"
+    for place in places:
+        place.leave()
+    assert admission.room.held == {}
