@@ -28,10 +28,11 @@ async def change() -> str:
 def test_a_page_is_in_the_map_and_in_the_navigation():
     """By its handler alone, with its purpose; the first page of an area is linked."""
     site_map = SiteMap([Router(CONSOLE, route_handlers=[new, more, change])])
-    first = RoutedPage("GET", f"{CONSOLE}/new", "member", "new.nav", "Show something new.")
+    first = RoutedPage("GET", f"{CONSOLE}/new", "member", "new.nav", "Show the new page.")
     assert site_map.navigation(CONSOLE) == [first]
     assert site_map.navigation("/backoffice") == []
-    assert [page.purpose for page in site_map.pages[1:]] == ["Show more of it.", "Change it."]
+    purposes = [page.purpose for page in site_map.pages[1:]]
+    assert purposes == ["Show the second page.", "Accept the form."]
     assert site_map.page_of_form("/console/ptn_a/new/more/change") == "/console/ptn_a/new/more"
 
 
