@@ -173,7 +173,8 @@ def _events_of(tables: Tables, topic: object) -> Iterator[Values]:
 
 def _state(tables: Tables, partner_id: object, entity_id: object) -> list[Values]:
     found = _access(tables, partner_id, entity_id)
-    return [found] if found["entity_id"] else []
+    entities = tables.where("entities", entity_id=entity_id)
+    return [found | {"erased": one["email_hash"] is None} for one in entities]
 
 
 READS: dict[str, Callable[..., Any]] = {

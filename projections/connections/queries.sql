@@ -59,9 +59,10 @@ select exists(
 ) as taken
 
 -- name: state
--- An entity, and a partner's connection to it; no row for an unknown entity.
+-- An entity, and a partner's connection to it; no row for an unknown entity. Every entity has the
+-- hash of an address until it is erased; a name may be any text, the marker of an erasure too.
 select
-    e.entity_id, e.name, e.established,
+    e.entity_id, e.name, e.established, e.email_hash is null as erased,
     c.version, c.connected_at, c.disconnected_at
 from ledger.entities as e
 left join ledger.connections as c on c.entity_id = e.entity_id and c.partner_id = $1

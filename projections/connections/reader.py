@@ -11,7 +11,7 @@ _SQL = queries("projections.connections")
 
 
 def access_from(row: Row | None) -> Access:
-    """Read a row of the query `state`; refuses with `entity_not_found` where there is none."""
+    """Read what writes are decided on; refuses with `entity_not_found` where there is no entity."""
     if row is None or row["entity_id"] is None:
         raise Refusal("entity_not_found")
     return Access(
@@ -26,7 +26,7 @@ def access_from(row: Row | None) -> Access:
 
 async def access(transaction: Transaction, partner_id: str, entity_id: str) -> Access:
     """Return the access of a partner to an entity, as this transaction sees it."""
-    return access_from(await transaction.fetchrow(_SQL.state, partner_id, entity_id))
+    return _known(await transaction.fetchrow(_SQL.state, partner_id, entity_id))
 
 
 async def is_established(
@@ -44,7 +44,7 @@ class ConnectionsReader(Reader):
 
     async def access(self, partner_id: str, entity_id: str) -> Access:
         """Return a partner's access to an entity; refuses with `entity_not_found`."""
-        return access_from(await self._database.fetchrow(_SQL.state, partner_id, entity_id))
+        return _known(await self._database.fetchrow(_SQL.state, partner_id, entity_id))
 
     async def connections(self, entity_id: str) -> list[Row]:
         """Return everyone an entity is or was connected to."""
@@ -58,3 +58,9 @@ class ConnectionsReader(Reader):
         """Return the keyed hash of the email address of a business's person, if it is known."""
         row = await self._database.fetchrow(_SQL.address, entity_id)
         return None if row is None else row["email_hash"]
+
+
+def _known(row: Row | None) -> Access:
+    """Read a row of the query `state`; refuses with `entity_not_found` where there is none."""
+    known = access_from(row)
+    return known if row is None else known._replace(erased=row["erased"])

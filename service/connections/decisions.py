@@ -11,7 +11,7 @@ from service.facts.connections import (
     EntityConnected,
     EntityDisconnected,
 )
-from service.ledger.events import ERASED, Event
+from service.ledger.events import Event
 
 
 class Link(NamedTuple):
@@ -38,7 +38,7 @@ def approve(link: Link, access: Access) -> tuple[ConnectLinkRedeemed, EntityConn
 
     Nobody can sign in for an erased entity, since its address is gone; its connections stay.
     """
-    if access.name == ERASED:
+    if access.erased:
         raise Refusal("entity_not_found")
     if access.connected:
         raise Refusal("entity_already_linked")
@@ -57,7 +57,7 @@ def decline(link: Link) -> ConnectLinkDeclined:
 
 def connect_by_staff(access: Access, partner_id: str) -> list[Event]:
     """Connect at the customer's request; connecting twice changes nothing."""
-    if access.name == ERASED:
+    if access.erased:
         raise Refusal("entity_not_found")
     if not access.established:
         raise Refusal("entity_state", "This business has not finished its onboarding.")

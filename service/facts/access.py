@@ -7,7 +7,10 @@ from service.core.errors import Refusal
 
 
 class Access(NamedTuple):
-    """An entity as one partner may see it. `connected_at` None: never connected."""
+    """An entity as one partner may see it. `connected_at` None: never connected.
+
+    `erased`: its person's data was erased, and with it the address by which they could sign in.
+    """
 
     entity_id: str
     name: str
@@ -15,6 +18,7 @@ class Access(NamedTuple):
     version: int
     connected_at: datetime | None
     disconnected_at: datetime | None
+    erased: bool = False
 
     @property
     def connected(self) -> bool:

@@ -98,10 +98,17 @@ def test_the_team_connects_once_and_only_who_uses_the_service():
 def test_an_erased_entity_is_not_connected_again(access):
     """Nobody can sign in for it; what it had stays."""
     with pytest.raises(Refusal, match="entity_not_found"):
-        decisions.approve(LINK, access._replace(name=ERASED))
+        decisions.approve(LINK, access._replace(erased=True))
 
 
 def test_the_team_does_not_connect_an_erased_entity():
     """As its customer could not: nobody can speak for it any more."""
     with pytest.raises(Refusal, match="entity_not_found"):
-        decisions.connect_by_staff(NEVER._replace(name=ERASED), "ptn_1")
+        decisions.connect_by_staff(NEVER._replace(erased=True), "ptn_1")
+
+
+def test_a_business_may_be_named_like_the_marker_of_an_erasure():
+    """What it is called says nothing of its data: it connects like any other."""
+    namesake = NEVER._replace(name=ERASED)
+    assert len(decisions.approve(LINK, namesake)) == 2
+    assert len(decisions.connect_by_staff(namesake, "ptn_1")) == 1

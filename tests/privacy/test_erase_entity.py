@@ -7,6 +7,7 @@ from service.archive.port import ArchiveUnavailable
 from service.cli.erasing import erase_subject
 from service.core.errors import Refusal
 from service.facts.entities import entity_stream
+from service.ledger.events import ERASED
 from service.onboardings.commands import PURPOSE
 from service.privacy.erase import DocumentsRemain
 from service.privacy.erasures import Subject
@@ -207,6 +208,20 @@ async def test_a_full_list_stops_an_erasure_halfway(privacy, monkeypatch):
     await privacy.erase_entity(entity_id, with_claims=True)
     assert before == [True, False, False]
     assert [(await live.show(claim)).erased for claim in claims] == [True] * 3
+
+
+async def test_a_business_named_like_the_marker_of_an_erasure(privacy):
+    """It is connected by link and by the team, until it is erased indeed."""
+    live = privacy.service.modes["live"]
+    by_link, by_team, late = [await privacy.documents.world.partner() for _ in range(3)]
+    entity_id = await live.entities.add(ERASED, EMAIL, None, STAFF)
+    await by_link.connect(entity_id)
+    await live.connections.connect_by_staff(entity_id, by_team.partner_id, STAFF)
+    for partner in (by_link, by_team):
+        assert (await partner.claim(entity_id)).status_code == 201
+    await privacy.erase_entity(entity_id)
+    with pytest.raises(Refusal, match="entity_not_found"):
+        await late.connect(entity_id)
 
 
 async def test_connections_go_on(privacy):
