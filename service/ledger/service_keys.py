@@ -72,19 +72,23 @@ class ServiceKeyStore:
         self._accounts = accounts
         self._master_keys = master_keys
         self._loaded: Secrets | None = None
-        self._lock = asyncio.Lock()
+        self._attempt: asyncio.Task[Secrets] | None = None
 
     async def get(self) -> Secrets:
         """Return the secrets: from memory after the first time.
 
+        All who ask meanwhile share one attempt, so its one deadline is everybody's; who comes after
+        it failed begins another. A caller that is cancelled leaves it to the others.
         Raises KeyUnknown if the ring lacks the master key that wrapped them.
         """
-        if self._loaded is None:
-            async with self._lock:
-                self._loaded = self._loaded or await self._load()
-        return self._loaded
+        if self._loaded is not None:
+            return self._loaded
+        if self._attempt is None or self._attempt.done():
+            self._attempt = asyncio.create_task(self._load())
+        return await asyncio.shield(self._attempt)
 
     async def _load(self) -> Secrets:
+        """Draw the secrets unless they are there, and read them: under one deadline."""
         names = list(Secrets._fields)
         drawn = [secrets.token_bytes(KEY_BYTES) for _ in names]
         wrapped = [
@@ -92,9 +96,11 @@ class ServiceKeyStore:
             for name, key in zip(names, drawn, strict=True)
         ]
         newest = [self._master_keys.newest] * len(names)
-        await self._accounts.fetch(_SQL.service_keys_insert, names, wrapped, newest)
-        rows = await self._accounts.fetch(_SQL.service_keys)
-        return Secrets(
+        schema = self._accounts.schema
+        async with self._accounts.connection() as connection:
+            await connection.fetch(_SQL.service_keys_insert.on(schema), names, wrapped, newest)
+            rows = await connection.fetch(_SQL.service_keys.on(schema))
+        self._loaded = Secrets(
             **{
                 row["name"]: self._master_keys.unwrap(
                     row["wrapped"], row["master_key_id"], row["name"].encode()
@@ -102,3 +108,4 @@ class ServiceKeyStore:
                 for row in rows
             }
         )
+        return self._loaded

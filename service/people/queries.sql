@@ -2,11 +2,12 @@
 -- Is this address staff?
 select staff_id from ledger.staff where address_hash = $1 and removed_at is null
 
--- name: forget
--- Removes what is kept of an address that was erased: sessions end, links lead nowhere.
-with links as (
-    delete from ledger.sign_in_links where address_hash = $1
-)
+-- name: forget_links
+-- Removes the links of an address that was erased: they lead nowhere.
+delete from ledger.sign_in_links where address_hash = $1
+
+-- name: forget_sessions
+-- Removes the sessions of an address that was erased: they end.
 delete from ledger.sessions where address_hash = $1
 
 -- name: link_ask

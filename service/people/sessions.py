@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from service.core.clock import Clock
 from service.core.ids import NewId, derived_id
-from service.ledger.database import Database
+from service.ledger.database import Connection, Database
 from service.ledger.encryption import KeyUnknown, MasterKeys
 from service.ledger.service_keys import token_hash
 from service.ledger.sql import queries
@@ -47,13 +47,13 @@ class Sessions:
     clock: Clock
     new_id: NewId
 
-    async def begin(self, email: str, address_hash: bytes) -> Session:
-        """Begin a session of 12 hours."""
+    async def begin(self, connection: Connection, email: str, address_hash: bytes) -> Session:
+        """Begin a session of 12 hours, in the caller's transaction."""
         token = secrets.token_urlsafe(TOKEN_BYTES)
         session_id = self.new_id("ses", self.clock())
         wrapped = self.master_keys.wrap(email.encode(), session_id.encode())
-        await self.accounts.fetch(
-            _SQL.session_begin,
+        await connection.execute(
+            _SQL.session_begin.on(self.accounts.schema),
             token_hash(token),
             session_id,
             address_hash,
@@ -81,8 +81,15 @@ class Sessions:
         await self.accounts.fetch(_SQL.session_end, token_hash(token))
 
     async def forget(self, address_hash: bytes) -> None:
-        """Delete a person's sessions and sign-in links, with the address that they hold."""
-        await self.accounts.fetch(_SQL.forget, address_hash)
+        """Delete a person's sessions and sign-in links, with the address that they hold.
+
+        The links come first, which waits for whoever is redeeming one. The sessions are a statement
+        of their own, which sees the session that began meanwhile.
+        """
+        schema = self.accounts.schema
+        async with self.accounts.transaction() as connection:
+            await connection.execute(_SQL.forget_links.on(schema), address_hash)
+            await connection.execute(_SQL.forget_sessions.on(schema), address_hash)
 
     async def end_all(self, address_hash: str) -> None:
         """End every session of a person, on every machine."""

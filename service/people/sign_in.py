@@ -103,11 +103,15 @@ class SignIn:
     async def redeem(self, token: str, old_session: str | None) -> tuple[Session, str]:
         """Use up a link; return a new session, and the path that the person asked for.
 
-        `old_session` is ended. Refuses as `look` does; of two calls at once, one gets the session.
+        `old_session` is ended. All of it happens, or the link can be used again. Refuses as `look`
+        does; of two calls at once, one gets the session.
         """
         link = await self.look(token)
-        if await self.accounts.fetchrow(_SQL.link_use, token_hash(token)) is None:
-            raise Refusal("sign_in_link_used")
-        if old_session is not None:
-            await self.sessions.end(old_session)
-        return await self.sessions.begin(link.email, link.address_hash), link.next_path
+        schema = self.accounts.schema
+        async with self.accounts.transaction() as connection:
+            if await connection.fetchrow(_SQL.link_use.on(schema), token_hash(token)) is None:
+                raise Refusal("sign_in_link_used")
+            if old_session is not None:
+                await connection.execute(_SQL.session_end.on(schema), token_hash(old_session))
+            session = await self.sessions.begin(connection, link.email, link.address_hash)
+        return session, link.next_path

@@ -12,6 +12,7 @@ from service.app.bootstrap import Service
 from service.app.settings import SERVE, Settings
 from service.pages.visit import COOKIE
 from tests.bench.stack import CAUSE, Stack
+from tests.sessions import session_of
 from tests.world import claim_body
 
 GOAL_MS = 200
@@ -231,9 +232,5 @@ async def _sessions(stack: Stack, url: str, partner_id: str) -> dict[str, str]:
     async with service.opened():
         await service.partners.add_member(partner_id, DEVELOPER, CAUSE)
         await service.staff.add(STAFF, CAUSE)
-        secrets = await service.secrets.get()
-        begun = {
-            email: await service.sessions.begin(email, bytes.fromhex(secrets.lookup_email(email)))
-            for email in PATHS
-        }
+        begun = {email: await session_of(service, email) for email in PATHS}
     return {email: session.token for email, session in begun.items()}

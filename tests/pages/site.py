@@ -19,6 +19,7 @@ from service.app.bootstrap import Service
 from service.pages.visit import COOKIE
 from tests.patience import PATIENCE_SECONDS, until
 from tests.serving import served
+from tests.sessions import session_of
 from tests.world import STAFF, settings_for
 
 T = TypeVar("T")
@@ -134,8 +135,7 @@ class Site:
         """
 
         async def begin(service: Service) -> str:
-            address = bytes.fromhex((await service.secrets.get()).lookup_email(email))
-            return (await service.sessions.begin(email, address)).token
+            return (await session_of(service, email)).token
 
         cookie = {"name": COOKIE, "value": self.do(begin), "url": self.url.replace("http", "https")}
         page.context.add_cookies([{**cookie, "secure": True, "httpOnly": True, "sameSite": "Lax"}])

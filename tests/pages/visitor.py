@@ -9,6 +9,7 @@ from service.app.bootstrap import Service
 from service.app.pages import pages
 from service.pages.site_map import SiteMap
 from service.pages.visit import COOKIE, CSRF_FIELD
+from tests.sessions import session_of
 from tests.world import PUBLIC_URL, World
 
 FROM_OUR_PAGE = {"Sec-Fetch-Site": "same-origin", "Origin": "null"}
@@ -25,10 +26,9 @@ class Visitor:
 
     async def sign_in(self, email: str) -> "Visitor":
         """Begin a session, without a mail."""
-        secrets = await self.world.service.secrets.get()
-        address = bytes.fromhex(secrets.lookup_email(email))
-        session = await self.world.service.sessions.begin(email, address)
+        session = await session_of(self.world.service, email)
         self.keep(session.token)
+        secrets = await self.world.service.secrets.get()
         self.csrf = secrets.link_token("csrf", session.person.session_id)
         return self
 

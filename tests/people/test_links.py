@@ -2,8 +2,12 @@
 
 import asyncio
 
+import asyncpg
+import pytest
+
 from service.core.errors import Refusal
 from service.people.sign_in import ASKED_MAX, PURPOSE
+from tests.sessions import session_of
 
 EMAIL = "person@example.com"
 IDS = "select link_id from accounts.sign_in_links order by asked_at"
@@ -81,3 +85,19 @@ async def test_nothing_readable_is_stored(world):
     stored = b" ".join(value if isinstance(value, bytes) else str(value).encode() for value in row)
     for secret in (EMAIL, "secret-token", token):
         assert secret.encode() not in stored
+
+
+async def test_a_link_whose_session_could_not_begin_can_be_used_again(world, owner):
+    """It is used up and the earlier session ended with the new session's beginning, or neither."""
+    service = world.service
+    earlier = await session_of(service, EMAIL)
+    await service.sign_in.ask(EMAIL, "/account")
+    (token,) = await links(world)
+    owner.execute("alter table accounts.sessions add constraint never check (false) not valid")
+    with pytest.raises(asyncpg.CheckViolationError):
+        await service.sign_in.redeem(token, earlier.token)
+    assert await service.sessions.read(earlier.token) == earlier.person
+    owner.execute("alter table accounts.sessions drop constraint never")
+    session, path = await service.sign_in.redeem(token, earlier.token)
+    assert (session.person.email, path) == (EMAIL, "/account")
+    assert await service.sessions.read(earlier.token) is None

@@ -1,5 +1,10 @@
 """What an erasure removes of a person's sign-ins."""
 
+import asyncio
+
+from service.people.sign_in import PURPOSE
+from tests.patience import eventually
+from tests.sessions import session_of
 from tests.world import STAFF
 
 ROWS = (
@@ -13,10 +18,40 @@ async def test_an_address_is_forgotten_with_its_sessions_and_links(world):
     entity_id = await service.modes["live"].entities.add("B", "gone@example.com", None, STAFF)
     for email in ("gone@example.com", "stays@example.com"):
         await service.sign_in.ask(email, "/account")
-        hashed = bytes.fromhex((await service.secrets.get()).lookup_email(email))
-        await service.sessions.begin(email, hashed)
+        await session_of(service, email)
     address = await service.modes["live"].connection_list.address_hash(entity_id)
     assert address == bytes.fromhex((await service.secrets.get()).lookup_email("gone@example.com"))
     await service.sessions.forget(address)
     async with service.accounts.database.connection() as connection:
         assert tuple(await connection.fetchrow(ROWS)) == (1, 1)
+
+
+WAITING = (
+    "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+)
+
+
+async def test_an_address_is_forgotten_while_its_person_signs_in(world, owner, monkeypatch):
+    """Forgetting waits for the session that is about to begin, and removes it too."""
+    service, email = world.service, "gone@example.com"
+    await service.sign_in.ask(email, "/account")
+    secrets = await service.secrets.get()
+    used, go_on = asyncio.Event(), asyncio.Event()
+    begin = type(service.sessions).begin
+
+    async def begin_late(*given):
+        used.set()
+        await go_on.wait()
+        return await begin(*given)
+
+    monkeypatch.setattr(type(service.sessions), "begin", begin_late)
+    ((link_id,),) = owner.execute("select link_id from accounts.sign_in_links").fetchall()
+    token = secrets.link_token(PURPOSE, link_id)
+    redeeming = asyncio.create_task(service.sign_in.redeem(token, None))
+    await used.wait()
+    address_hash = bytes.fromhex(secrets.lookup_email(email))
+    forgetting = asyncio.create_task(service.sessions.forget(address_hash))
+    await eventually(lambda: owner.execute(WAITING).fetchall())
+    go_on.set()
+    await asyncio.gather(redeeming, forgetting)
+    assert owner.execute(ROWS).fetchall() == [(0, 0)]

@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from service.privacy.text_search import Sought
+from tests.sessions import session_of
 from tests.world import STAFF
 
 EMAIL = "Zoe.Canary@Example.com"
@@ -65,8 +66,7 @@ async def test_events_are_named_by_their_place_in_the_log(privacy):
 
 async def test_a_session_is_named_by_a_key_that_sql_takes(privacy, database_url):
     """A key of bytes is shown in PostgreSQL's notation, which finds the row."""
-    hashed = bytes.fromhex((await privacy.service.secrets.get()).lookup_email(EMAIL))
-    await privacy.service.sessions.begin(EMAIL, hashed)
+    await session_of(privacy.service, EMAIL)
     (place,) = await privacy.found(EMAIL)
     name, _, value = place.where.partition(" ")
     with psycopg.connect(database_url) as owner:

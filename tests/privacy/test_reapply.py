@@ -14,6 +14,7 @@ from service.storage.port import StorageUnavailable
 from tests.document_store import Documents, storage_settings, store_on
 from tests.privacy.links import labelled_link
 from tests.privacy.team import Privacy
+from tests.sessions import session_of
 from tests.world import STAFF, settings_for, world_on
 
 
@@ -277,8 +278,7 @@ async def test_an_erased_person_is_signed_out_again(restores):
         entity_id = await service.modes["live"].entities.add("Gone", gone, None, STAFF)
         for email in (gone, stays):
             await service.sign_in.ask(email, "/account")
-            hashed = bytes.fromhex((await service.secrets.get()).lookup_email(email))
-            await service.sessions.begin(email, hashed)
+            await session_of(service, email)
     backup = restores.backup()
     async with restores.opened(restores.url) as world:
         await restores.privacy(world).erase_entity(entity_id)

@@ -13,6 +13,7 @@ from service.facts.entities import entity_stream
 from service.ledger.encryption import KeyUnknown, MasterKeys
 from service.people.sign_in import PURPOSE
 from service.privacy import rotation
+from tests.sessions import session_of
 from tests.world import PATIENCE_SECONDS, STAFF, settings_for
 
 OLD, NEW, LOST = (base64.b64encode(bytes([number]) * 32).decode() for number in range(3))
@@ -100,8 +101,7 @@ async def signed_in(service):
     """Request a link and begin a session; return its token."""
     email = "person@example.com"
     await service.sign_in.ask(email, "/account")
-    hashed = bytes.fromhex((await service.secrets.get()).lookup_email(email))
-    return (await service.sessions.begin(email, hashed)).token
+    return (await session_of(service, email)).token
 
 
 async def test_sessions_and_sign_in_links_are_rewrapped(with_ring, wrapped, database_url):
