@@ -21,6 +21,8 @@ from service.ledger.sql import Sql
 from tests.memory_statements import READS, WRITES, Tables, Values
 from tests.world import World, settings_for
 
+WRITE = "service.ledger write"
+_ROWS = re.compile(r"insert into \w+\.(\w+) \((.*)\)")
 _COLUMNS = re.compile(r"insert into \w+\.\w+ \((.*)\)")
 
 
@@ -48,8 +50,31 @@ class MemoryConnection:
 
     async def fetch(self, statement: str, *args: object) -> list[Row]:
         """Return the rows of a statement."""
-        found = READS[_name(statement)](self._tables, *args)
-        return [Row.of(values) for values in list(found)]
+        name = _name(statement)
+        rows_from = 19 if name == WRITE else None
+        found = [Row.of(row) for row in READS[name](self._tables, *args[:rows_from])]
+        if rows_from is not None:
+            self._add_rows(statement, args[rows_from:], *found[0])
+        return found
+
+    def _add_rows(
+        self,
+        statement: str,
+        columns: Sequence[Any],
+        outcomes: Sequence[str],
+        append_ids: Sequence[int],
+    ) -> None:
+        """Add the rows of read models, as the rest of the statement does."""
+        at = 0
+        for table, names in _ROWS.findall(statement):
+            filled = names.split(", ")
+            for nr, *row in zip(*columns[at : at + len(filled) + 1], strict=True):
+                values = dict(zip(filled, row, strict=True))
+                if "append_id" in values:
+                    values["append_id"] = append_ids[values["append_id"] - 1]
+                if outcomes[nr - 1] == "written":
+                    self._tables.insert(table, filled[:1], **values)
+            at += len(filled) + 1
 
     async def fetchrow(self, statement: str, *args: object) -> Row | None:
         """Return the first row of a statement."""

@@ -18,8 +18,15 @@ from service.facts.claims import Claim, ClaimCreated, fold
 from service.ledger.batching import Batcher
 from service.ledger.database import Row
 from service.ledger.events import Cause
-from service.ledger.ledger import Append, Ledger, PublicIdTaken, Transaction
+from service.ledger.ledger import (
+    AppendConflict,
+    Ledger,
+    PublicIdTaken,
+    StreamLocked,
+    Transaction,
+)
 from service.ledger.sql import queries
+from service.ledger.writing import Append, Outcome, Proposal
 from service.sandbox.triggers import refuse_trigger
 
 BATCH_MAX = 32
@@ -31,11 +38,28 @@ _SQL = queries("service.claims")
 
 
 class CommandStep(NamedTuple):
-    """The result of one command of a batch; `once`: skip its append if the stream has begun."""
+    """What one command of a batch came to, once its proposal is written, if it has one.
+
+    `once`: the append may be there already, as it records nothing but that it happened.
+    """
 
     outcome: Created | Refusal
-    append: Append | None = None
+    proposal: Proposal | None = None
     once: bool = False
+
+    def settled(self, outcome: Outcome) -> Created | Exception:
+        """Return the result, given what became of the proposal."""
+        match outcome:
+            case "conflict" if self.once:
+                return self.outcome
+            case "written":
+                return self.outcome
+            case "upload_gone":
+                return Refusal("document_not_uploaded")
+            case "locked":
+                return StreamLocked(outcome)
+            case "moved" | "conflict":
+                return AppendConflict(outcome)
 
 
 class DocumentCheck(Protocol):
@@ -102,49 +126,24 @@ class ClaimCommands:
         return row["stream_id"]
 
     async def _create_all(self, commands: Sequence[CreateClaim]) -> Sequence[Created | Exception]:
-        """Run commands in one transaction: lock, read, decide, append.
+        """Read what the commands decide on, decide, and write what they have decided.
 
-        Claims share the lock; a disconnection takes it exclusively. It is taken before an append_id
-        is drawn, so no claim follows its EntityDisconnected in the log (decision 3).
+        Nothing is locked while they decide: the write looks again under its locks. A replay only
+        reads. Its connection may end while it does, and then the replay came first: whoever has
+        been told of a disconnection is refused, since the read begins later.
         """
-        async with self.ledger.transaction() as transaction:
-            # A claim with documents also locks out a sweep of its uploads.
-            await transaction.lock_shared(key for command in commands for key in command.locks)
-            rows = await transaction.fetch(
-                _SQL.context,
-                [command.caller.partner_id for command in commands],
-                [command.request.entity_id for command in commands],
-                [command.key for command in commands],
-            )
-            swept = await self._swept(transaction, commands)
-            steps = [
-                CommandStep(Refusal("document_not_uploaded"))
-                if command.key in swept and row["made"] is None
-                else self._step(command, row)
-                for command, row in zip(commands, rows, strict=True)
-            ]
-            appends = [
-                step.append
-                for step in steps
-                if step.append is not None
-                and not (step.once and await transaction.exists(step.append.stream_id))
-            ]
-            if appends:
-                await transaction.append(*appends)
-        return [step.outcome for step in steps]
-
-    async def _swept(self, transaction: Transaction, commands: Sequence[CreateClaim]) -> set[UUID]:
-        """Return the streams of commands whose uploads were swept since they were checked."""
-        paths = {
-            upload.document.storage_path: command.key
-            for command in commands
-            for upload in command.uploads
-        }
-        if not paths:
-            return set()
-        rows = await transaction.fetch(_SQL.uploads_present, list(paths))
-        present = {row["storage_path"] for row in rows}
-        return {key for path, key in paths.items() if path not in present}
+        rows = await self.ledger.database.fetch(
+            _SQL.context,
+            [command.caller.partner_id for command in commands],
+            [command.request.entity_id for command in commands],
+            [command.key for command in commands],
+        )
+        steps = [self._step(command, row) for command, row in zip(commands, rows, strict=True)]
+        proposals = [step.proposal for step in steps if step.proposal is not None]
+        written = iter(await self.ledger.write(proposals) if proposals else ())
+        return [
+            step.outcome if step.proposal is None else step.settled(next(written)) for step in steps
+        ]
 
     def _step(self, command: CreateClaim, row: Row) -> CommandStep:
         try:
@@ -164,7 +163,8 @@ class ClaimCommands:
         events, outcome = decisions.create(command, access, key, claim_id, message_id)
         cause = command.caller.cause
         append = Append(command.key, 0, events, cause, key, new_key=True, public_ids=[claim_id])
-        return CommandStep(outcome, append)
+        uploads = [upload.document.storage_path for upload in command.uploads]
+        return CommandStep(outcome, Proposal([append], [command.guard(access)], uploads))
 
     def _replay(self, command: CreateClaim, row: Row) -> CommandStep:
         access = access_from(row)
@@ -179,5 +179,5 @@ class ClaimCommands:
         mismatch, outcome = decisions.replay(command, access, made, key)
         if mismatch is None:
             return CommandStep(outcome)
-        stream, event = mismatch
-        return CommandStep(outcome, Append(stream, 0, [event], command.caller.cause), once=True)
+        append = Append(mismatch.stream_id, 0, [mismatch.event], command.caller.cause)
+        return CommandStep(outcome, Proposal([append], [command.guard(access)]), once=True)

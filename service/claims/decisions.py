@@ -25,6 +25,7 @@ from service.facts.connections import connection_stream
 from service.facts.replays import Mismatch
 from service.ledger.encryption import DataKey
 from service.ledger.events import Event
+from service.ledger.writing import Guard
 
 _ELSEWHERE = {"message", "document_refs"}
 """Fields of the request that are facts of their own. Of the others, those that `ClaimCreated` has
@@ -47,10 +48,9 @@ class CreateClaim(NamedTuple):
     connection: UUID
     uploads: Sequence[Upload] = ()
 
-    @property
-    def locks(self) -> Sequence[UUID]:
-        """The streams that must not change meanwhile: the connection, and any uploads."""
-        return (self.connection, self.key) if self.uploads else (self.connection,)
+    def guard(self, access: Access) -> Guard:
+        """Return what the decision rests on: nothing may happen to the connection meanwhile."""
+        return Guard(self.connection, access.version)
 
 
 class Created(NamedTuple):

@@ -1,7 +1,7 @@
 -- name: context
 -- What creating claims decides on, a row a command in the order asked: the entity and the partner's
 -- connection to it, and the claim that this natural key already made, with the key it is sealed
--- under. One round trip for a whole batch.
+-- under. One round trip for a whole batch, without a lock.
 select
     e.entity_id, e.name, e.established, c.version, c.connected_at, c.disconnected_at,
     made.state as made, k.key_id, k.wrapped, k.master_key_id
@@ -14,7 +14,3 @@ left join ledger.events as made
     on made.originator_id = asked.stream_id and made.originator_version = 1
 left join ledger.data_keys as k on k.key_id = asked.stream_id
 order by asked.nr
-
--- name: uploads_present
--- Which of these paths are still there: a sweep may have taken one since it was checked.
-select storage_path from ledger.uploads where storage_path = any($1::text[]) and swept_at is null

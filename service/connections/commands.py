@@ -17,8 +17,9 @@ from service.facts.caller import Caller
 from service.facts.connections import ConnectLinkIssued, connection_stream, link_stream
 from service.facts.entities import entity_stream
 from service.ledger.events import Cause, Event
-from service.ledger.ledger import Append, Ledger, Transaction
+from service.ledger.ledger import Ledger, Transaction
 from service.ledger.service_keys import ServiceKeyStore, token_hash
+from service.ledger.writing import Append
 
 LINK_LIFETIME: Final = timedelta(hours=1)
 """Contract section 8: one hour from issue, by the database's clock."""

@@ -78,8 +78,8 @@ class Sweep:
     async def _forget(self, upload: Row) -> bool:
         """Mark an upload unless a claim references it by now."""
         async with self._ledger.transaction() as transaction:
-            # Whoever makes a claim with documents holds this lock too, shared: either that claim
-            # is there when we look, or our mark is when it looks.
+            # Whoever makes the claim locks its stream too: either that claim is there when we look,
+            # or our mark is when it looks.
             await transaction.lock(upload["claim_stream"])
             now = await transaction.now()
             return await transaction.fetchrow(_SQL.forget, upload["storage_path"], now) is not None

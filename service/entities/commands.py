@@ -13,8 +13,9 @@ from service.core.ids import NewId, stream_id
 from service.facts.entities import EntityCorrected, EntityRegistered, entity_stream
 from service.ledger.encryption import DataKey
 from service.ledger.events import Cause
-from service.ledger.ledger import Append, Ledger, Transaction
+from service.ledger.ledger import Ledger, Transaction
 from service.ledger.service_keys import Secrets, ServiceKeyStore
+from service.ledger.writing import Append
 
 _TAKEN: Final = (
     "A business with this email address or company number uses the service."

@@ -10,7 +10,10 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from service.ledger.database import LedgerUnavailable
-from service.ledger.ledger import ATTEMPTS_MAX, AppendConflict
+from service.ledger.ledger import ATTEMPTS_MAX, AppendConflict, StreamLocked
+
+LOCKED_SECONDS = 0.01
+"""Until a command whose stream another holds is tried again."""
 
 
 class Keyed(Protocol):
@@ -61,17 +64,20 @@ class Batcher(Generic[CommandT, OutcomeT]):
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[OutcomeT] = loop.create_future()
-        self._queue.append((command, future))
-        if self._idle:
-            self._idle -= 1
-            task = asyncio.create_task(self._work())
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+        self._enqueue((command, future))
         deadline = loop.call_later(self._deadline, _expire, future)  # a third of a timeout's cost
         try:
             return await future
         finally:
             deadline.cancel()
+
+    def _enqueue(self, entry: tuple[CommandT, asyncio.Future[OutcomeT]]) -> None:
+        self._queue.append(entry)
+        if self._idle:
+            self._idle -= 1
+            task = asyncio.create_task(self._work())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     async def _work(self) -> None:
         try:
@@ -108,8 +114,18 @@ class Batcher(Generic[CommandT, OutcomeT]):
             for entry in entries:
                 await self._run_alone(*entry, failed)
             return
-        for (_, future), outcome in zip(entries, outcomes, strict=True):
-            _settle(future, outcome)
+        for entry, outcome in zip(entries, outcomes, strict=True):
+            match outcome:
+                case AppendConflict():
+                    await self._run_alone(*entry, outcome)
+                case StreamLocked():
+                    self._try_later(entry)
+                case _:
+                    _settle(entry[1], outcome)
+
+    def _try_later(self, entry: tuple[CommandT, asyncio.Future[OutcomeT]]) -> None:
+        """Put a command whose stream is locked back into the queue; it holds nothing meanwhile."""
+        asyncio.get_running_loop().call_later(LOCKED_SECONDS, self._enqueue, entry)
 
     async def _run_alone(
         self, command: CommandT, future: asyncio.Future[OutcomeT], failed: Exception | None
@@ -118,6 +134,9 @@ class Batcher(Generic[CommandT, OutcomeT]):
         outcome: OutcomeT | Exception | None = failed
         for _ in range(ATTEMPTS_MAX):
             if future.done():  # its request has gone
+                return
+            if isinstance(outcome, StreamLocked):
+                self._try_later((command, future))
                 return
             if outcome is not None and not isinstance(outcome, AppendConflict):
                 break

@@ -1,10 +1,18 @@
-"""Appending to a ledger and reading its streams, a transaction at a time."""
+"""Appending to a ledger and reading its streams."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Container,
+    Generator,
+    Iterable,
+    Sequence,
+)
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import InitVar, dataclass
 from datetime import datetime
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 from uuid import UUID
 
 from service.core.clock import Clock, to_milliseconds
@@ -12,9 +20,10 @@ from service.ledger.codec import Codec
 from service.ledger.database import AlreadyExists, Connection, Database, LedgerError, Row
 from service.ledger.decoding import StoredEvent, StoredRow, Unread, decode
 from service.ledger.encryption import DataKey, MasterKeys
-from service.ledger.events import Catalogue, Cause, Event, Meta, Recorded
+from service.ledger.events import Catalogue, Meta, Recorded
 from service.ledger.projector import Projector, Write, arrays, runs
 from service.ledger.sql import Sql, queries
+from service.ledger.writing import Append, Outcome, Proposal, WriteBatch, lock_number
 
 T = TypeVar("T")
 
@@ -32,20 +41,8 @@ class PublicIdTaken(LedgerError):
     """A freshly drawn public id exists already; a retry draws another."""
 
 
-class Append(NamedTuple):
-    """Events for one stream.
-
-    `expected_version` is that of the stream's last event, 0 for a new stream. `key` seals personal
-    fields; `new_key` stores it. `public_ids` are ids that partners see, drawn for this append.
-    """
-
-    stream_id: UUID
-    expected_version: int
-    events: Sequence[Event]
-    cause: Cause
-    key: DataKey | None = None
-    new_key: bool = False
-    public_ids: Sequence[str] = ()
+class StreamLocked(LedgerError):
+    """Another command holds a stream that this one needs. Nothing was written; try again."""
 
 
 @dataclass(eq=False)
@@ -71,21 +68,43 @@ class Ledger:
     async def transaction(
         self, deadline: float | None = None
     ) -> AsyncGenerator["Transaction", None]:
-        """Open the one transaction of a command.
+        """Open the one transaction of a command that `write` cannot write.
 
         Raises AppendConflict or PublicIdTaken if nothing was written. After LedgerUnavailable that
         is unknown until the command is repeated.
         """
-        try:
+        with _conflicts():
             async with self.database.transaction(deadline) as connection:
                 transaction = Transaction(self, connection)
                 yield transaction
-        except AlreadyExists as error:
-            if error.constraint == "public_ids_pkey":
-                raise PublicIdTaken(str(error)) from error
-            raise AppendConflict(str(error)) from error
         if transaction.appended:
             self.on_append()
+
+    async def write(self, proposals: Sequence[Proposal]) -> list[Outcome]:
+        """Write what commands decided in one round trip; return what became of each.
+
+        Each is all or nothing, and none waits for a lock. Raises AppendConflict or PublicIdTaken,
+        with nothing written, where another command came between; LedgerUnavailable as above.
+        """
+        batch = WriteBatch(self.drafts, self.projectors)
+        for proposal in proposals:
+            batch.propose(proposal)
+        sql, arguments = batch.statement()
+        with _conflicts():
+            row = await self.database.fetchrow(sql, *arguments)
+        assert row is not None  # noqa: S101 - the statement always has a row
+        outcomes: list[Outcome] = row["outcomes"]
+        if "written" in outcomes:
+            self.on_append()
+        return outcomes
+
+    def drafts(self, append: Append) -> Iterable[tuple[Recorded, bytes]]:
+        """Return an append's events as they will be recorded, and as they are stored."""
+        cause = append.cause
+        meta = Meta(self.clock(), cause.actor, cause.request_id, self.name)
+        for version, event in enumerate(append.events, append.expected_version + 1):
+            state = self.codec.encode(append.stream_id, version, event, meta, append.key)
+            yield Recorded(0, append.stream_id, version, event, meta), state
 
     async def decide(
         self, attempt: Callable[["Transaction"], Awaitable[T]], deadline: float | None = None
@@ -111,11 +130,11 @@ class Transaction:
 
     async def lock(self, *keys: UUID) -> None:
         """Wait for exclusive locks, held until the transaction ends."""
-        await self.fetch(_SQL.lock, sorted({_lock_number(key) for key in keys}))
+        await self.fetch(_SQL.lock, sorted({lock_number(key) for key in keys}))
 
     async def lock_shared(self, keys: Iterable[UUID]) -> None:
         """Wait for shared locks, which exclude exclusive ones alone."""
-        await self.fetch(_SQL.lock_shared, sorted({_lock_number(key) for key in keys}))
+        await self.fetch(_SQL.lock_shared, sorted({lock_number(key) for key in keys}))
 
     async def now(self) -> datetime:
         """Return the time by the database's clock, in whole milliseconds."""
@@ -170,30 +189,22 @@ class Transaction:
 
         Streams are written in one order, so that two transactions cannot wait for each other.
         """
-        ordered = sorted(appends, key=lambda append: append.stream_id.bytes)
-        drafts = [draft for append in ordered for draft in self._drafts(append)]
-        new_keys = [append.key for append in ordered if append.new_key and append.key]
-        rows = await self.fetch(
-            _SQL.append,
-            [draft.stream_id for draft, _ in drafts],
-            [draft.version for draft, _ in drafts],
-            [type(draft.event).__name__ for draft, _ in drafts],
-            [state for _, state in drafts],
-            [public_id for append in ordered for public_id in append.public_ids],
-            [key.key_id for key in new_keys],
-            [key.wrapped for key in new_keys],
-            [key.master_key_id for key in new_keys],
-        )
+        batch = WriteBatch(self._ledger.drafts, self._ledger.projectors)
+        rest = batch.add(sorted(appends, key=lambda append: append.stream_id.bytes))
+        sql, arguments = batch.statement()
+        row = await self.fetchrow(sql, *arguments)
+        assert row is not None  # noqa: S101 - the statement always has a row
         recorded = [
-            draft._replace(append_id=row["append_id"])
-            for (draft, _), row in zip(drafts, rows, strict=True)
+            draft._replace(append_id=append_id)
+            for draft, append_id in zip(batch.recorded, row["append_ids"], strict=True)
         ]
-        await self.write(
-            write
-            for event in recorded
-            for projector in self._ledger.projectors
-            for write in projector.project(event)
-        )
+        if rest:  # projected again, now that the append_ids are known
+            await self.write(
+                write
+                for event in recorded
+                for projector in self._ledger.projectors
+                for write in projector.project(event)
+            )
         self.appended = True
         return recorded
 
@@ -202,14 +213,13 @@ class Transaction:
         for statement, rows in runs(writes):
             await self.connection.execute(statement.on(self._schema), *arrays(rows))
 
-    def _drafts(self, append: Append) -> Iterable[tuple[Recorded, bytes]]:
-        ledger, cause = self._ledger, append.cause
-        meta = Meta(ledger.clock(), cause.actor, cause.request_id, ledger.name)
-        for version, event in enumerate(append.events, append.expected_version + 1):
-            state = ledger.codec.encode(append.stream_id, version, event, meta, append.key)
-            yield Recorded(0, append.stream_id, version, event, meta), state
 
-
-def _lock_number(key: UUID) -> int:
-    """Return 64 bits of the id: PostgreSQL's advisory locks are numbered, database-wide."""
-    return int.from_bytes(key.bytes[8:], "big", signed=True)
+@contextmanager
+def _conflicts() -> Generator[None]:
+    """Raise what a unique constraint refused as the conflict that it is."""
+    try:
+        yield
+    except AlreadyExists as error:
+        if error.constraint == "public_ids_pkey":
+            raise PublicIdTaken(str(error)) from error
+        raise AppendConflict(str(error)) from error

@@ -23,8 +23,9 @@ class Table:
         named = [column.split() for column in columns.split(",")]
         self.name = name
         self.columns = tuple(column for column, _ in named)
+        self.kinds = tuple(kind for _, kind in named)
         self.columns_set = frozenset(self.columns)
-        arrays = ", ".join(f"${nr}::{kind}[]" for nr, (_, kind) in enumerate(named, 1))
+        arrays = ", ".join(f"${nr}::{kind}[]" for nr, kind in enumerate(self.kinds, 1))
         self.insert = Sql(
             f"insert {name}",
             f"Add rows to {name}.",

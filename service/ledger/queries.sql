@@ -1,23 +1,3 @@
--- name: append
--- Appends a batch: events and the queue of the unnumbered, public ids, data keys; one round trip.
-with batch as (
-    select *
-    from unnest($1::uuid[], $2::bigint[], $3::text[], $4::bytea[])
-    with ordinality as batch (originator_id, originator_version, topic, state, nr)
-), appended as (
-    insert into ledger.events (originator_id, originator_version, topic, state)
-    select originator_id, originator_version, topic, state from batch order by nr
-    returning append_id
-), queued as (
-    insert into ledger.pending (append_id) select append_id from appended
-), named as (
-    insert into ledger.public_ids (public_id) select unnest($5::text[])
-), keyed as (
-    insert into ledger.data_keys (key_id, wrapped, master_key_id)
-    select * from unnest($6::uuid[], $7::bytea[], $8::text[])
-)
-select append_id from appended order by append_id
-
 -- name: data_keys
 -- The data keys that still exist among those asked for.
 select key_id, wrapped, master_key_id from ledger.data_keys where key_id = any($1::uuid[])
@@ -117,3 +97,11 @@ select e.append_id, e.originator_version, e.topic, e.state
 from ledger.events as e
 where e.originator_id = $1
 order by e.originator_version
+
+-- name: write
+-- What commands write: events and the queue of the unnumbered, public ids, data keys. The rows of the
+-- read models are added in the same statement (service/ledger/writing.py).
+select outcomes, append_ids
+from ledger.write(
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19
+)

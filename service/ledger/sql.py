@@ -16,14 +16,14 @@ class Sql:
         """`name` is `<package> <query>`; the statement begins with it, for monitoring."""
         self.name: Final = name
         self.description: Final = description
-        self._text = text
+        self.text: Final = text
         self._on: dict[str, str] = {}
 
     def on(self, schema: str) -> str:
         """Return the statement for one schema; always the same object, so drivers can cache it."""
         text = self._on.get(schema)
         if text is None:
-            text = f"-- {self.name}\n{_QUALIFIER.sub(schema, self._text)}"
+            text = f"-- {self.name}\n{_QUALIFIER.sub(schema, self.text)}"
             self._on[schema] = text
         return text
 

@@ -32,8 +32,9 @@ from service.facts.onboardings import (
 from service.facts.privacy import PersonalDataErased
 from service.ledger.database import Row
 from service.ledger.events import Cause, Recorded
-from service.ledger.ledger import Append, Ledger, Transaction
+from service.ledger.ledger import Ledger, Transaction
 from service.ledger.service_keys import Secrets, ServiceKeyStore, token_hash
+from service.ledger.writing import Append
 from service.onboardings import decisions
 from service.onboardings.wire import Confirmed, OnboardingRequest
 from service.sandbox.triggers import refuse_trigger

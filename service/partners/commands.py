@@ -19,9 +19,10 @@ from service.facts.partners import (
 )
 from service.ledger.encryption import DataKey
 from service.ledger.events import Cause, Event
-from service.ledger.ledger import Append, Ledger, Transaction
+from service.ledger.ledger import Ledger, Transaction
 from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
+from service.ledger.writing import Append
 from service.partners import decisions
 from service.partners.keys import hash_secret, new_secret
 

@@ -16,9 +16,10 @@ from service.facts.people import (
 )
 from service.ledger.database import Row
 from service.ledger.events import ERASED, Cause, Recorded
-from service.ledger.ledger import Append, Ledger, Transaction
+from service.ledger.ledger import Ledger, Transaction
 from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
+from service.ledger.writing import Append
 
 _SQL = queries("service.people")
 

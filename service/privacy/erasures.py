@@ -21,8 +21,9 @@ from service.facts.entities import EntityRegistered, entity_stream
 from service.facts.privacy import PersonalDataErased
 from service.ledger.database import Row, transaction_on
 from service.ledger.events import ERASED, Cause, Event, Meta
-from service.ledger.ledger import Append, Ledger, Transaction
+from service.ledger.ledger import Ledger, Transaction
 from service.ledger.sql import queries
+from service.ledger.writing import Append
 from service.privacy.erasure_list import ErasureList, Kind, ListedErasure
 
 SECONDS_MAX: Final = 30.0

@@ -9,10 +9,12 @@ import psycopg
 from projections.claim_list.projector import CLAIM_LIST
 from service.cli.dev.postgres.binaries import wheel_bin_dir
 from service.ledger.sql import Sql, queries
+from service.ledger.writing import statement_for
 
 _STREAM = "(lpad(to_hex(:a::bigint), 16, '0') || lpad(to_hex(:b::bigint), 16, '0'))::uuid"
 _NUMBERED = "('{}_' || lpad(:p::text, 26, '0'))"
 _PARTNER, _KEY, _ENTITY = (_NUMBERED.format(prefix) for prefix in ("ptn", "key", "ent"))
+_CONNECTION = "lpad(to_hex(:p::bigint), 32, '0')::uuid"
 # Ordered by time as the service's ids are, so that indexes grow at their right edge.
 _CLAIM_ID = (
     "('clm_' || lpad(to_hex((extract(epoch from clock_timestamp()) * 1000)::bigint), 12, '0')"
@@ -21,7 +23,7 @@ _CLAIM_ID = (
 
 
 def script() -> str:
-    """Return pgbench's script: authentication's read, then the write transaction."""
+    """Return pgbench's script: authentication's read, what the decision rests on, the write."""
     return "\n".join([
         r"\set p random(1, :partners)",
         r"\set a random(0, 9223372036854775806)",
@@ -29,30 +31,28 @@ def script() -> str:
         _sql(queries("projections.partners").authenticate, "accounts", [
             f"array[{_PARTNER}]", f"array[{_KEY}]",
         ]) + ";",
-        "begin;",
-        _sql(
-            queries("service.ledger").lock_shared, "live", ["array[hashtextextended(:p::text, 0)]"]
-        ) + ";",
         _sql(queries("service.claims").context, "live", [
             f"array[{_PARTNER}]", f"array[{_ENTITY}]", f"array[{_STREAM}]",
         ]) + ";",
-        _sql(queries("service.ledger").append, "live", [
+        _sql(statement_for((CLAIM_LIST,)), "live", [
+            "1",
+            "array[hashtextextended(:p::text, 0), :b::bigint]",
+            f"array[{_CONNECTION}, {_STREAM}]", "array[1, 0]", "array[false, true]", "array[1, 1]",
+            "array[]::text[]", "array[]::int[]",
             f"array[{_STREAM}, {_STREAM}]",
             "array[1, 2]",
             "array['ClaimCreated', 'FirstMessagePosted']",
             "array[convert_to(:created, 'UTF8'), convert_to(:posted, 'UTF8')]",
-            f"array[{_CLAIM_ID}]",
-            f"array[{_STREAM}]",
-            r"array[decode(:wrapped, 'hex')]",
-            "array['0123456789abcdef']",
-        ]) + r" \aset",
-        _sql(CLAIM_LIST.insert, "live", [
-            f"array[{_CLAIM_ID}]", "array[:append_id::bigint - 1]", f"array[{_STREAM}]",
+            "array[1, 1]",
+            f"array[{_CLAIM_ID}]", "array[1]",
+            f"array[{_STREAM}]", r"array[decode(:wrapped, 'hex')]", "array['0123456789abcdef']",
+            "array[1]",
+            "array[1]",
+            f"array[{_CLAIM_ID}]", "array[1]", f"array[{_STREAM}]",
             f"array[{_PARTNER}]", f"array[{_ENTITY}]",
             f"array[({_STREAM})::text]", "array['user-17']", """array['["inv-1"]']""",
             "array['triage']", "array[now()]",
         ]) + ";",
-        "commit;",
     ]) + "\n"  # fmt: skip
 
 

@@ -103,12 +103,10 @@ def test_references_without_uploads_attach_nothing():
     assert outcome.document_ids == []
 
 
-def test_uploads_are_locked_with_the_connection():
-    """A sweep of them is kept out; a claim without any keeps out none."""
-    plain = decisions.create_claim(CALLER, request())
-    command = decisions.create_claim(CALLER, request(), UPLOADS)
-    assert plain.locks == (plain.connection,)
-    assert command.locks == (command.connection, command.key)
+def test_a_decision_is_guarded_by_the_connection_that_it_rests_on():
+    """The connection may not change between the decision and its write, whatever its version."""
+    command = decisions.create_claim(CALLER, request())
+    assert command.guard(CONNECTED) == (command.connection, CONNECTED.version)
 
 
 def test_an_empty_message_is_none():

@@ -13,8 +13,9 @@ from service.evidence.verdict import Verdict
 from service.evidence.verify.expectations import Evidence
 from service.evidence.verify.ledger_verifier import verify
 from service.ledger.events import Event
-from service.ledger.ledger import Append, Ledger
+from service.ledger.ledger import Ledger
 from service.ledger.sequencer import Sequencer
+from service.ledger.writing import Append
 from tests.evidence.sealed_log import SCHEMA, SIZE, Numbered, SealedLog
 from tests.ledger.samples import CAUSE
 

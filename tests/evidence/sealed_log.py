@@ -16,9 +16,10 @@ from service.evidence.note import NoteKey
 from service.evidence.verify.expectations import Evidence, ReadNote
 from service.facts.lineages import lineage_stream
 from service.facts.partners import PartnerApproved
-from service.ledger.ledger import Append, Ledger
+from service.ledger.ledger import Ledger
 from service.ledger.merkle import CompactRange
 from service.ledger.sequencer import Sequencer
+from service.ledger.writing import Append
 from tests.ledger.samples import CAUSE
 from tests.world import PATIENCE_SECONDS, settings_for
 

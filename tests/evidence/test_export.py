@@ -20,10 +20,10 @@ from service.evidence.export.proofs import ProofCutter
 from service.evidence.export.receipt_writer import make_receipt, numbered_stream
 from service.facts.lineages import lineage_stream
 from service.ledger.database import LedgerUnavailable
-from service.ledger.ledger import Append
 from service.ledger.merkle import leaf_hash, leaf_record
 from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
+from service.ledger.writing import Append
 from tests.evidence.evidence_world import (
     KEY,
     OTHER,

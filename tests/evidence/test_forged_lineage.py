@@ -12,8 +12,8 @@ from service.evidence.verify.expectations import published_evidence
 from service.evidence.verify.ledger_verifier import verify_ledger
 from service.facts.lineages import LineageBegun, lineage_stream
 from service.ledger.events import Cause
-from service.ledger.ledger import Append
 from service.ledger.sequencer import Sequencer
+from service.ledger.writing import Append
 from tests.evidence.checkpointing import KEY, lose
 
 CAUSE = Cause("staff:test", "req_test")

@@ -8,8 +8,8 @@ import pytest
 
 from service.facts.catalogue import PARTNER_LEDGER
 from service.ledger.database import LedgerUnavailable
-from service.ledger.ledger import Append
 from service.ledger.sequencer import Sequencer
+from service.ledger.writing import Append
 from tests.faults.clusters import check_log, metric, unnumbered
 from tests.ledger.samples import CAUSE, sample
 from tests.patience import eventually

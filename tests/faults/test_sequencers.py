@@ -18,8 +18,8 @@ from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
 from service.evidence.note import NoteKey
 from service.facts.catalogue import ACCOUNTS
 from service.ledger.database import LedgerError
-from service.ledger.ledger import Append
 from service.ledger.sequencer import Sequencer
+from service.ledger.writing import Append
 from service.mail.transport import mail_transport
 from tests.faults.clusters import check_log
 from tests.ledger.samples import CAUSE, sample

@@ -1,7 +1,7 @@
 """Appending and reading in transactions of their own, for tests of the ledger of accounts."""
 
 from service.facts.catalogue import ACCOUNTS
-from service.ledger.ledger import Append
+from service.ledger.writing import Append
 from tests.ledger.samples import CAUSE, sample
 
 APPROVED = sample(ACCOUNTS["PartnerApproved"])

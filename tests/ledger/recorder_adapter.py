@@ -37,7 +37,7 @@ So a version is stored as one more.
 """
 POSITIONS = "select position from ledger.log where append_id = any($1::bigint[]) order by 1"
 
-_APPEND = queries("service.ledger").append
+_WRITE = queries("service.ledger").write
 _STREAM = queries("service.ledger").stream
 _SIZE = queries("service.evidence.replay").size
 _EVENTS = queries("service.evidence.replay").events
@@ -105,17 +105,21 @@ class LedgerAggregateRecorder(AggregateRecorder):
     async def _append(self, stored_events: Sequence[StoredEvent]) -> list[int]:
         try:
             async with self.ledger.transaction() as transaction:
-                rows = await transaction.fetch(
-                    _APPEND,
+                row = await transaction.fetchrow(
+                    _WRITE,
+                    1,
+                    *([],) * 7,  # no guards and no uploads
                     [one.originator_id for one in stored_events],
                     [one.originator_version + FIRST_VERSION for one in stored_events],
                     [one.topic for one in stored_events],
                     [one.state for one in stored_events],
-                    *([],) * 4,
+                    [1] * len(stored_events),
+                    *([],) * 6,  # no public ids and no keys
                 )
         except AppendConflict as error:
             raise IntegrityError(str(error)) from error
-        return [row["append_id"] for row in rows]
+        assert row is not None
+        return row["append_ids"] or []
 
 
 class LedgerApplicationRecorder(LedgerAggregateRecorder, ApplicationRecorder):

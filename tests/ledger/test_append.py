@@ -3,7 +3,8 @@ from uuid import uuid4
 import pytest
 
 from service.facts.catalogue import ACCOUNTS
-from service.ledger.ledger import Append, AppendConflict
+from service.ledger.ledger import AppendConflict
+from service.ledger.writing import Append
 from tests.ledger.appending import APPLIED, append, applied, approved, read
 from tests.ledger.samples import CAUSE
 

@@ -11,7 +11,8 @@ from service.claims.wire import ClaimRequest
 from service.core.errors import Refusal
 from service.facts.caller import Caller
 from service.facts.catalogue import ACCOUNTS
-from service.ledger.ledger import Append, AppendConflict, PublicIdTaken
+from service.ledger.ledger import AppendConflict, PublicIdTaken
+from service.ledger.writing import Append
 from service.onboardings.wire import Confirmed, OnboardingRequest
 from service.sandbox.commands import SandboxCommands
 from service.sandbox.fixtures import fixture_ids

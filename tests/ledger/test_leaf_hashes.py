@@ -7,9 +7,9 @@ import pytest
 
 from service.facts.partners import PartnerApproved
 from service.ledger.database import LedgerError, LedgerUnavailable
-from service.ledger.ledger import Append
 from service.ledger.merkle import CompactRange, leaf_hash, leaf_record
 from service.ledger.sequencer import Sequencer
+from service.ledger.writing import Append
 from tests.ledger.samples import CAUSE
 
 ROWS = (

@@ -5,8 +5,8 @@ import pytest
 
 from service.facts.catalogue import ACCOUNTS
 from service.ledger.database import LedgerUnavailable
-from service.ledger.ledger import Append
 from service.ledger.sequencer import BATCH_MAX, Sequencer
+from service.ledger.writing import Append
 from tests.ledger.samples import CAUSE, sample
 from tests.patience import PATIENCE_SECONDS
 

@@ -8,8 +8,8 @@ from service.facts.catalogue import ACCOUNTS
 from service.ledger.following.catch_up import CatchUpProjection
 from service.ledger.following.parking import parked
 from service.ledger.following.runner import Subscription
-from service.ledger.ledger import Append
 from service.ledger.sequencer import Sequencer
+from service.ledger.writing import Append
 from tests.ledger.samples import CAUSE, sample
 
 APPROVED = sample(ACCOUNTS["PartnerApproved"])

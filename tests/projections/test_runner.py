@@ -6,9 +6,9 @@ import pytest
 from service.app.bootstrap import Service
 from service.facts.catalogue import ACCOUNTS
 from service.ledger.following.runner import Background, Follower, Subscription
-from service.ledger.ledger import Append
 from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
+from service.ledger.writing import Append
 from tests.ledger.samples import CAUSE, sample
 from tests.world import settings_for
 

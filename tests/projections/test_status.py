@@ -11,8 +11,8 @@ from service.facts.catalogue import ACCOUNTS
 from service.ledger.following.catch_up import CatchUpProjection
 from service.ledger.following.runner import Subscription
 from service.ledger.following.status import HeadWatch, progress
-from service.ledger.ledger import Append
 from service.ledger.sequencer import Sequencer
+from service.ledger.writing import Append
 from tests.ledger.samples import CAUSE, sample
 from tests.world import settings_for, world_on
 

@@ -18,9 +18,10 @@ from service.evidence.checkpoints.signing import Checkpoints, MadeCheckpoint
 from service.evidence.note import NoteKey
 from service.facts.lineages import lineage_stream
 from service.ledger.events import Cause
-from service.ledger.ledger import Append, AppendConflict
+from service.ledger.ledger import AppendConflict
 from service.ledger.merkle import HASH_BYTES, CompactRange, split_hashes
 from service.ledger.sequencer import Sequencer
+from service.ledger.writing import Append
 
 
 class LineageRefused(Exception):

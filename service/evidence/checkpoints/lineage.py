@@ -8,7 +8,8 @@ from service.evidence.authorisation import authorised
 from service.evidence.note import NoteKey
 from service.facts.lineages import LineageBegun, lineage_stream
 from service.ledger.events import Cause
-from service.ledger.ledger import Append, Ledger, Transaction
+from service.ledger.ledger import Ledger, Transaction
+from service.ledger.writing import Append
 
 _ACTOR: Final = "system:checkpoints"
 _FIRST: Final = "the ledger's first checkpoint"
