@@ -5,7 +5,9 @@ select * from ledger.claim_list where claim_id = $1
 -- name: page
 -- A page of one partner's claims for one entity, newest first, with what else the answer needs; with
 -- $5, only those of one of the partner's users. No row: no such entity. `token_found` false: the token
--- is not one of these claims. Of the two branches one runs, each along an index of its own.
+-- is not one of these claims. Of the two branches one runs, each along an index of its own. It finds
+-- $4 claims, one more than the page has: `more` is whether another follows. The page ends before a
+-- claim with which its invoice references have more than $6 bytes; their length alone is read then.
 with access as (
     select e.name, c.connected_at, c.disconnected_at
     from ledger.entities as e
@@ -20,32 +22,42 @@ with access as (
 )
 select
     a.name, a.connected_at, a.disconnected_at,
-    $3::text is null or t.append_id is not null as token_found, p.*
+    $3::text is null or t.append_id is not null as token_found,
+    p.claim_id, p.entity_id, p.partner_claim_id, p.partner_user_id, p.partner_invoice_ids,
+    p.stage, p.created_at, p.more
 from access as a
 left join token as t on true
 left join lateral (
-    (
-        select *
-        from ledger.claim_list as l
-        where
-            $5::text is null
-            and l.partner_id = $1 and l.entity_id = $2
-            and l.append_id < coalesce(t.append_id, 9223372036854775807)
-        order by l.append_id desc
-        limit $4
-    )
-    union all
-    (
-        select *
-        from ledger.claim_list as l
-        where
-            $5::text is not null
-            and l.partner_id = $1 and l.entity_id = $2 and l.partner_user_id = $5
-            and l.append_id < coalesce(t.append_id, 9223372036854775807)
-        order by l.append_id desc
-        limit $4
-    )
-) as p on true
+    select
+        found.*,
+        row_number() over newest as nr,
+        sum(octet_length(found.partner_invoice_ids)) over newest as bytes,
+        lead(found.append_id) over newest is not null as more
+    from (
+        (
+            select l.*
+            from ledger.claim_list as l
+            where
+                $5::text is null
+                and l.partner_id = $1 and l.entity_id = $2
+                and l.append_id < coalesce(t.append_id, 9223372036854775807)
+            order by l.append_id desc
+            limit $4
+        )
+        union all
+        (
+            select l.*
+            from ledger.claim_list as l
+            where
+                $5::text is not null
+                and l.partner_id = $1 and l.entity_id = $2 and l.partner_user_id = $5
+                and l.append_id < coalesce(t.append_id, 9223372036854775807)
+            order by l.append_id desc
+            limit $4
+        )
+    ) as found
+    window newest as (order by found.append_id desc)
+) as p on p.nr < $4 and (p.nr = 1 or p.bytes <= $6)
 order by p.append_id desc
 
 -- name: page_of_partner

@@ -9,6 +9,9 @@ from service.ledger.sql import queries
 
 _SQL = queries("projections.claim_list")
 
+PAGE_BYTES_MAX: Final = 1024 * 1024
+"""Of a page's `partner_invoice_ids`. A page has at least one claim, whatever it has of them."""
+
 _NEWEST: Final = 2**63 - 1
 
 
@@ -35,12 +38,13 @@ class ClaimListReader(Reader):
     ) -> ClaimPage:
         """Return a page of at most `limit` claims, newest first, from after `page_token` on.
 
+        It is shorter where its claims would have more than `PAGE_BYTES_MAX`.
         Refuses with `entity_not_found`, `entity_not_owned`, or `validation_failed` for a token that
         is not the id of one of these claims (contract 4.5).
         """
         # One row more than asked for tells whether there is a next page.
         rows = await self._database.fetch(
-            _SQL.page, partner_id, entity_id, page_token, limit + 1, partner_user_id
+            _SQL.page, partner_id, entity_id, page_token, limit + 1, partner_user_id, PAGE_BYTES_MAX
         )
         if not rows:
             raise Refusal("entity_not_found")
@@ -49,8 +53,8 @@ class ClaimListReader(Reader):
             raise Refusal("entity_not_owned")
         if not first["token_found"]:
             raise invalid("page_token", "not a token of this list")
-        claims = [] if first["claim_id"] is None else rows[:limit]
-        token = claims[-1]["claim_id"] if len(rows) > limit else None
+        claims = [] if first["claim_id"] is None else rows
+        token = claims[-1]["claim_id"] if claims and claims[-1]["more"] else None
         return ClaimPage(claims, first["name"], first["disconnected_at"], token)
 
     async def page_of_partner(

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from service.claims.wire import ClaimRequest
+from service.claims.wire import PARTNER_INVOICE_IDS_BYTES_MAX, ClaimRequest
 from service.core.errors import Refusal, invalid
 from service.facts import replays
 from service.facts.access import Access
@@ -84,8 +84,16 @@ def create_claim(
 def create(
     command: CreateClaim, access: Access, key: DataKey, claim_id: str, message_id: str
 ) -> tuple[list[Event], Created]:
-    """Create a claim, and its first message if there is one (contract 2.5, 2.6)."""
+    """Create a claim, and its first message if there is one (contract 2.5, 2.6).
+
+    Refuses with `validation_failed` references of too many bytes. Replays are not refused for it:
+    their claims may be older than the limit.
+    """
     access.check_write()
+    references = command.request.partner_invoice_ids or ()
+    if sum(len(one.encode()) for one in references) > PARTNER_INVOICE_IDS_BYTES_MAX:
+        fault = f"must have at most {PARTNER_INVOICE_IDS_BYTES_MAX} bytes together"
+        raise invalid("partner_invoice_ids", fault)
     caller, request = command.caller, command.request
     fields: dict[str, Any] = {
         name: value

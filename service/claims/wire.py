@@ -1,6 +1,6 @@
 """What `POST /claims` and `GET /claims` accept and return (contract 2.5 to 2.7, 4.5)."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -21,6 +21,13 @@ from service.http.scalars import (
     Timestamp,
     described,
 )
+
+PARTNER_INVOICE_IDS_BYTES_MAX: Final = 64 * 1024
+"""Of a new claim's `partner_invoice_ids` together, in UTF-8: a list of claims echoes them all.
+
+It is part of the decision (service/claims/decisions.py), not of decoding: a claim that was created
+with more is still replayed.
+"""
 
 
 class DefendantAddress(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +117,9 @@ class ClaimRequest(Checked, frozen=True, kw_only=True):
     partner_invoice_ids: Annotated[
         Annotated[list[Text], Meta(max_length=LIMITS["partner_invoice_ids"])] | UnsetType,
         described(
-            "Your invoice references, echoed by GET /claims. No personal data.", ["inv-1", "inv-2"]
+            "Your invoice references, echoed by GET /claims: together at most "
+            f"{PARTNER_INVOICE_IDS_BYTES_MAX} bytes in UTF-8. No personal data.",
+            ["inv-1", "inv-2"],
         ),
     ] = UNSET
     message: Annotated[

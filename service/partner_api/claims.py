@@ -7,7 +7,7 @@ import msgspec
 from litestar import Response
 from litestar.handlers import HTTPRouteHandler
 
-from projections.claim_list.reader import ClaimPage
+from projections.claim_list.reader import PAGE_BYTES_MAX, ClaimPage
 from service.claims.wire import (
     ClaimList,
     ClaimListItem,
@@ -81,7 +81,8 @@ LIST_CLAIMS: Final = Endpoint(
         "Pass `next_page_token` as the next request's `page_token`, with the same `entity_id` "
         "and `partner_user_id`; null means that there are no more pages. Claims created while "
         "you page make no page skip or repeat a row. A token that this list did not give is "
-        "400 `validation_failed`."
+        "400 `validation_failed`. A page may have fewer claims than `limit`, and a next one, where "
+        f"their `partner_invoice_ids` would exceed {PAGE_BYTES_MAX} bytes."
     ),
     query=ClaimListQuery,
     successes=(Success(200, ClaimList, "A page of claims."),),

@@ -6,8 +6,9 @@ import pytest
 
 from service.claims import decisions
 from service.claims.decisions import Upload
-from service.claims.wire import ClaimRequest
+from service.claims.wire import PARTNER_INVOICE_IDS_BYTES_MAX, ClaimRequest
 from service.core.errors import Refusal
+from service.facts import replays
 from service.facts.access import Access
 from service.facts.caller import Caller
 from service.facts.claims import (
@@ -64,6 +65,26 @@ def test_a_claim_is_created_with_what_is_personal_apart():
         "invoices": [{"due_date": "2026-01-31"}],
     }
     assert outcome == decisions.Created("clm_1", None, [], False, None)
+
+
+def test_a_new_claim_has_a_bounded_size_of_references():
+    """Counted in bytes of UTF-8, over all of them; a list of claims echoes them."""
+    most = ["é" * 128] * (PARTNER_INVOICE_IDS_BYTES_MAX // 256)
+    create(partner_invoice_ids=most)
+    with pytest.raises(Refusal, match="validation_failed") as refused:
+        create(partner_invoice_ids=[*most, "x"])
+    assert refused.value.field_errors == {
+        "partner_invoice_ids": ["must have at most 65536 bytes together"]
+    }
+
+
+def test_a_claim_that_is_older_than_the_limit_is_replayed():
+    """It was created with more references, and its replay matches."""
+    sent = request(partner_invoice_ids=["x" * 255] * 1_000)
+    made = msgspec.structs.replace(CREATED, fingerprint=replays.fingerprint(KEY, sent, 1))
+    command = decisions.create_claim(CALLER, sent)
+    mismatch, outcome = decisions.replay(command, CONNECTED, made, KEY)
+    assert (mismatch, outcome.matches) == (None, True)
 
 
 def test_a_message_becomes_the_first_message():

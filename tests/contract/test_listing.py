@@ -161,6 +161,53 @@ async def test_pages_join_into_the_list(big_list):
         assert found == ids
 
 
+LONG = ["x" * 255] * 1_000
+"""A quarter of what a page may have of them, and four times what a new claim may have."""
+
+
+async def test_a_page_is_bounded_in_bytes(shared, monkeypatch):
+    """Claims of before the limit fill several pages, which join into the list."""
+    monkeypatch.setattr("service.claims.decisions.PARTNER_INVOICE_IDS_BYTES_MAX", 2**20)
+    partner = await shared.partner()
+    entity = await partner.connected_entity()
+    made = [
+        (
+            await partner.claim(entity, f"c{nr}", partner_user_id="u", partner_invoice_ids=LONG)
+        ).json()
+        for nr in range(6)
+    ]
+    monkeypatch.undo()
+    newest = [one["claim_id"] for one in made[::-1]]
+    for query in ({}, {"partner_user_id": "u"}):
+        first = (await listed(partner, entity, **query)).json()
+        assert [one["claim_id"] for one in first["claims"]] == newest[:4]
+        assert first["next_page_token"] == newest[3]
+        rest = (await listed(partner, entity, **query, page_token=newest[3])).json()
+        assert [one["claim_id"] for one in rest["claims"]] == newest[4:]
+        assert rest["next_page_token"] is None
+    monkeypatch.setattr("projections.claim_list.reader.PAGE_BYTES_MAX", 1)
+    alone = (await listed(partner, entity)).json()
+    assert ([one["claim_id"] for one in alone["claims"]], alone["next_page_token"]) == (
+        newest[:1],
+        newest[0],
+    )
+
+
+async def test_long_references_are_refused_in_new_claims_alone(shared, monkeypatch):
+    """The field is named; the replay of a claim of before the limit matches as ever."""
+    partner = await shared.partner()
+    entity = await partner.connected_entity()
+    refusal = await partner.claim(entity, "older", partner_invoice_ids=LONG)
+    assert fields(refusal) == ["partner_invoice_ids"]
+    with monkeypatch.context() as patch:
+        patch.setattr("service.claims.decisions.PARTNER_INVOICE_IDS_BYTES_MAX", 2**20)
+        made = await partner.claim(entity, "older", partner_invoice_ids=LONG)
+    again = await partner.claim(entity, "older", partner_invoice_ids=LONG)
+    assert (made.status_code, again.status_code) == (201, 200)
+    assert again.headers["Idempotent-Payload-Match"] == "true"
+    assert again.json()["claim_id"] == made.json()["claim_id"]
+
+
 async def test_foreign_page_tokens_are_refused_alike(shared, big_list):
     """Tokens of another partner, entity, mode or filter, and unknown ones, look the same."""
     partner, entity, ids = big_list

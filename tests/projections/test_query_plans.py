@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import psycopg
 import pytest
 
+from projections.claim_list.reader import PAGE_BYTES_MAX
 from service.ledger.sql import queries
 
 ROWS = 100_000
@@ -50,9 +51,10 @@ def test_a_page_is_read_from_an_index(filled, user, entity, token, generic):
     text = queries("projections.claim_list").page.on("live")
     filled.execute("deallocate all")
     filled.execute(f"set plan_cache_mode = {generic}")
-    filled.execute(f"prepare page (text, text, text, bigint, text) as {text}")
+    filled.execute(f"prepare page (text, text, text, bigint, text, bigint) as {text}")
     explained = filled.execute(
-        f"explain (analyze, format json) execute page ('ptn_1', '{entity}', {token}, 101, {user})"
+        "explain (analyze, format json)"
+        f" execute page ('ptn_1', '{entity}', {token}, 101, {user}, {PAGE_BYTES_MAX})"
     ).fetchone()[0]
     nodes = list(_nodes(explained[0]["Plan"]))
     scans = [node for node in nodes if node.get("Relation Name") == "claim_list"]
@@ -62,6 +64,26 @@ def test_a_page_is_read_from_an_index(filled, user, entity, token, generic):
     assert all(node["Actual Rows"] <= 101 for node in nodes), json.dumps(explained)
     removed = sum(node.get("Rows Removed by Filter", 0) for node in scans)
     assert removed <= 1
+
+
+def test_what_a_page_has_no_room_for_is_not_read(filled):
+    """Of sixty claims with a mebibyte of references a page has one, and reads no other's."""
+    references = json.dumps(["x" * 250] * 4_000)
+    filled.execute(
+        "insert into live.claim_list select 'clm_long_' || n, 1000000 + n, gen_random_uuid(),"
+        " 'ptn_1', 'ent_999', 'case', null, %s, 'triage', now() from generate_series(1, 60) as n",
+        (references,),
+    )
+    text = queries("projections.claim_list").page.on("live")
+    filled.execute("deallocate all")
+    filled.execute(f"prepare page (text, text, text, bigint, text, bigint) as {text}")
+    asked = f"execute page ('ptn_1', 'ent_999', null, 201, null, {PAGE_BYTES_MAX})"
+    explained = filled.execute(f"explain (analyze, buffers, format json) {asked}").fetchone()[0]
+    plan = explained[0]["Plan"]
+    assert plan["Actual Rows"] == 1
+    # Two blocks a row, of the index and of the table; a row's references alone are another eight.
+    assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 60 * 4
+    assert filled.execute(asked).fetchall()[0][-1] is True
 
 
 def test_the_last_checkpoint_is_read_from_an_index(filled):

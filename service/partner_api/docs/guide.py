@@ -8,6 +8,8 @@ from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
+from projections.claim_list.reader import PAGE_BYTES_MAX
+from service.claims.wire import PARTNER_INVOICE_IDS_BYTES_MAX
 from service.core.errors import ERRORS
 from service.documents.paths import BYTES_MAX, EXTENSIONS
 from service.facts.claims import STAGES
@@ -70,8 +72,13 @@ def _limits(rate_limit_per_minute: int) -> list[tuple[str, str]]:
         ("time to send a body", f"{BODY_SECONDS_MAX:.0f} seconds"),
         *((what, f"{LIMITS[name]:,} characters") for name, what in _CHARACTERS.items()),
         *((f"`{name}`", f"{LIMITS[name]:,} entries") for name in _ENTRIES),
+        (
+            "all `partner_invoice_ids` of a claim",
+            f"{PARTNER_INVOICE_IDS_BYTES_MAX:,} bytes in UTF-8",
+        ),
         ("an uploaded file", f"{BYTES_MAX:,} bytes; `max_bytes` may lower it"),
         ("life of an upload URL", "15 minutes"),
         ("claims of a page", f"{LIMIT_MAX}; 100 unless you say"),
+        ("all `partner_invoice_ids` of a page with several claims", f"{PAGE_BYTES_MAX:,} bytes"),
         ("life of a connect link", "1 hour from issue"),
     ]
