@@ -5,23 +5,36 @@ import json
 import os
 import platform
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from service.core import logs
 from tests.bench.dev_start import dev_start
 from tests.bench.documents import documents
+from tests.bench.get_claims import Options as ListOptions
 from tests.bench.get_claims import get_claims
 from tests.bench.load import generator
+from tests.bench.overload import overload
 from tests.bench.pages import pages
 from tests.bench.post_claims import Options, post_claims
 from tests.bench.rebuild import rebuild
 from tests.bench.round_trips import round_trips
 from tests.bench.stack import RATE_LIMIT, Stack, running_stack
+from tests.bench.targets import compared, table
 from tests.bench.under_load import under_load
 
 APART = ("documents", "dev_start")
 """Sections that start a `dev` of their own."""
-SECTIONS = ("post_claims", "get_claims", "round_trips", "under_load", "rebuild", "pages", *APART)
+SECTIONS = (
+    "post_claims",
+    "get_claims",
+    "round_trips",
+    "under_load",
+    "overload",
+    "rebuild",
+    "pages",
+    *APART,
+)
 
 
 def main() -> None:
@@ -44,26 +57,27 @@ def main() -> None:
         report["documents"] = documents(_say)
     if "dev_start" in sections:
         report["dev_start"] = dev_start(_say)
+    report["targets"] = compared(report)
+    _say(table(report["targets"]))
     print(json.dumps(report, indent=2))  # noqa: T201 - the report is the answer
 
 
 def _run(name: str, stack: Stack, given: argparse.Namespace) -> dict[str, Any]:
     seconds, rounds, workers = given.seconds, given.rounds, given.workers
-    match name:
-        case "post_claims":
-            return post_claims(
-                stack, Options(given.clients, seconds, rounds, workers, given.peer), _say
-            )
-        case "get_claims":
-            return get_claims(stack, given.claims, seconds, rounds, _say)
-        case "round_trips":
-            return round_trips(stack, _say)
-        case "pages":
-            return pages(stack, given.claims, given.requests, _say)
-        case "rebuild":
-            return rebuild(stack, given.events, rounds, _say)
-        case _:
-            return under_load(stack, seconds, workers, _say)
+    runs: dict[str, Callable[[], dict[str, Any]]] = {
+        "post_claims": lambda: post_claims(
+            stack, Options(given.clients, seconds, rounds, workers, given.peer), _say
+        ),
+        "get_claims": lambda: get_claims(
+            stack, ListOptions(given.claims, given.clients, seconds, rounds, given.peer), _say
+        ),
+        "round_trips": lambda: round_trips(stack, _say),
+        "under_load": lambda: under_load(stack, seconds, workers, _say),
+        "overload": lambda: overload(stack, given.overload_seconds, workers, _say),
+        "rebuild": lambda: rebuild(stack, given.events, rounds, _say),
+        "pages": lambda: pages(stack, given.claims, given.requests, _say),
+    }
+    return runs[name]()
 
 
 def _arguments() -> argparse.Namespace:
@@ -78,10 +92,15 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--peer",
         choices=["tuned", "plain"],
-        default="plain",
-        help="tuned: a faster parser, a pool of 16",
+        default="tuned",
+        help="tuned: a faster parser, a pool of 16; plain: as it comes",
     )
-    parser.add_argument("--claims", type=int, default=1_000_000, help="of get_claims, pages")
+    parser.add_argument(
+        "--claims",
+        type=int,
+        default=1_000_000,
+        help="of get_claims, pages: 10000000 takes 5 GB of disk",
+    )
     parser.add_argument("--requests", type=int, default=10_000_000, help="noted, of pages")
     parser.add_argument(
         "--events",
@@ -90,6 +109,7 @@ def _arguments() -> argparse.Namespace:
         default=[100_000, 1_000_000],
         help="of rebuild: sizes of the log, such as 10000000",
     )
+    parser.add_argument("--overload-seconds", type=int, default=60, help="of overload's load")
     parser.add_argument("--partners", type=int, default=200, help="that send the load")
     given = parser.parse_args()
     unknown = set(given.sections).difference(SECTIONS)

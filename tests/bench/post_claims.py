@@ -10,14 +10,13 @@ from typing import Any, NamedTuple
 
 from tests.bench.load import MARK, http, prepare, run_load
 from tests.bench.pgbench import payload, run_pgbench, script
+from tests.bench.processes import megabytes
 from tests.bench.stack import Served, Stack, free_port
 
 PEER_TABLE = """create table claims (
     claim_id uuid primary key, entity_id text not null, partner_claim_id text not null unique,
     body jsonb not null, created_at timestamptz not null
 )"""
-
-GOALS = {"of_pgbench": {"floor": 0.12, "goal": 0.30}, "of_peer": {"floor": 2.5, "goal": 4.0}}
 
 
 class Options(NamedTuple):
@@ -78,18 +77,16 @@ def claim_requests(stack: Stack) -> Path:
 
 
 @contextmanager
-def peer(stack: Stack, options: Options) -> Iterator[Served]:
-    """Run the peer on a database of its own in the same cluster."""
-    stack.execute(stack.url_of("postgres"), "create database peer")
-    stack.execute(stack.url_of("peer"), PEER_TABLE)
+def peer(stack: Stack, database: str, kind: str, workers: int) -> Iterator[Served]:
+    """Run the peer on a database of the same cluster."""
     port = free_port()
-    url = stack.url_of("peer").replace("postgresql:", "postgresql+asyncpg:")
+    url = stack.url_of(database).replace("postgresql:", "postgresql+asyncpg:")
     command = [
         *(sys.executable, "-m", "uvicorn", "tests.bench.peer:app", "--port", str(port)),
-        *("--workers", str(options.workers), "--log-level", "warning", "--no-access-log"),
-        *("--http", "httptools" if options.peer == "tuned" else "h11"),
+        *("--workers", str(workers), "--log-level", "warning", "--no-access-log"),
+        *("--http", "httptools" if kind == "tuned" else "h11"),
     ]
-    environment = {"PEER_DATABASE_URL": url, "PEER": options.peer}
+    environment = {"PEER_DATABASE_URL": url, "PEER": kind}
     with stack.server(command, environment, port, "/health") as served:
         yield served
 
@@ -101,9 +98,11 @@ def post_claims(stack: Stack, options: Options, say: Callable[[str], None]) -> d
     requests = claim_requests(stack)
     statements = stack.directory / "claims.pgbench"
     statements.write_text(script())
+    stack.execute(stack.url_of("postgres"), "create database peer")
+    stack.execute(stack.url_of("peer"), PEER_TABLE)
     with ExitStack() as ending:
         service = ending.enter_context(stack.service("post_claims", options.workers))
-        other = ending.enter_context(peer(stack, options))
+        other = ending.enter_context(peer(stack, "peer", options.peer, options.workers))
         for served in (service, other):
             run_load(served.port, requests, 16, 2)  # caches, prepared statements, pools
         given = payload(stack.url_of("post_claims")) | {"partners": str(len(stack.customers))}
@@ -113,13 +112,17 @@ def post_claims(stack: Stack, options: Options, say: Callable[[str], None]) -> d
             rounds: list[dict[str, float]] = []
             for number in range(options.rounds):
                 say(f"post_claims: {clients} clients, round {number + 1} of {options.rounds}")
+                before = service.cpu()
                 ours = run_load(service.port, requests, clients, options.seconds)
+                spent = {kind: used - before[kind] for kind, used in service.cpu().items()}
                 tps, mean_ms = run_pgbench(yardstick, statements, given, clients, options.seconds)
                 theirs = run_load(other.port, requests, clients, options.seconds)
                 rounds.append({
                     "service_per_second": ours.per_second,
                     "service_p50_ms": ours.p50_ms,
                     "service_p99_ms": ours.p99_ms,
+                    "api_cpu_ms_per_claim": spent["api"] / ours.requests * 1000,
+                    "worker_cpu_ms_per_claim": spent["worker"] / ours.requests * 1000,
                     "pgbench_per_second": tps,
                     "pgbench_mean_ms": mean_ms,
                     "peer_per_second": theirs.per_second,
@@ -131,16 +134,13 @@ def post_claims(stack: Stack, options: Options, say: Callable[[str], None]) -> d
             table[str(clients)] = {
                 name: round(statistics.median(one[name] for one in rounds), 3) for name in rounds[0]
             }
+        held = {
+            "api": max(map(megabytes, service.api_pids())),
+            "worker": max(map(megabytes, service.follower_pids())),
+        }
     return {
         "workers": options.workers,
         "peer": options.peer,
-        "goals": GOALS,
-        "best": {name: _best(table, name) for name in GOALS},
+        "peak_megabytes": held,
         "clients": table,
     }
-
-
-def _best(table: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the best ratio at equal concurrency, and that concurrency."""
-    clients = max(table, key=lambda one: table[one][name])
-    return {"ratio": table[clients][name], "clients": int(clients)}

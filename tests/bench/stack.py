@@ -25,6 +25,7 @@ from service.app.settings import SERVE, Settings
 from service.cli.dev.postgres import EmbeddedPostgres
 from service.facts.caller import Caller
 from service.ledger.events import Cause
+from tests.bench.processes import children, command_line, cpu_seconds
 from tests.redis_server import RedisServer
 
 START_SECONDS_MAX = 20.0
@@ -50,10 +51,23 @@ class Served(NamedTuple):
     port: int
     process: subprocess.Popen[bytes]
 
-    def worker_pids(self) -> list[int]:
+    def api_pids(self) -> list[int]:
         """Return the processes that answer requests: the children, or the only process."""
-        path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-        return [int(pid) for pid in path.read_text().split()] or [self.process.pid]
+        found = [pid for pid in children(self.process.pid) if not _follows(pid)]
+        return found or [self.process.pid]
+
+    def follower_pids(self) -> list[int]:
+        """Return the process of the sequencer and the subscribers."""
+        return [pid for pid in children(self.process.pid) if _follows(pid)]
+
+    def cpu(self) -> dict[str, float]:
+        """Return the CPU seconds so far, of the API processes and of the worker process."""
+        kinds = {"api": self.api_pids(), "worker": self.follower_pids()}
+        return {kind: sum(map(cpu_seconds, pids)) for kind, pids in kinds.items()}
+
+
+def _follows(pid: int) -> bool:
+    return "-c" in command_line(pid)  # `serve` forks its API processes and starts this one anew
 
 
 class Stack:

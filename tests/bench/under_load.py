@@ -1,11 +1,11 @@
-"""Memory of a worker and lag of numbering while claims are being created."""
+"""Memory of the processes and lag of numbering while claims are being created."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from tests.bench.load import run_load
 from tests.bench.post_claims import claim_requests
+from tests.bench.processes import megabytes
 from tests.bench.stack import Stack
 
 GOAL_MEGABYTES = 150
@@ -28,7 +28,8 @@ def under_load(
     url = stack.clone("under_load")
     with stack.service("under_load", workers) as served:
         load = run_load(served.port, claim_requests(stack), CLIENTS, seconds)
-        held = [_megabytes(pid) for pid in served.worker_pids()]
+        held = [megabytes(pid) for pid in served.api_pids()]
+        following = [megabytes(pid) for pid in served.follower_pids()]
         ((lag,),) = stack.execute(url, _LAG)
     p50, p99, most = (round(float(one), 2) for one in lag)  # type: ignore[attr-defined] - as rows are
     return {
@@ -36,14 +37,8 @@ def under_load(
         "memory": {
             "goal_megabytes": GOAL_MEGABYTES,
             "worker_megabytes_max": max(held),
+            "following_megabytes": max(following),
             "workers": workers,
         },
         "sequencer_lag": {"p50_ms": p50, "p99_ms": p99, "max_ms": most},
     }
-
-
-def _megabytes(pid: int) -> float:
-    """Return the peak memory of a process (VmHWM)."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    (kilobytes,) = (line.split()[1] for line in lines if line.startswith("VmHWM"))
-    return round(int(kilobytes) / 1024, 1)
