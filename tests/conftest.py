@@ -40,6 +40,7 @@ OF_SERVERS = {"cli", "dev", "faults"}
 
 
 LONGEST = (
+    "faults/test_soak.py",
     "dev/test_dev.py",
     "contract/test_schemathesis.py",
     "faults/test_point_in_time.py",

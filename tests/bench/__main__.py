@@ -4,8 +4,10 @@ import argparse
 import json
 import os
 import platform
+import secrets
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from service.core import logs
@@ -19,12 +21,13 @@ from tests.bench.pages import pages
 from tests.bench.post_claims import Options, post_claims
 from tests.bench.rebuild import rebuild
 from tests.bench.round_trips import round_trips
+from tests.bench.soak import soak
 from tests.bench.stack import RATE_LIMIT, Stack, running_stack
 from tests.bench.targets import compared, table
 from tests.bench.under_load import under_load
 
-APART = ("documents", "dev_start")
-"""Sections that start a `dev` of their own."""
+APART = ("documents", "dev_start", "soak")
+"""Sections that start an installation of their own."""
 SECTIONS = (
     "post_claims",
     "get_claims",
@@ -41,7 +44,7 @@ def main() -> None:
     """Run the sections that were asked for."""
     given = _arguments()
     logs.configure("error", sys.stderr.buffer)  # of the parts that run in this process
-    sections = given.sections or SECTIONS
+    sections = given.sections or [name for name in SECTIONS if name != "soak"]
     report: dict[str, Any] = {
         "machine": {"cores": os.cpu_count(), "python": platform.python_version()},
         "load": {
@@ -57,6 +60,8 @@ def main() -> None:
         report["documents"] = documents(_say)
     if "dev_start" in sections:
         report["dev_start"] = dev_start(_say)
+    if "soak" in sections:
+        report["soak"] = soak(given.minutes, given.seed, given.history, _say)
     report["targets"] = compared(report)
     _say(table(report["targets"]))
     print(json.dumps(report, indent=2))  # noqa: T201 - the report is the answer
@@ -83,7 +88,10 @@ def _run(name: str, stack: Stack, given: argparse.Namespace) -> dict[str, Any]:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="just bench", description=__doc__)
     parser.add_argument(
-        "sections", nargs="*", metavar="section", help=f"default: all of {', '.join(SECTIONS)}"
+        "sections",
+        nargs="*",
+        metavar="section",
+        help=f"default: all of {', '.join(SECTIONS)}; soak only when named",
     )
     parser.add_argument("--seconds", type=int, default=4, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=3, help="figures are medians over these")
@@ -110,6 +118,11 @@ def _arguments() -> argparse.Namespace:
         help="of rebuild: sizes of the log, such as 10000000",
     )
     parser.add_argument("--overload-seconds", type=int, default=60, help="of overload's load")
+    parser.add_argument("--minutes", type=float, default=60, help="of soak")
+    parser.add_argument(
+        "--seed", type=int, default=secrets.randbelow(10**6), help="of soak; default: a random one"
+    )
+    parser.add_argument("--history", type=Path, help="file for soak's requests and answers")
     parser.add_argument("--partners", type=int, default=200, help="that send the load")
     given = parser.parse_args()
     unknown = set(given.sections).difference(SECTIONS)

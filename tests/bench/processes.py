@@ -34,3 +34,8 @@ def megabytes(pid: int, *, peak: bool = True) -> float:
 def open_files(pid: int) -> int:
     """Return how many file descriptors a process has open."""
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+def runs(pid: int) -> bool:
+    """Return whether there is such a process."""
+    return Path(f"/proc/{pid}").exists()

@@ -1,0 +1,31 @@
+"""A minute of mixed traffic while PostgreSQL, Redis and the service's processes are killed."""
+
+import secrets
+
+import pytest
+
+from service.cli.dev.postgres import debian_bin_dir
+from tests.faults.clusters import folder_for_all
+from tests.soak.run import soak
+
+SECONDS = 60
+
+
+async def test_nothing_is_lost_or_doubled_in_a_minute_of_kills(request):
+    """What was acknowledged is in the ledger once, read models agree, nothing is left behind."""
+    chosen = request.config.getoption("--postgres")
+    if chosen == "docker":
+        pytest.skip("needs a server of its own to kill: --postgres 18 or 15")
+    seed = secrets.randbelow(10**6)
+    with folder_for_all() as home:
+        figures, history = await soak(
+            home,
+            seconds=SECONDS,
+            seed=seed,
+            bin_dir=debian_bin_dir() if chosen == "15" else None,
+        )
+    assert figures["acknowledged"] > 0, figures
+    assert figures["kills"], figures
+    assert (figures["lost"], figures["doubled"], figures["diverged"]) == (0, 0, 0), figures
+    assert (figures["leaks"]["backends"], figures["leaks"]["processes"]) == (0, 0), figures
+    assert len(history.operations) == figures["requests"]
