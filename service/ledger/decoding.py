@@ -1,6 +1,6 @@
 """Decoding stored events, with the keys of those whose personal fields are wanted."""
 
-from collections.abc import Awaitable, Callable, Container, Iterable
+from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
@@ -8,6 +8,10 @@ from service.ledger.codec import Codec, State, stored_form
 from service.ledger.database import Row
 from service.ledger.encryption import DataKey, DecryptionFailed
 from service.ledger.events import Recorded, Unreadable
+
+PAGE_BYTES_MAX = 2 << 20
+"""Stored bytes after which a page of events ends, wherever the log is read by pages: the event that
+reaches them is its last. PostgreSQL knows the size of a state without reading it."""
 
 
 class StoredEvent(NamedTuple):
@@ -23,6 +27,12 @@ class StoredEvent(NamedTuple):
 
 StoredRow = StoredEvent | Row
 """A row of the same columns will do."""
+
+
+def is_full(rows: Sequence[Row]) -> bool:
+    """Return whether a page ended by PAGE_BYTES_MAX, so that its range may have more events."""
+    return sum(len(row["state"] or b"") for row in rows) >= PAGE_BYTES_MAX
+
 
 Keys = Callable[[set[UUID]], Awaitable[dict[UUID, DataKey]]]
 

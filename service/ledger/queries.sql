@@ -53,26 +53,34 @@ select
     (select size from ledger.head where id = 1) as size
 
 -- name: sequencer_number
--- Numbers the oldest committed events: a rollback takes the numbers back, so there are no gaps.
--- An event that is gone leaves a hash of null, which the log refuses.
-with batch as (
+-- Numbers the oldest committed events, at most $2, until they have $3 bytes: a rollback takes the
+-- numbers back, so there are no gaps. An event that is gone leaves a hash of null, which the log
+-- refuses.
+with oldest as (
     select append_id from ledger.pending order by append_id limit $2
+), measured as (
+    select
+        o.append_id,
+        e.append_id as event, e.originator_id, e.originator_version, e.topic, e.state,
+        sum(octet_length(e.state)) over w as bytes_before
+    from oldest as o
+    left join ledger.events as e using (append_id)
+    window w as (order by o.append_id rows between unbounded preceding and 1 preceding)
 ), taken as (
-    delete from ledger.pending using batch
-    where pending.append_id = batch.append_id
-    returning pending.append_id
+    delete from ledger.pending as p using measured as m
+    where p.append_id = m.append_id and coalesce(m.bytes_before, 0) < $3
+    returning m.append_id, m.event, m.originator_id, m.originator_version, m.topic, m.state
 ), placed as (
-    select $1 + row_number() over (order by append_id) as position, append_id from taken
+    select *, $1 + row_number() over (order by append_id) as position from taken
 ), numbered as (
     insert into ledger.log (position, append_id, leaf_hash)
     select
-        p.position,
-        p.append_id,
+        position,
+        append_id,
         ledger.leaf_hash(
-            p.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state
+            position, event, originator_id, originator_version, topic, state
         )
-    from placed as p
-    left join ledger.events as e using (append_id)
+    from placed
     returning position, leaf_hash
 )
 select leaf_hash from numbered order by position

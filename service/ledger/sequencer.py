@@ -24,6 +24,8 @@ from service.ledger.sql import queries
 
 BATCH_MAX = 2000
 """Events numbered in one transaction."""
+BATCH_BYTES_MAX = 32 << 20
+"""Of their states, which PostgreSQL reads and hashes. The event that reaches them is the last."""
 NUMBERING_SECONDS_MAX = 10.0
 """How long another process may hold the head while somebody waits for numbers."""
 BATCH_SECONDS_MAX = 30.0
@@ -52,12 +54,27 @@ class Sequencer:
     def __init__(self, database: Database) -> None:
         """`database` is the ledger's."""
         self._database = database
+        self._halvings = 0
 
     async def step(self) -> int:
         """Give one batch positions; return how many events got one, 0 when idle or not the holder.
 
-        An idle step is one read: polling with a lock would draw a transaction id each time.
+        An idle step is one read: polling with a lock would draw a transaction id each time. A batch
+        that was not done in time is tried with half as many events, down to one; batches grow again
+        while they are quick.
         """
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        try:
+            numbered = await self._step()
+        except LedgerUnavailable:
+            self._halvings = min(self._halvings + 1, BATCH_MAX.bit_length())
+            raise
+        if numbered and self._halvings and clock() - began < BATCH_SECONDS_MAX / 4:
+            self._halvings -= 1
+        return numbered
+
+    async def _step(self) -> int:
         while True:
             async with self._database.connection(BATCH_SECONDS_MAX) as connection:
                 if not await connection.fetchval(_SQL.sequencer_probe.on(self._database.schema)):
@@ -100,7 +117,10 @@ class Sequencer:
             return 0
         schema = self._database.schema
         tree = CompactRange.from_bytes(head["size"], head["tree"])
-        rows = await connection.fetch(_SQL.sequencer_number.on(schema), head["size"], BATCH_MAX)
+        events_max = max(1, BATCH_MAX >> self._halvings)
+        bytes_max = max(1, BATCH_BYTES_MAX >> self._halvings)
+        numbering = _SQL.sequencer_number.on(schema)
+        rows = await connection.fetch(numbering, head["size"], events_max, bytes_max)
         tree.extend(row["leaf_hash"] for row in rows)
         if rows:
             await connection.execute(_SQL.sequencer_advance.on(schema), tree.size, tree.to_bytes())

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
 from service.ledger.database import Row
+from service.ledger.decoding import PAGE_BYTES_MAX
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.sql import queries
 
@@ -32,7 +33,7 @@ async def each_page(
     last = 0
     while True:
         async with ledger.transaction(SECONDS_MAX) as transaction:
-            rows = await transaction.fetch(_SQL.find_events, last, events_max)
+            rows = await transaction.fetch(_SQL.find_events, last, events_max, PAGE_BYTES_MAX)
             if not rows:
                 return
             found = await read(transaction, rows)

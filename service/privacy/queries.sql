@@ -75,13 +75,26 @@ group by c.table_schema, c.table_name
 order by c.table_schema, c.table_name
 
 -- name: find_events
--- Events after one, in the order of their appending, each with its position if it has one.
-select e.append_id, l.position, e.originator_id, e.originator_version, e.topic, e.state
-from ledger.events as e
+-- Events after one, in the order of their appending, each with its position if it has one. At most
+-- $2, until they have $3 bytes.
+with batch as (
+    select append_id, originator_id, originator_version, topic, state
+    from ledger.events
+    where append_id > $1
+    order by append_id
+    limit $2
+), measured as (
+    select
+        *,
+        sum(octet_length(state)) over w as bytes_before
+    from batch
+    window w as (order by append_id rows between unbounded preceding and 1 preceding)
+)
+select m.append_id, l.position, m.originator_id, m.originator_version, m.topic, m.state
+from measured as m
 left join ledger.log as l using (append_id)
-where e.append_id > $1
-order by e.append_id
-limit $2
+where coalesce(m.bytes_before, 0) < $3
+order by m.append_id
 
 -- name: find_mail
 -- Mail that waits for what an event of this stream says.

@@ -1,4 +1,5 @@
 import asyncio
+from contextlib import suppress
 from uuid import uuid4
 
 import pytest
@@ -8,7 +9,7 @@ from service.ledger.database import LedgerUnavailable
 from service.ledger.sequencer import BATCH_MAX, Sequencer
 from service.ledger.writing import Append
 from tests.ledger.samples import CAUSE, sample
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, eventually
 
 APPROVED = sample(ACCOUNTS["PartnerApproved"])
 XIDS = "select pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
@@ -131,6 +132,45 @@ async def test_a_batch_is_bounded(accounts, owner):
     sequencer = Sequencer(accounts.database)
     assert [await sequencer.step() for _ in range(3)] == [BATCH_MAX, 5, 0]
     check_log(owner, BATCH_MAX + 5)
+
+
+async def test_a_batch_is_bounded_in_bytes(accounts, owner, monkeypatch):
+    """Hashing reads the states: large events are numbered a few at a time, at least one."""
+    monkeypatch.setattr("service.ledger.sequencer.BATCH_BYTES_MAX", 1, raising=False)
+    await append(accounts, events(uuid4(), 0, 3))
+    sequencer = Sequencer(accounts.database)
+    assert [await sequencer.step() for _ in range(4)] == [1, 1, 1, 0]
+    check_log(owner, 3)
+
+
+SLOW_HASH = """
+create or replace function accounts.leaf_hash(
+    log_position bigint, append_id bigint, originator_id uuid, originator_version bigint,
+    topic text, state bytea
+) returns bytea language plpgsql volatile as $$
+begin
+    perform pg_sleep(0.1);
+    return sha256(state);
+end $$
+"""
+
+
+async def test_a_backlog_on_a_slow_disk_is_numbered_in_smaller_batches(
+    accounts, owner, monkeypatch
+):
+    """A batch that outlasts its deadline is halved and not repeated, until one fits."""
+    monkeypatch.setattr("service.ledger.sequencer.BATCH_SECONDS_MAX", 1.5)
+    owner.execute(SLOW_HASH)  # as if each event took a tenth of a second to read
+    await append(accounts, events(uuid4(), 0, 32))
+    sequencer = Sequencer(accounts.database)
+
+    async def numbered():
+        with suppress(LedgerUnavailable):
+            await sequencer.step()
+        return (await sequencer.lag()).size == 32
+
+    await eventually(numbered)
+    check_log(owner, 32)
 
 
 async def _append_one_by_one(ledger, stream, count):

@@ -207,6 +207,11 @@ async def _agreeing(checkpoints: Checkpoints, past: _Past, tree: CompactRange, s
         return 0
     if (await extended(tree, leaves)).root() != found[0].root:
         return 0  # not what was signed: nobody can tell any more
-    part = await read_part(checkpoints.ledger.database, tree.size, size)
-    both = zip(split_hashes(leaves), split_hashes(part.leaves), strict=False)
-    return next((at for at, (one, other) in enumerate(both) if one != other), part.end - tree.size)
+    published, start = split_hashes(leaves), tree.size
+    while (part := await read_part(checkpoints.ledger.database, start, size)).end > start:
+        both = zip(published[start - tree.size :], split_hashes(part.leaves), strict=False)
+        for at, (one, other) in enumerate(both, start):
+            if one != other:
+                return at - tree.size
+        start = part.end
+    return start - tree.size

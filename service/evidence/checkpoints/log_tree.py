@@ -10,6 +10,8 @@ from service.ledger.sql import queries
 
 EVENTS_MAX: Final = 200_000
 """Events read at once: 6 MB of hashes, and a second or two of PostgreSQL's time."""
+BYTES_MAX: Final = 256 << 20
+"""Of their states, which PostgreSQL reads: a slow disk has to be done by READ_SECONDS_MAX."""
 READ_SECONDS_MAX: Final = 120.0
 _BREATH: Final = 5_000
 """Leaves hashed before other tasks of this process run: about 5 ms."""
@@ -43,9 +45,11 @@ class Part(NamedTuple):
 
 
 async def read_part(database: Database, start: int, stop: int | None) -> Part:
-    """Return the leaf hashes after `start`, recomputed from the events; at most EVENTS_MAX.
+    """Return the leaf hashes after `start`, recomputed from the events.
 
-    `stop` ends the part sooner. Raises LedgerForked if a leaf does not hold or is missing.
+    They are at most EVENTS_MAX, until their states have BYTES_MAX; `stop` ends the part sooner.
+
+    Raises LedgerForked if a leaf does not hold or is missing.
     """
     async with database.transaction(READ_SECONDS_MAX) as connection:
         await connection.execute(_SQL.snapshot.on(database.schema))
@@ -60,8 +64,9 @@ async def read_part(database: Database, start: int, stop: int | None) -> Part:
         if size < start:
             raise LedgerForked(f"the log ends at {size}, a checkpoint has {start} events")
         end = min(size, start + EVENTS_MAX, size if stop is None else stop)
-        row = await connection.fetchrow(_SQL.leaves.on(database.schema), start, end)
+        row = await connection.fetchrow(_SQL.leaves.on(database.schema), start, end, BYTES_MAX)
     assert row is not None  # noqa: S101 - an aggregate always has a row
+    end = row["ended_at"] or end
     if row["altered"] is not None:
         raise LedgerForked(f"the event at position {row['altered']} is not the one that was hashed")
     if row["events"] != max(0, end - start):

@@ -19,19 +19,30 @@ select size, tree from ledger.head where id = 1
 select note, tree, made_at from ledger.checkpoints where origin = $1 order by size desc limit 1
 
 -- name: leaves
--- A range of the log, each leaf recomputed from its event: how many there are, the first position
--- whose leaf does not hold, and the hashes, joined.
+-- A range of the log until its events have $3 bytes, each leaf recomputed from its event: how many
+-- there are, where they end if those bytes ended them, the first position whose leaf does not hold,
+-- and the hashes, joined.
+with measured as (
+    select
+        l.position, l.leaf_hash,
+        e.append_id, e.originator_id, e.originator_version, e.topic, e.state,
+        sum(octet_length(e.state)) over w as bytes_before
+    from ledger.log as l
+    left join ledger.events as e using (append_id)
+    where l.position > $1 and l.position <= $2
+    window w as (order by l.position rows between unbounded preceding and 1 preceding)
+)
 select
     count(*) as events,
-    min(l.position) filter (
-        where l.leaf_hash is distinct from ledger.leaf_hash(
-            l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state
+    case when sum(octet_length(m.state)) >= $3 then max(m.position) end as ended_at,
+    min(m.position) filter (
+        where m.leaf_hash is distinct from ledger.leaf_hash(
+            m.position, m.append_id, m.originator_id, m.originator_version, m.topic, m.state
         )
     ) as altered,
-    coalesce(string_agg(l.leaf_hash, ''::bytea order by l.position), ''::bytea) as leaves
-from ledger.log as l
-left join ledger.events as e using (append_id)
-where l.position > $1 and l.position <= $2
+    coalesce(string_agg(m.leaf_hash, ''::bytea order by m.position), ''::bytea) as leaves
+from measured as m
+where coalesce(m.bytes_before, 0) < $3
 
 -- name: newest
 -- The checkpoint that was made last, of whichever lineage.

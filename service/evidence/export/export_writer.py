@@ -1,6 +1,7 @@
 """Writing an export for offline verification: the log, or what of it concerns an entity."""
 
-from collections.abc import AsyncIterator, Callable
+from bisect import bisect_right
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import BinaryIO, Final, NamedTuple
 
 import msgspec
@@ -15,12 +16,14 @@ from service.evidence.export.format import (
     Header,
     encode,
     event_line,
+    to_hash,
     to_text,
     to_texts,
 )
 from service.evidence.export.proofs import ProofCutter
 from service.facts.lineages import lineage_stream
 from service.ledger.database import Database
+from service.ledger.decoding import PAGE_BYTES_MAX, is_full
 from service.ledger.ledger import Ledger
 from service.ledger.merkle import CompactRange, is_consistent
 from service.ledger.sql import queries
@@ -95,21 +98,34 @@ async def write_export(
         consistency=None if older is None else _consistency(cutter, older, checkpoint),
     )
     out.write(encode(header))
-    for start in range(0, len(positions), BATCH_EVENTS):
-        chosen = positions[start : start + BATCH_EVENTS]
-        rows = await ledger.database.fetch(_SQL.chosen, list(chosen), deadline=READ_SECONDS_MAX)
-        found = {row["position"]: row for row in rows}
-        lines = [event_line(found.get(position), position) for position in chosen]
+    async for lines in _event_lines(ledger.database, positions, None if is_whole else cutter):
+        out.writelines(map(encode, lines))
         if is_whole:
-            tree.extend(row["leaf_hash"] for row in rows)
-            advance(len(rows))
-        else:
-            lines = [with_proof(line, cutter) for line in lines]
-        out.write(b"".join(map(encode, lines)))
+            tree.extend(to_hash(line.leaf_hash) for line in lines)
+            advance(len(lines))
     if is_whole:
         _compare(tree, checkpoint)
     out.write(encode(CheckpointLine(checkpoint=signed.note)))
     return len(positions)
+
+
+async def _event_lines(
+    database: Database, positions: Sequence[int], cutter: ProofCutter | None
+) -> AsyncIterator[Sequence[EventLine]]:
+    """Yield the lines of the events at these positions, a page at a time; raises EvidenceFault.
+
+    Each line has its proof of inclusion if a cutter is given.
+    """
+    done = 0
+    while done < len(positions):
+        chosen = list(positions[done : done + BATCH_EVENTS])
+        rows = await database.fetch(_SQL.chosen, chosen, PAGE_BYTES_MAX, deadline=READ_SECONDS_MAX)
+        if is_full(rows):
+            del chosen[bisect_right(chosen, rows[-1]["position"]) :]
+        found = {row["position"]: row for row in rows}
+        lines = [event_line(found.get(position), position) for position in chosen]
+        yield [with_proof(line, cutter) for line in lines] if cutter else lines
+        done += len(chosen)
 
 
 def with_proof(line: EventLine, cutter: ProofCutter) -> EventLine:

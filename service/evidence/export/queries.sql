@@ -1,11 +1,19 @@
 -- name: chosen
--- The log at these positions with its events, in order; an event that is gone leaves nulls.
-select
-    l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, l.leaf_hash
-from ledger.log as l
-left join ledger.events as e using (append_id)
-where l.position = any($1::bigint[])
-order by l.position
+-- The log at these positions with its events, in order, until they have $2 bytes; an event that is gone
+-- leaves nulls.
+with measured as (
+    select
+        l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state,
+        l.leaf_hash, sum(octet_length(e.state)) over w as bytes_before
+    from ledger.log as l
+    left join ledger.events as e using (append_id)
+    where l.position = any($1::bigint[])
+    window w as (order by l.position rows between unbounded preceding and 1 preceding)
+)
+select position, append_id, originator_id, originator_version, topic, state, leaf_hash
+from measured
+where coalesce(bytes_before, 0) < $2
+order by position
 
 -- name: entity
 -- The positions, from $4 up to $1, of all that concerns the entity $2 (docs/ledger-format.md), and of

@@ -106,14 +106,20 @@ create temporary table erasures (
 select e.state from ledger.log as l join ledger.events as e using (append_id) where l.position = $1
 
 -- name: events
--- A range of the log, in its order: the events of the topics asked for; null: of all.
-select l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state
-from ledger.log as l
-join ledger.events as e using (append_id)
-where
-    l.position > $1 and l.position <= $2
-    and ($3::text[] is null or e.topic = any($3::text[]))
-order by l.position
+-- A range of the log, in its order: the events of the topics asked for, until they have $4 bytes.
+with measured as (
+    select
+        l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state,
+        sum(octet_length(e.state)) over w as bytes_before
+    from ledger.log as l
+    join ledger.events as e using (append_id)
+    where l.position > $1 and l.position <= $2 and e.topic = any($3::text[])
+    window w as (order by l.position rows between unbounded preceding and 1 preceding)
+)
+select position, append_id, originator_id, originator_version, topic, state
+from measured
+where coalesce(bytes_before, 0) < $4
+order by position
 
 -- name: onboardings
 -- The onboardings, oldest first. Those of a claim are its entity's by its partner.
@@ -129,6 +135,20 @@ where
     and ($2::text is null or o.entity_id = $2)
     and ($3::text is null or o.partner_id = $3)
 order by o.started_at, o.onboarding_id
+
+-- name: happened
+-- A range of the log, last position first, until the events have $3 bytes: what they say of their time.
+with measured as (
+    select l.position, e.state, sum(octet_length(e.state)) over w as bytes_before
+    from ledger.log as l
+    join ledger.events as e using (append_id)
+    where l.position > $1 and l.position <= $2
+    window w as (order by l.position desc rows between unbounded preceding and 1 preceding)
+)
+select position, state
+from measured
+where coalesce(bytes_before, 0) < $3
+order by position desc
 
 -- name: order
 -- The positions of a range of the log, in order, and the topic of each; null where its event is gone.

@@ -20,6 +20,7 @@ from service.evidence.rolled_back import rolled_back
 from service.facts.privacy import PersonalDataErased
 from service.ledger.codec import happened_at
 from service.ledger.database import Connection
+from service.ledger.decoding import PAGE_BYTES_MAX, is_full
 from service.ledger.events import Recorded
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.projector import Insert, Projector, Table, Write
@@ -27,7 +28,9 @@ from service.ledger.rebuild.apply import apply
 from service.ledger.sql import queries
 
 BATCH: Final = 5000
-"""Positions that are replayed, and rows that are read, at once."""
+"""Positions that are replayed at once; fewer where events are large (PAGE_BYTES_MAX)."""
+ROWS_AHEAD: Final = 200
+"""Rows of a read model that are read at once."""
 REPLAY_SECONDS_MAX: Final = 6 * 3600.0
 
 _SCRATCH: Final = "pg_temp"
@@ -109,12 +112,15 @@ async def _last_by(connection: Connection, schema: str, at: datetime, size: int)
     try:
         return await connection.fetchval(_SQL.position.on(schema), at, size) or 0
     except asyncpg.DataError:
-        for end in range(size, 0, -BATCH):
-            rows = await connection.fetch(_SQL.events.on(schema), max(0, end - BATCH), end, None)
-            for row in reversed(rows):
+        end, query = size, _SQL.happened.on(schema)
+        while end > 0:
+            start = max(0, end - BATCH)
+            rows = await connection.fetch(query, start, end, PAGE_BYTES_MAX)
+            for row in rows:
                 happened = happened_at(row["state"])
                 if happened is not None and happened <= at:
                     return row["position"]
+            end = rows[-1]["position"] - 1 if is_full(rows) else start
         return 0
 
 
@@ -128,7 +134,7 @@ class ReplayedState:
     async def rows(self, table: str, wanted: Wanted) -> AsyncIterator[dict[str, Any]]:
         """Yield the rows that are shown of a read model's table."""
         statement = SHOWN[table].on(_SCRATCH)
-        async for row in self._connection.cursor(statement, *wanted, prefetch=BATCH):
+        async for row in self._connection.cursor(statement, *wanted, prefetch=ROWS_AHEAD):
             shown = dict(row)
             if "partner_invoice_ids" in shown:
                 shown["partner_invoice_ids"] = msgspec.json.decode(shown["partner_invoice_ids"])
@@ -157,15 +163,18 @@ async def replayed(
         projectors = (*ledger.projectors, ErasedProjector())
         topics, known = sorted(_topics(projectors)), frozenset(ledger.codec.topics)
         personal = _topics(one for one in projectors if one.reads_personal)
-        for start in range(0, position, BATCH):
+        start = 0
+        while start < position:
             end = min(start + BATCH, position)
+            rows = await transaction.fetch(_SQL.events, start, end, topics, PAGE_BYTES_MAX)
+            end = rows[-1]["position"] if is_full(rows) else end
             await _check_order(transaction, known, start, end)
-            rows = await transaction.fetch(_SQL.events, start, end, topics)
             events = await transaction.decode(rows, personal=personal)
             for projector in projectors:
                 writes = (write for event in events for write in projector.project(event))
                 await apply(connection, _SCRATCH, writes)
             advance(end - start)
+            start = end
         yield ReplayedState(connection)
 
 

@@ -18,7 +18,7 @@ from service.evidence.verdict import Verdict
 from service.evidence.verify.expectations import Evidence, Expectations, unpublished
 from service.evidence.verify.head_and_queue import tail_fault
 from service.evidence.verify.pinpoint import pinpoint
-from service.evidence.verify.rows import FIRST, ROWS, LogRow
+from service.evidence.verify.rows import FIRST, log_rows
 from service.evidence.verify.walk import Found, Walk
 from service.ledger.database import Connection, Database
 from service.ledger.sql import queries
@@ -27,9 +27,6 @@ DEADLINE_SECONDS: Final = 86_400.0
 """A day for one ledger: billions of events."""
 IDLE_SECONDS_MAX: Final = 3600.0
 """Of the database: published hashes may have to be fetched from afar."""
-PREFETCH: Final = 500
-"""Rows fetched at a time: more take memory, without a measurable gain."""
-
 _SQL = queries("service.evidence.verify")
 
 
@@ -96,9 +93,10 @@ async def _walked(
     """Walk through the rows; return the first fault."""
     found = walk.compare()
     await connection.fetchrow(_SQL.plan.on(schema), "off")
-    cursor = await connection.cursor(ROWS.on(schema), FIRST)
-    while found is None and (records := await cursor.fetch(PREFETCH)):
-        found = walk.take(LogRow(*record) for record in records)
-        advance(len(records))
+    async for rows in log_rows(connection, schema, FIRST):
+        found = walk.take(rows)
+        advance(len(rows))
+        if found is not None:
+            break
     await connection.fetchrow(_SQL.plan.on(schema), "on")
     return found or walk.end()

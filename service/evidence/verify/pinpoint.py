@@ -4,20 +4,16 @@ Each published checkpoint comes with the hashes of the leaves since the one befo
 trusted if they lead from the tree that holds to the root that was signed.
 """
 
-from typing import Final
-
 from service.archive.port import ArchiveUnavailable
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.lineages import Lineages
 from service.evidence.note import NoteInvalid
 from service.evidence.verdict import Fault
 from service.evidence.verify.expectations import Evidence, ReadNote
-from service.evidence.verify.rows import ROWS, LogRow
+from service.evidence.verify.rows import log_rows
 from service.evidence.verify.walk import Found, Held
 from service.ledger.database import Connection
 from service.ledger.merkle import HASH_BYTES, CompactRange, split_hashes
-
-_PREFETCH: Final = 500
 
 
 async def pinpoint(
@@ -85,12 +81,12 @@ async def _first_difference(
 ) -> int | None:
     """Return the first position whose row does not have the published hash."""
     due = held_size + 1
-    cursor = connection.cursor(ROWS.on(schema), due, prefetch=_PREFETCH)
-    async for record in cursor:
-        row = LogRow(*record)
-        if due > held_size + len(leaves):
-            return None
-        if row.position != due or row.event is None or row.leaf() != leaves[due - held_size - 1]:
-            return due
-        due += 1
+    async for rows in log_rows(connection, schema, due):
+        for row in rows:
+            if due > held_size + len(leaves):
+                return None
+            leaf = leaves[due - held_size - 1]
+            if row.position != due or row.event is None or row.leaf() != leaf:
+                return due
+            due += 1
     return due if due <= held_size + len(leaves) else None

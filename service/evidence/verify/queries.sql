@@ -37,6 +37,14 @@ left join ledger.events as e on e.append_id = l.append_id
 where l.position >= $1
 order by l.position
 
+-- name: sizes
+-- The stored bytes of each of those rows, in the same order; nothing of them is read.
+select coalesce(octet_length(e.state), 0) as size
+from ledger.log as l
+left join ledger.events as e on e.append_id = l.append_id
+where l.position >= $1
+order by l.position
+
 -- name: size
 -- About how many events there are to read.
 select size from ledger.head

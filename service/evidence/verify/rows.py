@@ -1,17 +1,22 @@
 """The rows of a log, one by one: numbers, order, hashes, and the tree that grows over them."""
 
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from service.evidence.verdict import Fault
+from service.ledger.database import Connection
+from service.ledger.decoding import PAGE_BYTES_MAX
 from service.ledger.merkle import CompactRange, leaf_hash, leaf_record
 from service.ledger.sql import queries
 
-ROWS = queries("service.evidence.verify").rows
-"""Selects LogRows from a position on."""
+_SQL = queries("service.evidence.verify")
+
 FIRST: Final = -(1 << 63)
 """Below every position, forged ones included."""
 
+_ROWS_MAX: Final = 500
+"""Rows fetched at a time: more take memory, without a measurable gain."""
 _APPEND_ID_BITS: Final = 64
 _APPEND_ID_MASK: Final = (1 << _APPEND_ID_BITS) - 1
 
@@ -37,6 +42,29 @@ class LogRow(NamedTuple):
             return leaf_hash(leaf_record(*self[:2], *self[4:]))
         except (TypeError, ValueError, AttributeError):  # no text, no bytes: a column was replaced
             return None
+
+
+async def log_rows(
+    connection: Connection, schema: str, first: int
+) -> AsyncGenerator[Sequence[LogRow]]:
+    """Yield the rows of a log from a position on, a page at a time, in the caller's snapshot."""
+    cursor = await connection.cursor(_SQL.rows.on(schema), first)
+    sizes = await connection.cursor(_SQL.sizes.on(schema), first)
+    while ahead := [row["size"] for row in await sizes.fetch(_ROWS_MAX)]:
+        for count in _pages(ahead):
+            yield [LogRow(*record) for record in await cursor.fetch(count)]
+
+
+def _pages(sizes: Iterable[int]) -> Iterator[int]:
+    """Yield how many of the next rows make a page, by their sizes."""
+    count = held = 0
+    for size in sizes:
+        count, held = count + 1, held + size
+        if held >= PAGE_BYTES_MAX:
+            yield count
+            count = held = 0
+    if count:
+        yield count
 
 
 class Streams:

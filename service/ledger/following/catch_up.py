@@ -13,7 +13,7 @@ import structlog
 
 from service.core.clock import Clock
 from service.ledger.database import is_infrastructure_error, transaction_on
-from service.ledger.decoding import StoredEvent, described
+from service.ledger.decoding import PAGE_BYTES_MAX, StoredEvent, described
 from service.ledger.encryption import DecryptionFailed, KeyUnknown
 from service.ledger.events import Event, Recorded, Unreadable
 from service.ledger.following.parking import FOLLOWS, PARKED, RetryRefused
@@ -82,7 +82,9 @@ class ParkingSubscriber:
             # The checkpoint's lock keeps the follower out: it could park another event meanwhile.
             async with ledger.transaction(HANDLE_SECONDS_MAX) as transaction:
                 await self._hold(transaction)
-                rows = await transaction.fetch(_SQL.parked_events, self.name, stream_id, EVENTS_MAX)
+                rows = await transaction.fetch(
+                    _SQL.parked_events, self.name, stream_id, EVENTS_MAX, PAGE_BYTES_MAX
+                )
                 if not rows:
                     return handled
                 events = [StoredEvent(*row) for row in rows]

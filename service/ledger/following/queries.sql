@@ -1,12 +1,23 @@
 -- name: parked_events
--- The next parked events of a stream.
-select p.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state
-from ledger.parked as p
-join ledger.log as l using (position)
-join ledger.events as e using (append_id)
-where p.read_model = $1 and p.stream_id = $2
-order by p.position
-limit $3
+-- The next parked events of a stream, at most $3, until they have $4 bytes.
+with batch as (
+    select position from ledger.parked
+    where read_model = $1 and stream_id = $2
+    order by position
+    limit $3
+), measured as (
+    select
+        b.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state,
+        sum(octet_length(e.state)) over w as bytes_before
+    from batch as b
+    join ledger.log as l using (position)
+    join ledger.events as e using (append_id)
+    window w as (order by b.position rows between unbounded preceding and 1 preceding)
+)
+select position, append_id, originator_id, originator_version, topic, state
+from measured
+where coalesce(bytes_before, 0) < $4
+order by position
 
 -- name: parked_list
 -- The parked events of all subscribers.
@@ -67,15 +78,22 @@ where h.size <> coalesce((select position from ledger.subscriptions where name =
 -- name: subscription_events
 -- The next positions after one, in the log's order, with the events of the topics asked for: the
 -- checkpoint passes over the others unread. $4, if not null, are all topics that we know: those that
--- we do not are then among the events too.
+-- we do not are then among the events too. Until they have $5 bytes.
 with batch as (
     select position, append_id from ledger.log where position > $1 order by position limit $2
+), measured as (
+    select
+        b.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state,
+        sum(octet_length(e.state)) over w as bytes_before
+    from batch as b
+    left join ledger.events as e
+    on e.append_id = b.append_id and (e.topic = any($3::text[]) or e.topic <> all($4::text[]))
+    window w as (order by b.position rows between unbounded preceding and 1 preceding)
 )
-select b.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state
-from batch as b
-left join ledger.events as e
-on e.append_id = b.append_id and (e.topic = any($3::text[]) or e.topic <> all($4::text[]))
-order by b.position
+select position, append_id, originator_id, originator_version, topic, state
+from measured
+where coalesce(bytes_before, 0) < $5
+order by position
 
 -- name: subscription_hold
 -- The checkpoint, held until the end of the transaction; no row while another process holds it.

@@ -14,7 +14,7 @@ import structlog
 
 from service.core.loops import Loop
 from service.ledger.database import LedgerError
-from service.ledger.decoding import StoredEvent
+from service.ledger.decoding import PAGE_BYTES_MAX, StoredEvent
 from service.ledger.events import Event, Recorded
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.sequencer import Sequencer
@@ -28,7 +28,7 @@ HANDLING_REST_SECONDS = 0.05
 """How long a follower rests after work. Under load it then handles more events in a step, which is
 up to seven round trips, whether for one event or for hundreds."""
 EVENTS_MAX = 500
-"""Log positions passed in one transaction."""
+"""Log positions passed in one transaction; fewer where events are large (PAGE_BYTES_MAX)."""
 HANDLE_SECONDS_MAX = 30.0
 HANDLE_SECONDS_BUDGET = 10.0
 """After this no further events are handed over in the same transaction."""
@@ -114,7 +114,12 @@ class Subscription:
             if held["is_lost"]:
                 raise NotInLog(f"the log does not have the event at position {held['position']}")
             rows = await transaction.fetch(
-                _SQL.subscription_events, held["position"], EVENTS_MAX, self._topics, self._known
+                _SQL.subscription_events,
+                held["position"],
+                EVENTS_MAX,
+                self._topics,
+                self._known,
+                PAGE_BYTES_MAX,
             )
             if not rows:
                 return 0

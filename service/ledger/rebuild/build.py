@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import asyncpg
 
 from service.ledger.database import Connection, Row
-from service.ledger.decoding import Unread
+from service.ledger.decoding import PAGE_BYTES_MAX, Unread, is_full
 from service.ledger.ledger import Transaction
 from service.ledger.read_model import ReadModel, RebuildRefused
 from service.ledger.rebuild import shadow
@@ -22,15 +22,24 @@ from service.ledger.rebuild.progress import BuildProgress, SkippedEvent
 from service.ledger.sql import Sql, queries
 
 PAGE_POSITIONS = 2_000
-"""Log positions read and written at a time: about a megabyte. Larger pages do not fit into the
-socket's buffers, so that less of the reading is done while the page before is written."""
+"""Log positions read and written at a time: about a megabyte, and fewer where events are large.
+Larger pages do not fit into the socket's buffers, so that less of the reading is done while the
+page before is written."""
 CLOSE_POSITIONS = 500
+CLOSE_BYTES = PAGE_BYTES_MAX
 """So near to the head, what is left is applied while writers wait: some milliseconds."""
 ROUNDS_MAX = 50
 """Of catching up. Each is shorter than the one before, unless writers outrun the rebuild."""
 
 _APPEND_ID: Final = attrgetter("append_id")
 _SQL = queries("service.ledger.rebuild")
+
+
+class Page(NamedTuple):
+    """The events of a range of the log that concern a read model, up to the position `end`."""
+
+    rows: Sequence[Row]
+    end: int
 
 
 class Waiting(NamedTuple):
@@ -87,13 +96,21 @@ class Builder:
         """Come near to the live rows; raises RebuildRefused when writers are faster."""
         for _ in range(ROUNDS_MAX):
             target = await self.target()
-            if target - progress.position <= CLOSE_POSITIONS:
+            if await self.is_close(progress, target):
                 return progress
             progress = await self.load(progress, target)
         raise RebuildRefused(
             f"{self.model.name} cannot be brought up to date: events come faster than they are "
             "applied. Try again when there is less traffic."
         )
+
+    async def is_close(self, progress: BuildProgress, target: int, times: int = 1) -> bool:
+        """Return whether what is left up to a position is little enough, or `times` as much."""
+        after = progress.position
+        if target - after > times * CLOSE_POSITIONS:
+            return False
+        left = await self.number(_SQL.log_bytes, after, target, self.model.topics)
+        return (left or 0) <= times * CLOSE_BYTES
 
     async def compare(self, progress: BuildProgress) -> VerifiedModel:
         """Compare with the live rows within one snapshot, which ends without a trace.
@@ -107,8 +124,7 @@ class Builder:
         try:
             progress = await self.apply_up_to(progress, await self.target())
             if self.model.kind == "inline":
-                rows = await self.writer.fetch(_SQL.unnumbered.on(live), self.model.topics)
-                progress = await self._apply(progress, rows)
+                progress = await self._apply_unnumbered(progress)
             compared = await compare(self.writer, self.model, live, self.schema)
             waiting = await self.writer.fetchrow(_SQL.parked_count.on(live), self.model.name)
             assert waiting is not None  # noqa: S101 - aggregates have a row
@@ -119,29 +135,33 @@ class Builder:
     async def apply_up_to(self, progress: BuildProgress, target: int) -> BuildProgress:
         """Apply the log in the caller's transaction, as that transaction sees it."""
         while progress.position < target:
-            end = min(progress.position + PAGE_POSITIONS, target)
-            rows = await self._read(self.writer, progress.position, end)
-            progress = (await self._apply(progress, rows))._replace(position=end)
+            page = await self._read(self.writer, progress.position, target)
+            progress = (await self._apply(progress, page.rows))._replace(position=page.end)
+        return progress
+
+    async def _apply_unnumbered(self, progress: BuildProgress) -> BuildProgress:
+        query, last = _SQL.unnumbered.on(self.model.ledger.name), 0
+        while rows := await self.writer.fetch(query, last, self.model.topics, PAGE_BYTES_MAX):
+            progress, last = await self._apply(progress, rows), rows[-1]["append_id"]
         return progress
 
     async def load(self, progress: BuildProgress, target: int) -> BuildProgress:
         """Apply the log a page a transaction; the next page is read meanwhile."""
         if progress.position >= target:
             return progress
-        page = self._read_ahead(progress.position, target)
+        ahead = self._read_ahead(progress.position, target)
         try:
             with _collector_paused():
                 while progress.position < target:
-                    rows, start = await page, progress.position
-                    end = min(start + PAGE_POSITIONS, target)
-                    page = self._read_ahead(end, target)
+                    (rows, end), start = await ahead, progress.position
+                    ahead = self._read_ahead(end, target)
                     async with self.writer.transaction():
                         progress = (await self._apply(progress, rows))._replace(position=end)
                         await self._mark(start, progress)
                     self.advance(end - start)
-            await page
+            await ahead
         finally:
-            page.cancel()
+            ahead.cancel()
         return progress
 
     async def _mark(self, after: int, progress: BuildProgress) -> None:
@@ -153,14 +173,15 @@ class Builder:
         if self.model.kind == "catch-up":
             await ParkedSets(self.model, self.writer).pass_over(after, progress)
 
-    def _read_ahead(self, after: int, target: int) -> "asyncio.Task[list[Row]]":
-        end = min(after + PAGE_POSITIONS, target)
-        return asyncio.create_task(self._read(self.reader, after, end))
+    def _read_ahead(self, after: int, target: int) -> "asyncio.Task[Page]":
+        return asyncio.create_task(self._read(self.reader, after, target))
 
-    async def _read(self, connection: Connection, after: int, up_to: int) -> list[Row]:
-        """Return the events that concern the read model after one position and up to another."""
+    async def _read(self, connection: Connection, after: int, target: int) -> Page:
+        """Return the next page after a position, up to the target at most."""
+        end = min(after + PAGE_POSITIONS, target)
         query = _SQL.log_range.on(self.model.ledger.name)
-        return await connection.fetch(query, after, up_to, self.model.topics)
+        rows = await connection.fetch(query, after, end, self.model.topics, PAGE_BYTES_MAX)
+        return Page(rows, rows[-1]["position"] if is_full(rows) else end)
 
     async def _apply(self, progress: BuildProgress, rows: Sequence[Row]) -> BuildProgress:
         """Apply stored events, less those that are parked: the live rows lack them, too.

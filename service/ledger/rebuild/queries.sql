@@ -27,14 +27,30 @@ where name = $1
 -- The kept rows of a read model have been brought up to a position.
 update ledger.read_models set previous_position = $2 where name = $1
 
--- name: log_range
--- Events between two positions, in the log's order, of the topics asked for.
--- A range at a time: a cursor over the whole log would hold a snapshot, under which `pending` bloats.
-select l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state
+-- name: log_bytes
+-- How large the events between two positions are, of the topics asked for.
+select coalesce(sum(octet_length(e.state)), 0) as bytes
 from ledger.log as l
 join ledger.events as e using (append_id)
 where l.position > $1 and l.position <= $2 and e.topic = any($3::text[])
-order by l.position
+
+-- name: log_range
+-- Events between two positions, in the log's order, of the topics asked for: until they
+-- have $4 bytes.
+-- A range at a time: a cursor over the whole log would hold a snapshot, under which `pending` bloats.
+with measured as (
+    select
+        l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state,
+        sum(octet_length(e.state)) over w as bytes_before
+    from ledger.log as l
+    join ledger.events as e using (append_id)
+    where l.position > $1 and l.position <= $2 and e.topic = any($3::text[])
+    window w as (order by l.position rows between unbounded preceding and 1 preceding)
+)
+select position, append_id, originator_id, originator_version, topic, state
+from measured
+where coalesce(bytes_before, 0) < $4
+order by position
 
 -- name: newest_unnumbered
 -- The last committed event that has no position yet; null: all have one.
@@ -180,9 +196,18 @@ select pg_try_advisory_xact_lock(hashtext('claim-ledger rebuild'), hashtext($1))
 select pg_advisory_unlock(hashtext('claim-ledger rebuild'), hashtext($1))
 
 -- name: unnumbered
--- Committed events that have no position yet, in the order in which they will get one.
-select 0::bigint as position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state
-from ledger.pending as p
-join ledger.events as e using (append_id)
-where e.topic = any($1::text[])
-order by e.append_id
+-- Committed events after one that have no position yet, in the order in which they will get one,
+-- until they have $3 bytes.
+with measured as (
+    select
+        e.append_id, e.originator_id, e.originator_version, e.topic, e.state,
+        sum(octet_length(e.state)) over w as bytes_before
+    from ledger.pending as p
+    join ledger.events as e using (append_id)
+    where e.append_id > $1 and e.topic = any($2::text[])
+    window w as (order by e.append_id rows between unbounded preceding and 1 preceding)
+)
+select 0::bigint as position, append_id, originator_id, originator_version, topic, state
+from measured
+where coalesce(bytes_before, 0) < $3
+order by append_id

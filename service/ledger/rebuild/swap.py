@@ -24,7 +24,7 @@ from typing import Final, NamedTuple
 import asyncpg
 
 from service.ledger.read_model import RebuildRefused
-from service.ledger.rebuild.build import CLOSE_POSITIONS, Builder
+from service.ledger.rebuild.build import Builder
 from service.ledger.rebuild.parked import ParkedSets
 from service.ledger.rebuild.progress import BuildProgress
 from service.ledger.rebuild.shadow import drop, move
@@ -98,8 +98,8 @@ async def _try(
         target = await (_lock_inline(builder) if inline else _lock_catch_up(builder))
         # A migration needs the same lock: the tables stay as they are found now.
         await refuse_changed(builder.writer, builder.model, builder.schema)
-        if target - progress.position > 2 * CLOSE_POSITIONS:  # too much to apply while others wait
-            raise _NotNow
+        if not await builder.is_close(progress, target, times=2):
+            raise _NotNow  # too much to apply while others wait
         progress = await builder.apply_up_to(progress, target)
         await _exchange(builder)
         # The progress of kept rows may be ahead of the log, where that was cut.
