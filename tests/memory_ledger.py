@@ -102,14 +102,14 @@ class MemoryConnection:
 class MemoryDatabase:
     """The adapter of one ledger; service.ledger.database.Database on PostgreSQL."""
 
-    connections = (0, 0)
-
     def __init__(
         self, _url: str, schema: str, *, deadline: float, **_of_postgresql: object
     ) -> None:
         self.schema = schema
         self.deadline_seconds = deadline
         self.tables = Tables()
+        self.reads = self.writes = self.background = self  # one pool for all
+        self.pools = dict[str, Any]()
 
     async def open(self) -> None:
         """Open nothing."""
@@ -134,7 +134,7 @@ class MemoryDatabase:
 
     connection = transaction
 
-    async def fetch(self, sql: Sql, *args: object, **_deadline: float | None) -> list[Row]:
+    async def fetch(self, sql: Sql, *args: object) -> list[Row]:
         """Return the rows of one statement."""
         async with self.transaction() as connection:
             return await connection.fetch(sql.on(self.schema), *args)

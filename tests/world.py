@@ -107,7 +107,8 @@ def deadline_of(world: "World", seconds: float) -> Iterator[None]:
     """Set the database deadline of operations that begin inside the block."""
     with pytest.MonkeyPatch.context() as patch:
         for ledger in world.service.ledgers:
-            patch.setattr(ledger.database, "deadline_seconds", seconds)
+            for pool in ledger.database.pools.values():
+                patch.setattr(pool, "deadline_seconds", seconds)
         for mode in world.service.modes.values():
             batcher = mode.claims._batcher  # noqa: SLF001 - has its own deadline, of the same length
             patch.setattr(batcher, "_deadline", seconds)

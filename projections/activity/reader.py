@@ -53,7 +53,7 @@ class ActivityReader:
         """
         schema = self._ledger.name
         needle = msgspec.json.encode(subject)  # as a whole value stands in a stored event
-        async with self._ledger.database.connection(READ_SECONDS_MAX) as connection:
+        async with self._ledger.database.background.transaction(READ_SECONDS_MAX) as connection:
             # Before the rest: what activity takes in meanwhile is read from the log, not missed.
             reached = await connection.fetchval(_SQL.reached.on(schema))
             rows = await connection.fetch(

@@ -16,6 +16,6 @@ class ClaimDocumentsReader(Reader):
     async def pages(self) -> AsyncIterator[list[Row]]:
         """Yield every linked document in the order of the paths, in pages of at most 1,000."""
         last = ""
-        while rows := await self._database.fetch(_SQL.after, last, PAGE):
+        while rows := await self._reads.fetch(_SQL.after, last, PAGE):
             yield rows
             last = rows[-1]["storage_path"]

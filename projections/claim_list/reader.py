@@ -43,7 +43,7 @@ class ClaimListReader(Reader):
         is not the id of one of these claims (contract 4.5).
         """
         # One row more than asked for tells whether there is a next page.
-        rows = await self._database.fetch(
+        rows = await self._reads.fetch(
             _SQL.page, partner_id, entity_id, page_token, limit + 1, partner_user_id, PAGE_BYTES_MAX
         )
         if not rows:
@@ -70,10 +70,10 @@ class ClaimListReader(Reader):
             if last is None or last["partner_id"] != partner_id:
                 raise invalid("after", "not a place in this list")
             place = last["append_id"]
-        rows = await self._database.fetch(_SQL.page_of_partner, partner_id, place, limit + 1)
+        rows = await self._reads.fetch(_SQL.page_of_partner, partner_id, place, limit + 1)
         claims = rows[:limit]
         return claims, claims[-1]["claim_id"] if len(rows) > limit else None
 
     async def by_id(self, claim_id: str) -> Row | None:
         """Return one claim, whoever's it is."""
-        return await self._database.fetchrow(_SQL.by_id, claim_id)
+        return await self._reads.fetchrow(_SQL.by_id, claim_id)

@@ -21,6 +21,6 @@ class ConnectLinksReader(Reader):
         self, partner_id: str, limit: int, before: tuple[datetime, str] | None
     ) -> list[Row]:
         """Return a partner's links, newest first, from before (issued_at, link_id) on."""
-        return await self._database.fetch(
+        return await self._reads.fetch(
             _SQL.page_of_partner, partner_id, *(before or (None, None)), limit
         )

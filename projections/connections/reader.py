@@ -44,19 +44,19 @@ class ConnectionsReader(Reader):
 
     async def access(self, partner_id: str, entity_id: str) -> Access:
         """Return a partner's access to an entity; refuses with `entity_not_found`."""
-        return _known(await self._database.fetchrow(_SQL.state, partner_id, entity_id))
+        return _known(await self._reads.fetchrow(_SQL.state, partner_id, entity_id))
 
     async def connections(self, entity_id: str) -> list[Row]:
         """Return everyone an entity is or was connected to."""
-        return await self._database.fetch(_SQL.entity_connections, entity_id)
+        return await self._reads.fetch(_SQL.entity_connections, entity_id)
 
     async def entities_of(self, address_hash: str) -> list[Row]:
         """Return the businesses of a person, by the keyed hash of the email address."""
-        return await self._database.fetch(_SQL.entities_of, bytes.fromhex(address_hash))
+        return await self._reads.fetch(_SQL.entities_of, bytes.fromhex(address_hash))
 
     async def address_hash(self, entity_id: str) -> bytes | None:
         """Return the keyed hash of the email address of a business's person, if it is known."""
-        row = await self._database.fetchrow(_SQL.address, entity_id)
+        row = await self._reads.fetchrow(_SQL.address, entity_id)
         return None if row is None else row["email_hash"]
 
 

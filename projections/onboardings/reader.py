@@ -13,11 +13,11 @@ class OnboardingsReader(Reader):
 
     async def by_link(self, token_hash: bytes) -> Row | None:
         """Return the onboarding whose magic link has this SHA-256."""
-        return await self._database.fetchrow(_SQL.by_link, token_hash)
+        return await self._reads.fetchrow(_SQL.by_link, token_hash)
 
     async def by_id(self, onboarding_id: str) -> Row | None:
         """Return one onboarding."""
-        return await self._database.fetchrow(_SQL.by_id, onboarding_id)
+        return await self._reads.fetchrow(_SQL.by_id, onboarding_id)
 
     async def page(
         self,
@@ -27,6 +27,6 @@ class OnboardingsReader(Reader):
         since: datetime | None = None,
     ) -> list[Row]:
         """Return a partner's onboardings, newest first, from before (started_at, id) on."""
-        return await self._database.fetch(
+        return await self._reads.fetch(
             _SQL.page_of_partner, partner_id, *(before or (None, None)), limit, since
         )

@@ -20,10 +20,10 @@ from service.documents.commands import StorageFailures
 from service.evidence.checkpoints.signing import Checkpoints
 from service.facts import catalogue
 from service.facts.caller import MODES, Mode
-from service.ledger.database import DEADLINE_SECONDS
 from service.ledger.encryption import MasterKeys
 from service.ledger.following.catch_up import CatchUpProjection, ParkingSubscriber
 from service.ledger.ledger import Ledger
+from service.ledger.limits import DEADLINE_SECONDS
 from service.ledger.read_model import ReadModel
 from service.ledger.service_keys import ServiceKeyStore
 from service.mail.sent import SentMail

@@ -82,7 +82,7 @@ class ClaimCommands:
 
     def __post_init__(self) -> None:
         """Collect the claims that are created at the same time in batches."""
-        deadline = self.ledger.database.deadline_seconds
+        deadline = self.ledger.database.writes.deadline_seconds
         self._batcher = Batcher[CreateClaim, Created](
             self._create_all, batch_max=BATCH_MAX, concurrency=CONCURRENCY, deadline=deadline
         )

@@ -64,7 +64,7 @@ class DocumentCommands:
         except StorageUnavailable as error:
             raise self._refusal("service_unavailable", error) from error
         stream = stream_of(caller, request.entity_id, request.partner_claim_id)
-        await self.database.fetch(
+        await self.database.writes.fetch(
             _SQL.mint, path, stream, request.mime_type, request.max_bytes, now
         )
         return path, upload
@@ -82,7 +82,7 @@ class DocumentCommands:
         if not asked:
             return []
         stream = stream_of(caller, request.entity_id, request.partner_claim_id)
-        row = await self.database.fetchrow(
+        row = await self.database.reads.fetchrow(
             _SQL.context,
             caller.partner_id,
             request.entity_id,

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from service.ledger.database import Row
 from service.ledger.ledger import Ledger
+from service.ledger.limits import BACKGROUND_SECONDS
 from service.ledger.sql import queries
 from service.storage.port import ObjectStore, StoredObject
 
@@ -44,7 +45,7 @@ class Sweep:
 
     async def count(self) -> int:
         """Return how many uploads there are to look at."""
-        row = await self._ledger.database.fetchrow(_SQL.orphans_count, self._before)
+        row = await self._ledger.database.background.fetchrow(_SQL.orphans_count, self._before)
         return row["orphans"] if row is not None else 0
 
     async def run(self, advance: Callable[[int], object]) -> list[Swept]:
@@ -59,7 +60,9 @@ class Sweep:
 
     async def _pages(self) -> AsyncIterator[list[Row]]:
         last = ""
-        while page := await self._ledger.database.fetch(_SQL.orphans, self._before, last, PAGE):
+        while page := await self._ledger.database.background.fetch(
+            _SQL.orphans, self._before, last, PAGE
+        ):
             yield page
             last = page[-1]["storage_path"]
 
@@ -72,12 +75,12 @@ class Sweep:
             return Swept(is_gone=True, found=found)
         is_gone = found is None or await self._store.delete(path, found.generation)
         if is_gone:
-            await self._ledger.database.fetch(_SQL.forgotten, path)
+            await self._ledger.database.background.fetch(_SQL.forgotten, path)
         return Swept(is_gone, found)
 
     async def _forget(self, upload: Row) -> bool:
         """Mark an upload unless a claim references it by now."""
-        async with self._ledger.transaction() as transaction:
+        async with self._ledger.transaction(background=BACKGROUND_SECONDS) as transaction:
             # Whoever makes the claim locks its stream too: either that claim is there when we look,
             # or our mark is when it looks.
             await transaction.lock(upload["claim_stream"])

@@ -5,25 +5,26 @@ from contextlib import asynccontextmanager
 from typing import Literal
 
 from service.ledger.database import Connection
+from service.ledger.limits import local_limits
 
 
 @asynccontextmanager
 async def rolled_back(
     connection: Connection,
     *,
-    idle_seconds_max: float,
+    seconds_max: float,
     isolation: Literal["read_committed", "repeatable_read"] = "read_committed",
     readonly: bool = False,
 ) -> AsyncGenerator[None]:
     """Open a transaction, and roll it back at the end; when cancelled, do neither.
 
-    `idle_seconds_max` replaces the session's limit: a person may stop the terminal.
+    `seconds_max` replaces the session's limits for a statement, and for the time between two: a
+    person may stop the terminal.
     """
     transaction = connection.transaction(isolation=isolation, readonly=readonly)
     await transaction.start()
     try:
-        limit = f"set local idle_in_transaction_session_timeout = '{idle_seconds_max:.0f}s'"
-        await connection.execute(limit)
+        await connection.execute(local_limits(seconds_max))
         yield
     except Exception:
         await transaction.rollback()

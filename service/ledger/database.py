@@ -1,23 +1,29 @@
-"""The adapter to PostgreSQL: a pool per ledger; the driver's errors end here."""
+"""The adapter to PostgreSQL: three pools per ledger; the driver's errors end here.
+
+Reads, writes and background work have connections of their own, so that a commit which waits for a
+replica keeps no read waiting, and a mail server that hangs keeps no request waiting.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from typing import Final
 
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
-from service.ledger.sql import Sql
+from service.ledger.connection import CONNECT_SECONDS_MAX, Connector, Drain, LedgerConnection
+from service.ledger.limits import BACKGROUND_SECONDS, Limits, local_limits
+from service.ledger.sql import Sql, queries
 
 Row = asyncpg.Record
 Connection = PoolConnectionProxy | asyncpg.Connection
 
-DEADLINE_SECONDS = 1.5
-"""For one piece of work with the database, waiting for a connection included.
+BACKGROUND_SIZE: Final = 4
+"""Of what runs beside requests in one ledger, three can hang on others at once (mail, hand-overs,
+the archive), and the sequencer still has a connection."""
 
-Every endpoint has to answer within two seconds while PostgreSQL is away. The remaining half second
-is for the answers themselves, when a busy machine gives up many requests at once.
-"""
+_SQL = queries("service.ledger")
 
 
 class LedgerError(Exception):
@@ -37,36 +43,45 @@ class AlreadyExists(LedgerError):
         self.constraint = constraint
 
 
-class Database:
-    """One schema, reached through its own pool and its own role (decision 5)."""
+class SchemaChanged(LedgerError):
+    """A migration changed what a prepared statement returns. Nothing was written: try again."""
 
-    def __init__(
-        self, url: str, schema: str, *, role: str | None, pool_size: int, deadline: float
+
+class Pool:
+    """Connections to one ledger for one kind of work: never more than `size` backends."""
+
+    def __init__(self, schema: str, size: int, limits: Limits, drain: Drain) -> None:
+        """`limits` hold for each piece of work."""
+        self.schema = schema
+        self.size = size
+        self.deadline_seconds = limits.deadline
+        self._drain = drain
+        self._connector = Connector()
+        self._pool: asyncpg.Pool | None = None
+        # Set where a session cannot have the limits of its pool, and each transaction sets them.
+        self._local_limits = False
+
+    async def open(
+        self, url: str, settings: dict[str, str], *, is_pooled: bool, local_limits: bool
     ) -> None:
-        """`role` is None where the URL's own login role is the ledger's (behind a pooler).
+        """Make the pool, which connects at first use: a service starts without PostgreSQL.
 
         A transaction pooler may run each statement on another connection, so nothing is prepared
         then: PgBouncer before 1.21 has no other way, and it costs a round trip a statement.
         """
-        self.schema = schema
-        self._url = url
-        self._role = role
-        self._pool_size = pool_size
-        self.deadline_seconds = deadline
-        self._pool: asyncpg.Pool | None = None
-
-    async def open(self) -> None:
-        """Make the pool, which connects at first use: a service starts without PostgreSQL."""
+        self._local_limits = local_limits
         self._pool = await asyncpg.create_pool(
-            self._url,
+            url,
+            connect=self._connector,
+            connection_class=LedgerConnection,
             min_size=0,
-            max_size=self._pool_size,
+            max_size=self.size,
             max_inactive_connection_lifetime=300,
-            timeout=self.deadline_seconds,
+            timeout=CONNECT_SECONDS_MAX,
             # No session state is ever set, so there is none to reset: a round trip saved each time.
             reset=_nothing_to_reset,
-            server_settings=self._session(),
-            statement_cache_size=0 if self._role is None else 100,
+            server_settings=settings,
+            statement_cache_size=0 if is_pooled else 100,
         )
 
     @asynccontextmanager
@@ -74,33 +89,62 @@ class Database:
         """Lend a connection, under one deadline for waiting and work together."""
         try:
             async with asyncio.timeout(deadline or self.deadline_seconds):
-                connection = await self.pool.acquire()
+                pool = self.pool
+                connection = await pool.acquire()
+                reuse = True
                 try:
                     yield connection
-                except BaseException as error:
-                    if not isinstance(error, Exception) or isinstance(error, _AWAY):
-                        # Cancelled or lost in mid-query: its state is unknown. Waiting for a
-                        # PostgreSQL that hangs to acknowledge a cancel would outlast the deadline.
-                        connection.terminate()
+                except Exception as error:
+                    reuse = not isinstance(error, _LOST)
                     raise
                 finally:
-                    await self.pool.release(connection)
+                    # What goes on is waited for elsewhere: this caller may be out of time.
+                    if reuse and connection.is_settled:
+                        await pool.release(connection)
+                    else:
+                        self._drain.take(pool, connection, reuse=reuse)
         except asyncpg.UniqueViolationError as error:
             # A field of the server's answer, which the driver sets and does not declare.
             constraint: str = getattr(error, "constraint_name", None) or ""
             raise AlreadyExists(constraint) from error
+        except (asyncpg.InvalidCachedStatementError, asyncpg.OutdatedSchemaCacheError) as error:
+            raise SchemaChanged(type(error).__name__) from error
         except _AWAY as error:
             raise LedgerUnavailable(type(error).__name__) from error
 
     @asynccontextmanager
     async def transaction(self, deadline: float | None = None) -> AsyncGenerator[Connection, None]:
-        """Lend a connection for one transaction: committed at the end, rolled back on an error."""
+        """Lend a connection for one transaction: committed at the end, rolled back on an error.
+
+        With a deadline of its own, it has limits of its own on the server, too.
+        """
         async with self.connection(deadline) as connection, transaction_on(connection):
-            if deadline is not None:
-                # Longer than a session's own limit, as long as a mail server may take.
-                limit = f"set local idle_in_transaction_session_timeout = '{deadline + 1:.0f}s'"
-                await connection.execute(limit)
+            if deadline is not None or self._local_limits:
+                await connection.execute(local_limits(deadline or self.deadline_seconds))
             yield connection
+
+    async def fetch(self, sql: Sql, *args: object) -> list[Row]:
+        """Return the rows of one statement: one round trip."""
+        begin = self.transaction if self._local_limits else self.connection
+        async with begin() as connection:
+            return await connection.fetch(sql.on(self.schema), *args)
+
+    async def fetchrow(self, sql: Sql, *args: object) -> Row | None:
+        """Return the first row of one statement, if there is one."""
+        begin = self.transaction if self._local_limits else self.connection
+        async with begin() as connection:
+            return await connection.fetchrow(sql.on(self.schema), *args)
+
+    async def close(self) -> None:
+        """Close every connection, by force where one is still busy after two seconds."""
+        if self._pool is None:
+            return
+        pool, self._pool = self._pool, None
+        self._connector.close()
+        try:
+            await asyncio.wait_for(pool.close(), 2)
+        except _AWAY:
+            pool.terminate()
 
     @property
     def pool(self) -> asyncpg.Pool:
@@ -109,31 +153,6 @@ class Database:
             raise LedgerUnavailable("the database has not been opened")
         return self._pool
 
-    async def fetch(self, sql: Sql, *args: object, deadline: float | None = None) -> list[Row]:
-        """Return the rows of one statement: one round trip."""
-        async with self.connection(deadline) as connection:
-            return await connection.fetch(sql.on(self.schema), *args)
-
-    async def fetchrow(self, sql: Sql, *args: object) -> Row | None:
-        """Return the first row of one statement, if there is one."""
-        async with self.connection() as connection:
-            return await connection.fetchrow(sql.on(self.schema), *args)
-
-    async def close(self) -> None:
-        """Close every connection, by force where one is still busy after two seconds."""
-        if self._pool is None:
-            return
-        pool, self._pool = self._pool, None
-        try:
-            await asyncio.wait_for(pool.close(), 2)
-        except _AWAY:
-            pool.terminate()
-
-    @property
-    def address(self) -> tuple[str, str | None]:
-        """Return URL and role, for software that makes its own connections."""
-        return self._url, self._role
-
     @property
     def connections(self) -> tuple[int, int]:
         """Return (open, idle) connections, for the metrics."""
@@ -141,11 +160,69 @@ class Database:
             return 0, 0
         return self._pool.get_size(), self._pool.get_idle_size()
 
-    def _session(self) -> dict[str, str]:
-        name = {"application_name": f"claim-ledger {self.schema}"}
-        if self._role is None:  # PgBouncer refuses other parameters: `alter role … set` has them
-            return name
-        return name | {"role": self._role, "idle_in_transaction_session_timeout": "10s"}
+
+class Database:
+    """One schema, reached through pools of its own and its own role (decision 5).
+
+    `reads` look things up, each statement by itself, and cannot write. `writes` run the
+    transactions of commands. `background` is for what no request waits for: sequencer, followers,
+    mail, checkpoints, the team's long commands.
+    """
+
+    def __init__(
+        self, url: str, schema: str, *, role: str | None, pool_size: int, deadline: float
+    ) -> None:
+        """`role` is None where the URL's own login role is the ledger's (behind a pooler)."""
+        self.schema = schema
+        self._url = url
+        self._role = role
+        self._requests = Limits.of_requests(deadline)
+        self._background = Limits.of_background(max(deadline, BACKGROUND_SECONDS))
+        self._drain = Drain(self._is_at_work)
+        self.reads = Pool(schema, pool_size, self._requests, self._drain)
+        self.writes = Pool(schema, pool_size, self._requests, self._drain)
+        self.background = Pool(schema, BACKGROUND_SIZE, self._background, self._drain)
+
+    async def open(self) -> None:
+        """Make the pools."""
+        await self._open("reads", self._requests.settings | {"default_transaction_read_only": "on"})
+        await self._open("writes", self._requests.settings)
+        await self._open("background", self._background.settings)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await asyncio.gather(*(pool.close() for pool in self.pools.values()))
+        await self._drain.close()
+
+    @property
+    def address(self) -> tuple[str, str | None]:
+        """Return URL and role, for software that makes its own connections."""
+        return self._url, self._role
+
+    @property
+    def pools(self) -> dict[str, Pool]:
+        """The pools by their names."""
+        return {"reads": self.reads, "writes": self.writes, "background": self.background}
+
+    async def _open(self, name: str, settings: dict[str, str]) -> None:
+        session = {"application_name": f"claim-ledger {self.schema} {name}"}
+        is_pooled = self._role is None
+        if self._role is not None:
+            session |= {"role": self._role} | settings
+        # PgBouncer refuses other settings at the start: `alter role … set` has those of requests.
+        await self.pools[name].open(
+            self._url,
+            session,
+            is_pooled=is_pooled,
+            local_limits=is_pooled and name == "background",
+        )
+
+    async def _is_at_work(self, server_pid: int) -> bool:
+        try:
+            row = await self.reads.fetchrow(_SQL.is_at_work, server_pid)
+        except LedgerError:
+            return False  # it answers nobody
+        return row is not None and row["is_at_work"]
 
 
 class Reader:
@@ -153,7 +230,7 @@ class Reader:
 
     def __init__(self, database: Database) -> None:
         """`database` is the ledger's."""
-        self._database = database
+        self._reads = database.reads
 
 
 @asynccontextmanager
@@ -161,7 +238,7 @@ async def transaction_on(connection: Connection) -> AsyncGenerator[None, None]:
     """Commit at the end, roll back on an error; when cancelled, do neither.
 
     The driver's own context would wait for a PostgreSQL that hangs to acknowledge the cancelled
-    statement before its ROLLBACK, past every deadline. The connection is discarded instead.
+    statement before its ROLLBACK, past every deadline. The pool does that when the caller has gone.
     """
     transaction = connection.transaction()
     await transaction.start()
@@ -182,15 +259,19 @@ async def _nothing_to_reset(_connection: Connection) -> None:
     pass
 
 
-_AWAY = (
+_LOST = (
     OSError,  # refused, reset, no route; TimeoutError is one of them
     asyncpg.InterfaceError,  # the connection or the pool is closed
     asyncpg.InternalClientError,  # the answer to COMMIT was lost
     asyncpg.PostgresConnectionError,
+    asyncpg.ReadOnlySQLTransactionError,  # a standby, during a failover: the next may be none
+)
+"""After these, a connection is not used again."""
+_AWAY = (
+    *_LOST,
     asyncpg.OperatorInterventionError,  # shutting down, starting up, cancelled
     asyncpg.InsufficientResourcesError,  # disk full, too many connections, out of memory
     asyncpg.PostgresSystemError,  # an I/O error of its disk
-    asyncpg.ReadOnlySQLTransactionError,  # a standby, during a failover
     asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.DeadlockDetectedError,
     asyncpg.SerializationError,

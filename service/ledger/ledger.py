@@ -17,7 +17,14 @@ from uuid import UUID
 
 from service.core.clock import Clock, to_milliseconds
 from service.ledger.codec import Codec
-from service.ledger.database import AlreadyExists, Connection, Database, LedgerError, Row
+from service.ledger.database import (
+    AlreadyExists,
+    Connection,
+    Database,
+    LedgerError,
+    Row,
+    SchemaChanged,
+)
 from service.ledger.decoding import StoredEvent, StoredRow, Unread, decode
 from service.ledger.encryption import DataKey, MasterKeys
 from service.ledger.events import Catalogue, Meta, Recorded
@@ -66,15 +73,18 @@ class Ledger:
 
     @asynccontextmanager
     async def transaction(
-        self, deadline: float | None = None
+        self, *, background: float | None = None
     ) -> AsyncGenerator["Transaction", None]:
         """Open the one transaction of a command that `write` cannot write.
+
+        `background` seconds where no request waits for it.
 
         Raises AppendConflict or PublicIdTaken if nothing was written. After LedgerUnavailable that
         is unknown until the command is repeated.
         """
+        pool = self.database.writes if background is None else self.database.background
         with _conflicts():
-            async with self.database.transaction(deadline) as connection:
+            async with pool.transaction(background) as connection:
                 transaction = Transaction(self, connection)
                 yield transaction
         if transaction.appended:
@@ -91,7 +101,7 @@ class Ledger:
             batch.propose(proposal)
         sql, arguments = batch.statement()
         with _conflicts():
-            row = await self.database.fetchrow(sql, *arguments)
+            row = await self.database.writes.fetchrow(sql, *arguments)
         assert row is not None  # noqa: S101 - the statement always has a row
         outcomes: list[Outcome] = row["outcomes"]
         if "written" in outcomes:
@@ -107,14 +117,17 @@ class Ledger:
             yield Recorded(0, append.stream_id, version, event, meta), state
 
     async def decide(
-        self, attempt: Callable[["Transaction"], Awaitable[T]], deadline: float | None = None
+        self,
+        attempt: Callable[["Transaction"], Awaitable[T]],
+        *,
+        background: float | None = None,
     ) -> T:
         """Run a command's one transaction; decide again when another command came first."""
         for _ in range(ATTEMPTS_MAX - 1):
             with suppress(AppendConflict, PublicIdTaken):
-                async with self.transaction(deadline) as transaction:
+                async with self.transaction(background=background) as transaction:
                     return await attempt(transaction)
-        async with self.transaction(deadline) as transaction:
+        async with self.transaction(background=background) as transaction:
             return await attempt(transaction)
 
 
@@ -216,10 +229,16 @@ class Transaction:
 
 @contextmanager
 def _conflicts() -> Generator[None]:
-    """Raise what a unique constraint refused as the conflict that it is."""
+    """Raise what a unique constraint refused as the conflict that it is.
+
+    A migration that came between is one, too: nothing was written, and the next attempt prepares
+    its statements anew.
+    """
     try:
         yield
     except AlreadyExists as error:
         if error.constraint == "public_ids_pkey":
             raise PublicIdTaken(str(error)) from error
+        raise AppendConflict(str(error)) from error
+    except SchemaChanged as error:
         raise AppendConflict(str(error)) from error

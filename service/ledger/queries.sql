@@ -8,6 +8,13 @@ select exists(
     select from ledger.events where originator_id = $1 and originator_version = 1
 ) as begun
 
+-- name: is_at_work
+-- Is there a backend of this process id? Behind a pooler its ids are others; then it is the login's
+-- own sessions that tell whether one waits for a replica, which is what takes as long as that.
+select exists(
+    select from pg_stat_activity where pid = $1 or wait_event = 'SyncRep'
+) as is_at_work
+
 -- name: leaf_hashes
 -- The leaf hashes of a range of the log, in its order.
 select leaf_hash from ledger.log where position > $1 and position <= $2 order by position

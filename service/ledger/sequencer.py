@@ -76,7 +76,7 @@ class Sequencer:
 
     async def _step(self) -> int:
         while True:
-            async with self._database.connection(BATCH_SECONDS_MAX) as connection:
+            async with self._database.background.connection(BATCH_SECONDS_MAX) as connection:
                 if not await connection.fetchval(_SQL.sequencer_probe.on(self._database.schema)):
                     return 0
                 async with transaction_on(connection):
@@ -139,11 +139,11 @@ class Sequencer:
 
     async def reachable(self) -> None:
         """Run a cheap query; raises LedgerUnavailable."""
-        await self._database.fetchrow(_SQL.sequencer_probe)
+        await self._database.reads.fetchrow(_SQL.sequencer_probe)
 
     async def lag(self) -> Lag:
         """Return how far numbering is behind."""
-        row = await self._database.fetchrow(_SQL.sequencer_lag)
+        row = await self._database.reads.fetchrow(_SQL.sequencer_lag)
         if row is None:
             return Lag(0, None, 0)
         return Lag(row["waiting"], happened_at(row["oldest"]), row["size"] or 0)

@@ -97,7 +97,7 @@ class ServiceKeyStore:
         ]
         newest = [self._master_keys.newest] * len(names)
         schema = self._accounts.schema
-        async with self._accounts.connection() as connection:
+        async with self._accounts.writes.connection() as connection:
             await connection.fetch(_SQL.service_keys_insert.on(schema), names, wrapped, newest)
             rows = await connection.fetch(_SQL.service_keys.on(schema))
         self._loaded = Secrets(

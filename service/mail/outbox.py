@@ -84,9 +84,9 @@ class Outbox:
     async def step(self) -> int:
         """Send one mail that is due; return how many were attempted."""
         now = self.clock()
-        if not await self.live.database.fetchrow(_SQL.outbox_due, now):
+        if not await self.live.database.background.fetchrow(_SQL.outbox_due, now):
             return 0
-        async with self.live.transaction() as transaction:
+        async with self.live.transaction(background=SEND_SECONDS_MAX) as transaction:
             row = await transaction.fetchrow(_SQL.outbox_take, now)
             if row is None:
                 return 0
@@ -95,7 +95,7 @@ class Outbox:
             await transaction.fetch(
                 _SQL.outbox_settle, row["message_id"], "waiting", attempt, later
             )
-        async with self.live.transaction(SEND_SECONDS_MAX) as transaction:
+        async with self.live.transaction(background=SEND_SECONDS_MAX) as transaction:
             # None where it was erased, settled or taken up again meanwhile.
             if await transaction.fetchrow(_SQL.outbox_hold, row["message_id"], attempt) is not None:
                 outcome = await self._attempt(transaction, row, attempt, now)

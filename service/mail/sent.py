@@ -47,9 +47,11 @@ class SentMail:
     async def settle(self) -> int:
         """Mark every waiting mail that was sent before as sent; return how many there were."""
         settled = 0
-        for row in await self.live.database.fetch(_SQL.outbox_waiting):
+        for row in await self.live.database.background.fetch(_SQL.outbox_waiting):
             if await self.has(row["message_id"]):
-                settled += len(await self.live.database.fetch(_SQL.outbox_sent, row["message_id"]))
+                settled += len(
+                    await self.live.database.background.fetch(_SQL.outbox_sent, row["message_id"])
+                )
         return settled
 
     @asynccontextmanager

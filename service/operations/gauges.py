@@ -11,7 +11,7 @@ UNKNOWN: Final = math.nan
 that the scrape failed. Where several processes share their metrics no series can be removed."""
 
 _GAUGES: Final[Mapping[str, tuple[str, ...]]] = {
-    "pool_connections": ("Database connections of a process.", "ledger", "state"),
+    "pool_connections": ("Database connections of a process.", "ledger", "pool", "state"),
     "database_up": ("1 where the scrape could read a ledger, else 0.", "ledger"),
     "events_pending": ("Committed events that have no position yet.", "ledger"),
     "oldest_pending_seconds": ("Age of the oldest such event.", "ledger"),

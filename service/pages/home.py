@@ -31,7 +31,7 @@ class Landing(NamedTuple):
 
 async def landing_of(accounts: Database, person: Person) -> Landing:
     """Return which areas a person belongs to; `accounts` is the database of that ledger."""
-    row = await accounts.fetchrow(_SQL.landing, bytes.fromhex(person.address_hash))
+    row = await accounts.reads.fetchrow(_SQL.landing, bytes.fromhex(person.address_hash))
     return Landing(**dict(row)) if row else Landing(is_staff=False, is_member=False)
 
 

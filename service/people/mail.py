@@ -36,9 +36,9 @@ class SignInMail:
     async def step(self) -> int:
         """Send one mail that is due, and return how many were taken."""
         schema = self.accounts.schema
-        if not await self.accounts.fetchrow(_SQL.mail_due):
+        if not await self.accounts.background.fetchrow(_SQL.mail_due):
             return 0
-        async with self.accounts.transaction(SEND_SECONDS_MAX) as connection:
+        async with self.accounts.background.transaction(SEND_SECONDS_MAX) as connection:
             row = await connection.fetchrow(_SQL.mail_take.on(schema))
             if row is None:
                 return 0

@@ -65,7 +65,7 @@ class Sessions:
 
     async def read(self, token: str) -> Person | None:
         """Return who is signed in; None for a session that ended, expired or never was."""
-        row = await self.accounts.fetchrow(_SQL.session_read, token_hash(token))
+        row = await self.accounts.reads.fetchrow(_SQL.session_read, token_hash(token))
         if row is None:
             return None
         try:
@@ -78,7 +78,7 @@ class Sessions:
 
     async def end(self, token: str) -> None:
         """End a session."""
-        await self.accounts.fetch(_SQL.session_end, token_hash(token))
+        await self.accounts.writes.fetch(_SQL.session_end, token_hash(token))
 
     async def forget(self, address_hash: bytes) -> None:
         """Delete a person's sessions and sign-in links, with the address that they hold.
@@ -87,10 +87,10 @@ class Sessions:
         of their own, which sees the session that began meanwhile.
         """
         schema = self.accounts.schema
-        async with self.accounts.transaction() as connection:
+        async with self.accounts.writes.transaction() as connection:
             await connection.execute(_SQL.forget_links.on(schema), address_hash)
             await connection.execute(_SQL.forget_sessions.on(schema), address_hash)
 
     async def end_all(self, address_hash: str) -> None:
         """End every session of a person, on every machine."""
-        await self.accounts.fetch(_SQL.session_end_all, bytes.fromhex(address_hash))
+        await self.accounts.writes.fetch(_SQL.session_end_all, bytes.fromhex(address_hash))

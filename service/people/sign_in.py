@@ -69,7 +69,7 @@ class SignIn:
         wrapped = self.master_keys.wrap(sealed, link_id.encode())
         address_hash = bytes.fromhex(secrets.lookup_email(email))
         schema = self.accounts.schema
-        async with self.accounts.transaction() as connection:
+        async with self.accounts.writes.transaction() as connection:
             await connection.execute(_SQL.link_lock.on(schema), address_hash)
             await connection.execute(
                 _SQL.link_ask.on(schema),
@@ -87,7 +87,7 @@ class SignIn:
 
         Refuses with `sign_in_link_invalid`, `sign_in_link_expired` or `sign_in_link_used`.
         """
-        row = await self.accounts.fetchrow(_SQL.link_look, token_hash(token))
+        row = await self.accounts.reads.fetchrow(_SQL.link_look, token_hash(token))
         if row is None:
             raise Refusal("sign_in_link_invalid")
         if row["used_at"] is not None:
@@ -108,7 +108,7 @@ class SignIn:
         """
         link = await self.look(token)
         schema = self.accounts.schema
-        async with self.accounts.transaction() as connection:
+        async with self.accounts.writes.transaction() as connection:
             if await connection.fetchrow(_SQL.link_use.on(schema), token_hash(token)) is None:
                 raise Refusal("sign_in_link_used")
             if old_session is not None:

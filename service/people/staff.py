@@ -94,7 +94,9 @@ class StaffCommands:
 
     async def by_address(self, address_hash: str) -> Row | None:
         """Return the staff id of an address, None for one that is not staff."""
-        return await self.accounts.database.fetchrow(_SQL.by_address, bytes.fromhex(address_hash))
+        return await self.accounts.database.reads.fetchrow(
+            _SQL.by_address, bytes.fromhex(address_hash)
+        )
 
 
 def _address(past: list[Recorded]) -> str | None:

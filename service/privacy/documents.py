@@ -33,7 +33,7 @@ class StoredDocuments:
 
     async def remove(self, claim: Subject) -> Removed:
         """Delete every object under a claim's paths, linked or not; raises StorageUnavailable."""
-        rows = await self._ledger.database.fetch(_SQL.uploads_of_claim, claim.stream_id)
+        rows = await self._ledger.database.reads.fetch(_SQL.uploads_of_claim, claim.stream_id)
         prefixes = {row["storage_path"].rpartition("/")[0] + "/" for row in rows}
         gone = left = 0
         for prefix in sorted(prefixes):
@@ -41,7 +41,7 @@ class StoredDocuments:
             gone, left = gone + removed.objects, left + removed.left
         if rows and not left:
             before = self._ledger.clock() - URL_LIFE_MAX
-            await self._ledger.database.fetch(_SQL.forget_uploads, claim.stream_id, before)
+            await self._ledger.database.writes.fetch(_SQL.forget_uploads, claim.stream_id, before)
         return Removed(gone, left)
 
     async def _empty(self, prefix: str) -> Removed:

@@ -68,18 +68,18 @@ class Erasures:
 
     async def claim(self, claim_id: str) -> Subject | None:
         """Return a claim as a subject; None where this ledger has none of this id."""
-        row = await self._ledger.database.fetchrow(_CLAIM, claim_id)
+        row = await self._ledger.database.reads.fetchrow(_CLAIM, claim_id)
         return None if row is None else Subject("claim", claim_id, row["stream_id"])
 
     async def entity(self, entity_id: str) -> Subject | None:
         """Return an entity as a subject; None where this ledger has none of this id."""
         subject = Subject("entity", entity_id, entity_stream(self._ledger.name, entity_id))
-        row = await self._ledger.database.fetchrow(_SQL.facts, subject.stream_id)
+        row = await self._ledger.database.reads.fetchrow(_SQL.facts, subject.stream_id)
         return subject if self._is_of(subject, row) else None
 
     async def claims_of(self, entity: Subject) -> list[Row]:
         """Return an entity's claims (claim_id, stream_id, stage, erased), oldest first."""
-        return await self._ledger.database.fetch(_SQL.claims_of_entity, entity.subject_id)
+        return await self._ledger.database.reads.fetch(_SQL.claims_of_entity, entity.subject_id)
 
     async def erase(self, subject: Subject, reason: str, cause: Cause) -> Erased:
         """List the erasure, then apply it; erasing a subject twice changes nothing.
@@ -109,7 +109,7 @@ class Erasures:
         the claim again, under the same reference with another id.
         """
         subject = Subject(entry.kind, entry.subject, entry.data_keys[0])
-        row = await self._ledger.database.fetchrow(_SQL.facts, subject.stream_id)
+        row = await self._ledger.database.reads.fetchrow(_SQL.facts, subject.stream_id)
         if not self._is_of(subject, row):
             return None
         return await self._apply(subject, entry.reason, cause, entry.data_keys)
@@ -121,7 +121,7 @@ class Erasures:
         """
         mode = self._ledger.name
         streams = [entity_stream(mode, subject) for subject in subjects]
-        async with self._ledger.database.connection(
+        async with self._ledger.database.background.transaction(
             seconds_max or UNLISTED_SECONDS_MAX
         ) as connection:
             return await connection.fetchval(_SQL.unlisted.on(mode), streams, list(subjects)) or 0
@@ -162,7 +162,7 @@ class Erasures:
             gone = await transaction.fetch(_SQL.destroy_keys, keys)
             return Erased(at, why, earlier is None, len(gone), len(mail))
 
-        return await self._ledger.decide(attempt, SECONDS_MAX)
+        return await self._ledger.decide(attempt, background=SECONDS_MAX)
 
     async def _clear_beside(self, transaction: Transaction, subject: Subject) -> None:
         """Clear the tables that a rebuild builds or keeps, which may hold names and hashes.

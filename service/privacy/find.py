@@ -105,7 +105,9 @@ class Search:
     async def _in_rows(self) -> AsyncIterator[Place]:
         name = self._ledger.name
         schemas = [name, f"{name}_next", f"{name}_previous"]
-        for table in await self._ledger.database.fetch(_SQL.find_columns, schemas, NOT_SEARCHED):
+        for table in await self._ledger.database.reads.fetch(
+            _SQL.find_columns, schemas, NOT_SEARCHED
+        ):
             async for place in self._in_table(table):
                 yield place
 
@@ -114,7 +116,7 @@ class Search:
         names = ", ".join(map(_quoted, dict.fromkeys([*key, *columns])))
         of = f"{_quoted(table['table_schema'])}.{_quoted(table['table_name'])}"
         statement = f"select {names} from {of}"  # noqa: S608 - the catalogue's own names, quoted
-        async with self._ledger.database.transaction(TABLE_SECONDS_MAX) as connection:
+        async with self._ledger.database.background.transaction(TABLE_SECONDS_MAX) as connection:
             async for row in connection.cursor(statement, prefetch=ROWS_AHEAD):
                 for column in columns:
                     if any(self._sought.paths(row[column], column)):

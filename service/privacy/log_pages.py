@@ -19,7 +19,7 @@ Advance = Callable[[int], object]
 
 async def log_size(ledger: Ledger) -> int:
     """Return about how many events there are to read."""
-    row = await ledger.database.fetchrow(_SQL.find_size)
+    row = await ledger.database.reads.fetchrow(_SQL.find_size)
     return row["size"] if row is not None else 0
 
 
@@ -32,7 +32,7 @@ async def each_page(
     """Yield what `read` makes of each page of events, reporting progress to `advance`."""
     last = 0
     while True:
-        async with ledger.transaction(SECONDS_MAX) as transaction:
+        async with ledger.transaction(background=SECONDS_MAX) as transaction:
             rows = await transaction.fetch(_SQL.find_events, last, events_max, PAGE_BYTES_MAX)
             if not rows:
                 return

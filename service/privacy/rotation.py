@@ -78,7 +78,7 @@ class Rotation:
     async def _round(self, unopened: Counter[str], advance: Callable[[int], object]) -> int:
         done, last = 0, self._table.first
         while True:
-            async with self._database.transaction() as connection:
+            async with self._database.background.transaction() as connection:
                 rows = await connection.fetch(self._take, self._ring.newest, last, BATCH)
                 if not rows:
                     return done
@@ -102,5 +102,5 @@ class Rotation:
         return len(rewrapped_keys)
 
     async def _counts(self) -> Counter[str]:
-        rows = await self._database.fetch(_SQL[f"wrapped_{self._table.name}"])
+        rows = await self._database.background.fetch(_SQL[f"wrapped_{self._table.name}"])
         return Counter({row["master_key_id"]: row["keys"] for row in rows})

@@ -103,11 +103,11 @@ class RequestLog:
             self.on_dropped(1)
 
     async def _write(self, database: Database, batch: Sequence[RequestLogEntry]) -> None:
-        await database.fetch(_SQL.add_entries, *map(list, zip(*batch, strict=True)))
+        await database.background.fetch(_SQL.add_entries, *map(list, zip(*batch, strict=True)))
         used: dict[str, datetime] = {}
         for entry in batch:
             used[entry.key_id] = max(entry.at, used.get(entry.key_id, entry.at))
-        await self.accounts.fetch(_SQL.set_key_uses, list(used), list(used.values()))
+        await self.accounts.background.fetch(_SQL.set_key_uses, list(used), list(used.values()))
 
     async def _run(self) -> None:
         while True:

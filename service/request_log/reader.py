@@ -50,26 +50,26 @@ class RequestsReader:
         # One row more than a page has shows whether there is a next one.
         given = (partner_id, *(before or (None, None)), PAGE + 1)
         if wanted == Filter():
-            rows = await self.database.fetch(_SQL.page, *given)
+            rows = await self.database.reads.fetch(_SQL.page, *given)
         else:
-            rows = await self.database.fetch(_SQL.page_filtered, *given, *wanted)
+            rows = await self.database.reads.fetch(_SQL.page_filtered, *given, *wanted)
         calls = rows[:PAGE]
         last = (calls[-1]["at"], calls[-1]["request_id"]) if len(rows) > PAGE else None
         return CallPage(calls, last)
 
     async def one(self, partner_id: str, request_id: str) -> Row | None:
         """Return one of the partner's calls, or None."""
-        return await self.database.fetchrow(_SQL.one, request_id, partner_id)
+        return await self.database.reads.fetchrow(_SQL.one, request_id, partner_id)
 
     async def seen(self, partner_id: str) -> list[Row]:
         """Return counts of the last thirty days' calls by endpoint and outcome, highest first."""
-        return await self.database.fetch(_SQL.seen, partner_id, (self.clock() - KEPT).date())
+        return await self.database.reads.fetch(_SQL.seen, partner_id, (self.clock() - KEPT).date())
 
     async def has_documents(self, partner_id: str) -> bool:
         """Return whether any claim of the partner was created with a document."""
-        row = await self.database.fetchrow(_SQL.has_documents, partner_id)
+        row = await self.database.reads.fetchrow(_SQL.has_documents, partner_id)
         return row is not None and row["found"]
 
     async def usage(self, partner_id: str, since: datetime) -> list[Row]:
         """Return the calls by the minute, from a minute on."""
-        return await self.database.fetch(_SQL.usage, partner_id, since)
+        return await self.database.reads.fetch(_SQL.usage, partner_id, since)

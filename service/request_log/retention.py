@@ -59,5 +59,5 @@ class Retention:
 
 
 async def _delete(database: Database, statement: Sql, *arguments: object) -> int:
-    row = await database.fetchrow(statement, *arguments)
+    row = await database.background.fetchrow(statement, *arguments)
     return 0 if row is None else row["deleted"]

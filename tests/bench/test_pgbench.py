@@ -13,7 +13,7 @@ async def test_pgbench_runs_the_statements_of_post_claims(world, database_url, t
     file.write_text(script())
     given = payload(database_url) | {"partners": "1"}
     rate, _ = await asyncio.to_thread(run_pgbench, database_url, file, given, 2, 1)
-    async with world.service.modes["live"].ledger.database.connection() as connection:
+    async with world.service.modes["live"].ledger.database.writes.connection() as connection:
         claims, keyed, posted = await connection.fetchrow(
             "select (select count(*) from live.claim_list), (select count(*) from live.data_keys"
             " where master_key_id = '0123456789abcdef'), (select count(*) from live.claim_list"

@@ -25,5 +25,5 @@ async def events_of(world: World, mode: Mode, type_: type[EventT]) -> list[Event
 
 async def execute(world: World, mode: Mode, statement: str, *args: object) -> None:
     """Run a statement on a ledger's read models, where a test cannot wait for time to pass."""
-    async with world.service.modes[mode].ledger.database.connection() as connection:
+    async with world.service.modes[mode].ledger.database.writes.connection() as connection:
         await connection.execute(statement, *args)

@@ -50,7 +50,7 @@ async def test_each_call_mints_a_fresh_link_in_live(shared):
 async def test_a_link_expires_an_hour_after_issue_by_the_databases_clock(shared):
     """Contract 8: one hour."""
     partner = await shared.partner()
-    before = await shared.service.modes["live"].ledger.database.pool.fetchval(
+    before = await shared.service.modes["live"].ledger.database.reads.pool.fetchval(
         "select clock_timestamp()"
     )
     text = (await request(partner)).json()["expires_at"]

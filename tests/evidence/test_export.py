@@ -219,7 +219,7 @@ async def test_an_older_lineage_binds_as_far_as_it_is_shared(keyed, tmp_path):
         version = len(await transaction.read(stream))
         await transaction.append(Append(stream, version, [event], STAFF))
     await Sequencer(ledger.database).step()
-    rows = await keyed.service.modes["live"].ledger.database.pool.fetch(
+    rows = await keyed.service.modes["live"].ledger.database.reads.pool.fetch(
         "select leaf_hash from live.log order by position"
     )
     tree = MerkleTree(row["leaf_hash"] for row in rows)
@@ -277,9 +277,9 @@ async def test_a_batch_may_take_longer_than_a_request(keyed, tmp_path, monkeypat
     live, (entity_id, claim_id) = keyed.service.modes["live"], keyed.about
     database, checkpoint = live.ledger.database, await signed(keyed.service)
     claim = await live.claim_list.by_id(claim_id)
-    monkeypatch.setattr(database, "deadline_seconds", 1e-6)
+    monkeypatch.setattr(database.reads, "deadline_seconds", 1e-6)
     with pytest.raises(LedgerUnavailable):
-        await database.fetch(queries("service.evidence.replay").size)
+        await database.reads.fetch(queries("service.evidence.replay").size)
     for scope in (ExportScope(), ExportScope(2), ExportScope(1, entity_id)):
         assert await exported(live.ledger, checkpoint, tmp_path / "export", scope)
     rows = await numbered_stream(live.ledger, claim["stream_id"])

@@ -200,7 +200,9 @@ async def _live(ledger) -> dict[str, list[dict[str, Any]]]:
     """Return the same rows from the read models."""
     found = {}
     for table in _shown(ledger):
-        rows = [dict(row) for row in await ledger.database.fetch(SHOWN[table], None, None, None)]
+        rows = [
+            dict(row) for row in await ledger.database.reads.fetch(SHOWN[table], None, None, None)
+        ]
         found[table] = [
             row | {"partner_invoice_ids": json.loads(row["partner_invoice_ids"])}
             if "partner_invoice_ids" in row
@@ -213,7 +215,7 @@ async def _live(ledger) -> dict[str, list[dict[str, Any]]]:
 async def _listed(history: History) -> list[tuple[str, str]]:
     """Page through `GET /claims` for each partner and entity."""
     found = []
-    entities = await history.world.service.modes["live"].ledger.database.fetch(
+    entities = await history.world.service.modes["live"].ledger.database.reads.fetch(
         SHOWN["entities"], None, None, None
     )
     for partner in history.partners[1:]:

@@ -57,14 +57,14 @@ async def test_a_lost_commit_makes_exactly_one_claim(cut_world):
     assert all(201 not in statuses[1:] for statuses in seen)  # each 503 had been committed
     again = await asyncio.gather(*(partner.claim(entity_id, name) for name in found))
     assert [answer.json()["claim_id"] for answer in again] == list(found.values())
-    async with world.service.modes["live"].ledger.database.connection() as connection:
+    async with world.service.modes["live"].ledger.database.writes.connection() as connection:
         counts = await connection.fetchrow(
             "select (select count(*) from live.claim_list), (select count(distinct"
             " partner_claim_id) from live.claim_list), (select count(*) from live.public_ids"
             " where public_id like 'clm%')"
         )
     assert tuple(counts) == (len(found),) * 3
-    open_now, idle = world.service.modes["live"].ledger.database.connections
+    open_now, idle = world.service.modes["live"].ledger.database.writes.connections
     assert open_now == idle <= world.service.settings.pool_size
 
 
@@ -82,7 +82,7 @@ async def test_a_lost_commit_of_an_onboarding_is_found_again(cut_world):
         first = await partner.call("POST", "/onboardings", json=body)
         second = await partner.call("POST", "/onboardings", json=body)
         assert (first.status_code, second.status_code) == (503, 200)
-    async with world.service.modes["live"].ledger.database.connection() as connection:
+    async with world.service.modes["live"].ledger.database.writes.connection() as connection:
         assert await connection.fetchval("select count(*) from live.onboardings") == 20
 
 

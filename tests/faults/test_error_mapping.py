@@ -52,9 +52,9 @@ async def test_temporary_errors_are_unavailable(database, error):
     """Disk full, a standby, a shutdown, a lost connection: a retry may succeed."""
     for _ in range(3 * POOL_SIZE):  # each would be missed from the pool
         with pytest.raises(LedgerUnavailable, match=error.__name__):
-            async with database.connection():
+            async with database.writes.connection():
                 raise error("x")
-    async with database.connection() as connection:
+    async with database.writes.connection() as connection:
         assert await connection.fetchval("select 1") == 1
 
 
@@ -62,21 +62,21 @@ async def test_temporary_errors_are_unavailable(database, error):
 async def test_a_fault_of_ours_is_not_called_an_outage(database, error):
     """A wrong statement fails on every retry: 500, not 503."""
     with pytest.raises(error):
-        async with database.connection():
+        async with database.writes.connection():
             raise error("x")
 
 
 async def test_a_value_that_no_column_can_hold_is_a_fault_of_ours(database):
     """An argument that the driver refuses is no outage."""
     with pytest.raises(asyncpg.DataError, match="invalid input"):
-        async with database.connection() as connection:
+        async with database.writes.connection() as connection:
             await connection.fetchval("select $1::bigint", 2**70)
 
 
 async def test_a_unique_violation_names_its_constraint(database):
     """The error names the constraint."""
     with pytest.raises(AlreadyExists, match="public_ids_pkey"):
-        async with database.connection() as connection:
+        async with database.writes.connection() as connection:
             await connection.execute("insert into live.public_ids values ('x'), ('x')")
 
 
@@ -120,4 +120,5 @@ async def _set_read_only(world, database_url, value):
             )
         )
     for ledger in world.service.ledgers:
-        await ledger.database.pool.expire_connections()
+        for pool in ledger.database.pools.values():
+            await pool.pool.expire_connections()

@@ -97,7 +97,7 @@ async def test_our_own_forgotten_transaction_is_ended(world, database_url):
     database = world.service.modes["test"].ledger.database
 
     async def forget():
-        async with database.transaction() as connection:
+        async with database.writes.transaction() as connection:
             limit = await connection.fetchval("show idle_in_transaction_session_timeout")
             assert limit == "10s"
             await connection.execute("set local idle_in_transaction_session_timeout = '100ms'")

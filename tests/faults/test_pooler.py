@@ -124,7 +124,7 @@ async def _all_numbered(world):
     database = world.service.modes["live"].ledger.database
 
     async def numbered():
-        async with database.connection() as connection:
+        async with database.writes.connection() as connection:
             return not await connection.fetchval("select count(*) from live.pending")
 
     await eventually(numbered)

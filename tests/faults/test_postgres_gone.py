@@ -6,7 +6,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from service.ledger.database import DEADLINE_SECONDS, LedgerUnavailable
+from service.ledger.database import LedgerUnavailable
+from service.ledger.limits import DEADLINE_SECONDS
 from tests.endpoints import ENDPOINTS
 from tests.patience import eventually, waiting
 from tests.world import STAFF, deadline_of
@@ -93,8 +94,8 @@ async def test_fifty_requests_at_once_are_bounded_too(faulty, faulty_world, part
         *(partner.claim(entity_id, f"{kind}-{number}") for number in range(50))
     )
     assert {answer.status_code for answer in answers} <= {200, 201}
-    open_now, _ = faulty_world.service.modes["live"].ledger.database.connections
-    assert open_now <= faulty_world.service.settings.pool_size
+    for pool in faulty_world.service.modes["live"].ledger.database.pools.values():
+        assert pool.connections[0] <= pool.size
 
 
 async def test_an_outage_in_the_middle_of_requests(faulty, faulty_world, partner):
@@ -163,7 +164,7 @@ async def test_the_followers_go_on_after_an_outage(faulty, faulty_world, partner
     database = faulty_world.service.modes["live"].ledger.database
 
     async def caught_up():
-        async with database.connection() as connection:
+        async with database.writes.connection() as connection:
             left = await connection.fetchval("select count(*) from live.pending")
             behind = await connection.fetchval(
                 "select count(*) from live.subscriptions where position <"

@@ -294,6 +294,8 @@ async def test_a_url_that_cannot_be_signed_is_503(documents, capsys):
     assert int(answer.headers["Retry-After"]) >= 1
     assert "storage unavailable" in capsys.readouterr().out
     assert await failures(documents) == 1
-    async with documents.world.service.modes["live"].ledger.database.connection() as connection:
+    async with documents.world.service.modes[
+        "live"
+    ].ledger.database.writes.connection() as connection:
         assert await connection.fetchval("select count(*) from live.uploads") == 0
     signer.close()

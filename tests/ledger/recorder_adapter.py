@@ -89,7 +89,7 @@ class LedgerAggregateRecorder(AggregateRecorder):
         limit: int | None = None,
     ) -> Sequence[StoredEvent]:
         """Read a stream. Ours is read whole, always: what was not asked for is left out here."""
-        rows = self.thread.run(self.ledger.database.fetch(_STREAM, originator_id))
+        rows = self.thread.run(self.ledger.database.reads.fetch(_STREAM, originator_id))
         found = [
             StoredEvent(originator_id, version - FIRST_VERSION, topic, state)
             for _, version, topic, state in map(tuple, rows)
@@ -142,7 +142,7 @@ class LedgerApplicationRecorder(LedgerAggregateRecorder, ApplicationRecorder):
         after = (start or 0) - (1 if start and inclusive_of_start else 0)
         end = min(stop or 2**62, self.max_notification_id() or 0)
         end = end if topics else min(end, after + limit)
-        asked = self.ledger.database.fetch(_EVENTS, after, end, list(topics) or None)
+        asked = self.ledger.database.reads.fetch(_EVENTS, after, end, list(topics) or None)
         return [
             Notification(stream, version - FIRST_VERSION, topic, state, id=position)
             for position, _, stream, version, topic, state in map(tuple, self.thread.run(asked))
@@ -150,7 +150,7 @@ class LedgerApplicationRecorder(LedgerAggregateRecorder, ApplicationRecorder):
 
     def max_notification_id(self) -> int | None:
         """Return the log's size."""
-        row = self.thread.run(self.ledger.database.fetchrow(_SIZE))
+        row = self.thread.run(self.ledger.database.reads.fetchrow(_SIZE))
         return row["size"] or None
 
     def subscribe(self, gt: int | None = None, topics: Sequence[str] = ()) -> "LedgerSubscription":
@@ -163,7 +163,7 @@ class LedgerApplicationRecorder(LedgerAggregateRecorder, ApplicationRecorder):
         positions: list[int] = []
         while len(positions) < len(append_ids):
             await sequencer.step()  # another may be the holder, and number these too
-            async with self.ledger.database.connection() as connection:
+            async with self.ledger.database.writes.connection() as connection:
                 statement = POSITIONS.replace("ledger.", f"{self.ledger.name}.")
                 rows = await connection.fetch(statement, append_ids)
             positions = [row["position"] for row in rows]

@@ -73,7 +73,7 @@ async def test_the_tree_of_a_long_log_is_made_in_parts_that_are_kept(accounts, o
             11,
             None,
         )
-    async with accounts.database.transaction() as connection:
+    async with accounts.database.writes.transaction() as connection:
         assert await sequencer.number(connection) == 0, "not under the locks of whoever asks"
     assert await sequencer.step() == 2
     assert parts == [0, 4, 8, 8, 8]

@@ -29,7 +29,7 @@ async def outcomes(*commands):
 
 async def rows_of(service, query):
     """Return the rows of a query on the live ledger."""
-    async with service.modes["live"].ledger.database.connection() as connection:
+    async with service.modes["live"].ledger.database.writes.connection() as connection:
         return await connection.fetch(query)
 
 

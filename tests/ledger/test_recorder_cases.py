@@ -153,8 +153,8 @@ async def _around(recorder, one, other):
         await connection.execute(queue, await connection.fetchval(row, stream, version))
 
     database = recorder.ledger.database
-    async with database.transaction() as first:
+    async with database.writes.transaction() as first:
         await event(first, one, 1)
-        async with database.transaction() as second:
+        async with database.writes.transaction() as second:
             await event(second, other, 1)
         await event(first, one, 2)

@@ -72,7 +72,7 @@ async def test_a_slow_transaction_and_a_rollback_leave_no_gap(accounts, owner):
     """2,000 appends are numbered beside a transaction that stays open, which follows later."""
     sequencers = [Sequencer(accounts.database) for _ in range(3)]
     slow, streams = uuid4(), [uuid4() for _ in range(50)]
-    async with accounts.transaction(PATIENCE_SECONDS) as transaction:
+    async with accounts.transaction(background=PATIENCE_SECONDS) as transaction:
         await transaction.append(events(slow))
         appending = asyncio.gather(*(_append_one_by_one(accounts, one, 40) for one in streams))
         await _number_until(appending, sequencers)

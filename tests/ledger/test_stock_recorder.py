@@ -181,7 +181,7 @@ async def test_a_subscription_waits_for_its_topics(service, recorder):
 
 async def test_nothing_is_written_through_it(service, recorder):
     """Its sessions are read-only: an insert fails, and so does making its table."""
-    before = await service.accounts.database.fetchrow(COUNT)
+    before = await service.accounts.database.reads.fetchrow(COUNT)
     event = StoredEvent(partner_stream("ptn_x"), 1, "PartnerApplied", b"{}")
     for attempt in (recorder.create_table, lambda: recorder.insert_events([event])):
         with pytest.raises(PersistenceError):
@@ -189,7 +189,7 @@ async def test_nothing_is_written_through_it(service, recorder):
     readonly = await asyncio.to_thread(_setting, recorder, "transaction_read_only")
     role = await asyncio.to_thread(_setting, recorder, "role")
     assert (readonly, role) == ("on", "claim_ledger_accounts")
-    assert await service.accounts.database.fetchrow(COUNT) == before
+    assert await service.accounts.database.reads.fetchrow(COUNT) == before
 
 
 def _setting(recorder, name):

@@ -65,7 +65,7 @@ async def sizes(world):
     """Return each ledger's number of events: a refused post adds none."""
     counts = []
     for ledger in world.service.ledgers:
-        async with ledger.database.connection() as connection:
+        async with ledger.database.writes.connection() as connection:
             counts.append(await connection.fetchval(EVENTS[ledger.name]))
     return counts
 
@@ -127,7 +127,7 @@ async def test_only_connectable_parties_are_connected(world, ids, staff):
     other = await world.partner()
     body = {"partner_user_id": "u", "company_name": "New", "user_email": "new@example.com"}
     await other.call("POST", "/onboardings", json=body)
-    async with world.service.modes["live"].ledger.database.connection() as connection:
+    async with world.service.modes["live"].ledger.database.writes.connection() as connection:
         opened = await connection.fetchval(OPEN)
     sandbox = await world.service.sandbox.ensure(ids["partner"])
     for entity_id, partner_id, code in (

@@ -34,7 +34,7 @@ async def all_numbered(world):
     """Wait until every event has its position."""
 
     async def none_waits():
-        async with world.service.modes["live"].ledger.database.connection() as connection:
+        async with world.service.modes["live"].ledger.database.writes.connection() as connection:
             return not await connection.fetchval("select count(*) from live.pending")
 
     await eventually(none_waits)

@@ -33,13 +33,13 @@ async def test_many_requests_of_one_key_share_reads(world, monkeypatch):
     partner = await world.partner()
     key_id = partner.keys["live"].split(".")[1]
     database = world.service.accounts.database
-    fetch, sizes = database.fetch, []
+    fetch, sizes = database.reads.fetch, []
 
     async def counted(sql, *args):
         sizes.append(len(args[0]))
         return await fetch(sql, *args)
 
-    monkeypatch.setattr(database, "fetch", counted)
+    monkeypatch.setattr(database.reads, "fetch", counted)
     reads = [world.service.partner_list.authenticate(partner.partner_id, key_id) for _ in range(64)]
     rows = await asyncio.gather(*reads)
 

@@ -90,7 +90,7 @@ async def test_events_name_the_person(world):
     entity_id = fixture_ids(partner.partner_id).connected_entity_id
     for change in (commands.disconnect, commands.disconnect, commands.connect, commands.connect):
         await change(partner.partner_id, 0, entity_id, MEMBER)
-    async with test.database.connection() as connection:
+    async with test.database.writes.connection() as connection:
         actors = await connection.fetch(
             "select e.topic from test.events as e where position($1::bytea in state) > 0"
             " order by append_id",

@@ -22,7 +22,7 @@ async def test_an_address_is_forgotten_with_its_sessions_and_links(world):
     address = await service.modes["live"].connection_list.address_hash(entity_id)
     assert address == bytes.fromhex((await service.secrets.get()).lookup_email("gone@example.com"))
     await service.sessions.forget(address)
-    async with service.accounts.database.connection() as connection:
+    async with service.accounts.database.writes.connection() as connection:
         assert tuple(await connection.fetchrow(ROWS)) == (1, 1)
 
 

@@ -50,7 +50,7 @@ async def test_a_link_that_cannot_be_opened_is_settled(services, tmp_path):
         sender=new.settings.mail_from,
     )
     steps = [await mail.step() for _ in range(3)]
-    async with new.accounts.database.connection() as connection:
+    async with new.accounts.database.writes.connection() as connection:
         (lost, *_), *_ = rows = await connection.fetch(STATES)
     sent = [message_from_bytes(one.read_bytes(), policy=policy.default) for one in mails(tmp_path)]
     assert (steps, [row["mail_state"] for row in rows]) == ([1, 1, 0], ["failed", "sent"])

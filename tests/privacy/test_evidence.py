@@ -83,7 +83,7 @@ async def test_a_replay_without_the_keys_makes_the_same_rows(
     async with Service(settings_for(scratch_url, tmp_path)).opened() as scratch:
         target = scratch.modes["live"].ledger
         for start in range(0, len(events), at_once):
-            async with target.transaction(deadline=30) as transaction:
+            async with target.transaction(background=30) as transaction:
                 await transaction.write(
                     write
                     for projector in target.projectors

@@ -31,7 +31,7 @@ async def test_replaying_the_log_makes_the_same_rows(
             catch_up = world.service.catch_up[source.name]
             for projection in catch_up:
                 # The service's own follower may be at it too.
-                while await source.database.fetchrow(BEHIND, projection.name):
+                while await source.database.reads.fetchrow(BEHIND, projection.name):
                     await Subscription(source, projection).step()
             await _replay(source, target, [one.projector for one in catch_up], events_at_once)
     live, replayed = _rows(database_url), _rows(scratch_url)
@@ -63,7 +63,7 @@ async def _replay(source, target, catch_up, events_at_once):
         assert [row["position"] for row in rows] == list(range(1, len(rows) + 1))
         events = await transaction.decode(rows)
     for start in range(0, len(events), events_at_once):
-        async with target.transaction(deadline=30) as transaction:
+        async with target.transaction(background=30) as transaction:
             await transaction.write(
                 write
                 for projector in (*target.projectors, *catch_up)

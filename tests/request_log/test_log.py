@@ -71,7 +71,7 @@ async def test_the_key_remembers_its_last_use(world):
     log.add("test", call(90))
     await log.flush()
     database = world.service.accounts.database
-    async with database.connection() as connection:
+    async with database.writes.connection() as connection:
         used = await connection.fetchval("select used_at from accounts.key_uses")
     assert used == call(1).at
 

@@ -19,6 +19,7 @@ from service.evidence.note import NoteKey
 from service.facts.lineages import lineage_stream
 from service.ledger.events import Cause
 from service.ledger.ledger import AppendConflict
+from service.ledger.limits import BACKGROUND_SECONDS
 from service.ledger.merkle import HASH_BYTES, CompactRange, split_hashes
 from service.ledger.sequencer import Sequencer
 from service.ledger.writing import Append
@@ -109,7 +110,7 @@ async def _begin(
     origin = new_origin(ledger, key, checkpoints.new_id)
     begun = authorised(key, origin, reason, divergence.note, divergence.shared_size)
     try:
-        async with ledger.transaction() as transaction:
+        async with ledger.transaction(background=BACKGROUND_SECONDS) as transaction:
             # The lock of storing a checkpoint: so none is stored under the old origin later.
             await transaction.lock(stream)
             await transaction.append(Append(stream, len(known), [begun], cause))

@@ -9,6 +9,7 @@ from service.evidence.note import NoteKey
 from service.facts.lineages import LineageBegun, lineage_stream
 from service.ledger.events import Cause
 from service.ledger.ledger import Ledger, Transaction
+from service.ledger.limits import BACKGROUND_SECONDS
 from service.ledger.writing import Append
 
 _ACTOR: Final = "system:checkpoints"
@@ -17,7 +18,7 @@ _FIRST: Final = "the ledger's first checkpoint"
 
 async def lineages(ledger: Ledger) -> list[LineageBegun]:
     """Return a ledger's lineages, the present one last."""
-    async with ledger.transaction() as transaction:
+    async with ledger.transaction(background=BACKGROUND_SECONDS) as transaction:
         return await read_lineages(transaction, ledger)
 
 

@@ -51,7 +51,7 @@ async def read_part(database: Database, start: int, stop: int | None) -> Part:
 
     Raises LedgerForked if a leaf does not hold or is missing.
     """
-    async with database.transaction(READ_SECONDS_MAX) as connection:
+    async with database.background.transaction(READ_SECONDS_MAX) as connection:
         await connection.execute(_SQL.snapshot.on(database.schema))
         head = await connection.fetchrow(_SQL.head.on(database.schema))
         if head is None:

@@ -97,12 +97,12 @@ class Checkpoints:
             made = await self._make(rest_seconds)
         except LedgerForked:
             log.error("ledger forked", ledger=self.ledger.name)  # noqa: TRY400 - no fault of code
-            await self._database.fetch(_SQL.forked, True)
+            await self._database.background.fetch(_SQL.forked, True)
             raise
         except ArchiveUnavailable:
-            await self._database.fetch(_SQL.failed)
+            await self._database.background.fetch(_SQL.failed)
             raise
-        await self._database.fetch(_SQL.forked, False)
+        await self._database.background.fetch(_SQL.forked, False)
         return made
 
     async def latest(self) -> tuple[Checkpoint, str] | None:
@@ -119,7 +119,7 @@ class Checkpoints:
 
     async def state(self) -> CheckpointState:
         """Return the checkpoints' health, whichever process makes them."""
-        row = await self._database.fetchrow(_SQL.state)
+        row = await self._database.reads.fetchrow(_SQL.state)
         return CheckpointState(*row) if row is not None else CheckpointState(False, 0, None, None)
 
     async def check_archive(self) -> None:

@@ -41,17 +41,17 @@ class StoredCheckpoints:
 
     async def all(self) -> list[tuple[Checkpoint, str]]:
         """Return every checkpoint and its note, by size; nothing is verified."""
-        rows = await self._ledger.database.fetch(_SQL.notes)
+        rows = await self._ledger.database.background.fetch(_SQL.notes)
         return [(Checkpoint.of_note(row["note"]), row["note"]) for row in rows]
 
     async def newest(self, origin: str) -> tuple[Checkpoint, str] | None:
         """Return the largest checkpoint of an origin and its note; nothing is verified."""
-        row = await self._ledger.database.fetchrow(_SQL.last, origin)
+        row = await self._ledger.database.background.fetchrow(_SQL.last, origin)
         return None if row is None else (Checkpoint.of_note(row["note"]), row["note"])
 
     async def newest_of_all(self) -> tuple[str, int] | None:
         """Return origin and size of the checkpoint that was made last; nothing is verified."""
-        row = await self._ledger.database.fetchrow(_SQL.newest)
+        row = await self._ledger.database.background.fetchrow(_SQL.newest)
         return None if row is None else (row["origin"], row["size"])
 
     async def last(self, origin: str) -> StoredCheckpoint | None:
@@ -59,7 +59,7 @@ class StoredCheckpoints:
 
         Raises KeyMissing if no known key signed it, LedgerForked if it does not hold.
         """
-        row = await self._ledger.database.fetchrow(_SQL.last, origin)
+        row = await self._ledger.database.background.fetchrow(_SQL.last, origin)
         if row is None:
             return None
         try:
@@ -89,7 +89,7 @@ class StoredCheckpoints:
         Return False, and store nothing, if another one came first or was made after `not_after`,
         or if another lineage has begun.
         """
-        async with self._ledger.transaction(STORE_SECONDS_MAX) as transaction:
+        async with self._ledger.transaction(background=STORE_SECONDS_MAX) as transaction:
             await transaction.fetch(_SQL.durable)
             await transaction.lock(lineage_stream(self._ledger.name))
             known = await read_lineages(transaction, self._ledger)

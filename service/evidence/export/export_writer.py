@@ -30,8 +30,6 @@ from service.ledger.sql import queries
 
 BATCH_EVENTS: Final = 2000
 BATCH_HASHES: Final = 20_000
-READ_SECONDS_MAX: Final = 60.0
-"""For one batch, whose events may be far larger than those that requests read."""
 SEARCH_SECONDS_MAX: Final = 3600.0
 """For the search for what concerns an entity, which reads the whole log once or twice."""
 
@@ -119,7 +117,7 @@ async def _event_lines(
     done = 0
     while done < len(positions):
         chosen = list(positions[done : done + BATCH_EVENTS])
-        rows = await database.fetch(_SQL.chosen, chosen, PAGE_BYTES_MAX, deadline=READ_SECONDS_MAX)
+        rows = await database.background.fetch(_SQL.chosen, chosen, PAGE_BYTES_MAX)
         if is_full(rows):
             del chosen[bisect_right(chosen, rows[-1]["position"]) :]
         found = {row["position"]: row for row in rows}
@@ -147,7 +145,7 @@ async def cut_proofs(
 async def _concerning(ledger: Ledger, size: int, scope: ExportScope) -> list[int]:
     """Return the positions of what concerns an entity; raises Refusal (`entity_not_found`)."""
     lineages = lineage_stream(ledger.name)
-    async with ledger.database.connection(SEARCH_SECONDS_MAX) as connection:
+    async with ledger.database.background.transaction(SEARCH_SECONDS_MAX) as connection:
         rows = await connection.fetch(
             _SQL.entity.on(ledger.name), size, scope.entity_id, lineages, scope.first
         )
@@ -167,7 +165,7 @@ async def _leaf_hashes(database: Database, size: int) -> AsyncIterator[list[byte
     """Yield the first `size` stored leaf hashes in batches; raises EvidenceFault for a gap."""
     for start in range(0, size, BATCH_HASHES):
         end = min(start + BATCH_HASHES, size)
-        rows = await database.fetch(_LEAF_HASHES, start, end, deadline=READ_SECONDS_MAX)
+        rows = await database.background.fetch(_LEAF_HASHES, start, end)
         if len(rows) != end - start:
             raise EvidenceFault(start + 1, f"positions are missing among {start + 1} to {end}")
         yield [row["leaf_hash"] for row in rows]

@@ -7,7 +7,6 @@ from uuid import UUID
 import msgspec
 
 from service.evidence.export.export_writer import (
-    READ_SECONDS_MAX,
     SEARCH_SECONDS_MAX,
     Signed,
     cut_proofs,
@@ -41,12 +40,13 @@ async def begins(ledger: Ledger, stream_id: UUID, claim_id: str) -> bool:
 
 
 async def _stream(ledger: Ledger, stream_id: UUID) -> list[Row]:
-    return await ledger.database.fetch(_SQL.claim_events, stream_id, deadline=READ_SECONDS_MAX)
+    return await ledger.database.background.fetch(_SQL.claim_events, stream_id)
 
 
 async def find_claim(ledger: Ledger, claim_id: str) -> UUID | None:
     """Search all events for the stream of a claim; None: there is none."""
-    rows = await ledger.database.fetch(_SQL.claim_streams, claim_id, deadline=SEARCH_SECONDS_MAX)
+    async with ledger.database.background.transaction(SEARCH_SECONDS_MAX) as connection:
+        rows = await connection.fetch(_SQL.claim_streams.on(ledger.name), claim_id)
     for row in rows:
         if await begins(ledger, row["originator_id"], claim_id):
             return row["originator_id"]

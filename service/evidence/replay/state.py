@@ -93,7 +93,7 @@ async def moment_of(
 
     Raises Refusal (`validation_failed`) for a position that the log has not reached.
     """
-    async with ledger.database.connection(REPLAY_SECONDS_MAX) as connection:
+    async with ledger.database.background.transaction(REPLAY_SECONDS_MAX) as connection:
         size: int = await connection.fetchval(_SQL.size.on(ledger.name)) or 0
         last: int = size if position is None else position
         if last > size:
@@ -151,8 +151,8 @@ async def replayed(
     that is not in the ledger's catalogue: a state without it would be wrong.
     """
     async with (
-        ledger.database.connection(REPLAY_SECONDS_MAX) as connection,
-        rolled_back(connection, idle_seconds_max=REPLAY_SECONDS_MAX),
+        ledger.database.background.connection(REPLAY_SECONDS_MAX) as connection,
+        rolled_back(connection, seconds_max=REPLAY_SECONDS_MAX),
     ):
         for projector in ledger.projectors:
             for table in projector.tables:

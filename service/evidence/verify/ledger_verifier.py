@@ -25,7 +25,7 @@ from service.ledger.sql import queries
 
 DEADLINE_SECONDS: Final = 86_400.0
 """A day for one ledger: billions of events."""
-IDLE_SECONDS_MAX: Final = 3600.0
+STATEMENT_SECONDS_MAX: Final = 3600.0
 """Of the database: published hashes may have to be fetched from afar."""
 _SQL = queries("service.evidence.verify")
 
@@ -39,10 +39,10 @@ async def verify_ledger(
     ArchiveUnavailable if the archive has to be asked again.
     """
     async with (
-        database.connection(DEADLINE_SECONDS) as connection,
+        database.background.connection(DEADLINE_SECONDS) as connection,
         rolled_back(
             connection,
-            idle_seconds_max=IDLE_SECONDS_MAX,
+            seconds_max=STATEMENT_SECONDS_MAX,
             isolation="repeatable_read",
             readonly=True,
         ),
@@ -52,7 +52,7 @@ async def verify_ledger(
 
 async def size_of(database: Database) -> int:
     """Return about how many events there are to read, for a progress bar."""
-    row = await database.fetchrow(_SQL.size)
+    row = await database.reads.fetchrow(_SQL.size)
     return 0 if row is None else max(0, row["size"] or 0)
 
 

@@ -72,7 +72,7 @@ class ParkingSubscriber:
 
         Raises RetryRefused if a read model of the ledger is being rebuilt; what was done stays.
         """
-        async with ledger.transaction() as transaction:
+        async with ledger.transaction(background=HANDLE_SECONDS_MAX) as transaction:
             streams = await transaction.fetch(_SQL.parked_queue, self.name, position)
         return sum([await self._retry_stream(ledger, row["stream_id"]) for row in streams])
 
@@ -80,7 +80,7 @@ class ParkingSubscriber:
         handled = 0
         while True:
             # The checkpoint's lock keeps the follower out: it could park another event meanwhile.
-            async with ledger.transaction(HANDLE_SECONDS_MAX) as transaction:
+            async with ledger.transaction(background=HANDLE_SECONDS_MAX) as transaction:
                 await self._hold(transaction)
                 rows = await transaction.fetch(
                     _SQL.parked_events, self.name, stream_id, EVENTS_MAX, PAGE_BYTES_MAX

@@ -34,4 +34,4 @@ class Parked(NamedTuple):
 
 async def parked(database: Database) -> list[Parked]:
     """Return the parked events of a ledger, by subscriber and position."""
-    return [Parked(*row) for row in await database.fetch(_SQL.parked_list)]
+    return [Parked(*row) for row in await database.reads.fetch(_SQL.parked_list)]

@@ -101,9 +101,9 @@ class Subscription:
     async def step(self) -> int:
         """Handle the next events; return how many there were."""
         name = self._subscriber.name
-        if not await self._ledger.database.fetchrow(_SQL.subscription_behind, name):
+        if not await self._ledger.database.background.fetchrow(_SQL.subscription_behind, name):
             return 0
-        async with self._ledger.transaction(HANDLE_SECONDS_MAX) as transaction:
+        async with self._ledger.transaction(background=HANDLE_SECONDS_MAX) as transaction:
             held = await transaction.fetchrow(_SQL.subscription_hold, name)
             if held is not None and held["is_lost"]:
                 # Perhaps another process moved it while the statement began, which then saw an

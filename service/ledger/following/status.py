@@ -98,9 +98,12 @@ async def progress(
 ) -> list[Progress]:
     """Return the progress of every read model and subscriber of one ledger, read models first."""
     versions = {
-        row["name"]: row["version"] for row in await ledger.database.fetch(_SQL.status_versions)
+        row["name"]: row["version"]
+        for row in await ledger.database.reads.fetch(_SQL.status_versions)
     }
-    rows = {row["name"]: row for row in await ledger.database.fetch(_SQL.status_subscriptions)}
+    rows = {
+        row["name"]: row for row in await ledger.database.reads.fetch(_SQL.status_subscriptions)
+    }
     found: list[Progress] = []
     for model in (model for model in models if model.ledger.name == ledger.name):
         one = _progress(head, model.name, model.kind, rows.pop(model.name, None), clock())

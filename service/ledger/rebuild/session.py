@@ -148,7 +148,7 @@ async def rebuild_session(database_url: str, ledger: str) -> AsyncGenerator[Rebu
 
 async def has_left_over(ledger: Ledger) -> bool:
     """Return whether there are unfinished tables: a rebuild is running, or was killed."""
-    return bool(await ledger.database.fetch(_SQL.schema_tables, f"{ledger.name}_next"))
+    return bool(await ledger.database.reads.fetch(_SQL.schema_tables, f"{ledger.name}_next"))
 
 
 async def clear_left_over(database_url: str, ledger: str) -> None:

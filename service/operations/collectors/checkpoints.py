@@ -19,7 +19,7 @@ def checkpoint_collector(checkpoints: Checkpoints, clock: Clock) -> Collector:
         gauges.set("publication_failures", state.archive_failures, name)
         since = state.made_at
         if since is None:  # nothing covers the log since its first event
-            first = await checkpoints.ledger.database.fetchrow(_SQL.first_event)
+            first = await checkpoints.ledger.database.reads.fetchrow(_SQL.first_event)
             since = happened_at(first["state"]) if first else None
         age = (clock() - since).total_seconds() if since else 0.0
         gauges.set("checkpoint_size", state.size or 0, name)

@@ -12,17 +12,17 @@ def database_collectors(accounts: Database, live: Database, clock: Clock) -> lis
     """Return the collectors; mail to customers is of `live`, sign-in mail of `accounts`."""
 
     async def transactions(gauges: ScrapedGauges) -> None:
-        row = await accounts.fetchrow(_SQL.oldest_transaction)
+        row = await accounts.reads.fetchrow(_SQL.oldest_transaction)
         gauges.set("oldest_transaction_seconds", row["seconds"] if row else 0.0)
 
     async def onboarding_mail(gauges: ScrapedGauges) -> None:
-        row = await live.fetchrow(_SQL.outbox_backlog)
+        row = await live.reads.fetchrow(_SQL.outbox_backlog)
         if row is not None:
             age = (clock() - row["oldest_at"]).total_seconds() if row["oldest_at"] else 0.0
             _set_mails(gauges, "onboarding", row["waiting"], row["failed"], max(0.0, age))
 
     async def sign_in_mail(gauges: ScrapedGauges) -> None:
-        row = await accounts.fetchrow(_SQL.mail_backlog)
+        row = await accounts.reads.fetchrow(_SQL.mail_backlog)
         if row is not None:
             _set_mails(gauges, "sign_in", row["waiting"], row["failed"], row["oldest_seconds"])
 

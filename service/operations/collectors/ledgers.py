@@ -15,9 +15,10 @@ def ledger_collector(ledger: Ledger, models: Sequence[ReadModel], clock: Clock) 
     name = ledger.name
 
     async def collect(gauges: ScrapedGauges) -> None:
-        size, idle = ledger.database.connections
-        gauges.set("pool_connections", size, name, "open")
-        gauges.set("pool_connections", idle, name, "idle")
+        for pool_name, pool in ledger.database.pools.items():
+            size, idle = pool.connections
+            gauges.set("pool_connections", size, name, pool_name, "open")
+            gauges.set("pool_connections", idle, name, pool_name, "idle")
         try:
             head = await head_watch.look()
         except Exception:

@@ -115,7 +115,7 @@ async def _ended_by(live: ModeContext, partner_id: str, access: Access) -> str:
     if access.disconnected_at is None:
         return ""
     stream = connection_stream("live", partner_id, access.entity_id)
-    row = await live.database.fetchrow(_SQL.connection_event, stream, access.version)
+    row = await live.database.reads.fetchrow(_SQL.connection_event, stream, access.version)
     return stored_form(row["state"]).meta.actor if row else ""
 
 
@@ -130,9 +130,9 @@ async def _entity_page(
     mode, entity = await context.entity(entity_id)
     of_mode = context.modes[mode]
     connections = await of_mode.connection_list.connections(entity_id)
-    onboardings = await of_mode.database.fetch(_SQL.entity_onboardings, entity_id)
+    onboardings = await of_mode.database.reads.fetch(_SQL.entity_onboardings, entity_id)
     before = ledger_place(request.query_params.get("before", ""), APPEND_ID_MAX)
-    claims = await of_mode.database.fetch(_SQL.entity_claims, entity_id, before, PAGE + 1)
+    claims = await of_mode.database.reads.fetch(_SQL.entity_claims, entity_id, before, PAGE + 1)
     next_page = claims[PAGE - 1]["append_id"] if len(claims) > PAGE else None
     partner_ids = {row["partner_id"] for row in (*connections, *onboardings, *claims[:PAGE])}
     return backoffice_page(

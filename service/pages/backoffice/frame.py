@@ -41,7 +41,7 @@ class ModeContext(NamedTuple):
 
     async def entity(self, entity_id: str) -> Row | None:
         """Return one business of this mode."""
-        return await self.database.fetchrow(_SQL.entity, entity_id)
+        return await self.database.reads.fetchrow(_SQL.entity, entity_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +73,12 @@ class BackofficeContext:
 
     async def names(self, partner_ids: Iterable[str]) -> Mapping[str, Row]:
         """Return the rows of partners (partner_id, name, status) by their ids."""
-        rows = await self.accounts.fetch(_SQL.partner_names, list(partner_ids))
+        rows = await self.accounts.reads.fetch(_SQL.partner_names, list(partner_ids))
         return {row["partner_id"]: row for row in rows}
 
     async def counts(self) -> Mapping[str, int]:
         """Return the number of partners by state; a state without any is left out."""
-        rows = await self.accounts.fetch(_SQL.partner_counts)
+        rows = await self.accounts.reads.fetch(_SQL.partner_counts)
         return {row["status"]: row["partners"] for row in rows}
 
     async def partner_named(self, partner_id: str) -> Row:

@@ -32,7 +32,9 @@ def partners_router(context: BackofficeContext) -> Router:
         asked = request.query_params.get("state", "")
         state = asked if asked in STATES else STATES[0]
         after = request.query_params.get("after", "")
-        rows = await context.accounts.fetch(_SQL.partners_page, state, after or None, PAGE + 1)
+        rows = await context.accounts.reads.fetch(
+            _SQL.partners_page, state, after or None, PAGE + 1
+        )
         return backoffice_page(
             request,
             "partners.html",

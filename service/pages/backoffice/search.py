@@ -118,7 +118,7 @@ async def _of_address(context: BackofficeContext, email: str, address_hash: str)
 
 
 async def _hits(ledger: str, database: Database, query: Sql, *values: object) -> list[Hit]:
-    return [Hit(ledger=ledger, **dict(row)) for row in await database.fetch(query, *values)]
+    return [Hit(ledger=ledger, **dict(row)) for row in await database.reads.fetch(query, *values)]
 
 
 def person_bits(person_id: str) -> bytes | None:

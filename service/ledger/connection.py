@@ -1,0 +1,174 @@
+"""A connection that outlives its caller's patience, and how it is made.
+
+A statement that its caller has given up goes on in PostgreSQL. The connection waits for its end,
+and keeps its place in its pool until then: so a process never has more backends than places.
+"""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+import asyncpg
+from asyncpg.pool import PoolConnectionProxy
+
+CONNECT_SECONDS_MAX: Final = 5.0
+"""For one attempt to connect, whoever waits for it: a busy server takes longer than a request."""
+
+SILENT_SECONDS_MAX: Final = 30.0
+"""How long an unanswered statement is waited for before PostgreSQL is asked whether it works on
+it. A request's ends in less by its own limits, but for a COMMIT that waits for a replica."""
+
+_SOCKET_OPTIONS: Final[Sequence[tuple[str, int]]] = (
+    ("SO_KEEPALIVE", 1),
+    ("TCP_KEEPIDLE", 5),
+    ("TCP_KEEPINTVL", 2),
+    ("TCP_KEEPCNT", 3),
+    ("TCP_USER_TIMEOUT", 11_000),
+)
+"""A machine that has vanished is noticed after eleven seconds; one whose PostgreSQL is frozen, or
+waits for a replica, still acknowledges. Where a platform lacks an option it is left out."""
+
+
+class LedgerConnection(asyncpg.Connection):
+    """The driver's connection, but for what happens to a statement whose caller has gone."""
+
+    _answered: "asyncio.Future[None] | None" = None
+
+    def _cancel_current_command(
+        self, waiter: "asyncio.Future[None]", cancel_waiter: "asyncio.Future[None] | None" = None
+    ) -> None:
+        """Let the statement go on: the driver's own method would send a CancelRequest.
+
+        A cancelled COMMIT that waits for a synchronous replica ends its wait, and stands: the claim
+        is visible, a replay acknowledges it, and a failover loses it (SyncRepWaitForLSN in
+        PostgreSQL's syncrep.c; statement_timeout does not end that wait, because it is disabled
+        when the transaction commits). Everything else ends by the session's own limits.
+        """
+        waiter.set_result(None)  # "the request has been sent"
+        self._answered = cancel_waiter  # done when the server has answered, or is lost
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is under way: no statement, no transaction."""
+        is_answered = self._answered is None or self._answered.done()
+        return self.is_closed() or (is_answered and not self.is_in_transaction())
+
+    async def settle(self) -> None:
+        """Wait until the server has answered what was under way; roll back what it was part of."""
+        if self._answered is not None:
+            await asyncio.shield(self._answered)
+        self._top_xact = None
+        if not self.is_closed() and self.is_in_transaction():
+            await self.execute("rollback")
+
+    def keep_alive(self) -> None:
+        """Let the kernel notice a server that has vanished."""
+        link = self._transport.get_extra_info("socket")
+        if link is None or link.family not in (socket.AF_INET, socket.AF_INET6):
+            return
+        for name, value in _SOCKET_OPTIONS:
+            level = socket.SOL_SOCKET if name.startswith("SO_") else socket.IPPROTO_TCP
+            if hasattr(socket, name):
+                link.setsockopt(level, getattr(socket, name), value)
+
+
+class Drain:
+    """Connections whose caller has gone, and whose server has not answered yet."""
+
+    def __init__(self, is_at_work: Callable[[int], Awaitable[bool]]) -> None:
+        """`is_at_work` asks PostgreSQL whether it has a backend of a process id."""
+        self._is_at_work = is_at_work
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def take(self, pool: asyncpg.Pool, connection: PoolConnectionProxy, *, reuse: bool) -> None:
+        """Take a connection, and return at once; it goes back to its pool when it is settled."""
+        task = asyncio.create_task(self._settle(pool, connection, reuse=reuse))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Wait for nobody any more."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _settle(
+        self, pool: asyncpg.Pool, connection: PoolConnectionProxy, *, reuse: bool
+    ) -> None:
+        """Keep the connection's place until the server has done with it.
+
+        It is closed where it cannot be used again, or where the server says nothing to others
+        either, or knows nothing of it: such a place would be lost for ever.
+        """
+        try:
+            while not await _settled(connection):
+                if not await self._is_at_work(connection.get_server_pid()):
+                    connection.terminate()
+            if not reuse:
+                await connection.close(timeout=CONNECT_SECONDS_MAX)
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            connection.terminate()
+        finally:
+            await pool.release(connection)
+
+
+async def _settled(connection: PoolConnectionProxy) -> bool:
+    """Return whether the server has answered in time; what is lost has, too."""
+    try:
+        async with asyncio.timeout(SILENT_SECONDS_MAX):
+            await connection.settle()
+    except TimeoutError:
+        return False
+    return True
+
+
+class Connector:
+    """Makes a pool's connections; an attempt that its caller gave up is the next caller's.
+
+    A slow server then gets no new attempt for each that it has not answered yet, and no attempt
+    is begun anew for ever.
+    """
+
+    def __init__(self) -> None:
+        """Begin with no attempt."""
+        self._given_up: list[asyncio.Task[LedgerConnection]] = []
+
+    async def __call__(self, *given: object, **named: object) -> LedgerConnection:
+        """Connect with the driver's arguments."""
+        attempt = self._take() or asyncio.create_task(_connect(*given, **named))
+        try:
+            return await asyncio.shield(attempt)
+        except asyncio.CancelledError:
+            attempt.add_done_callback(_retrieved)
+            self._given_up.append(attempt)
+            raise
+
+    def close(self) -> None:
+        """End what is still under way."""
+        for attempt in self._given_up:
+            attempt.cancel()
+            if _is_open(attempt):
+                attempt.result().terminate()
+
+    def _take(self) -> "asyncio.Task[LedgerConnection] | None":
+        while self._given_up:
+            attempt = self._given_up.pop(0)
+            if not attempt.done() or _is_open(attempt):
+                return attempt
+        return None
+
+
+async def _connect(*given: object, **named: object) -> LedgerConnection:
+    connection = await asyncpg.connect(*given, **named)
+    connection.keep_alive()
+    return connection
+
+
+def _is_open(attempt: "asyncio.Task[LedgerConnection]") -> bool:
+    is_made = attempt.done() and not attempt.cancelled() and attempt.exception() is None
+    return is_made and not attempt.result().is_closed()
+
+
+def _retrieved(attempt: "asyncio.Task[LedgerConnection]") -> None:
+    _ = attempt.cancelled() or attempt.exception()  # or asyncio reports that nobody has seen it
