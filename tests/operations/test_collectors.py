@@ -85,7 +85,7 @@ async def test_a_database_that_is_away_is_seen_without_requests(database_url, tm
     """`up` is 0 at the next scrape; unreadable gauges are NaN and not stale."""
     async with proxied(database_url) as (proxy, url):
         settings = settings_for(url, tmp_path)
-        async with world_on(settings, tmp_path, follow=False, deadline_seconds=1.0) as world:
+        async with world_on(settings, tmp_path, follow=False) as world:
             await world.partner()
             before = await _read_gauges(world)
             port, proxy.port = proxy.port, 1
