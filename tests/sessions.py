@@ -7,5 +7,5 @@ from service.people.sessions import Session
 async def session_of(service: Service, email: str) -> Session:
     """Begin a session of the person with this address."""
     address_hash = bytes.fromhex((await service.secrets.get()).lookup_email(email))
-    async with service.accounts.database.transaction() as connection:
+    async with service.accounts.database.writes.transaction() as connection:
         return await service.sessions.begin(connection, email, address_hash)

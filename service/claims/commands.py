@@ -132,7 +132,7 @@ class ClaimCommands:
         reads. Its connection may end while it does, and then the replay came first: whoever has
         been told of a disconnection is refused, since the read begins later.
         """
-        rows = await self.ledger.database.fetch(
+        rows = await self.ledger.database.reads.fetch(
             _SQL.context,
             [command.caller.partner_id for command in commands],
             [command.request.entity_id for command in commands],
