@@ -56,7 +56,9 @@ async def test_readers_of_the_log_hold_a_few_large_events_at_a_time(service, dat
     (activity,) = service.catch_up["live"]
     await claims_of(ledger, EVENTS)
     root = CompactRange()
-    root.extend(row["leaf_hash"] for row in await ledger.database.fetch(LEAVES, 0, EVENTS))
+    root.extend(
+        row["leaf_hash"] for row in await ledger.database.background.fetch(LEAVES, 0, EVENTS)
+    )
     signed = Signed(Checkpoint("example.com/live/1", EVENTS, root.root()), "note")
 
     async def follow():
