@@ -65,12 +65,14 @@ left join (
 ) as c on true
 
 -- name: store
--- Store a checkpoint after the one of size $3, unless another came first or one was made after $6.
+-- Store a checkpoint after the one of size $3, unless another came first or one was made after $6, or
+-- $8 is not the leaf at its end: then another database took over since the log was read.
 insert into ledger.checkpoints (origin, size, note, tree, made_at)
 select $1, $2, $4, $5, $7
 where
     $3 = (select coalesce(max(size), 0) from ledger.checkpoints where origin = $1)
     and not exists (select from ledger.checkpoints where origin = $1 and made_at > $6)
+    and exists (select from ledger.log where position = $2 and leaf_hash = $8)
 on conflict do nothing
 returning size
 

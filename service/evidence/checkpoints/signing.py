@@ -28,7 +28,7 @@ from service.evidence.checkpoints.published import ArchiveEmpty, PublishedHistor
 from service.evidence.checkpoints.stored import KeyMissing, StoredCheckpoint, StoredCheckpoints
 from service.evidence.note import NoteKey
 from service.ledger.ledger import Ledger
-from service.ledger.merkle import CompactRange
+from service.ledger.merkle import HASH_BYTES, CompactRange
 from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
 
@@ -148,16 +148,16 @@ class Checkpoints:
         newest = await self._stored.newest(begun[-1].origin) if begun else None
         if not begun or (newest and newest[0].size >= up_to):
             return
-        start, tree = newest[0].size if newest else 0, CompactRange()
+        start, tree, leaf = newest[0].size if newest else 0, CompactRange(), b""
         for size in await self.published.sizes(begun[-1].origin, behind=start):
             there = await self.published.get(begun[-1].origin, size) if size <= up_to else None
             if there is None:
                 return
             async for leaves in leaves_of_log(self._database, tree.size, size):
-                tree = await extended(tree, leaves)
+                tree, leaf = await extended(tree, leaves), leaves[-HASH_BYTES:]
             if tree.root() != there[0].root:
                 return
-            await self._stored.store(*there, tree, start, None)
+            await self._stored.store(*there, tree, leaf, start, None)
             start = size
 
     async def _make(self, rest_seconds: float | None) -> MadeCheckpoint:
@@ -175,6 +175,8 @@ class Checkpoints:
                 is_new = True
             elif made is not None:
                 return made._replace(is_new=is_new)
+            else:  # what came first may not have a position yet
+                await self._sequencer.number_committed()
 
     async def _step(
         self, key: NoteKey, goal: int, rest_seconds: float | None
@@ -212,7 +214,8 @@ class Checkpoints:
             if there is None or there[0] != checkpoint:
                 raise LedgerForked(f"the first {checkpoint.size} events are not those published")
             note = there[1]
-        if not await self._stored.store(checkpoint, note, grown, tree.size, not_after):
+        leaf = part.leaves[-HASH_BYTES:]
+        if not await self._stored.store(checkpoint, note, grown, leaf, tree.size, not_after):
             return None
         await self.published.put(checkpoint, note, part.leaves)
         return checkpoint

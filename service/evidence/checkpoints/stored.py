@@ -81,13 +81,14 @@ class StoredCheckpoints:
         checkpoint: Checkpoint,
         note: str,
         tree: CompactRange,
+        leaf: bytes,
         start: int,
         not_after: datetime | None,
     ) -> bool:
         """Store what follows the checkpoint of size `start`, and wait for the synchronous replica.
 
         Return False, and store nothing, if another one came first or was made after `not_after`,
-        or if another lineage has begun.
+        if another lineage has begun, or if the log does not have `leaf` as the checkpoint's last.
         """
         async with self._ledger.transaction(background=STORE_SECONDS_MAX) as transaction:
             await transaction.fetch(_SQL.durable)
@@ -104,6 +105,7 @@ class StoredCheckpoints:
                 tree.to_bytes(),
                 not_after,
                 self._ledger.clock(),
+                leaf,
             )
         return row is not None
 
