@@ -7,14 +7,14 @@ import pytest
 from service.evidence.authorisation import authorised
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints import log_tree, signing
-from service.evidence.checkpoints.divergence import begin_lineage
+from service.evidence.checkpoints.divergence import begin_lineage, find_divergence
 from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.checkpoints.signing import Checkpoints, KeyMissing, MadeCheckpoint
 from service.evidence.note import NoteInvalid, NoteKey, open_note
 from service.facts.lineages import lineage_stream
 from service.ledger.merkle import CompactRange
 from service.ledger.sequencer import Sequencer
-from tests.evidence.checkpointing import KEY, root_of
+from tests.evidence.checkpointing import KEY, lose, root_of
 from tests.ledger.samples import CAUSE
 from tests.world import settings_for, world_on
 
@@ -206,6 +206,31 @@ async def test_a_lineage_begun_meanwhile_stops_the_checkpoint(
     made = await checkpoints.make()
     assert made.checkpoint.origin != old.checkpoint.origin
     assert [one.size for one, _ in await checkpoints.all()] == [1, 3]
+
+
+async def test_nothing_is_stored_beside_the_log_of_another_database(
+    checkpoints, add, attack, owner, monkeypatch
+):
+    """A replica that lagged takes over after the log was read: the new log is signed instead."""
+    await checkpoints.make()
+    await add(2)
+    read = signing.read_part
+
+    async def late(*arguments):
+        part = await read(*arguments)
+        monkeypatch.setattr(signing, "read_part", read)
+        # No checkpoint was stored beyond the first event.
+        await lose(
+            owner, lambda *cuts: attack(*(one for one in cuts if "checkpoints" not in one)), 1
+        )
+        await add(2)
+        await Sequencer(checkpoints.ledger.database).number_committed()
+        return part
+
+    monkeypatch.setattr(signing, "read_part", late)
+    assert (await checkpoints.make()).checkpoint.size == 3
+    found = await find_divergence(checkpoints)
+    assert (found.checkpoint.size, found.shared_size) == (3, 3)
 
 
 SEEN = """
