@@ -26,8 +26,17 @@ _WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 QUERY_NUMBER_MAX: Final = 10**18
 """A whole number in a query is clamped to ± this, which fits a bigint."""
 
-# Without the hook a number beyond a double's range (1e999) fails in the slow pass alone.
-_untyped: Final = msgspec.json.Decoder(float_hook=float)
+
+def _number(text: str) -> float:
+    """Return a number that has a point or an exponent; beyond a double's range it is infinite.
+
+    2.0 is an integer to JSON Schema, and so it is to the OpenAPI document.
+    """
+    number = float(text)
+    return int(number) if number.is_integer() else number
+
+
+_untyped: Final = msgspec.json.Decoder(float_hook=_number)
 
 
 def decode(body: bytes, content_type: str | None, type_: type[T]) -> T:

@@ -93,11 +93,16 @@ def amount_fault(text: str) -> str | None:
 Amount = Annotated[str, _string("amount", check=amount_fault, pattern=f"^{_AMOUNT}$")]
 """A decimal amount in the invoice's currency: at most 15 digits, a point, two digits, no sign."""
 
-CalendarDate = Annotated[date, Meta(extra_json_schema={"pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"})]
+_YEAR: Final = r"([0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)"
+"""Not 0000, which the formats of RFC 3339 have, and neither Python nor PostgreSQL."""
+
+CalendarDate = Annotated[
+    date, Meta(extra_json_schema={"pattern": f"^{_YEAR}-[0-9]{{2}}-[0-9]{{2}}$"})
+]
 """A day of the Gregorian calendar, `YYYY-MM-DD`, years 0001 to 9999. Its text is its one form."""
 
 _MOMENT: Final = (
-    r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+    rf"{_YEAR}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
     r"[Tt]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?"
     r"([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
 )

@@ -252,7 +252,8 @@ class Upload(msgspec.Struct):
         (10, "must be at most 9"),
         (2**70, "must be at most 9"),
         (True, "expected a whole number"),
-        (1.0, "expected a whole number"),
+        (1.5, "expected a whole number"),
+        (1e20, "must be at most 9"),
         ("1", "expected a whole number"),
         (None, "must not be null"),
     ],
@@ -262,6 +263,19 @@ def test_whole_numbers_are_bounded(value: object, message: str) -> None:
     error = refusal(json.dumps({"max_bytes": value}).encode(), type_=Upload)
 
     assert error.field_errors == {"max_bytes": [message]}
+
+
+@pytest.mark.parametrize("text", [b"2.0", b"2e0", b"0.2E1", b"20e-1"])
+def test_a_whole_number_may_be_written_with_a_point(text: bytes) -> None:
+    """As JSON Schema has it, and so the document."""
+    assert decode(b'{"max_bytes": %s}' % text, "application/json", Upload).max_bytes == 2
+
+
+def test_a_number_beyond_every_range_is_no_whole_number() -> None:
+    """Nor is it a 500."""
+    error = refusal(b'{"max_bytes": 1e999}', type_=Upload)
+
+    assert error.field_errors == {"max_bytes": ["expected a whole number"]}
 
 
 def test_what_the_walk_does_not_know_is_answered_in_the_words_of_msgspec() -> None:

@@ -142,9 +142,6 @@ REFUSED = [
     (scalars.EmailAddress, ["a@example.com"], "expected a string"),
 ]
 
-NOT_IN_SCHEMA = {"'0000-01-01T09:30:00Z'", "'0000-01-01'"}
-"""The year 0, which RFC 3339 and so the `date` formats have, and PostgreSQL has not."""
-
 
 def holder(kind: Any) -> type[msgspec.Struct]:
     """Return a wire type with the one field `value`."""
@@ -184,10 +181,10 @@ def test_a_bad_value_is_refused() -> None:
 
 
 def test_the_schema_refuses_what_is_refused() -> None:
-    """The schema knows only the form of email addresses, and it accepts the year 0."""
+    """The schema knows only the form of email addresses."""
     with every_row() as row:
         for kind, value, message in REFUSED:
-            if identify(value) not in NOT_IN_SCHEMA and message != "not an email address":
+            if message != "not an email address":
                 with row(identify(value)):
                     assert not schema(kind).is_valid(value)
 
