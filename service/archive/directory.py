@@ -3,7 +3,7 @@
 import asyncio
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NoReturn, TypeVar
@@ -35,8 +35,11 @@ class DirectoryArchive:
         """Walk the folder that the prefix leads to."""
         folder = prefix.rpartition("/")[0]
         top = self._path(folder) if folder else self._directory
-        found = await self._in_thread(lambda: self._walk(top))
-        return sorted(name for name in found if name.startswith(prefix) and name > after)
+        return await self._in_thread(
+            lambda: sorted(
+                name for name in self._walk(top) if name.startswith(prefix) and name > after
+            )
+        )
 
     async def folders(self, prefix: str) -> list[str]:
         """List one folder."""
@@ -87,15 +90,14 @@ class DirectoryArchive:
             folder.mkdir(_DIRECTORY_MODE)
             flush_folder(folder.parent)
 
-    def _walk(self, top: Path) -> list[str]:
+    def _walk(self, top: Path) -> Generator[str]:
         if not top.is_dir():
-            return []
-        return [
-            (Path(at) / name).relative_to(self._directory).as_posix()
-            for at, _, names in os.walk(top, onerror=_fail)
-            for name in names
-            if not name.startswith(".")  # incomplete, or left by a crash
-        ]
+            return
+        for at, _, names in os.walk(top, onerror=_fail):
+            folder = Path(at).relative_to(self._directory).as_posix()
+            before = "" if folder == "." else f"{folder}/"
+            # Others are incomplete, or left by a crash.
+            yield from (before + name for name in names if not name.startswith("."))
 
 
 def _read(path: Path) -> bytes | None:

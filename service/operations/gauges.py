@@ -31,9 +31,13 @@ _GAUGES: Final[Mapping[str, tuple[str, ...]]] = {
     "checkpoint_size": ("Events under the last checkpoint; 0 where there is none.", "ledger"),
     "checkpoint_age_seconds": (
         (
-            "Age of the last checkpoint, or of the log where there is none; alarming only where "
-            "the log has grown since."
+            "Age of the last checkpoint, or of the first event without one where there is none or "
+            "it is dated ahead; alarming only where the log has grown since."
         ),
+        "ledger",
+    ),
+    "checkpoint_ahead_seconds": (
+        "How far the last checkpoint is dated ahead of the scraped process's clock; else 0.",
         "ledger",
     ),
     "publication_failures": (

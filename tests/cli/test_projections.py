@@ -285,3 +285,31 @@ def test_a_parked_stream_or_a_log_that_was_cut_is_a_finding(team, owner, positio
     assert (code, mine["parked"], mine["fault"]) == (1, parked, fault)
     assert mine["is_stalled"] is False
     assert mine["oldest_pending_seconds"] >= 0
+
+
+def test_a_checkpoint_dated_ahead_is_a_finding(team, owner):
+    """`status` exits with 1, and `audit checkpoint` makes the next one and warns."""
+    team.do("audit", "checkpoint", "--ledger", "live")
+    date_last(owner, "30 days")
+    done = team.raw("projections", "status")
+    assert done.returncode == 1, done.stdout
+    assert "Warning: the last checkpoint of live is dated 2" in done.stderr
+    _, answer = team.answer("projections", "status")
+    (live,) = [one for one in answer["ledgers"] if one["ledger"] == "live"]
+    assert live["checkpoint_ahead_seconds"] > 29 * 86_400
+    done = team.raw("audit", "checkpoint", "--ledger", "live")
+    assert done.returncode == 0
+    assert "Warning: the last checkpoint of live is dated 2" in done.stderr
+    date_last(owner, "0 days")
+    assert "dated" not in team.raw("projections", "status").stderr
+
+
+def date_last(owner, interval):
+    """Date the last checkpoint of live so far from now."""
+    owner.execute("alter table live.checkpoints disable trigger user")
+    owner.execute(
+        "update live.checkpoints set made_at = now() + %s::interval"
+        " where size = (select max(size) from live.checkpoints)",
+        [interval],
+    )
+    owner.execute("alter table live.checkpoints enable trigger user")

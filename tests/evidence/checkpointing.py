@@ -39,6 +39,7 @@ class Away:
     def __init__(self, inner: Archive) -> None:
         self.inner = inner
         self.fails: set[str] = set()
+        self.listed: list[str] = []
 
     async def put(self, name: str, content: bytes) -> bool:
         """Put, or fail if the name ends so."""
@@ -53,6 +54,7 @@ class Away:
     async def names(self, prefix: str, after: str = "") -> list[str]:
         """List, or fail."""
         self._fail("names", prefix)
+        self.listed.append(prefix)
         return await self.inner.names(prefix, after)
 
     async def folders(self, prefix: str) -> list[str]:

@@ -1,6 +1,8 @@
 """Checkpoints of a ledger are signed over its events and stored."""
 
 import asyncio
+import re
+from datetime import timedelta
 
 import pytest
 
@@ -16,7 +18,7 @@ from service.ledger.merkle import CompactRange
 from service.ledger.sequencer import Sequencer
 from tests.evidence.checkpointing import KEY, lose, root_of
 from tests.ledger.samples import CAUSE
-from tests.world import settings_for, world_on
+from tests.world import PATIENCE_SECONDS, settings_for, world_on
 
 NEWER = NoteKey.of_seed("example.com/claim-ledger", b"\x01" * 32)
 
@@ -279,3 +281,27 @@ async def test_checkpoint_metrics_come_from_the_database(database_url, tmp_path,
             await world.service.checkpoints("accounts").make()
         text = (await world.client.get("/metrics")).text
         assert 'claim_ledger_ledger_forked{ledger="accounts"} 1.0' in text
+
+
+async def test_metrics_show_a_checkpoint_dated_ahead(database_url, tmp_path):
+    """Its date says nothing about its age, which is that of the first event it does not cover."""
+    settings = settings_for(database_url, tmp_path / "mail", CHECKPOINT_KEYS=KEY.private_text)
+    async with world_on(settings, tmp_path / "mail", follow=False) as world:
+        await world.partner()
+        checkpoints = world.service.checkpoints("accounts")
+        right = checkpoints.ledger.clock
+        checkpoints.ledger.clock = lambda: right() + timedelta(days=30)
+        await checkpoints.make()
+        checkpoints.ledger.clock = right
+        text = (await world.client.get("/metrics")).text
+        ahead = re.search(r'claim_ledger_checkpoint_ahead_seconds\{ledger="accounts"\} (\S+)', text)
+        assert float(ahead[1]) == pytest.approx(30 * 86_400, abs=PATIENCE_SECONDS)
+        assert 'claim_ledger_checkpoint_ahead_seconds{ledger="live"} 0.0' in text
+        assert 'claim_ledger_checkpoint_age_seconds{ledger="accounts"} 0.0' in text
+        checkpoints.ledger.clock = lambda: right() - timedelta(hours=2)
+        await world.partner()
+        await Sequencer(checkpoints.ledger.database).number_committed()
+        checkpoints.ledger.clock = right
+        text = (await world.client.get("/metrics")).text
+        age = re.search(r'claim_ledger_checkpoint_age_seconds\{ledger="accounts"\} (\S+)', text)
+        assert float(age[1]) == pytest.approx(2 * 3600, abs=PATIENCE_SECONDS)

@@ -5,17 +5,19 @@ import pytest
 from service.archive.port import ArchiveUnavailable
 from service.evidence.checkpoints.published import ArchiveEmpty
 from service.evidence.checkpoints.signing import Checkpoints
-from tests.evidence.checkpointing import KEY, LEAVES, directory_at
+from tests.evidence.checkpointing import KEY, LEAVES, directory_at, forked, lose
 
 
 async def test_note_and_leaves_are_published(checkpoints, place, add, owner):
-    """The note, and the leaf hashes since the previous checkpoint."""
+    """The note, the leaf hashes since the previous checkpoint, and the link from that one."""
     first = await checkpoints.make()
     await add(5)
     second = await checkpoints.make()
     top = f"checkpoints/{first.checkpoint.origin}"
     assert await place.names("") == [
+        f"{top}/00000000000000000000.next",
         f"{top}/00000000000000000001.leaves",
+        f"{top}/00000000000000000001.next",
         f"{top}/00000000000000000001.txt",
         f"{top}/00000000000000000006.leaves",
         f"{top}/00000000000000000006.txt",
@@ -91,9 +93,9 @@ async def test_an_archive_can_be_added_later(accounts, place, add):
     await add(1)
     assert (await later.make()).checkpoint.size == 8
     names = [name.rpartition("/")[2] for name in await place.names("")]
-    assert [name[-10:] for name in names] == [
-        *("003.leaves", "000003.txt", "005.leaves", "000005.txt", "007.leaves", "000007.txt"),
-        *("008.leaves", "000008.txt"),
+    assert [name.lstrip("0") for name in names] == [
+        *(".next", "3.leaves", "3.next", "3.txt", "5.leaves", "5.next", "5.txt"),
+        *("7.leaves", "7.next", "7.txt", "8.leaves", "8.txt"),
     ]
     sizes = [len(await place.get(name) or b"") for name in await place.names("") if "lea" in name]
     assert sizes == [3 * 32, 2 * 32, 2 * 32, 32]
@@ -111,3 +113,66 @@ async def test_an_empty_archive_gets_nothing(checkpoints, accounts, add, tmp_pat
     assert (state.forked, state.archive_failures, state.size) == (False, 1, 1)
     assert list((tmp_path / "other").iterdir()) == []
     assert (await checkpoints.make()).checkpoint.size == 2
+
+
+async def test_the_archive_is_listed_once_a_process(checkpoints, place, add):
+    """Then one object leads from a checkpoint to the next, however many there are."""
+    for _ in range(3):
+        await checkpoints.make()
+        await add(1)
+    assert len(place.listed) == 1
+    await checkpoints.make()
+    assert len(place.listed) == 1
+    top = f"checkpoints/{(await checkpoints.all())[0][0].origin}"
+    links = {name: await place.get(name) for name in await place.names("") if "next" in name}
+    assert links == {f"{top}/{size:020}.next": b"%020d\n" % (size + 1) for size in range(4)}
+
+
+async def test_a_running_process_notices_what_another_published_before_a_failover(
+    accounts, place, add, owner, attack
+):
+    """Without a list: it has seen neither that checkpoint nor its events."""
+    one, other = (Checkpoints(accounts, [KEY], place) for _ in range(2))
+    await one.make()
+    await other.make()
+    await add(2)
+    await one.make()
+    await lose(owner, attack, 1)
+    place.listed.clear()
+    await forked(other, "a checkpoint of 3 events was published, the log has 1")
+    assert place.listed == []
+
+
+async def test_a_link_that_leads_nowhere_is_passed_over_by_a_list(
+    accounts, place, add, owner, attack
+):
+    """It was written just before a crash, and a failover lost the checkpoint it leads to."""
+    one, other = (Checkpoints(accounts, [KEY], place) for _ in range(2))
+    await one.make()
+    await other.make()
+    await add(2)
+    place.fails = {"put txt"}
+    with pytest.raises(ArchiveUnavailable):
+        await one.make()
+    place.fails = set()
+    await lose(owner, attack, 1)
+    await add(4)
+    assert (await other.make()).checkpoint.size == 5
+    await lose(owner, attack, 1)
+    await forked(one, "a checkpoint of 5 events was published, the log has 1")
+
+
+async def test_checkpoints_without_links_are_found_by_a_list(
+    accounts, place, add, owner, attack, tmp_path
+):
+    """An earlier version published them; a process that has seen one does not forget it."""
+    for _ in range(3):
+        await Checkpoints(accounts, [KEY], place).make()
+        await add(1)
+    for link in (tmp_path / "published").rglob("*.next"):
+        link.unlink()
+    running = Checkpoints(accounts, [KEY], place)
+    assert (await running.make()).checkpoint.size == 4
+    await lose(owner, attack, 1)
+    await forked(running, "a checkpoint of 2 events was published, the log has 1")
+    await forked(Checkpoints(accounts, [KEY], place), "a checkpoint of 2 events was published")

@@ -78,6 +78,42 @@ async def test_several_workers_make_one_checkpoint_per_interval(accounts, place,
     assert 4 <= made <= 6
 
 
+async def test_a_checkpoint_dated_ahead_does_not_stop_signing(checkpoints, add, time):
+    """A clock that was wrong for one step delays nothing, and is reported until the next one."""
+    await add(1)
+    schedule = Schedule(checkpoints, SECONDS, time)
+    time.seconds += SECONDS
+    right = checkpoints.ledger.clock
+    checkpoints.ledger.clock = lambda: right() + timedelta(days=30)
+    assert await schedule.step() == 1
+    checkpoints.ledger.clock = right
+    await add(1)
+    wrong, at = await checkpoints.state(), right()
+    time.seconds += SECONDS
+    with structlog.testing.capture_logs() as logs:
+        assert await schedule.step() == 1
+    assert wrong.ahead_of(at) == timedelta(days=30)
+    assert [line["event"] for line in logs] == ["checkpoint dated ahead"]
+    assert (await checkpoints.state()).size == 3
+    assert (await checkpoints.state()).ahead_of(right()) == timedelta(0)
+    await add(1)
+    time.seconds += SECONDS
+    with structlog.testing.capture_logs() as logs:
+        assert await schedule.step() == 1
+    assert logs == []
+
+
+async def test_clocks_that_differ_by_seconds_do_not_double_checkpoints(accounts, place, add, time):
+    """Another worker's checkpoint from a few seconds ahead rests as any other one."""
+    await add(1)
+    right = accounts.clock
+    accounts.clock = lambda: right() + timedelta(seconds=5)
+    await Checkpoints(accounts, [KEY], place).make()
+    accounts.clock = right
+    await add(1)
+    assert await Schedule(Checkpoints(accounts, [KEY], place), SECONDS, time).step() == 0
+
+
 async def test_a_fork_is_reported_at_the_start(checkpoints, add, time, attack, owner):
     """By an error in the log and in the metrics; it is checked again soon."""
     await add(2)

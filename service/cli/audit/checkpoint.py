@@ -5,6 +5,7 @@ import base64
 import click
 
 from service.cli.audit.faults import archive_needed, key_needed
+from service.cli.checkpoint_dates import warn_ahead
 from service.cli.options import ledger_option
 from service.cli.target import Fields, Findings, Target, team_command
 from service.evidence.checkpoints.log_tree import LedgerForked
@@ -35,9 +36,11 @@ async def checkpoint(target: Target, ledger: str | None, *, begin_archive: bool)
 async def _row(target: Target, ledger: str, *, begin_archive: bool) -> Fields:
     names = ("ledger", "origin", "size", "root", "is_new", "published", "fault")
     row: Fields = dict.fromkeys(names) | {"ledger": ledger}
+    checkpoints = target.service.checkpoints(ledger)
+    await warn_ahead(checkpoints)
     try:
         with key_needed():
-            made = await target.service.checkpoints(ledger).make(begin_archive=begin_archive)
+            made = await checkpoints.make(begin_archive=begin_archive)
     except LedgerForked as error:
         return row | {"is_new": False, "published": False, "fault": str(error)}
     return row | {

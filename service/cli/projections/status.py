@@ -4,6 +4,7 @@ import asyncio
 
 from asyncpg import PostgresError
 
+from service.cli.checkpoint_dates import warn_ahead
 from service.cli.target import Fields, Findings, Target, team_command
 from service.cli.terminal import warn
 from service.ledger.database import LedgerUnavailable
@@ -19,8 +20,9 @@ async def status(target: Target) -> Fields:
     """Show each read model's and subscriber's position and lag; exits with 1 if anything is wrong.
 
     Wrong is: a ledger is stalled (events wait to be numbered and the log does not grow: no
-    sequencer runs), a stream is parked, or a subscriber is ahead of the log, which was cut or
-    restored. Tables that a killed rebuild or verification left behind are dropped.
+    sequencer runs), a stream is parked, a subscriber is ahead of the log, which was cut or
+    restored, or the last checkpoint is dated ahead, by a clock that was wrong. Tables that a killed
+    rebuild or verification left behind are dropped.
     """
     service = target.service
     clock, ledgers = service.clock, service.ledgers
@@ -32,14 +34,18 @@ async def status(target: Target) -> Fields:
         for ledger, head in zip(ledgers, heads, strict=True)
         for row in await progress(ledger, service.read_models, head, clock)
     ]
+    ahead = [await warn_ahead(service.checkpoints(ledger.name)) for ledger in ledgers]
     answer = {
         "is_moving": not any(head.is_stalled for head in heads),
-        "ledgers": [head._asdict() for head in heads],
+        "ledgers": [
+            head._asdict() | {"checkpoint_ahead_seconds": seconds}
+            for head, seconds in zip(heads, ahead, strict=True)
+        ],
         "projections": [row._asdict() for row in projections],
         "parked": [row for ledger in ledgers for row in await parked_rows(ledger)],
     }
     is_well = answer["is_moving"] and not any(row.parked or row.fault for row in projections)
-    return answer if is_well else Findings(answer)
+    return answer if is_well and not any(ahead) else Findings(answer)
 
 
 async def _clear_left_over(database_url: str, ledger: Ledger) -> None:

@@ -1,4 +1,4 @@
-"""Names of published checkpoints: `checkpoints/<origin>/<size, 20 digits>.txt` and `.leaves`."""
+"""Names of published checkpoints: `checkpoints/<origin>/<size, 20 digits>` and an ending."""
 
 import re
 from typing import Final
@@ -15,6 +15,11 @@ def note_name(origin: str, size: int) -> str:
 def leaves_name(origin: str, size: int) -> str:
     """Return the name of the leaf hashes since the checkpoint published before."""
     return f"{TOP}{origin}/{size:020}.leaves"
+
+
+def link_name(origin: str, size: int) -> str:
+    """Return the name of the link from a checkpoint, 0 for the start, to the one after it."""
+    return f"{TOP}{origin}/{size:020}.next"
 
 
 def parsed(name: str) -> tuple[str, int] | None:

@@ -1,7 +1,8 @@
 """What is published of a ledger's checkpoints, and the log's lineages compared with it.
 
 A note's `.leaves` are the leaf hashes, 32 bytes each, from the checkpoint before it in its origin
-(from the first event for an origin's first one) up to its own size.
+(from the first event for an origin's first one) up to its own size. The `.next` of a checkpoint is
+the size of the one after it: whoever makes the next one finds out without a list of all of them.
 """
 
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from service.evidence.authorisation import Lineage, Unsound, lineage_of
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.lineage import known_origins, lineages
 from service.evidence.checkpoints.log_tree import LedgerForked, tree_of_log
-from service.evidence.checkpoints.names import TOP, leaves_name, note_name, parsed
+from service.evidence.checkpoints.names import TOP, leaves_name, link_name, note_name, parsed
 from service.evidence.lineages import Lineages
 from service.evidence.note import NoteInvalid, NoteKey
 from service.facts.lineages import LineageBegun
@@ -36,12 +37,17 @@ class PublishedHistory:
         self._keys = keys
         self._archive = archive
         self._homes = {f"{key.name}/{ledger.name}" for key in keys}
+        self._seen: dict[str, int] = {}
 
-    async def put(self, checkpoint: Checkpoint, note: str, leaves: bytes) -> None:
-        """Publish a checkpoint; its leaves first, so that whoever finds the note finds them."""
+    async def put(self, checkpoint: Checkpoint, note: str, leaves: bytes, after: int) -> None:
+        """Publish a checkpoint after that of size `after`.
+
+        Its leaves and the link to it come first, so that whoever finds the note finds them.
+        """
         if self._archive is not None:
             origin, size, _ = checkpoint
             await self._archive.put(leaves_name(origin, size), leaves)
+            await self._archive.put(link_name(origin, after), b"%020d\n" % size)
             await self._archive.put(note_name(origin, size), note.encode())
 
     async def get(self, origin: str, size: int) -> tuple[Checkpoint, str] | None:
@@ -78,6 +84,24 @@ class PublishedHistory:
             return []
         names = await self._archive.names(f"{TOP}{origin}/", after=note_name(origin, behind))
         return [size for at, size in filter(None, map(parsed, names)) if at == origin]
+
+    async def following(self, origin: str, size: int) -> int | None:
+        """Return the size of the checkpoint after that of `size`, which is published or 0, if any.
+
+        A link leads to it. The origin is listed, which can be long, where a link may be missing:
+        once at the end of the links, because an earlier version published without them, again
+        where something is known to lie beyond, and where a crash left a link to nothing.
+        """
+        link = await self._read(link_name(origin, size))
+        linked = int(link) if link is not None and link.strip().isdigit() else 0
+        if linked > size and await self.has(origin, linked):
+            return linked
+        if link is None and size >= self._seen.get(origin, size + 1):
+            self._seen[origin] = size
+            return None
+        found = await self.sizes(origin, behind=size)
+        self._seen[origin] = max(size, self._seen.get(origin, 0), *found)
+        return found[0] if found else None
 
     async def known(self, begun: list[LineageBegun]) -> list[LineageBegun]:
         """Return the lineages, `begun` as they were read, once the log knows all that is published.

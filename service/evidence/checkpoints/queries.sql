@@ -16,7 +16,11 @@ select size, tree from ledger.head where id = 1
 
 -- name: last
 -- The largest checkpoint of an origin.
-select note, tree, made_at from ledger.checkpoints where origin = $1 order by size desc limit 1
+select size, note, tree, made_at
+from ledger.checkpoints
+where origin = $1
+order by size desc
+limit 1
 
 -- name: leaves
 -- A range of the log until its events have $3 bytes, each leaf recomputed from its event: how many
@@ -57,22 +61,17 @@ select origin, size, note from ledger.checkpoints order by size, made_at, origin
 set transaction isolation level repeatable read, read only
 
 -- name: state
--- The health of this ledger's checkpoints: what is wrong, and the last one's size and time.
-select s.forked, s.publication_failures, c.size, c.made_at
-from ledger.checkpoint_state as s
-left join (
-    select size, made_at from ledger.checkpoints order by made_at desc limit 1
-) as c on true
+-- What is wrong with this ledger's checkpoints.
+select forked, publication_failures from ledger.checkpoint_state
 
 -- name: store
--- Store a checkpoint after the one of size $3, unless another came first or one was made after $6, or
--- $8 is not the leaf at its end: then another database took over since the log was read.
+-- Store a checkpoint after the one of size $3, unless another came first, or $7 is not the leaf at its
+-- end: then another database took over since the log was read.
 insert into ledger.checkpoints (origin, size, note, tree, made_at)
-select $1, $2, $4, $5, $7
+select $1, $2, $4, $5, $6
 where
     $3 = (select coalesce(max(size), 0) from ledger.checkpoints where origin = $1)
-    and not exists (select from ledger.checkpoints where origin = $1 and made_at > $6)
-    and exists (select from ledger.log where position = $2 and leaf_hash = $8)
+    and exists (select from ledger.log where position = $2 and leaf_hash = $7)
 on conflict do nothing
 returning size
 

@@ -10,7 +10,7 @@ checkpoint is beyond what a failover keeps.
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, field
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import structlog
 
@@ -31,6 +31,9 @@ from service.ledger.ledger import Ledger
 from service.ledger.merkle import HASH_BYTES, CompactRange
 from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
+
+CLOCKS_DIFFER_MAX: Final = timedelta(minutes=1)
+"""A checkpoint dated further ahead than that was made by a wrong clock, or is read by one."""
 
 _SQL = queries("service.evidence.checkpoints")
 
@@ -53,6 +56,11 @@ class CheckpointState(NamedTuple):
     archive_failures: int
     size: int | None
     made_at: datetime | None
+
+    def ahead_of(self, now: datetime) -> timedelta:
+        """Return how far the newest one is dated ahead, beyond what clocks may differ by."""
+        ahead = self.made_at - now if self.made_at is not None else timedelta()
+        return ahead if ahead > CLOCKS_DIFFER_MAX else timedelta()
 
 
 @dataclass(eq=False)
@@ -120,7 +128,8 @@ class Checkpoints:
     async def state(self) -> CheckpointState:
         """Return the checkpoints' health, whichever process makes them."""
         row = await self._database.reads.fetchrow(_SQL.state)
-        return CheckpointState(*row) if row is not None else CheckpointState(False, 0, None, None)
+        forked, failures = row or (False, 0)
+        return CheckpointState(forked, failures, *(await self._stored.present() or (None, None)))
 
     async def check_archive(self) -> None:
         """Raise ArchiveEmpty if checkpoints are stored and none of them was published.
@@ -157,7 +166,7 @@ class Checkpoints:
                 tree, leaf = await extended(tree, leaves), leaves[-HASH_BYTES:]
             if tree.root() != there[0].root:
                 return
-            await self._stored.store(*there, tree, leaf, start, None)
+            await self._stored.store(*there, tree, leaf, start)
             start = size
 
     async def _make(self, rest_seconds: float | None) -> MadeCheckpoint:
@@ -194,30 +203,25 @@ class Checkpoints:
             await self.published.hold(begun)
         ahead = await self._ahead(origin, last)
         tree = last.tree if last is not None else CompactRange()
-        part = await read_part(self._database, tree.size, ahead[0] if ahead else None)
-        if ahead and ahead[-1] > part.size:
+        part = await read_part(self._database, tree.size, ahead)
+        if ahead is not None and ahead > part.size:
             raise LedgerForked(
-                f"a checkpoint of {ahead[-1]} events was published, the log has {part.size}"
+                f"a checkpoint of {ahead} events was published, the log has {part.size}"
             )
         grown = await extended(tree, part.leaves)
         part.check_head(grown)
-        now = self.ledger.clock()
-        not_after = None if rest_seconds is None else now - timedelta(seconds=rest_seconds)
-        rests = last is not None and not_after is not None and last.made_at > not_after
-        ends = part.end == tree.size or (tree.size >= goal and not ahead)
-        if last is not None and (rests or ends):
+        ends = part.end == tree.size or (tree.size >= goal and ahead is None)
+        if last is not None and (ends or (ahead is None and self._rests(last, rest_seconds))):
             return MadeCheckpoint(last.checkpoint, last.note, False, self.published.has_archive)
         checkpoint = Checkpoint(origin, grown.size, grown.root())
-        note = checkpoint.sign(key)
-        if checkpoint.size in ahead:
-            there = await self.published.get(origin, checkpoint.size)
-            if there is None or there[0] != checkpoint:
-                raise LedgerForked(f"the first {checkpoint.size} events are not those published")
-            note = there[1]
+        there = await self.published.get(origin, checkpoint.size)
+        if there is not None and there[0] != checkpoint:
+            raise LedgerForked(f"the first {checkpoint.size} events are not those published")
+        note = checkpoint.sign(key) if there is None else there[1]
         leaf = part.leaves[-HASH_BYTES:]
-        if not await self._stored.store(checkpoint, note, grown, leaf, tree.size, not_after):
+        if not await self._stored.store(checkpoint, note, grown, leaf, tree.size):
             return None
-        await self.published.put(checkpoint, note, part.leaves)
+        await self.published.put(checkpoint, note, part.leaves, tree.size)
         return checkpoint
 
     def signing_key(self) -> NoteKey:
@@ -229,13 +233,27 @@ class Checkpoints:
             )
         return self.keys[0]
 
-    async def _ahead(self, origin: str, last: StoredCheckpoint | None) -> list[int]:
-        """Return the sizes of the published checkpoints beyond the last stored one.
+    def _rests(self, last: StoredCheckpoint, rest_seconds: float | None) -> bool:
+        """Return whether the last checkpoint is so recent that none is signed.
+
+        One that is dated ahead is not: it would be recent until that date. Every process keeps its
+        own interval by a monotonic clock, so a wrong date costs one checkpoint more, never fewer.
+        """
+        if rest_seconds is None:
+            return False
+        age = self.ledger.clock() - last.made_at
+        if age < -CLOCKS_DIFFER_MAX:
+            log.error("checkpoint dated ahead", ledger=self.ledger.name)
+            return False
+        return age < timedelta(seconds=rest_seconds)
+
+    async def _ahead(self, origin: str, last: StoredCheckpoint | None) -> int | None:
+        """Return the size of the first published checkpoint beyond the last stored one, if any.
 
         Asked before the log is read: what another process signs meanwhile is in the log then.
         """
         if not self.published.has_archive:
-            return []
+            return None
         size = 0 if last is None else last.checkpoint.size
         if last is not None:
             there = await self.published.get(origin, size)
@@ -243,7 +261,7 @@ class Checkpoints:
                 await self._publish_missing(origin)
             elif there[0] != last.checkpoint:
                 raise LedgerForked(f"another checkpoint of {size} events was published")
-        return await self.published.sizes(origin, behind=size)
+        return await self.published.following(origin, size)
 
     async def _publish_missing(self, origin: str) -> None:
         """Publish what was only stored: before a crash, or before there was an archive."""
@@ -254,5 +272,5 @@ class Checkpoints:
             if checkpoint.size not in there:
                 parts = leaves_of_log(self._database, start, checkpoint.size)
                 leaves = b"".join([part async for part in parts])
-                await self.published.put(checkpoint, note, leaves)
+                await self.published.put(checkpoint, note, leaves, start)
             start = checkpoint.size

@@ -9,7 +9,7 @@ from service.evidence.checkpoints.lineage import read_lineages
 from service.evidence.checkpoints.log_tree import LedgerForked, tree_of_log
 from service.evidence.note import NoteInvalid, NoteKey, SignerUnknown
 from service.facts.lineages import lineage_stream
-from service.ledger.ledger import Ledger
+from service.ledger.ledger import Ledger, Transaction
 from service.ledger.merkle import CompactRange
 from service.ledger.sql import queries
 
@@ -54,6 +54,20 @@ class StoredCheckpoints:
         row = await self._ledger.database.background.fetchrow(_SQL.newest)
         return None if row is None else (row["origin"], row["size"])
 
+    async def present(self) -> tuple[int, datetime] | None:
+        """Return size and date of the newest lineage's largest checkpoint; nothing is verified.
+
+        By size: dates are those of clocks, which may have been wrong.
+        """
+        database = self._ledger.database
+        async with database.reads.transaction() as connection:
+            known = await read_lineages(Transaction(self._ledger, connection), self._ledger)
+            for one in reversed(known):
+                row = await connection.fetchrow(_SQL.last.on(database.schema), one.origin)
+                if row is not None:
+                    return row["size"], row["made_at"]
+        return None
+
     async def last(self, origin: str) -> StoredCheckpoint | None:
         """Return the largest checkpoint of an origin, verified.
 
@@ -83,12 +97,11 @@ class StoredCheckpoints:
         tree: CompactRange,
         leaf: bytes,
         start: int,
-        not_after: datetime | None,
     ) -> bool:
         """Store what follows the checkpoint of size `start`, and wait for the synchronous replica.
 
-        Return False, and store nothing, if another one came first or was made after `not_after`,
-        if another lineage has begun, or if the log does not have `leaf` as the checkpoint's last.
+        Return False, and store nothing, if another one came first, another lineage has begun, or
+        the log does not have `leaf` as the checkpoint's last.
         """
         async with self._ledger.transaction(background=STORE_SECONDS_MAX) as transaction:
             await transaction.fetch(_SQL.durable)
@@ -103,7 +116,6 @@ class StoredCheckpoints:
                 start,
                 note,
                 tree.to_bytes(),
-                not_after,
                 self._ledger.clock(),
                 leaf,
             )

@@ -17,12 +17,14 @@ def checkpoint_collector(checkpoints: Checkpoints, clock: Clock) -> Collector:
         state = await checkpoints.state()
         gauges.set("ledger_forked", state.forked, name)
         gauges.set("publication_failures", state.archive_failures, name)
-        since = state.made_at
-        if since is None:  # nothing covers the log since its first event
-            first = await checkpoints.ledger.database.reads.fetchrow(_SQL.first_event)
-            since = happened_at(first["state"]) if first else None
-        age = (clock() - since).total_seconds() if since else 0.0
-        gauges.set("checkpoint_size", state.size or 0, name)
+        now, size = clock(), state.size or 0
+        ahead, since = state.ahead_of(now), state.made_at
+        if since is None or ahead:  # a date that says nothing: since when is an event not covered?
+            event = await checkpoints.ledger.database.reads.fetchrow(_SQL.event_after, size)
+            since = happened_at(event["state"]) if event else None
+        age = (now - since).total_seconds() if since else 0.0
+        gauges.set("checkpoint_size", size, name)
+        gauges.set("checkpoint_ahead_seconds", ahead.total_seconds(), name)
         gauges.set("checkpoint_age_seconds", max(0.0, age), name)
 
     return collect

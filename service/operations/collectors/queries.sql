@@ -1,6 +1,9 @@
--- name: first_event
--- The state of a log's first event (its time is in there); no row where nothing has a position.
-select e.state from ledger.log as l join ledger.events as e using (append_id) where l.position = 1
+-- name: event_after
+-- The state of the event after a position (its time is in there); no row where none has a number.
+select e.state
+from ledger.log as l
+join ledger.events as e using (append_id)
+where l.position = $1::bigint + 1
 
 -- name: mail_backlog
 -- How many sign-in mails wait, for how many seconds the oldest does, and how many were not sent:
