@@ -27,11 +27,16 @@ class RedisServer:
         """The address for clients."""
         return f"redis://127.0.0.1:{self.port}/0"
 
-    def start(self) -> None:
-        """Start it, always on the same port, and wait until it answers."""
+    def start(self, *, cluster: bool = False) -> None:
+        """Start it, always on the same port, and wait until it answers.
+
+        `cluster`: as the one node of a cluster, which has all slots.
+        """
         assert self.binary is not None, "redis-server is not installed"
         assert self._process is None, "already started"
         options = {"port": self.port, "bind": "127.0.0.1", "save": "", "appendonly": "no"}
+        if cluster:
+            options |= {"cluster-enabled": "yes", "cluster-config-file": "nodes.conf"}
         words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
         self._process = start(
             [self.binary, *words, "--dir", str(self._directory)],
@@ -40,6 +45,9 @@ class RedisServer:
             stderr=subprocess.DEVNULL,
         )
         until(self._is_up)
+        if cluster:
+            assert self.command("CLUSTER", "ADDSLOTSRANGE", "0", "16383") == b"+OK\r\n"
+            until(lambda: b"cluster_state:ok" in self.command("CLUSTER", "INFO"))
 
     def command(self, *words: str) -> bytes:
         """Return the first bytes of the reply to one command; empty when nobody answers."""

@@ -35,7 +35,7 @@ class Time:
         self.seconds += seconds
         if self.redis:
             age = (
-                "for _, key in ipairs(redis.call('KEYS', 'claim-ledger:rate:*')) do "
+                "for _, key in ipairs(redis.call('KEYS', '{claim-ledger}:rate:*')) do "
                 "for i, at in ipairs(redis.call('LRANGE', key, 0, -1)) do "
                 "redis.call('LSET', key, i - 1, string.format('%.6f', at - ARGV[1])) end end"
             )

@@ -70,7 +70,7 @@ async def test_the_windows_are_those_of_limits(make: Make, redis_server: RedisSe
     """The library reads the same count and the same oldest moment from the same key."""
     reset_ms = (await charge(make(redis_server.url), 7))[-1].reset_ms
     storage = RedisStorage(
-        f"async+{redis_server.url}", implementation="redispy", key_prefix="claim-ledger"
+        f"async+{redis_server.url}", implementation="redispy", key_prefix="{claim-ledger}"
     )
     oldest, count = await storage.get_moving_window("rate:partner:p1", 120, 60)
     await storage.bridge.get_connection().aclose()
@@ -81,10 +81,25 @@ async def test_addresses_are_not_in_redis(make: Make, redis_server: RedisServer)
     """An address is kept in Redis as a hash, and no longer than a window."""
     await make(redis_server.url).record_failure("192.0.2.1")
     keys = redis_server.command("KEYS", "*")
-    assert b"claim-ledger:rate:failures:" in keys
+    assert b"{claim-ledger}:rate:failures:" in keys
     assert b"192.0.2.1" not in keys
     name = keys.split(b"\r\n")[2].decode()
     assert 0 < int(redis_server.command("PTTL", name)[1:]) <= 60_000
+
+
+async def test_a_cluster_takes_a_batch_of_many_keys(
+    make: Make, redis_server: RedisServer
+) -> None:
+    """A script's keys have to be in one slot there; the probe's is in the same one."""
+    redis_server.stop()
+    redis_server.start(cluster=True)
+    heard: list[bool] = []
+    limiter = make(redis_server.url, on_degraded=heard.append, probe_seconds=0.01)
+    for _ in range(3):
+        await asyncio.gather(*(limiter.charge(f"p{number}") for number in range(20)))
+    assert heard == []
+    other = make(redis_server.url)
+    assert [(await other.charge(f"p{number}")).remaining for number in range(20)] == [116] * 20
 
 
 async def test_flushed_scripts(make: Make, redis_server: RedisServer) -> None:

@@ -16,7 +16,8 @@ from service.http.rate_limit.windows import Allowance, LocalWindows
 if TYPE_CHECKING:
     from service.http.rate_limit.redis import RedisWindows
 
-_PREFIX: Final = "claim-ledger:rate"
+_PREFIX: Final = "{claim-ledger}:rate"
+"""In braces is what a Redis Cluster chooses the slot by: a script's keys have to share one."""
 
 
 class RateLimiter:

@@ -29,7 +29,7 @@ With less, a burst that keeps the event loop busy would look like an outage, and
 count for itself.
 """
 BATCH_MAX: Final = 256
-_PROBE_KEY: Final = "claim-ledger:rate:probe"
+_PROBE_KEY: Final = "{claim-ledger}:rate:probe"
 _SCRIPT: Final = (files("service.http.rate_limit") / "take_window.lua").read_text(encoding="utf-8")
 _log = structlog.get_logger(__name__)
 
