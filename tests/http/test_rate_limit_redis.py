@@ -87,9 +87,7 @@ async def test_addresses_are_not_in_redis(make: Make, redis_server: RedisServer)
     assert 0 < int(redis_server.command("PTTL", name)[1:]) <= 60_000
 
 
-async def test_a_cluster_takes_a_batch_of_many_keys(
-    make: Make, redis_server: RedisServer
-) -> None:
+async def test_a_cluster_takes_a_batch_of_many_keys(make: Make, redis_server: RedisServer) -> None:
     """A script's keys have to be in one slot there; the probe's is in the same one."""
     redis_server.stop()
     redis_server.start(cluster=True)
