@@ -21,10 +21,13 @@ from service.http.decoding import decode_query
 from service.http.responses import json_response, replay_headers
 from service.http.scalars import given
 from service.ledger.database import Row
-from service.partner_api.endpoints import REPLAY_HEADERS, Endpoint, Modes, Success
+from service.partner_api.endpoints import REPLAY_HEADERS, Endpoint, Link, Modes, Success
 
 LIMIT_MAX = 200
 
+_LISTED: Final = Link(
+    "list_claims", "The claim is in its entity's list.", {"entity_id": "$request.body#/entity_id"}
+)
 
 CREATE_CLAIM: Final = Endpoint(
     id="create_claim",
@@ -49,13 +52,14 @@ CREATE_CLAIM: Final = Endpoint(
     ),
     body=ClaimRequest,
     successes=(
-        Success(201, ClaimResponse, "A new claim."),
+        Success(201, ClaimResponse, "A new claim.", links=(_LISTED,)),
         Success(
             200,
             ClaimResponse,
             "A replay: the claim that the first call made.",
             REPLAY_HEADERS,
             {"already_existed": True, "message_id": None, "document_ids": []},
+            (_LISTED,),
         ),
     ),
     own_errors=(

@@ -9,7 +9,23 @@ from service.core.clock import timestamp
 from service.documents.wire import UploadRequest, UploadResponse
 from service.http.bodies import AnyRequest, caller_of, read_as
 from service.http.responses import json_response
-from service.partner_api.endpoints import NO_STORE, Endpoint, Modes, Success
+from service.partner_api.endpoints import NO_STORE, Endpoint, Link, Modes, Success
+
+_NAMED_BY: Final = Link(
+    "create_claim",
+    "Once the file is uploaded, a claim names it; `defendant` and `invoices` are yours to add.",
+    body={
+        "entity_id": "$request.body#/entity_id",
+        "partner_claim_id": "$request.body#/partner_claim_id",
+        "document_refs": [
+            {
+                "storage_path": "$response.body#/storage_path",
+                "mime_type": "$request.body#/mime_type",
+                "filename": "$request.body#/filename",
+            }
+        ],
+    },
+)
 
 MINT_UPLOAD_URL: Final = Endpoint(
     id="mint_upload_url",
@@ -30,7 +46,7 @@ MINT_UPLOAD_URL: Final = Endpoint(
         "those of live mode."
     ),
     body=UploadRequest,
-    successes=(Success(201, UploadResponse, "A fresh URL.", NO_STORE),),
+    successes=(Success(201, UploadResponse, "A fresh URL.", NO_STORE, links=(_NAMED_BY,)),),
     own_errors=("entity_not_owned", "partner_disconnected", "entity_not_found"),
 )
 

@@ -55,6 +55,20 @@ Modes = Mapping[Mode, PartnerParts]
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """What a response leads to: `operation` is the id of an endpoint.
+
+    Its query's `parameters` and the part of its `body` that follows from this request and response
+    are runtime expressions of OpenAPI, such as `$response.body#/storage_path`.
+    """
+
+    operation: str
+    description: str
+    parameters: Mapping[str, str] = field(default_factory=dict[str, str])
+    body: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Success:
     """A 2xx response. `changes` are what its example has instead of the fields' own examples."""
 
@@ -63,6 +77,7 @@ class Success:
     description: str
     headers: Mapping[str, bool] = field(default_factory=dict[str, bool])
     changes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    links: Sequence[Link] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from service.core.errors import ERRORS, Refusal
 from service.http.bodies import BODY_BYTES_MAX
 from service.http.headers import HEADERS, error_headers, success_headers
 from service.partner_api.docs.examples import example_of
-from service.partner_api.endpoints import ANY_PATH, Endpoint, Success, WireType
+from service.partner_api.endpoints import ANY_PATH, Endpoint, Link, Success, WireType
 
 VERSION: Final = "1.0.0"
 """Version of the interface, whose major version is the `v1` of its address."""
@@ -128,11 +128,23 @@ def _request_examples(body: WireType, schemas: Json) -> Json:
 
 def _success(success: Success, schemas: Json) -> Json:
     example = example_of(schemas[success.type.__name__], schemas) | dict(success.changes)
-    return {
+    described: Json = {
         "description": success.description,
         "headers": _headers(success_headers(dict(success.headers))),
         "content": _json(_ref(success.type), {"answer": {"value": example}}),
     }
+    if success.links:
+        described["links"] = {link.operation: _link(link) for link in success.links}
+    return described
+
+
+def _link(link: Link) -> Json:
+    described: Json = {"operationId": link.operation, "description": link.description}
+    if link.parameters:
+        described["parameters"] = dict(link.parameters)
+    if link.body:
+        described["requestBody"] = dict(link.body)
+    return described
 
 
 def _failures(codes: Sequence[str]) -> Json:
