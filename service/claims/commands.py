@@ -30,9 +30,9 @@ from service.ledger.writing import Append, Outcome, Proposal
 from service.sandbox.triggers import refuse_trigger
 
 BATCH_MAX = 32
-"""Claims created in one transaction."""
+"""Claims created by one statement."""
 CONCURRENCY = 2
-"""Transactions of one process at once: while one commits, another is filled."""
+"""Batches of one process at once: while one commits, another is filled."""
 
 _SQL = queries("service.claims")
 
@@ -87,15 +87,18 @@ class ClaimCommands:
             self._create_all, batch_max=BATCH_MAX, concurrency=CONCURRENCY, deadline=deadline
         )
 
-    async def create(self, caller: Caller, request: ClaimRequest) -> Created:
+    async def create(self, caller: Caller, request: ClaimRequest, size: int = 0) -> Created:
         """Create a claim, or return what the first call created (contract 4.4).
+
+        `size` is that of the request's body, by which large claims keep out of the small ones' way.
 
         Refuses with `entity_not_found`, `entity_not_owned`, `partner_disconnected`, or
         `claim_conflict` when the drawn claim id was taken.
         """
         uploads = await self.documents.check(caller, request) if request.document_refs else ()
         try:
-            return await self._batcher.submit(decisions.create_claim(caller, request, uploads))
+            command = decisions.create_claim(caller, request, uploads, size)
+            return await self._batcher.submit(command)
         except PublicIdTaken as error:
             raise Refusal("claim_conflict") from error
 

@@ -40,13 +40,14 @@ class Upload(NamedTuple):
 
 
 class CreateClaim(NamedTuple):
-    """A request to create a claim, and the streams that it decides on."""
+    """A request to create a claim, and the streams that it decides on; `size` in bytes."""
 
     caller: Caller
     request: ClaimRequest
     key: UUID
     connection: UUID
     uploads: Sequence[Upload] = ()
+    size: int = 0
 
     def guard(self, access: Access) -> Guard:
         """Return what the decision rests on: nothing may happen to the connection meanwhile."""
@@ -69,7 +70,7 @@ def stream_of(caller: Caller, entity_id: str, partner_claim_id: str) -> UUID:
 
 
 def create_claim(
-    caller: Caller, request: ClaimRequest, uploads: Sequence[Upload] = ()
+    caller: Caller, request: ClaimRequest, uploads: Sequence[Upload] = (), size: int = 0
 ) -> CreateClaim:
     """Return the command, its streams derived from the natural key (decision 1)."""
     return CreateClaim(
@@ -78,6 +79,7 @@ def create_claim(
         stream_of(caller, request.entity_id, request.partner_claim_id),
         connection_stream(caller.mode, caller.partner_id, request.entity_id),
         uploads,
+        size,
     )
 
 

@@ -16,8 +16,8 @@ from service.claims.wire import (
     ClaimResponse,
 )
 from service.core.clock import timestamp
-from service.http.bodies import AnyRequest, caller_of, read_as
-from service.http.decoding import decode_query
+from service.http.bodies import AnyRequest, caller_of, read_body
+from service.http.decoding import decode, decode_query
 from service.http.responses import json_response, replay_headers
 from service.http.scalars import given
 from service.ledger.database import Row
@@ -100,8 +100,9 @@ def claim_handlers(modes: Modes) -> list[HTTPRouteHandler]:
     @CREATE_CLAIM.handler
     async def create_claim(request: AnyRequest) -> Response[bytes]:
         caller = caller_of(request)
-        claim = await read_as(request, ClaimRequest)
-        outcome = await modes[caller.mode].claims.create(caller, claim)
+        body = await read_body(request)
+        claim = decode(body, request.headers.get("content-type"), ClaimRequest)
+        outcome = await modes[caller.mode].claims.create(caller, claim, len(body))
         return json_response(
             msgspec.convert(outcome._asdict(), ClaimResponse),
             200 if outcome.already_existed else 201,

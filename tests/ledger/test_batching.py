@@ -4,16 +4,18 @@ from typing import NamedTuple
 
 import pytest
 
-from service.ledger.batching import Batcher
+from service.ledger.batching import BATCH_BYTES_MAX, COMMAND_BYTES, Batcher, BatchLimit
 from service.ledger.database import LedgerUnavailable
-from service.ledger.ledger import ATTEMPTS_MAX, AppendConflict, PublicIdTaken
+from service.ledger.ledger import ATTEMPTS_MAX, AppendConflict, PublicIdTaken, StreamLocked
+from tests.patience import PATIENCE_SECONDS
 
 
 class Command(NamedTuple):
-    """A command of a test: its stream, and its number."""
+    """A command of a test: its stream, its number, its size in bytes."""
 
     key: str
     number: int = 0
+    size: int = 0
 
 
 @dataclass
@@ -209,3 +211,108 @@ async def test_waiting_is_bounded_in_time():
     runs.gate.set()
     assert await batcher.submit(Command("after", 9)) == 9
     assert runs.sizes == [1, 1]
+
+
+def conflicting(runs, count, error):
+    """Return a run that answers one stream's command with an error the first `count` times."""
+    left = [count]
+
+    async def run(commands):
+        outcomes = await runs(commands)
+        for place, command in enumerate(commands):
+            if command.key == "a" and left[0]:
+                left[0] -= 1
+                outcomes[place] = error
+        return outcomes
+
+    return run
+
+
+@pytest.mark.parametrize("error", [AppendConflict("moved"), StreamLocked("locked")])
+async def test_a_command_that_is_in_anothers_way_is_tried_again_by_itself(error):
+    """The rest of its batch has its outcomes and is not run again."""
+    runs = Runs()
+    runs.gate.set()
+    batcher = batcher_of(conflicting(runs, 2, error))
+    commands = [Command("a", 0), Command("b", 1), Command("c", 2)]
+    assert await asyncio.gather(*map(batcher.submit, commands)) == [0, 1, 2]
+    ran = [one.key for batch in runs.batches for one in batch]
+    assert sorted(ran) == ["a", "a", "a", "b", "c"]
+
+
+async def test_a_command_whose_stream_stays_locked_ends_at_its_deadline():
+    """It keeps nobody waiting meanwhile: others are run, and it holds no batch."""
+    runs = Runs()
+    runs.gate.set()
+    batcher = batcher_of(conflicting(runs, 10**6, StreamLocked("locked")), deadline=0.3)
+    locked = asyncio.create_task(batcher.submit(Command("a")))
+    for number in range(20):
+        assert await batcher.submit(Command("b", number)) == number
+    with pytest.raises(LedgerUnavailable):
+        await locked
+
+
+async def test_a_batch_is_bounded_in_bytes():
+    """Commands go together up to a sum; one that is larger goes alone."""
+    runs = Runs()
+    runs.gate.set()
+    batcher = batcher_of(runs, batch_max=100, deadline=PATIENCE_SECONDS)
+    sizes = [30 * 1024, *[100 * 1024] * 5, 998 * 1024, *[1000] * 40]
+    commands = [Command(f"s{nr}", nr, size) for nr, size in enumerate(sizes)]
+    assert await asyncio.gather(*map(batcher.submit, commands)) == list(range(len(sizes)))
+    for batch in runs.batches:
+        assert len(batch) == 1 or sum(one.size for one in batch) <= BATCH_BYTES_MAX
+    assert any(len(batch) > 10 for batch in runs.batches)
+
+
+async def test_a_small_command_waits_for_one_large_batch_at_most():
+    """Large ones take one of the places; with a single place, they take turns with small ones."""
+    for concurrency in (1, 2):
+        runs = Runs()
+        batcher = batcher_of(runs, concurrency=concurrency, deadline=PATIENCE_SECONDS)
+        large = [Command(f"l{nr}", nr, 998 * 1024) for nr in range(8)]
+        small = [Command(f"s{nr}", 100 + nr) for nr in range(4)]
+        tasks = await submitted(batcher, [*large, *small])
+        await asyncio.sleep(0)
+        runs.gate.set()
+        await asyncio.gather(*tasks)
+        kinds = ["large" if batch[0].size else "small" for batch in runs.batches]
+        assert kinds.index("small") <= 1, (concurrency, kinds)
+        assert [len(batch) for batch in runs.batches].count(1) >= 8
+
+
+async def test_a_batch_that_missed_its_deadline_is_halved_and_not_repeated():
+    """Its commands are answered; the next batches are small, and grow again while they succeed."""
+    runs = Runs(raise_for(LedgerUnavailable("late"), when=lambda commands: len(commands) > 8))
+    runs.gate.set()
+    batcher = batcher_of(runs, batch_max=32, deadline=PATIENCE_SECONDS)
+    given = 0
+    for _ in range(6):
+        commands = [Command(f"s{nr}", nr, 1000) for nr in range(32)]
+        answers = await asyncio.gather(*map(batcher.submit, commands), return_exceptions=True)
+        given += sum(isinstance(answer, int) for answer in answers)
+    assert len([command for batch in runs.batches for command in batch]) == 6 * 32
+    assert given > 2 * 32
+    runs.fail = None
+    for _ in range(100):
+        commands = [Command(f"s{nr}", nr, 1000) for nr in range(32)]
+        await asyncio.gather(*map(batcher.submit, commands))
+    assert max(runs.sizes[-4:]) >= 30
+
+
+async def test_what_is_expected_to_take_too_long_is_not_begun_together():
+    """A database that takes its time by the byte gets smaller batches before one is late."""
+    limit = BatchLimit(0.75)
+    assert limit.allows(BATCH_BYTES_MAX)
+    for weight in (COMMAND_BYTES, 10 * COMMAND_BYTES, BATCH_BYTES_MAX) * 10:
+        limit.ended(weight, 0.01 + weight / BATCH_BYTES_MAX)
+    assert not limit.allows(BATCH_BYTES_MAX)
+    assert limit.allows(2 * COMMAND_BYTES)
+
+
+async def test_a_database_that_is_slow_whatever_the_size_gets_large_batches():
+    """Smaller ones would end no sooner, and write less."""
+    limit = BatchLimit(0.75)
+    for weight in (COMMAND_BYTES, 10 * COMMAND_BYTES, BATCH_BYTES_MAX) * 10:
+        limit.ended(weight, 0.4)
+    assert limit.allows(BATCH_BYTES_MAX)
