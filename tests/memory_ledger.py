@@ -73,7 +73,7 @@ class MemoryConnection:
                 if "append_id" in values:
                     values["append_id"] = append_ids[values["append_id"] - 1]
                 if outcomes[nr - 1] == "written":
-                    self._tables.insert(table, filled[:1], **values)
+                    self._tables.insert(table, _key(table, filled), **values)
             at += len(filled) + 1
 
     async def fetchrow(self, statement: str, *args: object) -> Row | None:
@@ -93,8 +93,8 @@ class MemoryConnection:
                 filled = _COLUMNS.search(statement)
                 assert filled is not None
                 values = dict(zip(filled[1].split(", "), row, strict=True))
-                # A table's first column identifies its rows, as service.ledger.projector has it.
-                self._tables.insert(name.removeprefix("insert "), list(values)[:1], **values)
+                table = name.removeprefix("insert ")
+                self._tables.insert(table, _key(table, list(values)), **values)
             else:
                 WRITES[name](self._tables, *row)
 
@@ -173,3 +173,8 @@ def memory_world(mail_dir: Path, **parts: Any) -> World:
 
 def _name(statement: str) -> str:
     return statement.partition("\n")[0].removeprefix("-- ")
+
+
+def _key(table: str, columns: Sequence[str]) -> Sequence[str]:
+    """Return what identifies a row: a table's first column, as service.ledger.projector has it."""
+    return columns[:2] if table == "connections" else columns[:1]

@@ -18,6 +18,7 @@ _DEFAULTS: dict[str, dict[str, object]] = {
     "staff": {"removed_at": None},
     "onboardings": {"completed_at": None},
     "connect_links": {"entity_id": None},
+    "connections": {"disconnected_at": None},
 }
 
 Values = dict[str, Any]
@@ -174,6 +175,24 @@ def _established(tables: Tables, email_hash: object, number_hash: object) -> lis
     return [{"taken": taken}]
 
 
+def _onboarding_context(
+    tables: Tables, stream: object, partner_id: object, email_hash: object, number_hash: object
+) -> list[Values]:
+    found: Values = {"now": datetime.now(UTC)} | _established(tables, email_hash, number_hash)[0]
+    names = ("made", "disconnected_at", "key_id", "wrapped", "master_key_id")
+    found |= dict.fromkeys(names)
+    for event in tables.where("events", originator_id=stream, originator_version=1):
+        found["made"] = event["state"]
+    for onboarding in tables.where("onboardings", stream_id=stream):
+        entity_id = onboarding["entity_id"]
+        known = _access(tables, partner_id, entity_id)
+        (entity,) = tables.where("entities", entity_id=entity_id)
+        found["disconnected_at"] = known["disconnected_at"]
+        for key in tables.where("data_keys", key_id=entity["stream_id"]):
+            found |= {name: key[name] for name in names[2:]}
+    return [found]
+
+
 def _link(tables: Tables, hashed: bytes) -> list[Values]:
     now = datetime.now(UTC)
     found = tables.where("connect_links", token_hash=hashed)
@@ -213,6 +232,7 @@ READS: dict[str, Callable[..., Any]] = {
     "service.ledger service_keys": lambda tables: tables["service_keys"],
     "service.partners pending_of_address": _pending_of_address,
     "service.claims context": _claims_context,
+    "service.onboardings context": _onboarding_context,
     "projections.partners list_members": lambda tables, partner_id: _members_of(
         tables, partner_id=partner_id
     ),
@@ -273,12 +293,8 @@ def _revoke_key(tables: Tables, key_id: object, at: datetime, later: bool) -> No
 def _connect(
     tables: Tables, partner_id: object, entity_id: object, version: int, at: object
 ) -> None:
-    state = {"version": version, "connected_at": at, "disconnected_at": None}
-    found = tables.where("connections", partner_id=partner_id, entity_id=entity_id)
-    for row in found:
-        tables.change(row, **state)
-    if not found:
-        tables.insert("connections", (), partner_id=partner_id, entity_id=entity_id, **state)
+    for row in tables.where("connections", partner_id=partner_id, entity_id=entity_id):
+        tables.change(row, version=version, connected_at=at, disconnected_at=None)
 
 
 def _disconnect(

@@ -61,6 +61,8 @@ class ConnectionsProjector(Projector):
                 yield Update(ENTITIES, _SQL.correct_entity, row)
             case OnboardingCompleted(entity_id=entity_id):
                 yield Update(ENTITIES, _SQL.establish, (entity_id,))
+            case EntityConnected() as event if recorded.version == 1:
+                yield CONNECTIONS.new(event, version=1, connected_at=at)
             case EntityConnected() as event:
                 row = (event.partner_id, event.entity_id, recorded.version, at)
                 yield Update(CONNECTIONS, _SQL.connect, row)

@@ -3,11 +3,16 @@
 select email_hash from ledger.entities where entity_id = $1
 
 -- name: connect
--- An entity connected, for the first time or again.
-insert into ledger.connections (partner_id, entity_id, version, connected_at)
-select * from unnest($1::text[], $2::text[], $3::bigint[], $4::timestamptz[])
-on conflict (partner_id, entity_id) do update
-set version = excluded.version, connected_at = excluded.connected_at, disconnected_at = null
+-- An entity connected again. Of several times the last counts.
+update ledger.connections as c
+set version = again.version, connected_at = again.at, disconnected_at = null
+from (
+    select distinct on (partner_id, entity_id) partner_id, entity_id, version, at
+    from unnest($1::text[], $2::text[], $3::bigint[], $4::timestamptz[])
+        as one (partner_id, entity_id, version, at)
+    order by partner_id, entity_id, version desc
+) as again
+where c.partner_id = again.partner_id and c.entity_id = again.entity_id
 
 -- name: correct_entity
 -- People corrected what was said of their businesses. Of several corrections the last counts.

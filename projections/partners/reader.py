@@ -20,6 +20,7 @@ class _Ask(NamedTuple):
     partner_id: str
     key_id: str
     key: object
+    size: int = 0
 
 
 class PartnersReader:

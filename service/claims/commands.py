@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from projections.claim_list.reader import ClaimListReader
@@ -26,7 +26,7 @@ from service.ledger.ledger import (
     Transaction,
 )
 from service.ledger.sql import queries
-from service.ledger.writing import Append, Outcome, Proposal
+from service.ledger.writing import Append, Decided, Outcome, Proposal
 from service.sandbox.triggers import refuse_trigger
 
 BATCH_MAX = 32
@@ -36,30 +36,8 @@ CONCURRENCY = 2
 
 _SQL = queries("service.claims")
 
-
-class CommandStep(NamedTuple):
-    """What one command of a batch came to, once its proposal is written, if it has one.
-
-    `once`: the append may be there already, as it records nothing but that it happened.
-    """
-
-    outcome: Created | Refusal
-    proposal: Proposal | None = None
-    once: bool = False
-
-    def settled(self, outcome: Outcome) -> Created | Exception:
-        """Return the result, given what became of the proposal."""
-        match outcome:
-            case "conflict" if self.once:
-                return self.outcome
-            case "written":
-                return self.outcome
-            case "upload_gone":
-                return Refusal("document_not_uploaded")
-            case "locked":
-                return StreamLocked(outcome)
-            case "moved" | "conflict":
-                return AppendConflict(outcome)
+Step = Decided[Created | Refusal]
+"""What one command of a batch comes to."""
 
 
 class DocumentCheck(Protocol):
@@ -145,18 +123,19 @@ class ClaimCommands:
         proposals = [step.proposal for step in steps if step.proposal is not None]
         written = iter(await self.ledger.write(proposals) if proposals else ())
         return [
-            step.outcome if step.proposal is None else step.settled(next(written)) for step in steps
+            step.result if step.proposal is None else _settled(step, next(written))
+            for step in steps
         ]
 
-    def _step(self, command: CreateClaim, row: Row) -> CommandStep:
+    def _step(self, command: CreateClaim, row: Row) -> Step:
         try:
             if row["made"] is None:
                 return self._create(command, row)
             return self._replay(command, row)
         except Refusal as refusal:
-            return CommandStep(refusal)
+            return Step(refusal)
 
-    def _create(self, command: CreateClaim, row: Row) -> CommandStep:
+    def _create(self, command: CreateClaim, row: Row) -> Step:
         access = access_from(row)
         access.check_write()
         refuse_trigger(command.caller.mode, "create_claim", command.request.partner_claim_id)
@@ -167,9 +146,9 @@ class ClaimCommands:
         cause = command.caller.cause
         append = Append(command.key, 0, events, cause, key, new_key=True, public_ids=[claim_id])
         uploads = [upload.document.storage_path for upload in command.uploads]
-        return CommandStep(outcome, Proposal([append], [command.guard(access)], uploads))
+        return Step(outcome, Proposal([append], [command.guard(access)], uploads))
 
-    def _replay(self, command: CreateClaim, row: Row) -> CommandStep:
+    def _replay(self, command: CreateClaim, row: Row) -> Step:
         access = access_from(row)
         made, _ = self.ledger.codec.decode(command.key, 1, ClaimCreated.__name__, row["made"])
         if not isinstance(made, ClaimCreated):
@@ -181,6 +160,19 @@ class ClaimCommands:
             )
         mismatch, outcome = decisions.replay(command, access, made, key)
         if mismatch is None:
-            return CommandStep(outcome)
+            return Step(outcome)
         append = Append(mismatch.stream_id, 0, [mismatch.event], command.caller.cause)
-        return CommandStep(outcome, Proposal([append], [command.guard(access)]), once=True)
+        return Step(outcome, Proposal([append], [command.guard(access)]), once=True)
+
+
+def _settled(step: Step, outcome: Outcome) -> Created | Exception:
+    """Return a command's result, given what became of its proposal."""
+    if step.is_settled_by(outcome):
+        return step.result
+    match outcome:
+        case "locked":
+            return StreamLocked(outcome)
+        case "upload_gone":
+            return Refusal("document_not_uploaded")
+        case _:
+            return AppendConflict(outcome)

@@ -19,7 +19,7 @@ from service.facts.entities import entity_stream
 from service.ledger.events import Cause, Event
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.service_keys import ServiceKeyStore, token_hash
-from service.ledger.writing import Append
+from service.ledger.writing import Append, Decided, Proposal
 
 LINK_LIFETIME: Final = timedelta(hours=1)
 """Contract section 8: one hour from issue, by the database's clock."""
@@ -63,8 +63,8 @@ class ConnectionCommands:
         token = ("" if live else "test_") + secrets.link_token(f"connect-{caller.mode}", subject)
         stream = link_stream(self.ledger.name, link_id)
 
-        async def attempt(transaction: Transaction) -> IssuedLink:
-            expires_at = await transaction.now() + LINK_LIFETIME if live else None
+        async def decide() -> Decided[IssuedLink]:
+            expires_at = await self.ledger.now() + LINK_LIFETIME if live else None
             event = ConnectLinkIssued(
                 link_id=link_id,
                 partner_id=caller.partner_id,
@@ -74,13 +74,14 @@ class ConnectionCommands:
                 label=label,
             )
             key = None if label is None else self.ledger.master_keys.new_data_key(stream)
-            await transaction.append(
-                Append(stream, 0, [event], caller.cause, key, new_key=True, public_ids=[link_id])
+            append = Append(
+                stream, 0, [event], caller.cause, key, new_key=True, public_ids=[link_id]
             )
             url = f"{self.public_url}/connect/{token}"
-            return IssuedLink(url, None if expires_at is None else timestamp(expires_at))
+            issued = IssuedLink(url, None if expires_at is None else timestamp(expires_at))
+            return Decided(issued, Proposal([append]))
 
-        return await self.ledger.decide(attempt)
+        return await self.ledger.decide_and_write(decide)
 
     async def look(self, token: str) -> LinkView:
         """Return what a link asks for without using it. Refuses as `approve` does."""

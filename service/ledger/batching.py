@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
 from service.ledger.database import LedgerUnavailable
-from service.ledger.ledger import ATTEMPTS_MAX, AppendConflict, StreamLocked
+from service.ledger.ledger import ATTEMPTS_MAX, AppendConflict, StreamLocked, locked_seconds
 
 BATCH_BYTES_MAX: Final = 256 * 1024
 """Of a batch's commands together; a larger command goes alone."""
-COMMAND_BYTES: Final = 4 * 1024
+COMMAND_BYTES: Final = 2 * 1024
 """What a command weighs beside its own bytes: its events, keys and rows."""
 LARGE_BYTES: Final = 32 * 1024
 """A command of more goes with the large ones, of which one batch runs at a time."""
@@ -26,9 +26,6 @@ NEWEST: Final = 0.1
 """The weight of a batch in what is expected of the next one."""
 DEADLINE_SHARE: Final = 0.5
 """Of a command's deadline, in which its batch is expected to end."""
-LOCKED_SECONDS: Final = 0.005
-LOCKED_SECONDS_MAX: Final = 0.1
-"""Until a command whose stream another holds is tried again; twice as long each time."""
 
 
 class Keyed(Protocol):
@@ -246,7 +243,7 @@ class Batcher(Generic[CommandT, OutcomeT]):
             entry.conflicts += 1
             self._enqueue(entry, first=True)
         elif isinstance(outcome, StreamLocked):
-            seconds = min(LOCKED_SECONDS * 2**entry.locked, LOCKED_SECONDS_MAX)
+            seconds = locked_seconds(entry.locked)
             entry.locked += 1
             if not entry.future.done():
                 asyncio.get_running_loop().call_later(seconds, self._enqueue, entry)

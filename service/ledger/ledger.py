@@ -1,5 +1,6 @@
 """Appending to a ledger and reading its streams."""
 
+import asyncio
 from collections.abc import (
     AsyncGenerator,
     Awaitable,
@@ -30,12 +31,15 @@ from service.ledger.encryption import DataKey, MasterKeys
 from service.ledger.events import Catalogue, Meta, Recorded
 from service.ledger.projector import Projector, Write, arrays, runs
 from service.ledger.sql import Sql, queries
-from service.ledger.writing import Append, Outcome, Proposal, WriteBatch, lock_number
+from service.ledger.writing import Append, Decided, Outcome, Proposal, WriteBatch, lock_number
 
 T = TypeVar("T")
 
 ATTEMPTS_MAX: Final = 8
 """How often a command that conflicts is decided again before it is given up."""
+
+LOCKED_SECONDS: Final = 0.005
+LOCKED_SECONDS_MAX: Final = 0.1
 
 _SQL = queries("service.ledger")
 
@@ -108,6 +112,40 @@ class Ledger:
             self.on_append()
         return outcomes
 
+    async def decide_and_write(self, decide: Callable[[], Awaitable[Decided[T]]]) -> T:
+        """Write what a command decides on what it reads without a lock; return its result.
+
+        It decides again when another command came first, and tries again while one of its streams
+        is locked, up to the deadline. Raises AppendConflict, PublicIdTaken or StreamLocked.
+        """
+        clock = asyncio.get_running_loop().time
+        ends_at, conflicts, locked = clock() + self.database.deadline_seconds, 0, 0
+        while True:
+            decided = await decide()
+            if decided.proposal is None:
+                return decided.result
+            try:
+                (outcome,) = await self.write([decided.proposal])
+                if decided.is_settled_by(outcome):
+                    return decided.result
+                raise StreamLocked(outcome) if outcome == "locked" else AppendConflict(outcome)
+            except StreamLocked:
+                seconds = locked_seconds(locked)
+                if clock() + seconds > ends_at:
+                    raise
+                locked += 1
+                await asyncio.sleep(seconds)
+            except (AppendConflict, PublicIdTaken):
+                conflicts += 1
+                if conflicts == ATTEMPTS_MAX:
+                    raise
+
+    async def now(self) -> datetime:
+        """Return the time by the database's clock, in whole milliseconds."""
+        row = await self.database.fetchrow(_SQL.now)
+        assert row is not None  # noqa: S101 - the statement always has a row
+        return to_milliseconds(row["now"])
+
     def drafts(self, append: Append) -> Iterable[tuple[Recorded, bytes]]:
         """Return an append's events as they will be recorded, and as they are stored."""
         cause = append.cause
@@ -122,7 +160,7 @@ class Ledger:
         *,
         background: float | None = None,
     ) -> T:
-        """Run a command's one transaction; decide again when another command came first."""
+        """Run a command in one transaction; decide again when another command came first."""
         for _ in range(ATTEMPTS_MAX - 1):
             with suppress(AppendConflict, PublicIdTaken):
                 async with self.transaction(background=background) as transaction:
@@ -225,6 +263,11 @@ class Transaction:
         """Run read-model writes in order; a run of the same statement is one round trip."""
         for statement, rows in runs(writes):
             await self.connection.execute(statement.on(self._schema), *arrays(rows))
+
+
+def locked_seconds(tries: int) -> float:
+    """Return how long to wait after so many tries for a stream that another command holds."""
+    return min(LOCKED_SECONDS * 2**tries, LOCKED_SECONDS_MAX)
 
 
 @contextmanager

@@ -29,7 +29,7 @@ select pg_advisory_xact_lock_shared(key) from (select unnest($1::bigint[]) as ke
 
 -- name: now
 -- The database's clock: links expire by it, whichever machine asks.
-select clock_timestamp()
+select clock_timestamp() as now
 
 -- name: sequencer_advance
 -- The log has grown. Listeners, such as a stock recorder's subscription, are notified once a batch.

@@ -7,13 +7,15 @@ models are added around it, by the same statement. One round trip, which commits
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import count
-from typing import Literal, NamedTuple, Protocol
+from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from service.ledger.encryption import DataKey
 from service.ledger.events import Cause, Event, Recorded
 from service.ledger.projector import Insert, Projector, Table, Values, Write, arrays
 from service.ledger.sql import Sql, queries
+
+T = TypeVar("T")
 
 _SQL = queries("service.ledger")
 _PARAMETERS = 19
@@ -60,6 +62,21 @@ class Proposal(NamedTuple):
     appends: Sequence[Append]
     guards: Sequence[Guard] = ()
     uploads: Sequence[str] = ()
+
+
+class Decided(NamedTuple, Generic[T]):
+    """What a command comes to, once its proposal is written, if it has one.
+
+    `once`: its events may be there already, as they say nothing but that something happened.
+    """
+
+    result: T
+    proposal: Proposal | None = None
+    once: bool = False
+
+    def is_settled_by(self, outcome: Outcome) -> bool:
+        """Return whether the result stands, given what became of the proposal."""
+        return outcome == "written" or (self.once and outcome == "conflict")
 
 
 class Encode(Protocol):

@@ -9,7 +9,7 @@ from uuid import UUID
 from projections.connections.reader import access
 from projections.onboardings.reader import OnboardingsReader
 from projections.partners.reader import PartnersReader
-from service.core.clock import Clock
+from service.core.clock import Clock, to_milliseconds
 from service.core.errors import Refusal
 from service.core.ids import NewId
 from service.entities.commands import (
@@ -33,8 +33,9 @@ from service.facts.privacy import PersonalDataErased
 from service.ledger.database import Row
 from service.ledger.events import Cause, Recorded
 from service.ledger.ledger import Ledger, Transaction
-from service.ledger.service_keys import Secrets, ServiceKeyStore, token_hash
-from service.ledger.writing import Append
+from service.ledger.service_keys import Secrets, ServiceKeyStore, lookup_bytes, token_hash
+from service.ledger.sql import queries
+from service.ledger.writing import Append, Decided, Proposal
 from service.onboardings import decisions
 from service.onboardings.wire import Confirmed, OnboardingRequest
 from service.sandbox.triggers import refuse_trigger
@@ -42,6 +43,8 @@ from service.sandbox.triggers import refuse_trigger
 LINK_LIFETIME: Final = timedelta(days=7)
 FINISHED_SHOWN: Final = timedelta(hours=1)
 PURPOSE: Final = "onboarding"
+
+_SQL = queries("service.onboardings")
 
 
 class Started(NamedTuple):
@@ -91,14 +94,21 @@ class OnboardingCommands:
         )
         secrets = await self.secrets.get()
 
-        async def attempt(transaction: Transaction) -> Started:
-            existing = fold(await transaction.read(stream))
-            if existing is not None:
-                return await self._replay(transaction, caller, existing.started, request)
+        async def decide() -> Decided[Started]:
+            business = [
+                lookup_bytes(secrets.lookup_email(request.user_email)),
+                lookup_bytes(secrets.lookup_company_number(request.company_number or None)),
+            ]
+            row = await self.ledger.database.fetchrow(
+                _SQL.context, stream, caller.partner_id, *business
+            )
+            assert row is not None  # noqa: S101 - the statement always has a row
+            if row["made"] is not None:
+                return self._replay(stream, caller, request, row)
             refuse_trigger(caller.mode, "start_onboarding", request.partner_user_id)
-            return await self._start(transaction, stream, caller, request, secrets)
+            return self._start(stream, caller, request, secrets, row)
 
-        return await self.ledger.decide(attempt)
+        return await self.ledger.decide_and_write(decide)
 
     async def look(self, token: str) -> Invited:
         """Return the invitation of a magic link without using it. Refuses as `complete` does."""
@@ -176,14 +186,14 @@ class OnboardingCommands:
         decisions.check_link(onboarding, expired=row["expires_at"] <= await transaction.now())
         return onboarding
 
-    async def _start(
+    def _start(
         self,
-        transaction: Transaction,
         stream: UUID,
         caller: Caller,
         request: OnboardingRequest,
         secrets: Secrets,
-    ) -> Started:
+        row: Row,
+    ) -> Decided[Started]:
         live = self.ledger.name == "live"
         now = self.clock()
         onboarding_id, entity_id = self.new_id("onb", now), self.new_id("ent", now)
@@ -196,8 +206,8 @@ class OnboardingCommands:
             email=request.user_email,
             company_number=request.company_number or None,
         )
-        if live:
-            await refuse_established(transaction, entity.event)
+        if live and row["taken"]:
+            raise Refusal("onboarding_unavailable")
         token = secrets.link_token(PURPOSE, onboarding_id)
         started = decisions.start(
             caller,
@@ -206,7 +216,7 @@ class OnboardingCommands:
             onboarding_id=onboarding_id,
             entity_id=entity_id,
             magic_link_hash=token_hash(token) if live else None,
-            expires_at=await transaction.now() + LINK_LIFETIME if live else None,
+            expires_at=to_milliseconds(row["now"]) + LINK_LIFETIME if live else None,
         )
         appends = [
             Append(stream, 0, [started], caller.cause, entity.key, public_ids=[onboarding_id]),
@@ -214,30 +224,32 @@ class OnboardingCommands:
         ]
         if not live:
             appends.append(self._connect(started, caller.cause))
-        await transaction.append(*appends)
         # The placeholder's host never resolves (RFC 2606).
         placeholder = f"https://sandbox.invalid/onboarding/{onboarding_id}"
         url = magic_link(self.public_url, token) if live else placeholder
-        return Started(onboarding_id, already_existed=False, magic_link_url=url, matches=None)
+        result = Started(onboarding_id, already_existed=False, magic_link_url=url, matches=None)
+        return Decided(result, Proposal(appends))
 
-    async def _replay(
-        self,
-        transaction: Transaction,
-        caller: Caller,
-        started: OnboardingStarted,
-        request: OnboardingRequest,
-    ) -> Started:
-        known = await access(transaction, caller.partner_id, started.entity_id)
-        if known.disconnected_at is not None:
+    def _replay(
+        self, stream: UUID, caller: Caller, request: OnboardingRequest, row: Row
+    ) -> Decided[Started]:
+        made, _ = self.ledger.codec.decode(stream, 1, OnboardingStarted.__name__, row["made"])
+        if not isinstance(made, OnboardingStarted):
+            raise TypeError(f"{type(made).__name__} does not begin an onboarding")
+        if row["disconnected_at"] is not None:
             raise Refusal("partner_disconnected")
-        key_id = entity_stream(caller.mode, started.entity_id)
-        key = (await transaction.data_keys([key_id])).get(key_id)
-        compared = replays.compare(caller.mode, started, request, key)
-        if compared.mismatch is not None:
-            stream, event = compared.mismatch
-            if not await transaction.exists(stream):
-                await transaction.append(Append(stream, 0, [event], caller.cause))
-        return Started(started.onboarding_id, True, None, compared.matches)
+        key = None
+        if row["key_id"] is not None:
+            key = self.ledger.master_keys.open_data_key(
+                row["key_id"], row["wrapped"], row["master_key_id"]
+            )
+        compared = replays.compare(caller.mode, made, request, key)
+        result = Started(made.onboarding_id, True, None, compared.matches)
+        if compared.mismatch is None:
+            return Decided(result)
+        # The connection need not stand still: nothing but the mismatch is recorded.
+        mismatch = Append(compared.mismatch.stream_id, 0, [compared.mismatch.event], caller.cause)
+        return Decided(result, Proposal([mismatch]), once=True)
 
     async def _finished(
         self,

@@ -75,6 +75,42 @@ async def test_replaying_a_claim_writes_nothing(wire):
     assert begins(statements, *expected) == expected
 
 
+@pytest.mark.parametrize("mode", ["live", "test"])
+async def test_starting_an_onboarding_is_two_reads_and_one_write(wire, mode):
+    """Three round trips in either mode, and two for a replay."""
+    world, proxy = wire
+    partner = await world.partner()
+
+    def start(number):
+        body = {"company_name": "New", "user_email": f"u{number}@example.com"}
+        body["partner_user_id"] = f"u{number}"
+        return partner.call("POST", "/onboardings", mode=mode, json=body)
+
+    context = "-- service.onboardings context\n"
+    for starts, expected in (
+        ((1, 2, 3), [AUTHENTICATE, context, WRITE]),
+        ((3, 3), [AUTHENTICATE, context]),
+    ):
+        statements = await round_trips(proxy, *[lambda nr=nr: start(nr) for nr in starts])
+        assert begins(statements, *expected) == expected
+
+
+@pytest.mark.parametrize("mode", ["live", "test"])
+async def test_asking_for_a_connection_is_one_write_and_a_look_at_the_clock(wire, mode):
+    """Three round trips; a link of test mode does not expire, and takes two."""
+    world, proxy = wire
+    partner = await world.partner()
+    body = {"partner_user_id": "u", "label": "Shop"}
+    statements = await round_trips(
+        proxy,
+        *[lambda: partner.call("POST", "/connect-requests", mode=mode, json=body)] * 3,
+    )
+    expected = [AUTHENTICATE, "-- service.ledger now\n", WRITE]
+    if mode == "test":
+        del expected[1]
+    assert begins(statements, *expected) == expected
+
+
 async def test_listing_claims_is_one_read_beside_authentication(wire):
     """A page takes two round trips, of all users' claims or of one's: who calls, and the page."""
     world, proxy = wire
