@@ -6,20 +6,21 @@ In this order, so that running an interrupted command again completes it:
 3. the claim's objects are removed from storage.
 """
 
+import asyncio
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from asyncpg import UndefinedTableError
+from asyncpg import LockNotAvailableError, UndefinedTableError
 
 from service.core.clock import Clock
 from service.entities.commands import business_locks
 from service.facts.connections import connection_stream, link_stream
 from service.facts.entities import EntityRegistered, entity_stream
 from service.facts.privacy import PersonalDataErased
-from service.ledger.database import Row, transaction_on
+from service.ledger.database import LedgerUnavailable, Row, transaction_on
 from service.ledger.events import ERASED, Cause, Event, Meta
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.sql import queries
@@ -28,6 +29,8 @@ from service.privacy.erasure_list import ErasureList, Kind, ListedErasure
 
 SECONDS_MAX: Final = 30.0
 """Longer than a mail that is being sent may take: the erasure waits for it."""
+HELD_MILLISECONDS: Final = 300
+"""How long an erasure waits for a lock while it holds those of connections."""
 UNLISTED_SECONDS_MAX: Final = 600.0
 """The whole log is scanned."""
 
@@ -129,11 +132,19 @@ class Erasures:
     async def _apply(
         self, subject: Subject, reason: str, cause: Cause, listed: Sequence[UUID] = ()
     ) -> Erased:
-        """Lock, read, append, destroy. Mail comes first, so no claim waits for a mail server."""
+        """Lock, read, append, destroy.
+
+        What others may hold for long comes before the connections' locks, for which claims wait: a
+        mail on its way, tables that a rebuild is at. What has to be waited for while those are held
+        is waited for briefly; then all of it begins anew.
+        """
 
         async def attempt(transaction: Transaction) -> Erased:
             await transaction.lock(subject.stream_id)
             mail = await transaction.fetch(_SQL.settle_mail, subject.subject_id)
+            await transaction.fetch(_SQL.hold_tables)
+            await self._clear_beside(transaction, subject)
+            await transaction.connection.execute(f"set local lock_timeout = {HELD_MILLISECONDS}")
             links = await self._lock_entity(transaction, subject)
             facts = await transaction.fetchrow(_SQL.facts, subject.stream_id)
             assert facts is not None  # noqa: S101 - whoever asks has seen the stream
@@ -155,19 +166,25 @@ class Erasures:
                 for stream_id, name in subjects.items()
             ]
             recorded = await transaction.append(*appends) if appends else []
-            if earlier is None:
-                await self._clear_beside(transaction, subject)
             recorded_at = {one.stream_id: one.meta.at for one in recorded}
             at, why = earlier or (recorded_at[subject.stream_id], reason)
             gone = await transaction.fetch(_SQL.destroy_keys, keys)
             return Erased(at, why, earlier is None, len(gone), len(mail))
 
-        return await self._ledger.decide(attempt, background=SECONDS_MAX)
+        clock = asyncio.get_running_loop().time
+        ends_at = clock() + SECONDS_MAX
+        while True:
+            try:
+                return await self._ledger.decide(attempt, background=SECONDS_MAX)
+            except LedgerUnavailable as error:
+                if not isinstance(error.__cause__, LockNotAvailableError) or clock() > ends_at:
+                    raise
+            await asyncio.sleep(HELD_MILLISECONDS / 1000)  # those that wait for us go first
 
     async def _clear_beside(self, transaction: Transaction, subject: Subject) -> None:
         """Clear the tables that a rebuild builds or keeps, which may hold names and hashes.
 
-        This comes after the append, whose write prevents a rebuild from swapping tables meanwhile.
+        The live tables are held meanwhile, so that no rebuild swaps them.
         """
         for schema in (f"{self._ledger.name}_next", f"{self._ledger.name}_previous"):
             table = await transaction.fetchrow(_SQL.exists, f"{schema}.entities")

@@ -109,6 +109,11 @@ select coalesce(max(append_id), 0) as size from ledger.events
 -- still take an upload, which the next sweep finds by its row.
 delete from ledger.uploads where claim_stream = $1 and minted_at < $2
 
+-- name: hold_tables
+-- Keeps rebuilds from swapping what an erasure clears. It waits for one that does, and holds no lock that
+-- claims need meanwhile.
+lock table ledger.entities, ledger.onboardings, ledger.claim_documents in row exclusive mode
+
 -- name: keys_left
 -- Which of these data keys exist, and how long the streams of the same ids are. Nothing is unwrapped.
 select
