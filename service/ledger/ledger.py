@@ -119,7 +119,7 @@ class Ledger:
         is locked, up to the deadline. Raises AppendConflict, PublicIdTaken or StreamLocked.
         """
         clock = asyncio.get_running_loop().time
-        ends_at, conflicts, locked = clock() + self.database.deadline_seconds, 0, 0
+        ends_at, conflicts, locked = clock() + self.database.writes.deadline_seconds, 0, 0
         while True:
             decided = await decide()
             if decided.proposal is None:
@@ -142,7 +142,7 @@ class Ledger:
 
     async def now(self) -> datetime:
         """Return the time by the database's clock, in whole milliseconds."""
-        row = await self.database.fetchrow(_SQL.now)
+        row = await self.database.reads.fetchrow(_SQL.now)
         assert row is not None  # noqa: S101 - the statement always has a row
         return to_milliseconds(row["now"])
 

@@ -99,7 +99,7 @@ class OnboardingCommands:
                 lookup_bytes(secrets.lookup_email(request.user_email)),
                 lookup_bytes(secrets.lookup_company_number(request.company_number or None)),
             ]
-            row = await self.ledger.database.fetchrow(
+            row = await self.ledger.database.reads.fetchrow(
                 _SQL.context, stream, caller.partner_id, *business
             )
             assert row is not None  # noqa: S101 - the statement always has a row

@@ -4,12 +4,16 @@ import asyncio
 import random
 from collections import Counter
 
+import msgspec
 import pytest
 
+from service.claims.wire import ClaimRequest
 from service.core.errors import Refusal
+from service.facts.caller import Caller
 from service.ledger.sequencer import Sequencer
 from service.onboardings.commands import PURPOSE
-from tests.world import STAFF, Partner, settings_for, world_on
+from tests.patience import eventually
+from tests.world import STAFF, Partner, claim_body, settings_for, world_on
 
 ORDERED = """
 select e.topic from live.events as e join live.log as l using (append_id)
@@ -141,6 +145,82 @@ async def test_no_claim_follows_its_disconnection(two_worlds):
         rows = await rows_of(world.service, ORDERED.format(order=order))
         assert len(rows) == codes["created"] + 2 * rounds + 1
         _check_connected(row["topic"] for row in rows)
+
+
+async def test_a_process_that_stands_still_writes_nothing_twice(two_worlds, monkeypatch):
+    """What it decided before is decided again when it goes on, on what others did meanwhile."""
+    frozen, other = two_worlds
+    partner = await frozen.partner()
+    elsewhere = Partner(other, partner.partner_id, partner.keys)
+    entities = [await partner.connected_entity() for _ in range(3)]
+    ledger, goes_on, decided = frozen.service.modes["live"].ledger, asyncio.Event(), []
+    write = ledger.write
+
+    async def stand_still(proposals):
+        decided.extend(proposals)
+        await goes_on.wait()
+        return await write(proposals)
+
+    monkeypatch.setattr(ledger, "write", stand_still)
+    given = [(entity_id, f"case-{nr}") for nr in range(5) for entity_id in entities]
+    sent = [asyncio.create_task(partner.claim(*claim)) for claim in given]
+    await eventually(lambda: len(decided) > 1)
+    retried = [await elsewhere.claim(*claim) for claim in given[:-1]]
+    assert {answer.status_code for answer in retried} == {201}
+    await elsewhere.disconnect(entities[-1])
+    goes_on.set()
+    answers = await asyncio.gather(*sent)
+    for (entity_id, _), answer, retry in zip(given, answers, retried, strict=False):
+        if entity_id == entities[-1]:
+            assert answer.json()["code"] == "partner_disconnected"
+        else:
+            assert (answer.status_code, answer.json()["claim_id"]) == (
+                200,
+                retry.json()["claim_id"],
+            )
+    assert answers[-1].json()["code"] == "partner_disconnected"
+    (created,) = await rows_of(
+        frozen.service, "select count(*) from live.events where topic = 'ClaimCreated'"
+    )
+    assert created[0] == len(retried)
+
+
+async def test_forty_claims_of_a_megabyte_go_beside_small_ones(world, monkeypatch):
+    """No batch holds more than one of them, and at most one such batch runs at a time."""
+    partner = await world.partner()
+    entity_id = await partner.connected_entity()
+    live = world.service.modes["live"]
+    caller = Caller(partner.partner_id, "P", "key_1", "live", 0, False, False, "req_1")
+    batches, running, running_max = [], 0, 0
+    write = live.ledger.write
+
+    async def measured(proposals):
+        nonlocal running, running_max
+        sizes = [len(repr(one.appends[0].events[0])) for one in proposals]
+        batches.append(sizes)
+        running += max(sizes) > 500_000
+        running_max = max(running_max, running)
+        try:
+            return await write(proposals)
+        finally:
+            running -= max(sizes) > 500_000
+
+    monkeypatch.setattr(live.ledger, "write", measured)
+    filler = [{"number": str(nr), "summary": "x" * 950} for nr in range(1000)]
+
+    def create(reference, **more):
+        body = claim_body(entity_id, reference, **more)
+        request = msgspec.convert(body, ClaimRequest)
+        return live.claims.create(caller, request, len(msgspec.json.encode(body)))
+
+    small = [create(f"small-{nr}") for nr in range(40)]
+    large = [create(f"large-{nr}", invoices=filler) for nr in range(40)]
+    made = await asyncio.gather(*large, *small)
+    assert len({one.claim_id for one in made}) == 80
+    assert running_max == 1
+    assert all(len(sizes) == 1 for sizes in batches if max(sizes) > 500_000)
+    first_small = next(nr for nr, sizes in enumerate(batches) if max(sizes) < 500_000)
+    assert first_small <= 2
 
 
 async def test_an_onboarding_started_twice_at_once_is_one(world):

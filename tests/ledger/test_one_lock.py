@@ -1,0 +1,101 @@
+"""A lock that somebody holds stops the commands that need it, and nobody else's."""
+
+import asyncio
+
+import psycopg
+import pytest
+
+from service.archive.directory import DirectoryArchive
+from service.facts.connections import connection_stream
+from service.privacy.erasure_list import ErasureList
+from tests.patience import PATIENCE_SECONDS, eventually
+from tests.world import STAFF, deadline_of, settings_for, world_on
+
+
+async def held(world, partner, entity_id):
+    """Return a transaction that holds a connection's lock until it is closed."""
+    transaction = world.service.modes["live"].ledger.transaction(background=PATIENCE_SECONDS)
+    inside = await transaction.__aenter__()
+    await inside.lock(connection_stream("live", partner.partner_id, entity_id))
+    return transaction
+
+
+@pytest.fixture
+async def own_world(database_url, tmp_path):
+    """Return a service of this test's own, with deadlines that another test may not need."""
+    async with world_on(settings_for(database_url, tmp_path), tmp_path) as one:
+        yield one
+
+
+async def test_a_locked_connection_stops_its_own_claims_alone(own_world):
+    """Claims of other connections are written beside it; its own are refused, then written."""
+    stuck, other = [await own_world.partner() for _ in range(2)]
+    locked, free = await stuck.connected_entity(), await other.connected_entity()
+    holder = await held(own_world, stuck, locked)
+    with deadline_of(own_world, 3):
+        mixed = [
+            *(stuck.claim(locked, f"stuck-{nr}") for nr in range(20)),
+            *(other.claim(free, f"free-{nr}") for nr in range(20)),
+        ]
+        answers = await asyncio.gather(*mixed)
+    assert [answer.status_code for answer in answers] == [503] * 20 + [201] * 20
+    await holder.__aexit__(None, None, None)
+    again = await asyncio.gather(*(stuck.claim(locked, f"stuck-{nr}") for nr in range(20)))
+    assert [answer.status_code for answer in again] == [201] * 20
+
+
+async def test_a_claim_is_written_once_its_connection_is_free(own_world):
+    """It is tried again until its deadline, and holds no lock of others meanwhile."""
+    partner = await own_world.partner()
+    entity_id = await partner.connected_entity()
+    holder = await held(own_world, partner, entity_id)
+    claim = asyncio.create_task(partner.claim(entity_id))
+    other = await partner.connected_entity()
+    assert (await partner.claim(other)).status_code == 201
+    await partner.disconnect(other)
+    assert not claim.done()
+    await holder.__aexit__(None, None, None)
+    assert (await claim).status_code == 201
+
+
+async def test_an_erasure_that_waits_for_a_rebuild_holds_no_connection(
+    own_world, database_url, erase_entity
+):
+    """Somebody holds a table that a rebuild builds; claims of the entity's partners are written."""
+    partner = await own_world.partner()
+    entity_id = await partner.connected_entity()
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        owner.execute("create schema if not exists live_next")
+        owner.execute("create table live_next.entities (like live.entities including all)")
+        owner.execute("grant usage on schema live_next to claim_ledger_live")
+        owner.execute("grant all on live_next.entities to claim_ledger_live")
+        with owner.transaction():
+            owner.execute("lock table live_next.entities in share mode")
+            erasure = asyncio.create_task(erase_entity(own_world, entity_id))
+            await waiting(database_url)
+            answers = await asyncio.gather(*(partner.claim(entity_id, f"c-{n}") for n in range(20)))
+            assert [answer.status_code for answer in answers] == [201] * 20
+            assert not erasure.done()
+    assert (await erasure).is_new
+
+
+async def waiting(database_url):
+    """Return once somebody waits for the table."""
+    query = "select count(*) from pg_locks where not granted and locktype = 'relation'"
+    with psycopg.connect(database_url, autocommit=True) as asking:
+        await eventually(lambda: asking.execute(query).fetchone() != (0,))
+
+
+@pytest.fixture
+def erase_entity(tmp_path):
+    """Return what erases an entity, with an erasure list of the test's own."""
+    directory = tmp_path / "archive"
+    directory.mkdir()
+
+    async def erase(world, entity_id):
+        listed = ErasureList(DirectoryArchive(directory))
+        erasures = world.service.privacy(listed)["live"].erasures
+        subject = await erasures.entity(entity_id)
+        return await erasures.erase(subject, "case 1", STAFF)
+
+    return erase
