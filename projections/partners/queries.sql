@@ -24,7 +24,7 @@ from ledger.api_keys as k
 join ledger.partners as p using (partner_id)
 left join ledger.key_uses as u using (key_id)
 where k.partner_id = $1
-order by k.key_id
+order by k.issued_at, k.key_id
 
 -- name: list_members
 -- Who belongs to a partner's team, in the order in which they were added.

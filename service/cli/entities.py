@@ -5,6 +5,7 @@ from contextlib import suppress
 import click
 
 from service.app.ledgers import PartnerLedger
+from service.cli.options import once_option
 from service.cli.output import columns_of
 from service.cli.target import Fields, Target, team_command
 from service.core.errors import Refusal
@@ -19,8 +20,15 @@ from service.http.decoding import check
 @click.option("--email", required=True, help="The business's contact address.")
 @click.option("--company-number", help="Its number in the register of companies.")
 @click.option("--another", is_flag=True, help="Allow a second business at this address.")
+@once_option
 async def add(
-    target: Target, name: str, email: str, company_number: str | None, *, another: bool
+    target: Target,
+    name: str,
+    email: str,
+    company_number: str | None,
+    once: str | None,
+    *,
+    another: bool,
 ) -> Fields:
     """Register a business that already uses the service."""
     given = {"name": name, "email": email}
@@ -28,7 +36,9 @@ async def add(
         given["company_number"] = company_number
     check(NewEntity, **given)
     live = target.service.modes["live"]
-    entity_id = await live.entities.add(name, email, company_number, target.cause, another=another)
+    entity_id = await live.entities.add(
+        name, email, company_number, target.cause, another=another, once=once
+    )
     return await _entity(target, entity_id)
 
 

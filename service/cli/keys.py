@@ -2,6 +2,7 @@
 
 import click
 
+from service.cli.options import once_option
 from service.cli.output import columns_of
 from service.cli.partners import partner
 from service.cli.target import Fields, Target, team_command
@@ -15,9 +16,13 @@ from service.sandbox.fixtures import fixture_ids
 @team_command
 @click.argument("partner_id")
 @click.option("--mode", type=click.Choice(MODES), required=True)
-async def issue(target: Target, partner_id: str, mode: Mode) -> Fields:
-    """Issue a key. Its token is shown once; despite its `pk_` it is a secret."""
-    key = await target.service.partners.issue_key(partner_id, mode, target.cause)
+@once_option
+async def issue(target: Target, partner_id: str, mode: Mode, once: str | None) -> Fields:
+    """Issue a key. Its token is shown once; despite its `pk_` it is a secret.
+
+    Repeated with the same --once, it exits with 1 and names the key that was issued.
+    """
+    key = await target.service.partners.issue_key(partner_id, mode, target.cause, once=once)
     epoch = (await _key_row(target, partner_id, key.key_id))["sandbox_epoch"]
     if mode == "test":
         await target.service.sandbox.ensure(partner_id, epoch)
@@ -52,7 +57,10 @@ async def revoke(target: Target, key_id: str) -> Fields:
     help="How long the old key goes on working.",
 )
 async def roll(target: Target, key_id: str, overlap: str) -> Fields:
-    """Replace a key by a new one, whose token is shown once."""
+    """Replace a key by a new one, whose token is shown once.
+
+    Repeated, it exits with 1 and names the key that took the old one's place.
+    """
     partner_id = await _owner(target, key_id)
     issued = await target.service.partners.roll_key(
         partner_id, key_id, OVERLAPS[overlap], target.cause

@@ -7,5 +7,22 @@ from service.facts.caller import LEDGERS
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 """For commands without an installation; `team_command` gives it to the others."""
 
+
+def _reference(
+    _context: click.Context, _parameter: click.Parameter, given: str | None
+) -> str | None:
+    if given is not None and not given.strip():
+        raise click.BadParameter("expected a reference")  # an unset variable of a shell, perhaps
+    return given
+
+
+once_option = click.option(
+    "--once",
+    metavar="REFERENCE",
+    callback=_reference,
+    help="A reference of your own: with it, repeating the command makes nothing twice.",
+)
+"""For commands that make something new each time."""
+
 ledger_option = click.option("--ledger", type=click.Choice(LEDGERS), help="Only this ledger.")
 """For commands that otherwise work on every ledger."""

@@ -2,6 +2,7 @@
 
 import click
 
+from service.cli.options import once_option
 from service.cli.output import columns_of
 from service.cli.target import Fields, Target, team_command
 from service.core.errors import Refusal
@@ -14,10 +15,11 @@ _FIELDS = ("partner_id", "status", "name", "email", "return_link", "suppress_ema
 @team_command
 @click.argument("name")
 @click.option("--email", required=True, help="The partner's contact address.")
-async def add(target: Target, name: str, email: str) -> Fields:
+@once_option
+async def add(target: Target, name: str, email: str, once: str | None) -> Fields:
     """Record a partner's application. It is pending until it is approved or declined."""
     check(PartnerApplication, name=name, email=email)
-    partner_id = await target.service.partners.add(name, email, target.cause)
+    partner_id = await target.service.partners.add(name, email, target.cause, once=once)
     return await partner(target, partner_id)
 
 

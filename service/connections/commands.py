@@ -135,11 +135,14 @@ class ConnectionCommands:
 
         await self.ledger.decide(attempt)
 
-    async def connect_by_staff(self, entity_id: str, partner_id: str, cause: Cause) -> None:
+    async def connect_by_staff(
+        self, entity_id: str, partner_id: str, cause: Cause, expected_version: int | None = None
+    ) -> None:
         """Connect an entity to a partner at its customer's request.
 
         Connecting twice changes nothing. Refuses with `partner_not_found`, `partner_state`,
-        `entity_not_found`, or `entity_state` for an entity that has not finished its onboarding.
+        `entity_not_found`, or `entity_state` for an entity that has not finished its onboarding,
+        and with `form_outdated` where the connection has changed since `expected_version`.
         """
         connection = connection_stream(self.ledger.name, partner_id, entity_id)
 
@@ -153,19 +156,24 @@ class ConnectionCommands:
             if partners[0]["status"] != "approved":
                 raise Refusal("partner_state", "Only an approved partner can be connected.")
             known = await access(transaction, partner_id, entity_id)
-            if events := decisions.connect_by_staff(known, partner_id):
+            if events := decisions.connect_by_staff(known, partner_id, expected_version):
                 await transaction.append(Append(connection, known.version, events, cause))
 
         await self.ledger.decide(attempt)
 
-    async def disconnect(self, entity_id: str, partner_id: str, cause: Cause) -> None:
-        """End a connection; ending it twice changes nothing. Claims wait for it, or it for them."""
+    async def disconnect(
+        self, entity_id: str, partner_id: str, cause: Cause, expected_version: int | None = None
+    ) -> None:
+        """End a connection; ending it twice changes nothing. Claims wait for it, or it for them.
+
+        Refuses with `form_outdated` where it has begun again since `expected_version`.
+        """
         await change(
             self.ledger,
             partner_id,
             entity_id,
             cause,
-            lambda known: decisions.disconnect(known, partner_id),
+            lambda known: decisions.disconnect(known, partner_id, expected_version),
         )
 
 

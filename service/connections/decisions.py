@@ -55,21 +55,38 @@ def decline(link: Link) -> ConnectLinkDeclined:
     return ConnectLinkDeclined(link_id=link.link_id, partner_id=link.partner_id)
 
 
-def connect_by_staff(access: Access, partner_id: str) -> list[Event]:
-    """Connect at the customer's request; connecting twice changes nothing."""
+def connect_by_staff(
+    access: Access, partner_id: str, expected_version: int | None = None
+) -> list[Event]:
+    """Connect at the customer's request; connecting twice changes nothing.
+
+    `expected_version` is the connection's when this was asked for; another one is refused with
+    `form_outdated`.
+    """
     if access.erased:
         raise Refusal("entity_not_found")
     if not access.established:
         raise Refusal("entity_state", "This business has not finished its onboarding.")
     if access.connected:
         return []
+    _refuse_other(access, expected_version)
     return [EntityConnected(partner_id=partner_id, entity_id=access.entity_id, via="staff")]
 
 
-def disconnect(access: Access, partner_id: str) -> list[Event]:
-    """End a connection; refuses with `entity_not_owned` where there never was one."""
+def disconnect(access: Access, partner_id: str, expected_version: int | None = None) -> list[Event]:
+    """End a connection; refuses with `entity_not_owned` where there never was one.
+
+    `expected_version` is the connection's when this was asked for: one that began later is not
+    ended, but refused with `form_outdated`.
+    """
     if access.connected_at is None:
         raise Refusal("entity_not_owned")
     if not access.connected:
         return []
+    _refuse_other(access, expected_version)
     return [EntityDisconnected(partner_id=partner_id, entity_id=access.entity_id)]
+
+
+def _refuse_other(access: Access, expected_version: int | None) -> None:
+    if expected_version is not None and access.version != expected_version:
+        raise Refusal("form_outdated")

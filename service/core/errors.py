@@ -103,6 +103,8 @@ _OURS: Final = (
     ("request_not_found", 404, "No such call of the last thirty days."),
     ("sandbox_entity_not_found", 404, "No such entity in this partner's sandbox."),
     ("staff_not_found", 404, "No such address in the team."),
+    ("reference_used", 409, "This reference was used for something else."),
+    ("form_outdated", 409, "What this form is about has changed since the page was made."),
 )
 
 ERRORS: Final[Mapping[str, ErrorCode]] = {

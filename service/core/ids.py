@@ -26,6 +26,11 @@ def derived_id(prefix: str, *parts: str) -> str:
     return f"{prefix}_{base32(stream_id(*parts).int)}"
 
 
+def once_id(prefix: str, reference: str | None, *parts: str) -> str | None:
+    """Return the id of what a reference makes, the same every time; None without a reference."""
+    return None if reference is None else derived_id(prefix, "once", *parts, reference)
+
+
 def stream_id(*parts: str) -> UUID:
     """Derive a stream's id from its natural key.
 

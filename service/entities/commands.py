@@ -9,7 +9,7 @@ import msgspec
 from projections.connections.reader import is_established
 from service.core.clock import Clock
 from service.core.errors import Refusal
-from service.core.ids import NewId, stream_id
+from service.core.ids import NewId, once_id, stream_id
 from service.facts.entities import EntityCorrected, EntityRegistered, entity_stream
 from service.ledger.encryption import DataKey
 from service.ledger.events import Cause
@@ -119,13 +119,16 @@ class EntityCommands:
         cause: Cause,
         *,
         another: bool = False,
+        once: str | None = None,
     ) -> str:
         """Register a business that uses the service already; return its entity id.
 
         Refuses with `onboarding_unavailable` when its address or number is another business's;
         `another` allows the address, whose person then has several businesses to choose from.
+        With a reference, `once`, a repetition returns the id that the first call made. Refuses with
+        `reference_used` where that was another business.
         """
-        entity_id = self.new_id("ent", self.clock())
+        entity_id = once_id("ent", once, self.ledger.name) or self.new_id("ent", self.clock())
         registration = register(
             self.ledger,
             await self.secrets.get(),
@@ -137,8 +140,17 @@ class EntityCommands:
             established=True,
         )
         business = registration.event
-        async with self.ledger.transaction() as transaction:
+
+        async def attempt(transaction: Transaction) -> str:
             await transaction.lock(*business_locks(business))
+            if once is not None and (
+                known := await transaction.read(registration.append.stream_id)
+            ):
+                if known[0].event != business:
+                    raise Refusal("reference_used")
+                return entity_id
             await refuse_established(transaction, business, same_address=another, message=_TAKEN)
             await transaction.append(registration.append)
-        return entity_id
+            return entity_id
+
+        return await self.ledger.decide(attempt)

@@ -25,6 +25,9 @@ AnyConnection = ASGIConnection[Any, Any, Any, Any]
 
 COOKIE: Final = "__Host-session"
 CSRF_FIELD: Final = "csrf"
+VERSION_FIELD: Final = "version"
+DIGITS_MAX: Final = 19
+"""A longer number is no version, and takes long to read."""
 FIELDS_MAX: Final = 200
 
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -119,6 +122,12 @@ def network_of(request: AnyRequest) -> str:
 def form_of(request: AnyRequest) -> dict[str, str]:
     """Return the posted form's fields, each once, stripped of surrounding white space."""
     return request.scope["state"]["form"]
+
+
+def expected_version(request: AnyRequest) -> int:
+    """Return the version of what a form was made for; -1, which nothing has, for any other text."""
+    given = form_of(request).get(VERSION_FIELD, "")
+    return int(given) if given.isascii() and given.isdigit() and len(given) < DIGITS_MAX else -1
 
 
 async def read_form(request: AnyRequest) -> None:

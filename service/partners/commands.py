@@ -8,7 +8,7 @@ from uuid import UUID
 
 from service.core.clock import Clock
 from service.core.errors import Refusal
-from service.core.ids import NewId, stream_id
+from service.core.ids import NewId, once_id, stream_id
 from service.facts.partners import (
     ApiKeyIssued,
     MemberAdded,
@@ -24,7 +24,7 @@ from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
 from service.ledger.writing import Append
 from service.partners import decisions
-from service.partners.keys import hash_secret, new_secret
+from service.partners.keys import hash_secret, new_secret, successor_id
 
 P = ParamSpec("P")
 
@@ -56,13 +56,26 @@ class PartnerCommands:
     clock: Clock
     new_id: NewId
 
-    async def add(self, name: str, email: str, cause: Cause) -> str:
-        """Record that a partner applied; return its id."""
-        partner_id = self.new_id("ptn", self.clock())
+    async def add(self, name: str, email: str, cause: Cause, *, once: str | None = None) -> str:
+        """Record that a partner applied; return its id.
+
+        With a reference, `once`, a repetition returns the id that the first call made. Refuses with
+        `reference_used` where that was another partner.
+        """
+        partner_id = once_id("ptn", once) or self.new_id("ptn", self.clock())
         event = PartnerApplied(partner_id=partner_id, name=name, email=email)
-        async with self.accounts.transaction() as transaction:
-            await transaction.append(self._first(partner_id, [event], cause))
-        return partner_id
+
+        async def attempt(transaction: Transaction) -> str:
+            known = (
+                Partner() if once is None else await _read(transaction, partner_stream(partner_id))
+            )
+            if not known.status:
+                await transaction.append(self._first(partner_id, [event], cause))
+            elif (known.name, known.email) != (name, email):
+                raise Refusal("reference_used")
+            return partner_id
+
+        return await self.accounts.decide(attempt)
 
     async def apply(
         self, *, company: str, contact_name: str, use: str, email: str, cause: Cause
@@ -132,14 +145,20 @@ class PartnerCommands:
         return self.new_id("key", self.clock())
 
     async def issue_key(
-        self, partner_id: str, mode: decisions.Mode, cause: Cause, key_id: str | None = None
+        self,
+        partner_id: str,
+        mode: decisions.Mode,
+        cause: Cause,
+        key_id: str | None = None,
+        *,
+        once: str | None = None,
     ) -> IssuedKey:
         """Issue a key; refuses unless the partner is approved.
 
-        With `key_id`, drawn by `new_key_id`, a retry does not issue another key: it is refused
-        with `key_state`.
+        With `key_id`, drawn by `new_key_id`, or a reference, `once`, a retry does not issue another
+        key: it is refused with `key_state`, which names the one that was issued.
         """
-        key_id = key_id or self.new_key_id()
+        key_id = key_id or once_id("key", once, partner_id) or self.new_key_id()
         secret, secret_hash = await self._new_secret()
         await self._decide(
             partner_id,
@@ -161,9 +180,10 @@ class PartnerCommands:
     ) -> IssuedKey:
         """Issue a key in a key's place; the old one works until `overlap` from now, to the second.
 
-        Refuses with `key_not_found`, and with `key_state` where the old one has an end already.
+        Refuses with `key_not_found`, and with `key_state` where the old one has an end already; a
+        retry is told so which key took its place, whose id follows from the old one's.
         """
-        new_key_id, now = self.new_key_id(), self.clock()
+        new_key_id, now = successor_id(partner_id, key_id), self.clock()
         secret, secret_hash = await self._new_secret()
         partner = await self._decide(
             partner_id,

@@ -26,6 +26,10 @@ KEYS_MAX: Final = 50
 """Keys of a partner that work at one time."""
 MEMBERS_MAX: Final = 100
 
+_SHOWN_THEN: Final = (
+    "Its token was shown then and cannot be shown again: if nobody has it, roll that key."
+)
+
 
 def approve(partner: Partner) -> list[Event]:
     """Approve a pending or declined partner; approving twice changes nothing."""
@@ -82,12 +86,12 @@ def issue_key(
 ) -> list[Event]:
     """Issue a key; only an approved partner can have one (contract 5.4), and KEYS_MAX of them.
 
-    The same id twice is refused: its token was shown, and is not shown again.
+    The same id twice is refused: its token was shown then, and cannot be shown again.
     """
     if _known(partner).status != "approved":
         raise Refusal("auth_partner_not_approved")
     if key_id in partner.keys:
-        raise Refusal("key_state", "This key has been issued already.")
+        raise Refusal("key_state", f"{key_id} was issued by this already. {_SHOWN_THEN}")
     if sum(not key.has_ended(now) for key in partner.keys.values()) >= KEYS_MAX:
         raise Refusal("limit_reached", f"A partner can have {KEYS_MAX} keys that work.")
     return [
@@ -119,6 +123,8 @@ def roll_key(
     leave a key behind that nobody knows.
     """
     old = _key(partner, key_id)
+    if new_key_id in partner.keys:
+        raise Refusal("key_state", f"{new_key_id} took this key's place already. {_SHOWN_THEN}")
     if old.revoked or old.ends_at is not None:
         raise Refusal("key_state", "This key is revoked, or was rolled already.")
     later = ends_at if ends_at > now else None

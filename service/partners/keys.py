@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from service.core.errors import Refusal
-from service.core.ids import base62
+from service.core.ids import base62, derived_id
 
 _RANDOM_CHARACTERS: Final = 43
 _CHECKSUM_CHARACTERS: Final = 6
@@ -39,6 +39,11 @@ def new_secret() -> str:
 def hash_secret(pepper: bytes, secret: str) -> bytes:
     """Return what is stored: HMAC-SHA-256; the secret has 256 bits, so no slow hash is needed."""
     return hmac.digest(pepper, secret.encode(), hashlib.sha256)
+
+
+def successor_id(partner_id: str, key_id: str) -> str:
+    """Return the id of the key that takes a key's place: it can be rolled once."""
+    return derived_id("key", "successor", partner_id, key_id)
 
 
 def parse_authorization(header: str | None) -> Token:

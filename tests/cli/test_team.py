@@ -34,6 +34,30 @@ def test_a_partner_from_application_to_revocation(team):
     assert team.events() - before == 4 + 6
 
 
+def test_commands_repeated_with_a_reference_make_nothing_twice(team):
+    """They return what the first one made, or name the key whose token was shown."""
+    address, business, before = mailbox(), mailbox(), team.events()
+    added = [
+        team.do("partners", "add", "P", "--email", address, "--once", f"ref {address}")
+        for _ in range(2)
+    ]
+    assert added[0] == added[1]
+    partner_id = added[0]["partner_id"]
+    entities = [
+        team.do("entities", "add", "B", "--email", business, "--once", f"ref {business}")
+        for _ in range(2)
+    ]
+    assert entities[0] == entities[1]
+    assert team.events() - before == 2
+    team.do("partners", "approve", partner_id)
+    issue = ("keys", "issue", partner_id, "--mode", "live", "--once", "ref")
+    issued = team.do(*issue)
+    code, answer = team.answer(*issue)
+    assert (code, answer["code"]) == (1, "key_state")
+    assert issued["key_id"] in answer["message"]
+    assert team.raw(*issue[:-1], " ").returncode == 2
+
+
 def test_partner_settings_change_one_at_a_time(team):
     """Settings are off at first; those that are not named keep their value."""
     partner_id = team.do("partners", "add", "P", "--email", mailbox())["partner_id"]

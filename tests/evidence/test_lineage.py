@@ -52,6 +52,19 @@ async def test_a_sound_log_begins_no_lineage(checkpoints, add):
     assert len(await lineages(checkpoints.ledger)) == 1
 
 
+async def test_a_forced_lineage_is_begun_once_for_a_reason(checkpoints, add):
+    """A command whose answer was lost is repeated; another reason begins another one."""
+    await add(1)
+    await checkpoints.make()
+    first = await begin_lineage(checkpoints, "a new archive", CAUSE, force=True)
+    await add(1)
+    again = await begin_lineage(checkpoints, "a new archive", CAUSE, force=True)
+    assert again.checkpoint.origin == first.checkpoint.origin
+    assert len(await lineages(checkpoints.ledger)) == 2
+    other = await begin_lineage(checkpoints, "another one", CAUSE, force=True)
+    assert other.checkpoint.origin > first.checkpoint.origin
+
+
 async def test_without_history_no_lineage_is_begun(checkpoints, add):
     """The first checkpoint begins the first lineage, forced or not."""
     await add(1)

@@ -148,7 +148,7 @@ async def test_the_confirmation_shows_an_earlier_connection(world, ids, staff):
     live = world.service.modes["live"]
     assert "has been connected to this business since" in (await staff.get(path)).text
     owner = await Visitor(world).sign_in("owner@example.com")
-    await owner.post(f"/account/{ids['entity']}/{ids['partner']}/disconnect")
+    await owner.confirm(f"/account/{ids['entity']}/{ids['partner']}/disconnect")
     access = await live.connection_list.access(ids["partner"], ids["entity"])
     ended = (await staff.get(path)).text
     assert "The customer disconnected" in ended
@@ -219,13 +219,33 @@ async def test_connecting_twice_is_one_event(world, ids, staff):
     """A form that is sent twice shows the id again."""
     partner = await world.partner()
     path = f"/backoffice/entities/{ids['entity']}"
+    version = await staff.version(f"{path}/connect?partner_id={partner.partner_id}")
     for _ in range(2):
-        answer = await staff.post(f"{path}/connect", partner_id=partner.partner_id)
+        form = {"partner_id": partner.partner_id, "version": version}
+        answer = await staff.post(f"{path}/connect", **form)
         assert answer.headers["location"] == f"{path}/handed/{partner.partner_id}"
     live = world.service.modes["live"].ledger
     async with live.transaction() as transaction:
         stream = connection_stream("live", partner.partner_id, ids["entity"])
         assert len(await transaction.read(stream)) == 1
+
+
+async def test_forms_about_an_earlier_state_of_a_connection_change_nothing(world, ids, staff):
+    """The customer disconnected, or connected again, after the page was made."""
+    live = world.service.modes["live"]
+    entity_id, partner_id = ids["entity"], ids["partner"]
+    path = f"/backoffice/entities/{entity_id}"
+    ending = await staff.version(f"{path}/disconnect/{partner_id}")
+    await live.connections.disconnect(entity_id, partner_id, STAFF)
+    connecting = await staff.version(f"{path}/connect?partner_id={partner_id}")
+    await live.connections.connect_by_staff(entity_id, partner_id, STAFF)
+    answer = await staff.post(f"{path}/disconnect/{partner_id}", version=ending)
+    assert (answer.status_code, "form_outdated" in answer.text) == (409, True)
+    assert (await live.connection_list.access(partner_id, entity_id)).connected
+    await live.connections.disconnect(entity_id, partner_id, STAFF)
+    answer = await staff.post(f"{path}/connect", partner_id=partner_id, version=connecting)
+    assert (answer.status_code, "form_outdated" in answer.text) == (409, True)
+    assert not (await live.connection_list.access(partner_id, entity_id)).connected
 
 
 async def test_unrecorded_access_shows_no_personal_data(ids, staff, database_url):

@@ -180,10 +180,30 @@ async def test_disconnecting_twice_changes_nothing(world):
     await partner.connect(entity_id)
     path = f"/account/{entity_id}/{partner.partner_id}"
     visitor = await Visitor(world).sign_in(EMAIL)
+    version = await visitor.version(f"{path}/disconnect")
     for _ in range(2):
-        answer = await visitor.post(f"{path}/disconnect")
+        answer = await visitor.post(f"{path}/disconnect", version=version)
         assert (answer.status_code, answer.headers["location"]) == (303, path)
     assert (await visitor.get(f"{path}/disconnect")).headers["location"] == path
+    assert (await partner.claim(entity_id)).json()["code"] == "partner_disconnected"
+
+
+@pytest.mark.parametrize("version", ["as it was", "", "-1", "x", "9" * 5000])
+async def test_a_form_of_an_earlier_connection_ends_no_later_one(world, version):
+    """Sent again after the partner was connected again, it is outdated: nothing is changed."""
+    partner = await world.partner()
+    entity_id = await business(world)
+    await partner.connect(entity_id)
+    path = f"/account/{entity_id}/{partner.partner_id}/disconnect"
+    visitor = await Visitor(world).sign_in(EMAIL)
+    earlier = await visitor.version(path)
+    await visitor.post(path, version=earlier)
+    await partner.connect(entity_id)
+    given = earlier if version == "as it was" else version
+    title = refused(await visitor.post(path, version=given), 409, "form_outdated")
+    assert title == "This has changed in the meantime"
+    assert (await partner.claim(entity_id)).status_code == 201
+    assert (await visitor.confirm(path)).status_code == 303
     assert (await partner.claim(entity_id)).json()["code"] == "partner_disconnected"
 
 

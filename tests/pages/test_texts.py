@@ -20,6 +20,7 @@ OUTSIDE = {
     *("auth_bad_secret", "invalid_json", "body_required", "document_path_invalid"),
     *("document_not_uploaded", "document_verification_failed", "partner_disconnected"),
     *("claim_conflict", "onboarding_not_found", "staff_not_found"),
+    "reference_used",
 }
 """Codes that no page meets: of the partner API and of the team's commands alone."""
 

@@ -1,5 +1,6 @@
 """A visitor without a browser, who keeps cookies and posts forms as our pages do."""
 
+import re
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -8,7 +9,7 @@ import httpx
 from service.app.bootstrap import Service
 from service.app.pages import pages
 from service.pages.site_map import SiteMap
-from service.pages.visit import COOKIE, CSRF_FIELD
+from service.pages.visit import COOKIE, CSRF_FIELD, VERSION_FIELD
 from tests.sessions import session_of
 from tests.world import PUBLIC_URL, World
 
@@ -44,6 +45,17 @@ class Visitor:
         """Post one of our forms."""
         form = fields | ({CSRF_FIELD: self.csrf} if self.csrf else {})
         return await self.client.post(path, data=form, headers=FROM_OUR_PAGE)
+
+    async def version(self, path: str) -> str:
+        """Return the version of what a page's form is about."""
+        page = (await self.get(path)).text
+        found = re.search(rf'name="{VERSION_FIELD}" value="(\d+)"', page)
+        assert found, page
+        return found[1]
+
+    async def confirm(self, path: str) -> httpx.Response:
+        """Open a page and post the form on it, which asks for a confirmation."""
+        return await self.post(path, **{VERSION_FIELD: await self.version(path)})
 
     @property
     def session(self) -> str | None:

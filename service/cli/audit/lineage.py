@@ -18,7 +18,7 @@ from service.facts.caller import LEDGERS
 
 @team_command
 @click.option("--reason", required=True, help="What happened, in the team's own words; recorded.")
-@click.option("--force", is_flag=True, help="Begin a lineage although nothing is lost.")
+@click.option("--force", is_flag=True, help="Begin one although nothing is lost; once a reason.")
 @click.option("--yes", is_flag=True, help="Do not ask; needed without a terminal.")
 @ledger_option
 async def lineage(

@@ -80,11 +80,17 @@ async def begin_lineage(
 ) -> MadeCheckpoint:
     """Begin a new lineage and make its first checkpoint.
 
-    Raises LineageRefused if nothing was lost, unless forced, and if there is no past at all.
+    Forced where nothing was lost, it is begun once: if the present one was begun for the same
+    reason, that one's newest checkpoint is returned. Raises LineageRefused if nothing was lost,
+    unless forced, and if there is no past at all.
     """
     key = checkpoints.signing_key()
     await Sequencer(checkpoints.ledger.database).number_committed()
     divergence = await find_divergence(checkpoints)
+    present = (await lineages(checkpoints.ledger) or [None])[-1]
+    is_forked = divergence is not None and divergence.is_forked
+    if force and not is_forked and present is not None and present.reason == reason:
+        return await checkpoints.make()
     if divergence is None:
         raise LineageRefused("there is no checkpoint yet: `audit checkpoint` makes the first one")
     if not (divergence.is_forked or force):

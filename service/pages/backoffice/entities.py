@@ -21,7 +21,7 @@ from service.pages.backoffice.frame import (
 from service.pages.gate import staff_cause
 from service.pages.shell import lead_to
 from service.pages.site_map import Html, PathText
-from service.pages.visit import form_of
+from service.pages.visit import expected_version, form_of
 
 APPEND_ID_MAX: Final = 2**63 - 1
 PAGE: Final = 50
@@ -42,16 +42,21 @@ def entities_router(context: BackofficeContext) -> Router:
     @get("/disconnect/{partner_id:str}", opt=STAFF)
     async def confirm(request: AnyRequest, entity_id: PathText, partner_id: PathText) -> Html:
         """Explain what disconnecting means, and ask for confirmation."""
-        _, entity = await context.entity(entity_id)
+        mode, entity = await context.entity(entity_id)
         partner = await context.partner_named(partner_id)
-        return backoffice_page(request, "disconnect.html", entity=entity, partner=partner)
+        access = await context.modes[mode].connection_list.access(partner_id, entity_id)
+        version = access.version
+        return backoffice_page(
+            request, "disconnect.html", entity=entity, partner=partner, version=version
+        )
 
     @post("/disconnect/{partner_id:str}", opt=STAFF)
     async def disconnect(request: AnyRequest, entity_id: PathText, partner_id: PathText) -> Html:
         """Disconnect a business on the customer's behalf."""
         mode, _ = await context.entity(entity_id)
-        connections = context.modes[mode].connections
-        await connections.disconnect(entity_id, partner_id, staff_cause(request))
+        await context.modes[mode].connections.disconnect(
+            entity_id, partner_id, staff_cause(request), expected_version(request)
+        )
         return lead_to(f"/backoffice/entities/{entity_id}")
 
     return Router(_PATH, route_handlers=[entity, confirm, disconnect])
@@ -92,7 +97,9 @@ def connecting_router(context: BackofficeContext) -> Router:
         partner_id = form_of(request).get("partner_id", "")
         if await live.entity(entity_id) is None:
             raise IdUnknown(entity_id)
-        await live.connections.connect_by_staff(entity_id, partner_id, staff_cause(request))
+        await live.connections.connect_by_staff(
+            entity_id, partner_id, staff_cause(request), expected_version(request)
+        )
         return lead_to(f"/backoffice/entities/{entity_id}/handed/{partner_id}")
 
     @get("/handed/{partner_id:str}", opt=STAFF)

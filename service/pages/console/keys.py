@@ -1,13 +1,15 @@
 """`/console/{partner_id}/keys`: issuing, rolling and revoking API keys; each token is shown once.
 
 Only the response to the form has the token. A form that is sent twice, by reloading that page,
-issues nothing and shows nothing: it carries the id of the key to issue, and a key is rolled once.
+issues nothing and names the key of the first time: it carries the id of the key to issue, and a
+rolled key's successor has an id that follows from its own.
 """
 
 import hmac
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import quote
 
 from litestar import Router, get, post
 
@@ -24,7 +26,7 @@ from service.pages.shell import lead_to, moment
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import form_of
 from service.partners.commands import OVERLAPS, IssuedKey, PartnerCommands
-from service.partners.keys import has_ended
+from service.partners.keys import has_ended, successor_id
 from service.sandbox.fixtures import SandboxFixtures
 
 ENDED_MAX: Final = 25
@@ -52,6 +54,7 @@ class KeyPages:
         keys = [self._shown(row) for row in reversed(await self.partners.keys(member.partner_id))]
         ended = [key["key_id"] for key in keys if key["state"] == "ended"]
         unlisted = set(ended[ENDED_MAX:])
+        again = request.query_params.get("again")
         return console_page(
             request,
             "keys.html",
@@ -60,7 +63,8 @@ class KeyPages:
             ended_max=ENDED_MAX,
             key_id=key_id,
             proof=proof,
-            again="again" in request.query_params,
+            again=again is not None,
+            again_key=next((key["key_id"] for key in keys if key["key_id"] == again), None),
         )
 
     async def issue(self, request: AnyRequest, form: Mapping[str, str]) -> IssuedKey | None:
@@ -124,7 +128,8 @@ def keys_router(pages: KeyPages) -> Router:
     @post(opt=KEYS)
     async def issue(request: AnyRequest) -> Html:
         """Issue a key, and show its token once."""
-        return _token(request, await pages.issue(request, form_of(request)))
+        form = form_of(request)
+        return _token(request, await pages.issue(request, form), form.get("key_id", ""))
 
     @get("/{key_id:str}/roll", opt=KEYS)
     async def choose(request: AnyRequest, key_id: PathText) -> Html:
@@ -140,7 +145,8 @@ def keys_router(pages: KeyPages) -> Router:
             raise invalid("overlap", f"expected one of {', '.join(OVERLAPS)}")
         cause = member_cause(request)
         issued = await first_time(commands.roll_key(partner_id, key_id, overlap, cause))
-        return _token(request, issued, await pages.key(request, key_id) if issued else None)
+        old = await pages.key(request, key_id) if issued else None
+        return _token(request, issued, successor_id(partner_id, key_id), old)
 
     @get("/{key_id:str}/revoke", opt=KEYS)
     async def confirm(request: AnyRequest, key_id: PathText) -> Html:
@@ -158,9 +164,12 @@ def keys_router(pages: KeyPages) -> Router:
 
 
 def _token(
-    request: AnyRequest, issued: IssuedKey | None, old: dict[str, object] | None = None
+    request: AnyRequest,
+    issued: IssuedKey | None,
+    key_id: str,
+    old: dict[str, object] | None = None,
 ) -> Html:
-    """Show a key's token; lead a form that was sent twice to the list."""
+    """Show a key's token; lead a form that was sent twice to the list, which names its key."""
     if issued is None:
-        return lead_to(f"{member_of(request).path}/keys?again")
+        return lead_to(f"{member_of(request).path}/keys?again={quote(key_id, safe='')}")
     return console_page(request, "key_issued.html", issued=issued, old=old)

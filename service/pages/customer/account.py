@@ -18,7 +18,7 @@ from service.pages.customer.connect import entities_of, own_entity
 from service.pages.gate import customer_cause
 from service.pages.shell import lead_to, page
 from service.pages.site_map import Html, Page, PathText
-from service.pages.visit import no_cookie, signed_in
+from service.pages.visit import expected_version, no_cookie, signed_in
 from service.people.sessions import Sessions
 
 ACCOUNT = {"page": Page("signed-in")}
@@ -96,13 +96,15 @@ def account_router(
             entity=entity,
             partner_id=partner_id,
             partner_name=await partner_name(partner_id),
+            version=access.version,
         )
 
     @post("/account/{entity_id:str}/{partner_id:str}/disconnect", opt=ACCOUNT)
     async def disconnect(request: AnyRequest, entity_id: PathText, partner_id: PathText) -> Html:
         """Disconnect a partner."""
         await own_entity(request, connections, entity_id)
-        await commands.disconnect(entity_id, partner_id, customer_cause(request, entity_id))
+        cause = customer_cause(request, entity_id)
+        await commands.disconnect(entity_id, partner_id, cause, expected_version(request))
         return lead_to(f"/account/{entity_id}/{partner_id}")
 
     @post("/account/sign-out", opt=ACCOUNT)
