@@ -91,6 +91,19 @@ def test_queries_that_modules_run_exist():
     assert unknown == []
 
 
+def test_queries_name_their_columns():
+    """A statement that is prepared returns the same after a migration has added a column."""
+    # Arrays that the statement was given have the columns that it was given.
+    star = re.compile(r"(?:\bselect|\bdistinct|\breturning|,)\s+(?:\w+\.)?\*(?!\s*from unnest\()")
+    found = {
+        (package, name)
+        for package in QUERIES
+        for name, sql in vars(queries(package)).items()
+        if name[0] != "_" and star.search(re.sub(r"--.*", "", sql.on("ledger")))
+    }
+    assert found == set()
+
+
 def test_a_query_without_a_description_is_refused(tmp_path, monkeypatch):
     """The file is refused as a whole, and not read as a part of the query before."""
     (tmp_path / "undescribed").mkdir()

@@ -50,9 +50,9 @@ with known as (
 select
     f.position, f.append_id, e.originator_id, e.originator_version, e.topic, e.state, f.is_known
 from (
-    select *, true as is_known from known
+    select position, append_id, true as is_known from known
     union all
-    select *, false from matching
+    select position, append_id, false from matching
 ) as f
 join ledger.events as e using (append_id)
 order by f.position desc nulls first, f.append_id desc

@@ -1,6 +1,10 @@
 -- name: by_id
 -- One claim.
-select * from ledger.claim_list where claim_id = $1
+select
+    claim_id, append_id, stream_id, partner_id, entity_id, partner_claim_id, partner_user_id,
+    partner_invoice_ids, stage, created_at
+from ledger.claim_list
+where claim_id = $1
 
 -- name: page
 -- A page of one partner's claims for one entity, newest first, with what else the answer needs; with
@@ -29,13 +33,16 @@ from access as a
 left join token as t on true
 left join lateral (
     select
-        found.*,
+        found.append_id, found.claim_id, found.entity_id, found.partner_claim_id,
+        found.partner_user_id, found.partner_invoice_ids, found.stage, found.created_at,
         row_number() over newest as nr,
         sum(octet_length(found.partner_invoice_ids)) over newest as bytes,
         lead(found.append_id) over newest is not null as more
     from (
         (
-            select l.*
+            select
+                l.append_id, l.claim_id, l.entity_id, l.partner_claim_id, l.partner_user_id,
+                l.partner_invoice_ids, l.stage, l.created_at
             from ledger.claim_list as l
             where
                 $5::text is null
@@ -46,7 +53,9 @@ left join lateral (
         )
         union all
         (
-            select l.*
+            select
+                l.append_id, l.claim_id, l.entity_id, l.partner_claim_id, l.partner_user_id,
+                l.partner_invoice_ids, l.stage, l.created_at
             from ledger.claim_list as l
             where
                 $5::text is not null

@@ -1,6 +1,8 @@
 -- name: by_token
 -- The link with this token hash, and whether it has expired by the database's clock.
-select *, expires_at <= clock_timestamp() as expired
+select
+    link_id, stream_id, token_hash, partner_id, partner_user_id, state, entity_id, issued_at,
+    expires_at, expires_at <= clock_timestamp() as expired
 from ledger.connect_links
 where token_hash = $1 and expires_at is not null
 

@@ -1,10 +1,18 @@
 -- name: by_id
 -- One onboarding.
-select * from ledger.onboardings where onboarding_id = $1
+select
+    onboarding_id, stream_id, partner_id, partner_user_id, entity_id, magic_link_hash, expires_at,
+    state, started_at, completed_at
+from ledger.onboardings
+where onboarding_id = $1
 
 -- name: by_link
 -- The onboarding whose magic link has this hash.
-select * from ledger.onboardings where magic_link_hash = $1
+select
+    onboarding_id, stream_id, partner_id, partner_user_id, entity_id, magic_link_hash, expires_at,
+    state, started_at, completed_at
+from ledger.onboardings
+where magic_link_hash = $1
 
 -- name: complete
 -- The person finished.
@@ -26,7 +34,9 @@ select
     end as state,
     c.connected_at, c.disconnected_at
 from (
-    select *
+    select
+        l.onboarding_id, l.partner_id, l.partner_user_id, l.entity_id, l.state, l.started_at,
+        l.expires_at, l.completed_at
     from ledger.onboardings as l
     where
         l.partner_id = $1

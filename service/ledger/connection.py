@@ -7,6 +7,7 @@ and keeps its place in its pool until then: so a process never has more backends
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 import asyncpg
@@ -49,6 +50,11 @@ class LedgerConnection(asyncpg.Connection):
         self._answered = cancel_waiter  # done when the server has answered, or is lost
 
     @property
+    def itself(self) -> "LedgerConnection":
+        """The connection behind its pool's proxy, which is empty as soon as it is lost."""
+        return self
+
+    @property
     def is_settled(self) -> bool:
         """Whether nothing is under way: no statement, no transaction."""
         is_answered = self._answered is None or self._answered.done()
@@ -81,9 +87,19 @@ class Drain:
         self._is_at_work = is_at_work
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def take(self, pool: asyncpg.Pool, connection: PoolConnectionProxy, *, reuse: bool) -> None:
-        """Take a connection, and return at once; it goes back to its pool when it is settled."""
-        task = asyncio.create_task(self._settle(pool, connection, reuse=reuse))
+    def take(
+        self,
+        pool: asyncpg.Pool,
+        lent: PoolConnectionProxy,
+        connection: LedgerConnection,
+        *,
+        reuse: bool,
+    ) -> None:
+        """Take a connection, and return at once; it goes back to its pool when it is settled.
+
+        `lent` is what the pool has lent, and its place.
+        """
+        task = asyncio.create_task(self._settle(pool, lent, connection, reuse=reuse))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -94,7 +110,12 @@ class Drain:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _settle(
-        self, pool: asyncpg.Pool, connection: PoolConnectionProxy, *, reuse: bool
+        self,
+        pool: asyncpg.Pool,
+        lent: PoolConnectionProxy,
+        connection: LedgerConnection,
+        *,
+        reuse: bool,
     ) -> None:
         """Keep the connection's place until the server has done with it.
 
@@ -110,10 +131,11 @@ class Drain:
         except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
             connection.terminate()
         finally:
-            await pool.release(connection)
+            with suppress(asyncpg.InterfaceError):  # the pool has been closed, and all it had
+                await pool.release(lent)
 
 
-async def _settled(connection: PoolConnectionProxy) -> bool:
+async def _settled(connection: LedgerConnection) -> bool:
     """Return whether the server has answered in time; what is lost has, too."""
     try:
         async with asyncio.timeout(SILENT_SECONDS_MAX):

@@ -90,19 +90,19 @@ class Pool:
         try:
             async with asyncio.timeout(deadline or self.deadline_seconds):
                 pool = self.pool
-                connection = await pool.acquire()
-                reuse = True
+                lent = await pool.acquire()
+                connection, reuse = lent.itself, True
                 try:
-                    yield connection
+                    yield lent
                 except Exception as error:
                     reuse = not isinstance(error, _LOST)
                     raise
                 finally:
                     # What goes on is waited for elsewhere: this caller may be out of time.
                     if reuse and connection.is_settled:
-                        await pool.release(connection)
+                        await pool.release(lent)
                     else:
-                        self._drain.take(pool, connection, reuse=reuse)
+                        self._drain.take(pool, lent, connection, reuse=reuse)
         except asyncpg.UniqueViolationError as error:
             # A field of the server's answer, which the driver sets and does not declare.
             constraint: str = getattr(error, "constraint_name", None) or ""

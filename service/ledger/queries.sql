@@ -78,7 +78,10 @@ with oldest as (
     where p.append_id = m.append_id and coalesce(m.bytes_before, 0) < $3
     returning m.append_id, m.event, m.originator_id, m.originator_version, m.topic, m.state
 ), placed as (
-    select *, $1 + row_number() over (order by append_id) as position from taken
+    select
+        append_id, event, originator_id, originator_version, topic, state,
+        $1 + row_number() over (order by append_id) as position
+    from taken
 ), numbered as (
     insert into ledger.log (position, append_id, leaf_hash)
     select

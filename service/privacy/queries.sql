@@ -85,7 +85,7 @@ with batch as (
     limit $2
 ), measured as (
     select
-        *,
+        append_id, originator_id, originator_version, topic, state,
         sum(octet_length(state)) over w as bytes_before
     from batch
     window w as (order by append_id rows between unbounded preceding and 1 preceding)

@@ -49,7 +49,8 @@ select count(*) as deleted from gone
 -- Deletes counts of minutes before a moment, a bounded number at a time. Returns how many.
 with gone as (
     delete from ledger.request_counts as c using (
-        select old.*
+        select
+            old.partner_id, old.minute, old.status, old.code, old.method, old.route, old.key_id
         from (
             select distinct partner_id from ledger.request_days
             where day <= ($1::timestamptz at time zone 'UTC')::date
@@ -153,7 +154,8 @@ from (
     limit $4 + 1
 ) as busy
 cross join lateral (
-    select *
+    select
+        q.request_id, q.key_id, q.at, q.method, q.route, q.status, q.code, q.duration_ms
     from ledger.requests as q
     where
         q.partner_id = $1

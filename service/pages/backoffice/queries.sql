@@ -41,7 +41,7 @@ from ledger.staff as s where s.staff_id = $1
 -- tables hold people, not traffic, and are read whole in a moment.
 with derived as (
     select
-        one.*,
+        one.kind, one.id, one.state, one.partner_id,
         substr(
             sha256('\x0000000000000040'::bytea || convert_to(encode(one.address_hash, 'hex'), 'UTF8')),
             1, 16
@@ -83,7 +83,7 @@ select entity_id, name, established, registered_at from ledger.entities where en
 select l.claim_id, l.append_id, l.partner_id, l.partner_claim_id, l.stage, l.created_at
 from ledger.connections as c
 cross join lateral (
-    select *
+    select l.claim_id, l.append_id, l.partner_id, l.partner_claim_id, l.stage, l.created_at
     from ledger.claim_list as l
     where
         l.partner_id = c.partner_id and l.entity_id = c.entity_id

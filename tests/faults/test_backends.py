@@ -1,0 +1,245 @@
+"""What a request has given up goes on in PostgreSQL, in its own place: backends never pile up."""
+
+import asyncio
+from contextlib import asynccontextmanager, contextmanager
+
+import psycopg
+import pytest
+
+from service.ledger import connection as ledger_connection
+from service.ledger.database import Database, LedgerUnavailable
+from service.ledger.sql import Sql
+from tests.patience import PATIENCE_SECONDS, eventually
+from tests.world import deadline_of, settings_for, world_on
+
+IMPATIENCE_SECONDS = 0.3
+"""Of a caller: far less than the sessions' own limits here, which are as long as the patience."""
+ROUNDS = 8
+BACKENDS = (
+    "select json_object_agg(pool, backends) from (select application_name as pool, count(*) as"
+    " backends from pg_stat_activity where application_name like 'claim-ledger %'"
+    " and datname = current_database() group by 1) as counted"
+)
+WAITING = (
+    "select count(*) from pg_stat_activity where application_name like 'claim-ledger %'"
+    " and datname = current_database() and wait_event_type = 'Lock'"
+)
+LOCKED = Sql("locked", "", "select from ledger.claim_list, ledger.events")
+ONE = Sql("one", "", "select 1 as one")
+
+
+@contextmanager
+def impatient_writes(world):
+    """Give up each write after a moment; reads have all their time."""
+    with pytest.MonkeyPatch.context() as patch:
+        for mode in world.service.modes.values():
+            patch.setattr(mode.ledger.database.writes, "deadline_seconds", IMPATIENCE_SECONDS)
+            patch.setattr(mode.claims._batcher, "_deadline", IMPATIENCE_SECONDS)  # noqa: SLF001
+        yield
+
+
+def check_places(world, backends):
+    """Check that no pool has more backends than places."""
+    places = {
+        f"claim-ledger {ledger.name} {name}": pool.size
+        for ledger in world.service.ledgers
+        for name, pool in ledger.database.pools.items()
+    }
+    assert {name: n for name, n in backends.items() if n > places[name]} == {}
+
+
+@pytest.fixture
+async def world(database_url, tmp_path):
+    """Return a service with four places in each pool for requests, and no followers."""
+    settings = settings_for(database_url, tmp_path, POOL_SIZE="4")
+    async with world_on(settings, tmp_path, follow=False) as one:
+        yield one
+
+
+@pytest.mark.parametrize("table", ["live.claim_list", "live.events"])
+async def test_requests_on_a_locked_table_add_no_backends(world, owner, table):
+    """Whoever comes while others wait is refused; afterwards each claim is written once."""
+    partner = await world.partner()
+    entity_id = await partner.connected_entity()
+    names = [f"case-{number}" for number in range(8)]
+    live = world.service.modes["live"].ledger.database
+    with owner.transaction():
+        owner.execute(f"lock table {table} in access exclusive mode")
+        with deadline_of(world, IMPATIENCE_SECONDS):
+            for _ in range(ROUNDS):
+                answers = await asyncio.gather(*(partner.claim(entity_id, name) for name in names))
+                assert {answer.status_code for answer in answers} == {503}
+                looks = [pool.fetch(LOCKED) for pool in (live.reads, live.writes) for _ in names]
+                given_up = await asyncio.gather(*looks, return_exceptions=True)
+                assert {type(one) for one in given_up} == {LedgerUnavailable}
+                owner.execute(
+                    "select pg_stat_clear_snapshot()"
+                )  # a transaction keeps its first look
+                check_places(world, owner.execute(BACKENDS).fetchone()[0])
+    answers = await asyncio.gather(*(partner.claim(entity_id, name) for name in names))
+    assert {answer.status_code for answer in answers} <= {200, 201}
+    assert owner.execute("select count(*) from live.claim_list").fetchone() == (len(names),)
+    await eventually(lambda: _all_are_idle(world))
+
+
+async def test_a_wait_for_a_lock_ends_on_the_server(owner, database_url):
+    """The session's own limit ends it, while the lock is still held and nobody asks any more."""
+    async with _database(database_url, deadline=1.0) as database:
+        with owner.transaction():
+            owner.execute("lock table live.claim_list in access exclusive mode")
+            with pytest.raises(LedgerUnavailable):
+                await database.writes.fetch(LOCKED)
+            await eventually(lambda: _waiting(owner) == 0)
+        (row,) = await database.writes.fetch(ONE)
+    assert row["one"] == 1
+
+
+async def test_every_session_has_the_limits_of_its_pool(database_url):
+    """A lock's before a statement's, and a statement's before the deadline of a request."""
+    limits = Sql(
+        "limits",
+        "",
+        "select array_agg(setting::int order by name) as found from pg_settings where name in"
+        " ('client_connection_check_interval', 'idle_in_transaction_session_timeout',"
+        " 'lock_timeout', 'statement_timeout')",
+    )
+    async with _database(database_url, deadline=1.5) as database:
+        found = [(await pool.fetch(limits))[0]["found"] for pool in database.pools.values()]
+        with pytest.raises(LedgerUnavailable):
+            await database.reads.fetch(Sql("three", "", "delete from ledger.pending"))
+    request = [1000, 10_000, 900, 1200]
+    assert found == [request, request, [1000, 10_000, 10_000, 120_000]]
+
+
+async def test_reads_go_on_while_commits_wait_for_a_replica(clusters, tmp_path, monkeypatch):
+    """Claims are refused in time and written once; reads, keys and an operator get through."""
+    # PostgreSQL is asked about the commits that wait, and says that it is at work on them.
+    monkeypatch.setattr(ledger_connection, "SILENT_SECONDS_MAX", IMPATIENCE_SECONDS)
+    cluster = clusters.migrated("alone", max_connections="30")
+    cluster.admit_superuser()
+    settings = settings_for(cluster.url, tmp_path, POOL_SIZE="2")
+    async with world_on(settings, tmp_path) as world:
+        partner = await world.partner()
+        entity_id = await partner.connected_entity()
+        assert (await partner.claim(entity_id, "before")).status_code == 201
+        _wait_for_replica(cluster, "nobody")
+        with impatient_writes(world):
+            for number in range(ROUNDS):
+                names = [f"case-{number}-{place}" for place in range(3)]
+                posts = asyncio.gather(*(partner.claim(entity_id, name) for name in names))
+                listed = await partner.call("GET", "/claims", params={"entity_id": entity_id})
+                assert [answer.status_code for answer in await posts] == [503] * 3
+                assert (listed.status_code, len(listed.json()["claims"])) == (200, 1)
+                check_places(world, cluster.value(BACKENDS))
+            assert (await world.client.get("/health/ready")).status_code == 200
+        _wait_for_replica(cluster, "")
+        names = [f"case-{number}-{place}" for number in range(ROUNDS) for place in range(3)]
+        answers = await asyncio.gather(*(partner.claim(entity_id, name) for name in names))
+        assert {answer.status_code for answer in answers} <= {200, 201}
+        count = "select count(*) from live.claim_list"
+        assert cluster.value(count) == len(names) + 1
+
+
+async def test_a_silent_server_keeps_no_place(faulty, tmp_path, monkeypatch):
+    """A server that answers nobody has its connections closed, and new ones work."""
+    monkeypatch.setattr(ledger_connection, "SILENT_SECONDS_MAX", IMPATIENCE_SECONDS)
+    settings = settings_for(faulty.server.url, tmp_path)
+    async with world_on(settings, tmp_path, follow=False) as world:
+        database = world.service.modes["live"].ledger.database
+        await database.reads.fetch(ONE)
+        faulty.freeze()
+        try:
+            with deadline_of(world, IMPATIENCE_SECONDS):
+                for _ in range(2 * database.reads.size):
+                    with pytest.raises(LedgerUnavailable):
+                        await database.reads.fetch(ONE)
+                await eventually(lambda: database.reads.connections == (0, 0))
+        finally:
+            faulty.thaw()
+        assert await database.reads.fetch(ONE)
+        assert database.reads.connections[0] <= database.reads.size
+
+
+async def test_a_mail_server_that_hangs_keeps_no_request_waiting(
+    database_url, tmp_path, monkeypatch
+):
+    """With one connection for requests, lists are read while a mail is being sent."""
+    monkeypatch.setattr("service.mail.smtp.DEADLINE_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr("service.mail.outbox.SEND_SECONDS_MAX", PATIENCE_SECONDS)
+    calls, over = [], asyncio.Event()
+
+    async def hang(reader, writer):
+        calls.append(reader)
+        await over.wait()
+        writer.close()
+
+    server = await asyncio.start_server(hang, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    settings = settings_for(
+        database_url, tmp_path, POOL_SIZE="1", SMTP_URL=f"smtp://127.0.0.1:{port}"
+    )
+    async with server, world_on(settings, tmp_path) as world:
+        partner = await world.partner()
+        entity_id = await partner.connected_entity()
+        body = {"partner_user_id": "u", "company_name": "New", "user_email": "n@example.com"}
+        assert (await partner.call("POST", "/onboardings", json=body)).status_code == 201
+        await eventually(lambda: calls)
+        listed = await partner.call("GET", "/claims", params={"entity_id": entity_id})
+        claimed = await partner.claim(entity_id)
+        assert (listed.status_code, claimed.status_code) == (200, 201)
+        assert [call.at_eof() for call in calls] == [False]  # it is the same one that hangs
+        over.set()
+
+
+async def test_a_migration_under_traffic_is_not_noticed(world, owner):
+    """Columns that are added, and a statement whose result has changed within a transaction."""
+    partner = await world.partner()
+    entity_id = await partner.connected_entity()
+    for table in ("claim_list", "connect_links", "onboardings", "connections"):
+        calls = [partner.claim(entity_id, f"{table}-{number}") for number in range(8)]
+        traffic = asyncio.gather(*calls, partner.connected_entity())
+        await asyncio.to_thread(owner.execute, f"alter table live.{table} add column more text")
+        *answers, _ = await traffic
+        assert {answer.status_code for answer in answers} == {201}
+        await partner.connected_entity()
+    ledger, seen = world.service.modes["live"].ledger, []
+
+    async def attempt(transaction):
+        rows = await transaction.connection.fetch("select * from live.onboardings limit 0")
+        seen.append(rows)
+
+    pool = ledger.database.writes
+    for _ in range(pool.size):
+        await ledger.decide(attempt)
+    owner.execute("alter table live.onboardings add column again text")
+    await ledger.decide(attempt)
+    assert len(seen) == pool.size + 1
+
+
+@asynccontextmanager
+async def _database(url, deadline):
+    database = Database(url, "live", role="claim_ledger_live", pool_size=2, deadline=deadline)
+    await database.open()
+    yield database
+    await database.close()
+
+
+def _wait_for_replica(cluster, name):
+    cluster.execute(
+        f"alter system set synchronous_standby_names = '{name}'",
+        "select pg_reload_conf()",
+        superuser=True,
+    )
+    with psycopg.connect(cluster.superuser_url, autocommit=True) as operator:
+        while operator.execute("show synchronous_standby_names").fetchone() != (name,):
+            operator.execute("select pg_sleep(0.01)")
+
+
+def _waiting(owner):
+    owner.execute("select pg_stat_clear_snapshot()")  # a transaction keeps its first look
+    return owner.execute(WAITING).fetchone()[0]
+
+
+def _all_are_idle(world):
+    pools = [pool for one in world.service.ledgers for pool in one.database.pools.values()]
+    return all(size == idle for size, idle in (pool.connections for pool in pools))
