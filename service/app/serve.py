@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from functools import partial
 
 from granian.constants import Interfaces, Loops
+from granian.http import HTTP1Settings
 from granian.server import Server
 from granian.utils.proxies import wrap_asgi_with_proxy_headers
 
@@ -24,6 +25,10 @@ class ServeFault(Exception):
 
 GC_THRESHOLD = 10_000
 """New objects before the collector looks for cycles; Python's own 700 is a request or two."""
+
+BUFFER_BYTES_MAX = 32 * 1024
+"""Read from a connection at once: a head, or a part of a body. A connection that has carried a
+large body keeps as much; with Granian's 400 KiB six hundred of them took 190 MB."""
 
 
 def serve_forever(settings: Settings) -> None:
@@ -53,6 +58,7 @@ def serve_forever(settings: Settings) -> None:
             workers=settings.workers,
             loop=Loops.uvloop,
             backlog=2048,
+            http1_settings=HTTP1Settings(max_buffer_size=BUFFER_BYTES_MAX),
             workers_kill_timeout=10,
             respawn_failed_workers=True,
             log_dictconfig=logs.GRANIAN_LOGGING,

@@ -16,7 +16,7 @@ from service.http.admission import (
 
 DEADLINE_SECONDS = 2.0
 WAIT_SECONDS = 1.0
-MIB = 1024 * 1024
+LARGE = BODY_BYTES_IN_FLIGHT_MAX // 8
 
 
 class Clock:
@@ -110,16 +110,16 @@ def test_reads_do_not_wait_for_writes(admission, clock):
 async def test_large_bodies_wait_for_room(admission):
     """One partner has half of the room, all have all of it; what is answered makes room."""
     first = [admission.enter("POST", limited=True) for _ in range(8)]
-    ours = [asyncio.create_task(place.hold("ptn_1", MIB)) for place in first]
+    ours = [asyncio.create_task(place.hold("ptn_1", LARGE)) for place in first]
     other = admission.enter("POST", limited=True)
-    theirs = asyncio.create_task(other.hold("ptn_2", MIB))
+    theirs = asyncio.create_task(other.hold("ptn_2", LARGE))
     small = admission.enter("POST", limited=True)
     await small.hold("ptn_1", SMALL_BYTES_MAX)
     await asyncio.sleep(0)
 
     assert [task.done() for task in ours] == [True] * 4 + [False] * 4
     assert theirs.done()
-    assert admission.room.held == {"ptn_1": BODY_BYTES_OF_ONE_MAX, "ptn_2": MIB}
+    assert admission.room.held == {"ptn_1": BODY_BYTES_OF_ONE_MAX, "ptn_2": LARGE}
     first[0].leave()
     await asyncio.sleep(0)
     assert [task.done() for task in ours] == [True] * 5 + [False] * 3
@@ -138,11 +138,11 @@ async def test_all_partners_together_have_a_limit():
     """Where none is free in time, a large body is refused before it is read."""
     admission = Admission(0.0)
     places = [admission.enter("POST", limited=False) for _ in range(9)]
-    count = BODY_BYTES_IN_FLIGHT_MAX // MIB
+    count = BODY_BYTES_IN_FLIGHT_MAX // LARGE
     for number, place in enumerate(places[:count]):
-        await place.hold(f"ptn_{number}", MIB)
+        await place.hold(f"ptn_{number}", LARGE)
     with pytest.raises(Refusal) as refused:
-        await places[count].hold("ptn_9", MIB)
+        await places[count].hold("ptn_9", LARGE)
 
     assert refused.value.code == "service_unavailable"
     for place in places:
