@@ -35,7 +35,7 @@ _APPEND_ID: Final = attrgetter("append_id")
 _SQL = queries("service.ledger.rebuild")
 
 
-class Page(NamedTuple):
+class LogPage(NamedTuple):
     """The events of a range of the log that concern a read model, up to the position `end`."""
 
     rows: Sequence[Row]
@@ -173,15 +173,15 @@ class Builder:
         if self.model.kind == "catch-up":
             await ParkedSets(self.model, self.writer).pass_over(after, progress)
 
-    def _read_ahead(self, after: int, target: int) -> "asyncio.Task[Page]":
+    def _read_ahead(self, after: int, target: int) -> "asyncio.Task[LogPage]":
         return asyncio.create_task(self._read(self.reader, after, target))
 
-    async def _read(self, connection: Connection, after: int, target: int) -> Page:
+    async def _read(self, connection: Connection, after: int, target: int) -> LogPage:
         """Return the next page after a position, up to the target at most."""
         end = min(after + PAGE_POSITIONS, target)
         query = _SQL.log_range.on(self.model.ledger.name)
         rows = await connection.fetch(query, after, end, self.model.topics, PAGE_BYTES_MAX)
-        return Page(rows, rows[-1]["position"] if is_full(rows) else end)
+        return LogPage(rows, rows[-1]["position"] if is_full(rows) else end)
 
     async def _apply(self, progress: BuildProgress, rows: Sequence[Row]) -> BuildProgress:
         """Apply stored events, less those that are parked: the live rows lack them, too.
