@@ -4,10 +4,11 @@ import structlog
 
 from service.app.bootstrap import Service
 from service.app.ledgers import wake_nobody
-from service.claims.processing import LogProcessing, Processing, ProcessingSubscriber
+from service.claims.hand_overs import HandOverQueue, HandOvers
+from service.claims.processing import LogProcessing, Processing
 from service.evidence.checkpoints.schedule import Schedule
 from service.ledger.following.runner import Background, Follower
-from service.mail.outbox import MailSubscriber, Outbox
+from service.mail.outbox import Outbox
 from service.mail.port import MailTransport
 from service.people.mail import SignInMail
 
@@ -18,15 +19,13 @@ def background(
     service: Service, transport: MailTransport, processing: Processing | None = None
 ) -> Background:
     """Return the sequencers and the subscribers. Test mode has none that reaches outside."""
-    live = service.modes["live"].ledger
-    subscribers = [MailSubscriber(), ProcessingSubscriber(processing or LogProcessing())]
     return Background(
+        [(ledger, service.parking[ledger.name]) for ledger in service.ledgers],
         [
-            (service.accounts, service.parking["accounts"]),
-            (live, [*subscribers, *service.parking["live"]]),
-            (service.modes["test"].ledger, service.parking["test"]),
+            *_mail(service, transport),
+            _hand_overs(service, processing or LogProcessing()),
+            *_checkpoints(service),
         ],
-        [*_mail(service, transport), *_checkpoints(service)],
     )
 
 
@@ -54,6 +53,13 @@ def _mail(service: Service, transport: MailTransport) -> list[Follower]:
         Follower("live.outbox", outbox.step, wake_nobody),
         Follower("accounts.sign_in_mail", sign_in_mail.step, wake_nobody),
     ]
+
+
+def _hand_overs(service: Service, processing: Processing) -> Follower:
+    live = service.modes["live"].ledger
+    (queue,) = (one for one in service.parking["live"] if one.name == HandOverQueue.name)
+    hand_overs = HandOvers(live, queue, processing, service.clock)
+    return Follower("live.hand_overs", hand_overs.step, wake_nobody)
 
 
 def _checkpoints(service: Service) -> list[Follower]:

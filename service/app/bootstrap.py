@@ -14,6 +14,7 @@ from projections.staff.projector import StaffProjector
 from service.app.ledgers import PartnerLedger, inline_projectors, ledger_for
 from service.app.settings import Settings
 from service.app.storage import archive_for, storage_of_mode
+from service.claims.hand_overs import HandOverQueue
 from service.core.clock import Clock, system_clock
 from service.core.ids import NewId, new_id
 from service.documents.commands import StorageFailures
@@ -21,11 +22,12 @@ from service.evidence.checkpoints.signing import Checkpoints
 from service.facts import catalogue
 from service.facts.caller import MODES, Mode
 from service.ledger.encryption import MasterKeys
-from service.ledger.following.catch_up import CatchUpProjection, ParkingSubscriber
+from service.ledger.following.catch_up import CatchUpProjection, Handler, ParkingSubscriber
 from service.ledger.ledger import Ledger
 from service.ledger.limits import DEADLINE_SECONDS
 from service.ledger.read_model import ReadModel
 from service.ledger.service_keys import ServiceKeyStore
+from service.mail.outbox import MailSubscriber
 from service.mail.sent import SentMail
 from service.partners.commands import PartnerCommands
 from service.people.sessions import Sessions
@@ -101,8 +103,15 @@ class Service:
     @property
     def parking(self) -> Mapping[str, Sequence[ParkingSubscriber]]:
         """The subscribers of each ledger that park what they cannot handle."""
-        sandbox = ParkingSubscriber(self.sandbox, self.clock)
-        return {**self.catch_up, "accounts": [sandbox, *self.catch_up["accounts"]]}
+        handlers: Mapping[str, Sequence[Handler]] = {
+            "accounts": [self.sandbox],
+            "live": [MailSubscriber(), HandOverQueue()],
+            "test": [],
+        }
+        return {
+            name: [*(ParkingSubscriber(one, self.clock) for one in handlers[name]), *projections]
+            for name, projections in self.catch_up.items()
+        }
 
     @property
     def read_models(self) -> list[ReadModel]:

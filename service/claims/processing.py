@@ -1,13 +1,10 @@
 """The hand-over of a claim's first message to automated processing. Live mode only."""
 
-from collections.abc import Sequence
 from typing import Protocol
 
 import structlog
 
 from service.facts.claims import FirstMessagePosted
-from service.ledger.events import Recorded
-from service.ledger.ledger import Transaction
 
 log = structlog.get_logger()
 
@@ -18,7 +15,7 @@ class Processing(Protocol):
     async def hand_over(self, message: FirstMessagePosted) -> None:
         """Accept a first message; raising an error causes a retry, so it comes at least once.
 
-        Its `message_id` is stable.
+        Its `message_id` is stable. Several are handed over at once, of one claim only one.
         """
         ...
 
@@ -35,22 +32,3 @@ class LogProcessing:
             entity_id=message.entity_id,
             partner_id=message.partner_id,
         )
-
-
-class ProcessingSubscriber:
-    """Subscriber of the live ledger: hands over each first message in the log's order."""
-
-    name = "processing"
-    events_max = 1
-    topics = (FirstMessagePosted,)
-
-    def __init__(self, processing: Processing) -> None:
-        """Take the pipeline that first messages are handed to."""
-        self._processing = processing
-
-    async def handle(self, _transaction: Transaction, events: Sequence[Recorded]) -> None:
-        """Hand over the first message of each event."""
-        for recorded in events:
-            event = recorded.event
-            if isinstance(event, FirstMessagePosted):
-                await self._processing.hand_over(event)

@@ -14,3 +14,68 @@ left join ledger.events as made
     on made.originator_id = asked.stream_id and made.originator_version = 1
 left join ledger.data_keys as k on k.key_id = asked.stream_id
 order by asked.nr
+
+-- name: hand_overs_done
+-- Removes hand-overs that were made.
+delete from ledger.hand_overs where position = any($1::bigint[])
+
+-- name: hand_overs_due
+-- Is anything due? Takes no lock and draws no transaction id.
+select 1 from ledger.hand_overs where next_attempt_at <= $1 limit 1
+
+-- name: hand_overs_note
+-- Messages to hand over.
+insert into ledger.hand_overs (position, stream_id, noted_at, next_attempt_at)
+select noted.position, noted.stream_id, noted.at, noted.at
+from unnest($1::bigint[], $2::uuid[], $3::timestamptz[]) as noted (position, stream_id, at)
+on conflict do nothing
+
+-- name: hand_overs_remove
+-- Removes a message's hand-over and those after it in its stream, which are set aside.
+with removed as (
+    delete from ledger.hand_overs as h using ledger.hand_overs as f
+    where f.position = $1 and h.stream_id = f.stream_id and h.position >= f.position
+    returning h.position, h.stream_id
+)
+select position, stream_id, position = $1 as is_first from removed order by position
+
+-- name: hand_overs_take
+-- Counts an attempt of the hand-overs that have been due longest, the first of each stream, and
+-- returns them with their events: one that was tried before, or at most $2 that were not, until
+-- their events have $3 bytes. They are due again at $4, should this process be cut off.
+with due as (
+    select h.position, h.attempts, h.next_attempt_at
+    from ledger.hand_overs as h
+    where
+        h.next_attempt_at <= $1
+        and not exists(
+            select from ledger.hand_overs as earlier
+            where earlier.stream_id = h.stream_id and earlier.position < h.position
+        )
+    order by h.next_attempt_at, h.position
+    limit $2
+    for update of h skip locked
+), measured as (
+    select
+        d.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state,
+        coalesce(sum(octet_length(e.state)) over w, 0) as bytes_before,
+        coalesce(sum(1) over w, 0) as taken_before,
+        d.attempts + coalesce(sum(d.attempts) over w, 0) as attempts_so_far
+    from due as d
+    join ledger.log as l using (position)
+    join ledger.events as e using (append_id)
+    window w as (
+        order by d.next_attempt_at, d.position rows between unbounded preceding and 1 preceding
+    )
+)
+update ledger.hand_overs as h set attempts = h.attempts + 1, next_attempt_at = $4
+from measured as m
+where
+    h.position = m.position and m.bytes_before < $3
+    and (m.taken_before = 0 or m.attempts_so_far = 0)
+returning
+    m.position, m.append_id, m.originator_id, m.originator_version, m.topic, m.state, h.attempts
+
+-- name: hand_overs_wait
+-- A hand-over failed, and is due again later.
+update ledger.hand_overs set next_attempt_at = $2 where position = $1

@@ -23,6 +23,7 @@ import structlog
 from projections.partners.reader import PartnersReader
 from service.archive.port import ArchiveUnavailable
 from service.core.clock import Clock
+from service.core.retries import ATTEMPTS_MAX, wait_after
 from service.facts.onboardings import OnboardingStarted, fold
 from service.ledger.database import LedgerError, Row
 from service.ledger.events import Recorded
@@ -36,9 +37,6 @@ from service.mail.port import MailRefused, MailTransport, MailUnavailable
 from service.mail.sent import SentMail
 from service.onboardings.commands import PURPOSE, magic_link
 
-ATTEMPTS_MAX: Final = 20
-"""With the waits below, about a day; afterwards the mail is abandoned and an error logged."""
-WAIT_SECONDS_MAX: Final = 2 * 3600
 SEND_SECONDS_MAX: Final = 20.0
 """The transport's deadline and QUIT, a read and a write of the archive, time to spare."""
 NOTES_SECONDS: Final = 60.0
@@ -55,6 +53,8 @@ class MailSubscriber:
     name = "mail"
     events_max = EVENTS_MAX
     topics = (OnboardingStarted,)
+    reads_personal = False
+    takes_unknown = False
 
     async def handle(self, transaction: Transaction, events: Sequence[Recorded]) -> None:
         """Queue what to send, in the transaction that advances the checkpoint."""
@@ -91,7 +91,7 @@ class Outbox:
             if row is None:
                 return 0
             attempt = row["attempts"] + 1
-            later = now + timedelta(seconds=SEND_SECONDS_MAX) + _wait(attempt)
+            later = now + timedelta(seconds=SEND_SECONDS_MAX) + wait_after(attempt)
             await transaction.fetch(
                 _SQL.outbox_settle, row["message_id"], "waiting", attempt, later
             )
@@ -124,7 +124,7 @@ class Outbox:
                 state = "failed"
         if state == "failed":
             log.error("mail given up", message_id=name, attempts=attempt)
-        return state, attempt, now + _wait(attempt)
+        return state, attempt, now + wait_after(attempt)
 
     async def _deliver(self, transaction: Transaction, row: Row) -> str:
         try:
@@ -171,7 +171,3 @@ class Outbox:
             message_id=message_id(row["message_id"], self.sender),
             date=row["noted_at"],
         )
-
-
-def _wait(attempt: int) -> timedelta:
-    return timedelta(seconds=min(2**attempt, WAIT_SECONDS_MAX))

@@ -22,6 +22,8 @@ _GAUGES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "mails": ("Mails that are waiting or have failed.", "kind", "state"),
     "oldest_mail_seconds": ("Age of the oldest mail that is waiting.", "kind"),
+    "hand_overs": ("Hand-overs to processing that are still to be made.",),
+    "oldest_hand_over_seconds": ("Age of the oldest of them.",),
     "read_model_position": ("Log position of a read model or subscriber.", "ledger", "name"),
     "read_model_lag_events": ("Committed events it has not handled.", "ledger", "name"),
     "read_model_lag_seconds": ("Age of the oldest unhandled event.", "ledger", "name"),
@@ -60,8 +62,9 @@ class ScrapedGauges:
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register the gauges."""
         self._gauges = {name: gauge(registry, name, *row) for name, row in _GAUGES.items()}
-        # Without labels it would be 0 until it is read.
-        self._gauges["oldest_transaction_seconds"].set(UNKNOWN)
+        for name, (_, *labels) in _GAUGES.items():
+            if not labels:  # it would be 0 until it is read
+                self._gauges[name].set(UNKNOWN)
         self._scrape = 0
         self._set_in: dict[Gauge, int] = {}  # bounded by the gauges' labels
 

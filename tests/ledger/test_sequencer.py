@@ -160,6 +160,7 @@ async def test_a_backlog_on_a_slow_disk_is_numbered_in_smaller_batches(
 ):
     """A batch that outlasts its deadline is halved and not repeated, until one fits."""
     monkeypatch.setattr("service.ledger.sequencer.BATCH_SECONDS_MAX", 1.5)
+    monkeypatch.setattr("service.ledger.sequencer.BATCH_MAX", 32)
     owner.execute(SLOW_HASH)  # as if each event took a tenth of a second to read
     await append(accounts, events(uuid4(), 0, 32))
     sequencer = Sequencer(accounts.database)

@@ -12,9 +12,12 @@ import pytest
 
 from service.archive.directory import DirectoryArchive
 from service.archive.port import ArchiveUnavailable
+from service.core.clock import system_clock
+from service.core.retries import ATTEMPTS_MAX
+from service.ledger.following.catch_up import ParkingSubscriber
 from service.ledger.following.runner import Subscription
 from service.ledger.sequencer import Sequencer
-from service.mail.outbox import ATTEMPTS_MAX, SEND_SECONDS_MAX, MailSubscriber, Outbox
+from service.mail.outbox import SEND_SECONDS_MAX, MailSubscriber, Outbox
 from service.mail.sent import SECONDS_MAX as NOTE_SECONDS_MAX
 from service.mail.sent import SentMail
 from service.mail.smtp import DEADLINE_SECONDS, SmtpTransport
@@ -78,7 +81,7 @@ async def outbox(world, mail_server, place):
     assert answer.status_code == 201, answer.text
     service, live = world.service, world.service.modes["live"].ledger
     await Sequencer(live.database).step()
-    while await Subscription(live, MailSubscriber()).step():
+    while await Subscription(live, ParkingSubscriber(MailSubscriber(), system_clock)).step():
         pass
     transport = SmtpTransport(f"smtp://127.0.0.1:{mail_server.port}?starttls=offered")
     return Outbox(

@@ -4,7 +4,9 @@ from email import message_from_bytes, policy
 import psycopg
 import pytest
 
+from service.core.clock import system_clock
 from service.core.errors import Refusal
+from service.ledger.following.catch_up import ParkingSubscriber
 from service.ledger.following.runner import Subscription
 from service.ledger.sequencer import Sequencer
 from service.mail.directory import DirectoryTransport
@@ -43,7 +45,7 @@ async def note_mail(world):
     """Number the events and put their mail into the outbox; return the outbox."""
     service, live = world.service, world.service.modes["live"].ledger
     await Sequencer(live.database).step()
-    subscription = Subscription(live, MailSubscriber())
+    subscription = Subscription(live, ParkingSubscriber(MailSubscriber(), system_clock))
     while await subscription.step():
         pass
     return Outbox(

@@ -49,6 +49,18 @@ async def test_mail_that_was_given_up_is_counted(stuck, database_url):
     assert await metric(stuck, "claim_ledger_oldest_mail_seconds", kind="onboarding") == 0
 
 
+async def test_a_waiting_hand_over_shows_its_age(stuck, database_url):
+    """One that was refused an hour ago is counted, and an hour old in the metrics."""
+    assert await metric(stuck, "claim_ledger_oldest_hand_over_seconds") == 0
+    await _change(
+        database_url,
+        "insert into live.hand_overs (position, stream_id, noted_at, next_attempt_at)"
+        " values (1, gen_random_uuid(), now() - interval '1 hour', now() + interval '1 hour')",
+    )
+    assert await metric(stuck, "claim_ledger_hand_overs") == 1
+    assert 3600 <= await metric(stuck, "claim_ledger_oldest_hand_over_seconds") < 3700
+
+
 async def test_waiting_sign_in_mail_shows_its_age(stuck, database_url):
     """It grows old while it waits; once its link has expired it counts as not sent."""
     assert (await _mails(stuck, "waiting", "sign_in"), await _age_of_sign_in_mail(stuck)) == (0, 0)
@@ -98,7 +110,7 @@ async def test_a_database_that_is_away_is_seen_without_requests(database_url, tm
     assert before.keys() == during.keys() == after.keys()
     unread = {name for name, value in during.items() if math.isnan(value)}
     assert unread == {name for name in during if name[0] != "claim_ledger_database_up"}
-    assert len({name for name, _ in unread}) == 17
+    assert len({name for name, _ in unread}) == 19
     assert not [name for name, value in (before | after).items() if math.isnan(value)]
 
 

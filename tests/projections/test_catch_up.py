@@ -10,7 +10,6 @@ import psycopg
 import pytest
 
 from service.app.bootstrap import Service
-from service.facts.catalogue import ACCOUNTS
 from service.ledger.database import LedgerUnavailable
 from service.ledger.encryption import KeyUnknown
 from service.ledger.following.parking import FOLLOWS, RetryRefused
@@ -248,31 +247,6 @@ async def test_a_retry_and_the_follower_do_not_interleave(one):
     await asyncio.gather(come_in(), take_up())
     await one.projection.retry(one.ledger)
     assert (await one.parked(), one.rows()) == ([], list(range(1, total + 1)))
-
-
-async def test_a_side_effect_subscriber_waits_at_a_bad_event(one):
-    """External effects are not skipped; unknown topics are not handed over."""
-
-    class Effect:
-        name, topics, events_max = "effect", (ACCOUNTS["PartnerApproved"],), 10
-
-        async def handle(self, _transaction, events):
-            handled.extend(event.position for event in events)
-
-    handled = []
-    await one.append(A)
-    one.owner.execute(INSERT, (B, 1, "NoSuchThing", b"{}"))
-    await one.number()
-    subscription = Subscription(one.ledger, Effect())
-    while await subscription.step():
-        pass
-    one.owner.execute(INSERT, (B, 2, "PartnerApproved", b"{}"))
-    await one.number()
-    for _ in range(2):
-        with pytest.raises(Exception, match="position 3 of accounts cannot be read"):
-            await subscription.step()
-    query = "select position from accounts.subscriptions where name = 'effect'"
-    assert (handled, one.owner.execute(query).fetchone()) == ([1], (2,))
 
 
 async def test_an_inline_projector_that_fails_refuses_the_write(world, owner, monkeypatch):

@@ -21,13 +21,14 @@ class Remembering:
 
     topics = (ACCOUNTS["PartnerApproved"],)
     events_max = 500
+    takes_unknown = False
 
     def __init__(self, name="remembering", *, fail_at=()):
         self.name = name
         self.fail_at = set(fail_at)
         self.handed = []
 
-    async def handle(self, transaction, events):
+    async def handle_stored(self, transaction, events):
         """Write one row per event, and fail where told to."""
         for one in events:
             row = f"{self.name}-{one.append_id}"
@@ -159,10 +160,10 @@ class Slow(Remembering):
 
     events_max = 1
 
-    async def handle(self, transaction, events):
+    async def handle_stored(self, transaction, events):
         """Take a while."""
         await asyncio.sleep(0.02)
-        await super().handle(transaction, events)
+        await super().handle_stored(transaction, events)
 
 
 async def test_slow_effects_move_the_checkpoint(accounts, owner):

@@ -5,7 +5,7 @@ order; all other streams go on. Infrastructure errors, for which no event is to 
 (PostgreSQL is away, a key or a table is missing): the follower waits and tries again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 from uuid import UUID
 
@@ -17,7 +17,7 @@ from service.ledger.decoding import PAGE_BYTES_MAX, StoredEvent, described
 from service.ledger.encryption import DecryptionFailed, KeyUnknown
 from service.ledger.events import Event, Recorded, Unreadable
 from service.ledger.following.parking import FOLLOWS, PARKED, RetryRefused
-from service.ledger.following.runner import EVENTS_MAX, HANDLE_SECONDS_MAX, Subscriber
+from service.ledger.following.runner import EVENTS_MAX, HANDLE_SECONDS_MAX
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.projector import Insert, Projector
 from service.ledger.sql import queries
@@ -27,11 +27,23 @@ _SQL = queries("service.ledger.following")
 log = structlog.get_logger()
 
 
-class Handler(Subscriber, Protocol):
-    """A subscriber that can do without an event until it is retried.
+class Handler(Protocol):
+    """Handles events, and can do without one until it is retried.
 
     What it does outside the transaction is done again after a rollback: it has to be idempotent.
     """
+
+    name: str
+
+    @property
+    def topics(self) -> Collection[type[Event]]:
+        """The events that it is given."""
+        ...
+
+    @property
+    def events_max(self) -> int:
+        """How many events it is given at once: few where each has an effect that may be slow."""
+        ...
 
     @property
     def reads_personal(self) -> bool:
@@ -41,6 +53,10 @@ class Handler(Subscriber, Protocol):
     @property
     def takes_unknown(self) -> bool:
         """Whether events of topics that this release does not know concern it, and are parked."""
+        ...
+
+    async def handle(self, transaction: Transaction, events: Sequence[Recorded], /) -> None:
+        """Write what follows from the events, in their order."""
         ...
 
 
@@ -61,8 +77,7 @@ class ParkingSubscriber:
         streams = {event.stream_id for event in events}
         parked = await transaction.fetch(_SQL.parked_streams, self.name, list(streams))
         faults = await self._handle(transaction, events, {row["stream_id"] for row in parked})
-        await self._park(transaction, faults)
-        self._log(transaction, faults)
+        await self.park(transaction, faults)
 
     async def retry(self, ledger: Ledger, position: int | None = None) -> int:
         """Retry parked streams, all or that of one position; return the number of events handled.
@@ -91,8 +106,7 @@ class ParkingSubscriber:
                 faults = await self._handle(transaction, events, set())
                 positions = [event.position for event in events]
                 await transaction.fetch(_SQL.unpark, self.name, positions)
-                await self._park(transaction, faults)
-            self._log(transaction, faults)
+                await self.park(transaction, faults)
             handled += len(events) - len(faults)
             if faults:
                 return handled
@@ -105,31 +119,43 @@ class ParkingSubscriber:
         row = await transaction.fetchrow(_SQL.retry_hold, transaction.ledger_name)
         if row is None or not row["is_free"]:
             raise RetryRefused(f"read models of {transaction.ledger_name} are being rebuilt")
+        await self.keep_out(transaction)
+
+    async def keep_out(self, transaction: Transaction) -> None:
+        """Wait until the follower is out, and keep it out until the transaction ends."""
         await transaction.fetch(_SQL.subscription_wait, self.name)
 
-    async def _park(
-        self, transaction: Transaction, faults: Sequence[tuple[StoredEvent, str]]
-    ) -> None:
+    async def park(self, transaction: Transaction, faults: Sequence[tuple[int, UUID, str]]) -> None:
+        """Park events, each by its position, stream and fault; the follower has to be out."""
         at = self._clock()
         await transaction.write(
-            Insert(PARKED, (self.name, event.position, event.stream_id, fault, at))
-            for event, fault in faults
+            Insert(PARKED, (self.name, position, stream_id, fault, at))
+            for position, stream_id, fault in faults
         )
+        for position, _, fault in faults:
+            if fault != FOLLOWS:
+                log.error(
+                    "event parked",
+                    projection=self.name,
+                    ledger=transaction.ledger_name,
+                    position=position,
+                    error_type=fault.partition(":")[0],
+                )
 
     async def _handle(
         self, transaction: Transaction, events: Sequence[StoredEvent], waiting: set[UUID]
-    ) -> list[tuple[StoredEvent, str]]:
+    ) -> list[tuple[int, UUID, str]]:
         """Handle what does not follow a parked event; return the others, each with its fault."""
         free = [event for event in events if event.stream_id not in waiting]
         at_once = not free or await self._fault(transaction, free) is None
-        faults: list[tuple[StoredEvent, str]] = []
+        faults: list[tuple[int, UUID, str]] = []
         for event in events:
             fault = FOLLOWS
             if event.stream_id not in waiting:
                 fault = None if at_once else await self._fault(transaction, [event])
             if fault is not None:
                 waiting.add(event.stream_id)
-                faults.append((event, fault))
+                faults.append((event.position, event.stream_id, fault))
         return faults
 
     async def _fault(self, transaction: Transaction, events: Sequence[StoredEvent]) -> str | None:
@@ -146,17 +172,6 @@ class ParkingSubscriber:
                 raise
             return type(error).__name__  # its message may quote values, which may be personal
         return None
-
-    def _log(self, transaction: Transaction, faults: Sequence[tuple[StoredEvent, str]]) -> None:
-        for event, fault in faults:
-            if fault != FOLLOWS:
-                log.error(
-                    "event parked",
-                    projection=self.name,
-                    ledger=transaction.ledger_name,
-                    position=event.position,
-                    error_type=fault.partition(":")[0],
-                )
 
 
 class CatchUpProjection(ParkingSubscriber):

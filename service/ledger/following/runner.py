@@ -8,14 +8,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import structlog
 
 from service.core.loops import Loop
 from service.ledger.database import LedgerError
 from service.ledger.decoding import PAGE_BYTES_MAX, StoredEvent
-from service.ledger.events import Event, Recorded
+from service.ledger.events import Event
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
@@ -45,7 +45,12 @@ class NotInLog(Exception):
     """
 
 
-class _Named(Protocol):
+class Subscriber(Protocol):
+    """Follows the log's order, in the transaction that moves its checkpoint.
+
+    It decodes for itself, so that an event that cannot be decoded does not stop it.
+    """
+
     name: str
 
     @property
@@ -55,21 +60,8 @@ class _Named(Protocol):
 
     @property
     def events_max(self) -> int:
-        """How many events it is given at once: 1 where each has an effect that may be slow."""
+        """How many events it is given at once: few where each has an effect that may be slow."""
         ...
-
-
-class Subscriber(_Named, Protocol):
-    """Handles events in the order of the log, in the transaction that moves the checkpoint."""
-
-    async def handle(self, transaction: Transaction, events: Sequence[Recorded], /) -> None:
-        """Write what follows from the events."""
-        ...
-
-
-@runtime_checkable
-class StoredSubscriber(_Named, Protocol):
-    """One that decodes for itself, so that an event that cannot be decoded does not stop it."""
 
     @property
     def takes_unknown(self) -> bool:
@@ -83,19 +75,15 @@ class StoredSubscriber(_Named, Protocol):
         ...
 
 
-AnySubscriber = Subscriber | StoredSubscriber
-
-
 class Subscription:
     """One subscriber's place in one ledger. Any number may run; a row lock lets one through."""
 
-    def __init__(self, ledger: Ledger, subscriber: AnySubscriber) -> None:
+    def __init__(self, ledger: Ledger, subscriber: Subscriber) -> None:
         """Keep a checkpoint under the subscriber's name."""
         self._ledger = ledger
         self._subscriber = subscriber
         self._topics = [topic.__name__ for topic in subscriber.topics]
-        takes_unknown = isinstance(subscriber, StoredSubscriber) and subscriber.takes_unknown
-        self._known = ledger.codec.topics if takes_unknown else None
+        self._known = ledger.codec.topics if subscriber.takes_unknown else None
         self.budget_seconds = HANDLE_SECONDS_BUDGET
 
     async def step(self) -> int:
@@ -133,19 +121,12 @@ class Subscription:
 
         So slow effects move the checkpoint too, instead of being made again from the start.
         """
-        subscriber = self._subscriber
-        decoded = (
-            [] if isinstance(subscriber, StoredSubscriber) else await transaction.decode(events)
-        )
         clock = asyncio.get_running_loop().time
         ends_at = clock() + self.budget_seconds
-        size = subscriber.events_max
+        size = self._subscriber.events_max
         for start in range(0, len(events), size):
             done = start + size
-            if isinstance(subscriber, StoredSubscriber):
-                await subscriber.handle_stored(transaction, events[start:done])
-            else:
-                await subscriber.handle(transaction, decoded[start:done])
+            await self._subscriber.handle_stored(transaction, events[start:done])
             if done < len(events) and clock() > ends_at:
                 return events[done - 1].position
         return None
@@ -205,7 +186,7 @@ class Background:
     """The sequencer and the subscribers of every ledger, in one process."""
 
     def __init__(
-        self, ledgers: Sequence[tuple[Ledger, Sequence[AnySubscriber]]], loops: Sequence[Follower]
+        self, ledgers: Sequence[tuple[Ledger, Sequence[Subscriber]]], loops: Sequence[Follower]
     ) -> None:
         """`loops` are followers that follow no log, such as the one that empties the outbox."""
         followers = list(loops)

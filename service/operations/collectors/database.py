@@ -1,4 +1,6 @@
-"""Collectors of what else the database knows: the oldest transaction, and mail that waits."""
+"""Collectors of what else the database knows: old transactions, mail and hand-overs that wait."""
+
+from datetime import datetime
 
 from service.core.clock import Clock
 from service.ledger.database import Database
@@ -18,15 +20,25 @@ def database_collectors(accounts: Database, live: Database, clock: Clock) -> lis
     async def onboarding_mail(gauges: ScrapedGauges) -> None:
         row = await live.reads.fetchrow(_SQL.outbox_backlog)
         if row is not None:
-            age = (clock() - row["oldest_at"]).total_seconds() if row["oldest_at"] else 0.0
-            _set_mails(gauges, "onboarding", row["waiting"], row["failed"], max(0.0, age))
+            age = _age(row["oldest_at"], clock())
+            _set_mails(gauges, "onboarding", row["waiting"], row["failed"], age)
 
     async def sign_in_mail(gauges: ScrapedGauges) -> None:
         row = await accounts.reads.fetchrow(_SQL.mail_backlog)
         if row is not None:
             _set_mails(gauges, "sign_in", row["waiting"], row["failed"], row["oldest_seconds"])
 
-    return [transactions, onboarding_mail, sign_in_mail]
+    async def hand_overs(gauges: ScrapedGauges) -> None:
+        row = await live.reads.fetchrow(_SQL.hand_over_backlog)
+        if row is not None:
+            gauges.set("hand_overs", row["waiting"])
+            gauges.set("oldest_hand_over_seconds", _age(row["oldest_at"], clock()))
+
+    return [transactions, onboarding_mail, sign_in_mail, hand_overs]
+
+
+def _age(at: datetime | None, now: datetime) -> float:
+    return 0.0 if at is None else max(0.0, (now - at).total_seconds())
 
 
 def _set_mails(

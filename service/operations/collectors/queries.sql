@@ -5,6 +5,10 @@ from ledger.log as l
 join ledger.events as e using (append_id)
 where l.position = $1::bigint + 1
 
+-- name: hand_over_backlog
+-- How many hand-overs to processing wait, and since when the oldest does.
+select count(*) as waiting, min(noted_at) as oldest_at from ledger.hand_overs
+
 -- name: mail_backlog
 -- How many sign-in mails wait, for how many seconds the oldest does, and how many were not sent:
 -- refused, or of no use any more before the mail server took them. Old links are deleted.
