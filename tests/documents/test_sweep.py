@@ -69,7 +69,7 @@ async def objects(documents: Documents) -> list[str]:
 async def uploads(documents: Documents) -> int:
     """Return how many live uploads have a row."""
     live = documents.world.service.modes["live"].ledger.database
-    async with live.connection() as connection:
+    async with live.reads.connection() as connection:
         return await connection.fetchval("select count(*) from live.uploads")
 
 
