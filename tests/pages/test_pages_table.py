@@ -86,7 +86,7 @@ async def people(world) -> People:
 async def test_the_site_map_has_every_page(world):
     """Each routed page is in it once, and every other route is a known exception."""
     pages = site_map_of(world.service).pages
-    app: Any = world.app.app
+    app: Any = world.observed.app
     expected: dict[tuple[str, str], str] = {}
     others: set[str] = set()
     for route in app.routes:
