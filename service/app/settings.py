@@ -116,7 +116,10 @@ class Settings:
         default="1",
     )
     pool_size = Setting(
-        values.whole(1, 100), "database connections per ledger and process, 1 to 100", default="4"
+        values.whole(1, 100),
+        "database connections for reads, and as many for writes, per ledger and process, 1 to 100; "
+        "with the 4 for background work a process has at most 3 * (2 * `POOL_SIZE` + 4)",
+        default="4",
     )
     rate_limit_per_minute = Setting(
         values.whole(1, 1_000_000),

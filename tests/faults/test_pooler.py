@@ -23,10 +23,17 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
+from service.ledger.sql import Sql
 from tests.patience import PATIENCE_SECONDS, eventually, until
 from tests.processes import started
 from tests.world import settings_for, world_on
 
+LIMITS = {
+    "lock_timeout": "90s",
+    "statement_timeout": "100s",
+    "idle_in_transaction_session_timeout": "10s",
+    "client_connection_check_interval": "1s",
+}
 LEDGERS = ("accounts", "live", "test")
 PGBOUNCER = shutil.which("pgbouncer", path=os.environ.get("PATH", "") + ":/usr/sbin")
 
@@ -40,7 +47,8 @@ def login_roles(database_url):
         for ledger, role in roles.items():
             owner.execute(f"create role {role} login password '{password}'")
             owner.execute(f"grant claim_ledger_{ledger} to {role}")
-            owner.execute(f"alter role {role} set idle_in_transaction_session_timeout = '10s'")
+            for limit, value in LIMITS.items():
+                owner.execute(f"alter role {role} set {limit} = '{value}'")
         yield password, roles
         for role in roles.values():
             owner.execute(f"drop role {role}")
@@ -107,6 +115,21 @@ async def test_the_service_works_behind_a_transaction_pooler(pooled, database_ur
         await partner.connect(entity_id)
         assert (await partner.claim(entity_id, "again")).status_code == 201
         await _all_numbered(world)
+
+
+async def test_the_limits_of_a_login_hold_behind_a_pooler(pooled, database_url, tmp_path):
+    """Requests have those of their role; background work sets its own in each transaction."""
+    settings = settings_for(database_url, tmp_path, **pooled)
+    limits = Sql(
+        "limits",
+        "",
+        "select current_setting('lock_timeout') as lock, current_setting('statement_timeout') as one",
+    )
+    async with world_on(settings, tmp_path, follow=False) as world:
+        database = world.service.modes["live"].ledger.database
+        found = [tuple((await pool.fetch(limits))[0]) for pool in database.pools.values()]
+    request = ("90s", "100s")
+    assert found == [request, request, ("10s", "2min")]
 
 
 def _wait_until_it_listens(port, process, log):
