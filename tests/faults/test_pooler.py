@@ -123,7 +123,8 @@ async def test_the_limits_of_a_login_hold_behind_a_pooler(pooled, database_url, 
     limits = Sql(
         "limits",
         "",
-        "select current_setting('lock_timeout') as lock, current_setting('statement_timeout') as one",
+        "select current_setting('lock_timeout') as lock,"
+        " current_setting('statement_timeout') as one",
     )
     async with world_on(settings, tmp_path, follow=False) as world:
         database = world.service.modes["live"].ledger.database
