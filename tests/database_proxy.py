@@ -1,11 +1,14 @@
 """An asyncio TCP proxy for PostgreSQL that counts round trips and can lose COMMIT's answer."""
 
 import asyncio
+import re
 import struct
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
+
+_WRITE = re.compile(r"from \w+\.write\(")
 
 
 @dataclass
@@ -18,7 +21,10 @@ class DatabaseProxy:
     host: str
     port: int
     cut_commits: int = 0
-    """How many COMMITs from now on lose their answer, and with it their connection."""
+    """How many commits from now on lose their answer, and with it their connection.
+
+    A commit is a COMMIT, or the statement that writes commands in a transaction of its own.
+    """
     cuts: int = 0
     statements: list[str] = field(default_factory=list)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
@@ -59,6 +65,7 @@ class _Link:
         self._names: dict[bytes, str] = {}
         self._current = ""
         self._losing = False
+        self._writes = False
 
     async def carry_forth(self, reader: asyncio.StreamReader) -> None:
         await self._carry_start(reader)
@@ -86,9 +93,11 @@ class _Link:
             self._names[parts[0]] = self._current = parts[1].decode()
         elif kind == b"B":
             self._current = self._names.get(parts[1], "")
+            self._writes = _WRITE.search(self._current) is not None
         if kind in {b"Q", b"S", b"H"}:
             self._proxy.statements.append(self._current)
-            commits = self._current.rstrip(";").upper() == "COMMIT"
+            commits = self._writes or self._current.rstrip(";").upper() == "COMMIT"
+            self._writes = False
             if commits and self._proxy.cut_commits:
                 self._proxy.cut_commits -= 1
                 self._losing = True

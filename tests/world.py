@@ -1,7 +1,7 @@
 """A service for one test, and its people: partners with keys, and their customers."""
 
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
@@ -22,6 +22,7 @@ from service.operations.admission_middleware import AdmissionMiddleware
 from service.operations.metrics import Metrics
 from service.operations.request_middleware import RequestMiddleware
 from tests.conformance import conforms
+from tests.histories import History, RecordingTransport
 from tests.patience import PATIENCE_SECONDS
 
 MASTER_KEY = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
@@ -94,12 +95,20 @@ class Partner:
         """Request a link and have it approved."""
         answer = await self.call("POST", "/connect-requests", json={"partner_user_id": "u"})
         token = answer.json()["connect_url"].rpartition("/")[2]
-        await self.world.service.modes["live"].connections.approve(token, entity_id, STAFF)
+        with self._recorded("connect", entity_id):
+            await self.world.service.modes["live"].connections.approve(token, entity_id, STAFF)
 
     async def disconnect(self, entity_id: str) -> None:
         """End the connection as the customer."""
         live = self.world.service.modes["live"].connections
-        await live.disconnect(entity_id, self.partner_id, STAFF)
+        with self._recorded("disconnect", entity_id):
+            await live.disconnect(entity_id, self.partner_id, STAFF)
+
+    def _recorded(self, op: str, entity_id: str) -> AbstractContextManager[None]:
+        history = self.world.history
+        if history is None:
+            return nullcontext()
+        return history.command(op, f"pk_live_{self.partner_id}", entity_id)
 
 
 @contextmanager
@@ -121,6 +130,8 @@ class World:
 
     service: Service
     mail_dir: Path
+    history: History | None = None
+    """What is recorded, if it is set before the first call."""
 
     @cached_property
     def app(self) -> AdmissionMiddleware:
@@ -141,7 +152,8 @@ class World:
     def calling_from(self, address: str) -> httpx.AsyncClient:
         """Return a client at another network address; failed authentications count by address."""
         asgi = httpx.ASGITransport(self.app, raise_app_exceptions=True, client=(address, 4711))
-        return httpx.AsyncClient(transport=asgi, base_url=PUBLIC_URL, event_hooks=EVERY_ANSWER)
+        transport = RecordingTransport(asgi, self.history) if self.history else asgi
+        return httpx.AsyncClient(transport=transport, base_url=PUBLIC_URL, event_hooks=EVERY_ANSWER)
 
     async def partner(self) -> Partner:
         """Return a new approved partner."""

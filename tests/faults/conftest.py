@@ -10,6 +10,7 @@ from migrations import migrate
 from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
 from service.cli.dev.postgres.processes import send, servers_tagged
 from tests.faults.clusters import Clusters, clusters_in
+from tests.faults.recorded import recorded
 from tests.mail.mail_server import MailServer
 from tests.world import Partner, World, settings_for, world_on
 
@@ -56,8 +57,9 @@ def faulty(request, tmp_path_factory) -> Iterator[Faulty]:
 
 @pytest.fixture
 async def faulty_world(faulty, tmp_path) -> AsyncGenerator[World, None]:
-    """Return a service with long deadlines on the server that will fail."""
-    async with world_on(settings_for(faulty.server.url, tmp_path), tmp_path) as one:
+    """Return a service with long deadlines on the server that will fail; its history is checked."""
+    settings = settings_for(faulty.server.url, tmp_path)
+    async with world_on(settings, tmp_path) as one, recorded(one):
         yield one
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 
 from tests.database_proxy import proxied
+from tests.faults.recorded import recorded
 from tests.world import settings_for, world_on
 
 CUTS = 60
@@ -13,10 +14,14 @@ CUTS = 60
 
 @pytest.fixture
 async def cut_world(database_url, tmp_path):
-    """Return a service that reaches its database through a proxy, and the proxy."""
+    """Return a service that reaches its database through a proxy, and the proxy.
+
+    What it answers is recorded, and checked at the end.
+    """
     async with (
         proxied(database_url) as (proxy, url),
         world_on(settings_for(url, tmp_path), tmp_path, follow=False) as world,
+        recorded(world),
     ):
         yield world, proxy
 
@@ -98,3 +103,23 @@ async def test_connections_cut_between_requests_are_replaced(cut_world):
             lambda name=f"cut-{number}": partner.claim(entity_id, name)
         )
         assert len(statuses) <= 1 + 2 * world.service.settings.pool_size
+
+
+async def test_a_connection_ends_and_begins_again_while_commits_are_lost(cut_world):
+    """Whatever is accepted meanwhile, nothing is between an end and the next beginning."""
+    world, proxy = cut_world
+    partner = await world.partner()
+    entity_id = await partner.connected_entity()
+    for number in range(10):
+        proxy.cut_commits = number % 3
+        calls = [partner.claim(entity_id, f"case-{number}-{n % 6}") for n in range(12)]
+        _, *answers = await asyncio.gather(
+            partner.disconnect(entity_id), *calls, return_exceptions=True
+        )
+        proxy.cut_commits = 0
+        await partner.disconnect(entity_id)
+        assert (await partner.claim(entity_id, f"after-{number}")).status_code == 403
+        assert {one.status_code for one in answers} <= {200, 201, 403, 503}
+        await partner.connect(entity_id)
+        assert (await partner.claim(entity_id, f"again-{number}")).status_code == 201
+        await partner.call("GET", "/claims", params={"entity_id": entity_id, "limit": 5})
