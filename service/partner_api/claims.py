@@ -21,11 +21,11 @@ from service.http.decoding import decode, decode_query
 from service.http.responses import json_response, replay_headers
 from service.http.scalars import given
 from service.ledger.database import Row
-from service.partner_api.endpoints import REPLAY_HEADERS, Endpoint, Link, Modes, Success
+from service.partner_api.endpoints import REPLAY_HEADERS, Endpoint, Modes, ResponseLink, Success
 
 LIMIT_MAX = 200
 
-_LISTED: Final = Link(
+_LISTED: Final = ResponseLink(
     "list_claims", "The claim is in its entity's list.", {"entity_id": "$request.body#/entity_id"}
 )
 

@@ -9,9 +9,9 @@ from service.core.clock import timestamp
 from service.documents.wire import UploadRequest, UploadResponse
 from service.http.bodies import AnyRequest, caller_of, read_as
 from service.http.responses import json_response
-from service.partner_api.endpoints import NO_STORE, Endpoint, Link, Modes, Success
+from service.partner_api.endpoints import NO_STORE, Endpoint, Modes, ResponseLink, Success
 
-_NAMED_BY: Final = Link(
+_NAMED_BY: Final = ResponseLink(
     "create_claim",
     "Once the file is uploaded, a claim names it; `defendant` and `invoices` are yours to add.",
     body={

@@ -55,7 +55,7 @@ Modes = Mapping[Mode, PartnerParts]
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ResponseLink:
     """What a response leads to: `operation` is the id of an endpoint.
 
     Its query's `parameters` and the part of its `body` that follows from this request and response
@@ -77,7 +77,7 @@ class Success:
     description: str
     headers: Mapping[str, bool] = field(default_factory=dict[str, bool])
     changes: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    links: Sequence[Link] = ()
+    links: Sequence[ResponseLink] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

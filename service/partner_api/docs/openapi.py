@@ -11,7 +11,7 @@ from service.core.errors import ERRORS, Refusal
 from service.http.bodies import BODY_BYTES_MAX
 from service.http.headers import HEADERS, error_headers, success_headers
 from service.partner_api.docs.examples import example_of
-from service.partner_api.endpoints import ANY_PATH, Endpoint, Link, Success, WireType
+from service.partner_api.endpoints import ANY_PATH, Endpoint, ResponseLink, Success, WireType
 
 VERSION: Final = "1.0.0"
 """Version of the interface, whose major version is the `v1` of its address."""
@@ -138,7 +138,7 @@ def _success(success: Success, schemas: Json) -> Json:
     return described
 
 
-def _link(link: Link) -> Json:
+def _link(link: ResponseLink) -> Json:
     described: Json = {"operationId": link.operation, "description": link.description}
     if link.parameters:
         described["parameters"] = dict(link.parameters)
