@@ -89,6 +89,8 @@ def test_a_field_of_a_claim_that_the_list_shows(tree, database_url, tmp_path):
         "    created_at timestamptz\n",
         "    currency text,",
     )
+    queries = tree / "projections/claim_list/queries.sql"
+    queries.write_text(re.sub(r"(\w+)\.created_at\b", r"\g<0>, \1.currency", queries.read_text()))
     newest = max(path.name for path in (ROOT / "migrations/versions").glob("0*.py"))[:4]
     (tree / "migrations/versions/0099_currency.py").write_text(REVISION.format(newest=newest))
     (tree / "migrations/sql/0099_currency.sql").write_text(

@@ -33,7 +33,7 @@ ALLOWED: Final = frozenset(
         # what went wrong
         "error_type",
         # the process
-        "worker", "pid", "port", "signal",
+        "worker", "pid", "port", "signal", "exit_code",
     }
 )  # fmt: skip
 """Every key that a log call may give, besides the event itself."""

@@ -161,6 +161,9 @@ class Pool:
         return self._pool.get_size(), self._pool.get_idle_size()
 
 
+_READ_WRITE, _PRIMARY = "target_session_attrs=read-write", "target_session_attrs=primary"
+
+
 class Database:
     """One schema, reached through pools of its own and its own role (decision 5).
 
@@ -211,7 +214,8 @@ class Database:
             session |= {"role": self._role} | settings
         # PgBouncer refuses other settings at the start: `alter role … set` has those of requests.
         await self.pools[name].open(
-            self._url,
+            # The driver takes a session that cannot write for a server that cannot.
+            self._url.replace(_READ_WRITE, _PRIMARY) if name == "reads" else self._url,
             session,
             is_pooled=is_pooled,
             local_limits=is_pooled and name == "background",

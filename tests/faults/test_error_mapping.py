@@ -98,12 +98,15 @@ async def test_a_full_disk_answers_503(world, monkeypatch):
     """An append on a full disk is answered 503 and leaves nothing behind."""
     partner = await world.partner()
     entity_id = await partner.connected_entity()
+    fetchrow = asyncpg.Connection.fetchrow
     with monkeypatch.context() as patch:
 
-        async def full(*_args, **_more):
-            raise asyncpg.DiskFullError("could not extend file")
+        async def full(connection, statement, *args):
+            if "live.write(" in statement:
+                raise asyncpg.DiskFullError("could not extend file")
+            return await fetchrow(connection, statement, *args)
 
-        patch.setattr("service.ledger.ledger.Transaction.append", full)
+        patch.setattr(asyncpg.Connection, "fetchrow", full)
         refused = await partner.claim(entity_id)
     assert (refused.status_code, refused.json()["code"]) == (503, "service_unavailable")
     assert (await partner.claim(entity_id)).status_code == 201

@@ -1,8 +1,8 @@
 """Our ledger in the shape of the `eventsourcing` library's recorders, so that its cases run on it.
 
 It adds nothing of its own: appends are `append.sql` in a ledger's transaction, numbering is the
-Sequencer's, reading is `stream.sql` and the replay's statement over the log. The library is
-synchronous, so everything runs in an event loop in a thread.
+Sequencer's, reading is `stream.sql` and a statement over the log. The library is synchronous, so
+everything runs in an event loop in a thread.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from service.app.bootstrap import Service
 from service.app.settings import Settings
 from service.ledger.ledger import AppendConflict, Ledger
 from service.ledger.sequencer import Sequencer
-from service.ledger.sql import queries
+from service.ledger.sql import Sql, queries
 from tests.world import PATIENCE_SECONDS
 
 T = TypeVar("T")
@@ -36,11 +36,20 @@ FIRST_VERSION = 1
 So a version is stored as one more.
 """
 POSITIONS = "select position from ledger.log where append_id = any($1::bigint[]) order by 1"
+EVENTS = Sql(
+    "events",
+    "A range of the log; with topics, only theirs.",
+    """
+    select l.position, e.originator_id, e.originator_version, e.topic, e.state
+    from ledger.log as l join ledger.events as e using (append_id)
+    where l.position > $1 and l.position <= $2 and ($3::text[] is null or e.topic = any($3))
+    order by l.position
+    """,
+)
 
 _WRITE = queries("service.ledger").write
 _STREAM = queries("service.ledger").stream
 _SIZE = queries("service.evidence.replay").size
-_EVENTS = queries("service.evidence.replay").events
 
 
 class LoopThread:
@@ -142,10 +151,10 @@ class LedgerApplicationRecorder(LedgerAggregateRecorder, ApplicationRecorder):
         after = (start or 0) - (1 if start and inclusive_of_start else 0)
         end = min(stop or 2**62, self.max_notification_id() or 0)
         end = end if topics else min(end, after + limit)
-        asked = self.ledger.database.reads.fetch(_EVENTS, after, end, list(topics) or None)
+        asked = self.ledger.database.reads.fetch(EVENTS, after, end, list(topics) or None)
         return [
             Notification(stream, version - FIRST_VERSION, topic, state, id=position)
-            for position, _, stream, version, topic, state in map(tuple, self.thread.run(asked))
+            for position, stream, version, topic, state in map(tuple, self.thread.run(asked))
         ][:limit]
 
     def max_notification_id(self) -> int | None:

@@ -400,7 +400,7 @@ async def test_a_swap_that_waits_for_a_worker_is_at_the_position_to_which_that_o
         await eventually(lambda: one.owner.execute(WAITS).fetchone() is not None)
         await one.append(B)
         topics = [topic.__name__ for topic in one.projection.topics]
-        rows = await worker.fetch(following.subscription_events, 2, 500, topics, None)
+        rows = await worker.fetch(following.subscription_events, 2, 500, topics, None, 1 << 20)
         await one.projection.handle_stored(worker, [StoredEvent(*row) for row in rows])
         await worker.fetch(following.subscription_move, "brittle", 3)
     done = await rebuilding
