@@ -13,9 +13,13 @@ fix:
     uv run ruff check --fix .
     uv run ruff format .
 
-# All tests, on PostgreSQL 18 from the wheel, in two processes.
+# All tests, on PostgreSQL 18 from the wheel, in two processes; the minute of `soak` apart.
 test *arguments:
-    uv run pytest -n 2 --dist loadfile --no-loadscope-reorder {{ arguments }}
+    uv run pytest -n 2 --dist loadfile --no-loadscope-reorder --ignore tests/faults/test_soak.py {{ arguments }}
+
+# A minute of mixed traffic, while PostgreSQL, Redis and the service's processes are killed.
+soak *arguments:
+    uv run pytest -n 0 tests/faults/test_soak.py {{ arguments }}
 
 # The tests that need no server, browser or subprocess, in half a minute.
 test-quick *arguments:

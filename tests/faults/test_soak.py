@@ -27,5 +27,6 @@ async def test_nothing_is_lost_or_doubled_in_a_minute_of_kills(request):
     assert figures["acknowledged"] > 0, figures
     assert figures["kills"], figures
     assert (figures["lost"], figures["doubled"], figures["diverged"]) == (0, 0, 0), figures
+    assert figures["history"] == [], figures
     assert (figures["leaks"]["backends"], figures["leaks"]["processes"]) == (0, 0), figures
     assert len(history.operations) == figures["requests"]

@@ -7,6 +7,16 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.histories import Operation, faults
+
+_CHECKED = {
+    "create_claim": "create_claim",
+    "list_claims": "list_claims",
+    "disconnect": "disconnect",
+    "reconnect": "connect",
+}
+"""The operations that the checker of histories knows, and their names there."""
+
 
 class History:
     """Invocations and answers, each a dictionary, in the order in which they ended.
@@ -34,3 +44,25 @@ class History:
         """Write one line of JSON for each operation."""
         with path.open("w") as file:
             file.writelines(json.dumps(one) + "\n" for one in self.operations)
+
+    def faults(self) -> list[str]:
+        """Return what the history shows that must never be (tests/histories.py)."""
+        return faults(_operation(one) for one in self.operations if one["op"] in _CHECKED)
+
+
+def _operation(record: dict[str, Any]) -> Operation:
+    answered = record["status"] is not None
+    return Operation(
+        op=_CHECKED[record["op"]],
+        partner=record["partner"],
+        entity=record["entity"],
+        key=record["key"],
+        start=record["start"],
+        end=record["end"] if answered else None,
+        status=record["status"],
+        claim_id=record.get("claim_id"),
+        already_existed=record.get("already_existed"),
+        claims=record.get("claims"),
+        page=record.get("page_token"),
+        next_page=record.get("next_page_token"),
+    )

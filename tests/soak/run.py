@@ -95,6 +95,7 @@ async def soak(
             "statuses": _statuses(history),
             **_ledger(url, history),
             "diverged": _diverged(environment, directory),
+            "history": history.faults(),
             "leaks": {
                 "backends": _value(url, _BACKENDS),
                 "processes": sum(map(runs, pids)),
