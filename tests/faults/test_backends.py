@@ -34,7 +34,8 @@ def impatient_writes(world):
     with pytest.MonkeyPatch.context() as patch:
         for mode in world.service.modes.values():
             patch.setattr(mode.ledger.database.writes, "deadline_seconds", IMPATIENCE_SECONDS)
-            patch.setattr(mode.claims._batcher, "_deadline", IMPATIENCE_SECONDS)  # noqa: SLF001
+            batcher = mode.claims._batcher  # noqa: SLF001 - has its own deadline, of the same length
+            patch.setattr(batcher, "_deadline", IMPATIENCE_SECONDS)
         yield
 
 
