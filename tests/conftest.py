@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import AsyncGenerator, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from uuid import uuid4
 
@@ -16,6 +17,7 @@ from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
 from tests.memory_ledger import memory_world
 from tests.processes import ended
 from tests.redis_server import RedisServer
+from tests.scratch import scratch_directory
 from tests.world import World, settings_for, world_on
 
 # How long an example takes says nothing: other tests share the machine.
@@ -70,6 +72,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="18",
         help="18: the wheel's; 15: Debian's; docker: a container, by testcontainers",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the run's files in memory; processes that xdist starts inherit where."""
+    if not hasattr(config, "workerinput"):
+        ending = ExitStack()
+        ending.enter_context(scratch_directory())
+        config.add_cleanup(ending.close)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
