@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-MEMORY: Final = Path("/dev/shm")
+MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a directory of the run is made in it
 FREE_BYTES_MIN: Final = 8 * 1000**3
 _NAME: Final = "claim-ledger-tests-"
 
