@@ -7,9 +7,11 @@ for an answer of 5xx. A history is kept as JSON lines, an operation each.
 
 import json
 import time
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from math import inf
 from typing import Any
 
 import httpx
@@ -87,8 +89,9 @@ def _faults_of_place(history: Sequence[Operation]) -> Iterator[str]:
         if keys[one.claim_id] != one.key
     )
     yield from _accepted_while_disconnected(history, made)
+    acknowledged = _Acknowledged(made)
     for pages in _listings(history):
-        yield from _faults_of_listing(pages, made)
+        yield from _faults_of_listing(pages, acknowledged)
 
 
 def _faults_of_key(made: Sequence[Operation]) -> Iterator[str]:
@@ -116,47 +119,73 @@ def _accepted_while_disconnected(
     ends = [one for one in history if one.op == "disconnect" and one.succeeded]
     begins = [one for one in history if one.op == "connect" and not one.refused]
     for gone in ends:
-        later = [one for one in begins if not one.ended_before(gone.start)]
+        later = (one.start for one in begins if not one.ended_before(gone.start))
+        back = min(later, default=inf)
         for one in made:
-            if gone.ended_before(one.start) and not any(
-                one.end is None or back.start < one.end for back in later
-            ):
+            if gone.ended_before(one.start) and one.end is not None and back >= one.end:
                 yield f"{one.key} was accepted {one.start - (gone.end or 0):.3f} s after the end"
 
 
 def _listings(history: Sequence[Operation]) -> Iterator[list[Operation]]:
     """Yield each first page with the pages that followed it by their tokens."""
-    pages = [one for one in history if one.op == "list_claims" and one.succeeded]
-    for first in pages:
-        if first.page is not None:
-            continue
+    pages: defaultdict[str | None, list[Operation]] = defaultdict(list)
+    for one in sorted(history, key=lambda one: one.start):
+        if one.op == "list_claims" and one.succeeded:
+            pages[one.page].append(one)
+    for first in pages[None]:
         listing = [first]
         while (token := listing[-1].next_page) is not None:
             last = listing[-1]
-            later = (one for one in pages if one.page == token and last.ended_before(one.start))
-            following = min(later, key=lambda one: one.start, default=None)
+            later = (one for one in pages.get(token, ()) if last.ended_before(one.start))
+            following = next(later, None)
             if following is None:
                 break
             listing.append(following)
         yield listing
 
 
-def _faults_of_listing(pages: Sequence[Operation], made: Sequence[Operation]) -> Iterator[str]:
+class _Acknowledged:
+    """The acknowledged claims of a place, in the orders in which they are looked for.
+
+    An hour has tens of thousands of claims and lists: not each of those is held against each claim.
+    """
+
+    def __init__(self, made: Sequence[Operation]) -> None:
+        self.by_end = sorted(
+            (one for one in made if one.end is not None), key=lambda one: one.end or 0
+        )
+        self.news = sorted((one for one in made if one.status == 201), key=lambda one: one.start)
+        self.first_ends: dict[str | None, float] = {}
+        for one in self.by_end:
+            self.first_ends.setdefault(one.claim_id, one.end or 0)
+
+    def before(self, moment: float) -> Sequence[Operation]:
+        """Return what was acknowledged before a moment."""
+        return self.by_end[: bisect_left(self.by_end, moment, key=lambda one: one.end or 0)]
+
+    def begun_after(self, moment: float) -> Sequence[Operation]:
+        """Return the new claims that began after a moment."""
+        return self.news[bisect_right(self.news, moment, key=lambda one: one.start) :]
+
+
+def _faults_of_listing(pages: Sequence[Operation], made: _Acknowledged) -> Iterator[str]:
     """Yield the claims that were acknowledged before a listing began, and that it lacks.
 
     A listing that was not read to its end may lack what is older than all that it has. What it has
     is older than a claim that began after the acknowledgement of that.
     """
     listed = [claim_id for page in pages for claim_id in page.claims or ()]
-    if len(listed) != len(set(listed)):
-        yield "a claim was listed twice"
-    complete = pages[-1].next_page is None
     found = set(listed)
-    oldest = min((one.end for one in made if one.claim_id in found and one.end), default=None)
-    for one in made:
-        if one.claim_id in found or not one.ended_before(pages[0].start):
-            continue
-        if complete or (one.status == 201 and oldest is not None and oldest < one.start):
+    if len(listed) != len(found):
+        yield "a claim was listed twice"
+    begun = pages[0].start
+    if pages[-1].next_page is None:
+        expected = made.before(begun)
+    else:
+        oldest = min((made.first_ends.get(claim_id, inf) for claim_id in found), default=inf)
+        expected = (one for one in made.begun_after(oldest) if one.ended_before(begun))
+    for one in expected:
+        if one.claim_id not in found:
             yield f"{one.key} was acknowledged, and a later list lacks {one.claim_id}"
 
 

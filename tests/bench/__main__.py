@@ -21,6 +21,7 @@ from tests.bench.pages import pages
 from tests.bench.post_claims import Options, post_claims
 from tests.bench.rebuild import rebuild
 from tests.bench.round_trips import round_trips
+from tests.bench.soak import Options as SoakOptions
 from tests.bench.soak import soak
 from tests.bench.stack import RATE_LIMIT, Stack, running_stack
 from tests.bench.targets import compared, table
@@ -61,7 +62,8 @@ def main() -> None:
     if "dev_start" in sections:
         report["dev_start"] = dev_start(_say)
     if "soak" in sections:
-        report["soak"] = soak(given.minutes, given.seed, given.history, _say)
+        options = SoakOptions(given.minutes, given.seed, given.history, given.directory)
+        report["soak"] = soak(options, _say)
     report["targets"] = compared(report)
     _say(table(report["targets"]))
     print(json.dumps(report, indent=2))  # noqa: T201 - the report is the answer
@@ -123,6 +125,9 @@ def _arguments() -> argparse.Namespace:
         "--seed", type=int, default=secrets.randbelow(10**6), help="of soak; default: a random one"
     )
     parser.add_argument("--history", type=Path, help="file for soak's requests and answers")
+    parser.add_argument(
+        "--directory", type=Path, help="of soak, kept with its logs; default: a temporary one"
+    )
     parser.add_argument("--partners", type=int, default=200, help="that send the load")
     given = parser.parse_args()
     unknown = set(given.sections).difference(SECTIONS)

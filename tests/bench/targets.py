@@ -56,6 +56,7 @@ TARGETS = (
     Target("overload: claims twice in the ledger", "overload/doubled", "<= 0"),
     Target("soak: acknowledged claims lost", "soak/lost", "<= 0"),
     Target("soak: claims twice in the ledger", "soak/doubled", "<= 0"),
+    Target("soak: documents lost", "soak/documents/lost", "<= 0"),
     Target("soak: rows that a replay does not make", "soak/diverged", "<= 0"),
     Target("soak: backends left behind", "soak/leaks/backends", "<= 0"),
 )

@@ -6,6 +6,7 @@ import pytest
 
 from service.cli.dev.postgres import debian_bin_dir
 from tests.faults.clusters import folder_for_all
+from tests.soak.history import History
 from tests.soak.run import soak
 
 SECONDS = 60
@@ -16,10 +17,11 @@ async def test_nothing_is_lost_or_doubled_in_a_minute_of_kills(request):
     chosen = request.config.getoption("--postgres")
     if chosen == "docker":
         pytest.skip("needs a server of its own to kill: --postgres 18 or 15")
-    seed = secrets.randbelow(10**6)
+    seed, history = secrets.randbelow(10**6), History()
     with folder_for_all() as home:
-        figures, history = await soak(
+        figures = await soak(
             home,
+            history,
             seconds=SECONDS,
             seed=seed,
             bin_dir=debian_bin_dir() if chosen == "15" else None,
@@ -27,6 +29,9 @@ async def test_nothing_is_lost_or_doubled_in_a_minute_of_kills(request):
     assert figures["acknowledged"] > 0, figures
     assert figures["kills"], figures
     assert (figures["lost"], figures["doubled"], figures["diverged"]) == (0, 0, 0), figures
+    documents = figures["documents"]
+    assert documents.pop("acknowledged") > 0, figures
+    assert set(documents.values()) == {0}, figures
     assert figures["history"] == [], figures
     assert (figures["leaks"]["backends"], figures["leaks"]["processes"]) == (0, 0), figures
     assert len(history.operations) == figures["requests"]

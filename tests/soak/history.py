@@ -24,7 +24,8 @@ class History:
     `process` is the client, which has one request under way; `op` is what it asked for, of
     `partner`, `entity` and `key`; `start` and `end` are seconds of one monotonic clock; `status` is
     that of the answer, None where none came: it may have taken effect, then or later. An answer's
-    `claim_id`, `already_existed` and `claims` (ids of a page) are there where it had them.
+    `claim_id`, `already_existed` and `claims` (ids of a page) are there where it had them. The
+    `documents` of a claim are the paths that it refers to; `key` of a `put` is such a path.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Killing PostgreSQL, Redis and the processes of the service at random; what starts it again."""
+"""Killing servers and the processes of the service at random; what starts it again."""
 
 import asyncio
 import os
@@ -14,6 +14,7 @@ from service.cli.dev.postgres import EmbeddedPostgres
 from tests.bench.processes import children, runs
 from tests.processes import end, start
 from tests.redis_server import RedisServer
+from tests.soak.store import DocumentStore
 
 REST_SECONDS = (2.0, 6.0)
 """Between two kills: long enough for the service to be back now and then."""
@@ -67,8 +68,11 @@ class Kills:
 
     postgres: EmbeddedPostgres
     redis: RedisServer
+    store: DocumentStore
     service: Supervised
     random: Random
+    spares_processes: bool = False
+    """Whether only servers are killed, so that what the service's processes leak adds up."""
     done: Counter[str] = field(default_factory=Counter[str])
 
     async def run(self, over: asyncio.Event) -> None:
@@ -78,7 +82,11 @@ class Kills:
                 await asyncio.wait_for(over.wait(), self.random.uniform(*REST_SECONDS))
             if over.is_set():
                 return
-            what = self.random.choice(["postgres", "redis", "process", "process"])
+            what = self.random.choice(
+                ["postgres", "redis", "store", "process", "process", "process"]
+            )
+            if what == "process" and self.spares_processes:
+                continue
             away = self.random.uniform(0, AWAY_SECONDS_MAX)
             match what:
                 case "postgres":
@@ -89,6 +97,10 @@ class Kills:
                     await asyncio.to_thread(self.redis.kill)
                     await asyncio.sleep(away)
                     await asyncio.to_thread(self.redis.start)
+                case "store":
+                    await asyncio.to_thread(self.store.kill)
+                    await asyncio.sleep(away)
+                    await asyncio.to_thread(self.store.start)
                 case _:
                     pids = self.service.pids()
                     if not pids:

@@ -1,30 +1,28 @@
 """A run: an installation of its own, traffic, kills, and then the accounts of what happened."""
 
 import asyncio
-import json
 import os
 import socket
-import subprocess
-import sys
 import time
-from collections import defaultdict
-from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx
-import psycopg
 
 from migrations import migrate
 from service.app.bootstrap import Service
 from service.cli.dev.postgres import EmbeddedPostgres
-from tests.bench.processes import megabytes, open_files, runs
+from tests.bench.processes import runs
 from tests.patience import eventually
 from tests.redis_server import RedisServer
+from tests.soak.accounts import SERVICE, claims, diverged, documents, statuses, value
+from tests.soak.held import BACKENDS, Held, Watch
 from tests.soak.history import History
 from tests.soak.kills import Kills, Supervised
+from tests.soak.store import DocumentStore
 from tests.soak.traffic import TIMEOUT_SECONDS, Client, Customer, Disconnections, connect
 from tests.world import MASTER_KEY, STAFF, settings_for
 
@@ -33,108 +31,116 @@ ENTITIES = 3
 """Of each partner."""
 CLIENTS = 8
 WORKERS = 2
-_ROWS = """
-select l.claim_id, count(e.append_id)
-from live.claim_list as l
-left join live.events as e on e.originator_id = l.stream_id and e.topic = 'ClaimCreated'
-group by l.claim_id
-"""
-_TWICE = """
-select count(*) from (
-    select from live.claim_list group by partner_id, entity_id, partner_claim_id having count(*) > 1
-) as twice
-"""
+LOOKS = 240
+"""At memory, open files and backends."""
 _BEHIND = """
 select (select count(*) from live.pending) + (select count(*) from live.subscriptions
     where position < (select size from live.head))
 """
-_BACKENDS = "select count(*) from pg_stat_activity where application_name like 'claim-ledger %'"
-
-
-class Soaked(NamedTuple):
-    """The figures, and the history."""
-
-    figures: dict[str, Any]
-    history: History
 
 
 async def soak(
-    directory: Path, *, seconds: float, seed: int, bin_dir: Path | None = None
-) -> Soaked:
+    directory: Path, history: History, *, seconds: float, seed: int, bin_dir: Path | None = None
+) -> dict[str, Any]:
     """Run traffic and kills for a while; return what was acknowledged, lost, doubled and left."""
-    history = History()
     with ExitStack() as ending:
-        redis = RedisServer(directory)
+        redis, store = RedisServer(directory), DocumentStore(directory / "store")
         redis.start()
         ending.callback(redis.stop)
+        store.start()
+        ending.callback(store.kill)
         # Durable, because what was committed before a kill is counted afterwards.
         postgres = ending.enter_context(EmbeddedPostgres(directory / "postgres", bin_dir=bin_dir))
         url = postgres.url
         migrate(url)
-        environment = _environment(url, redis, directory)
-        serve = Supervised(_serve(), environment, directory / "serve.log")
+        environment = _environment(url, redis, store, directory)
+        serve = Supervised([*SERVICE, "serve"], environment, directory / "serve.log")
         serve.start()
         ending.callback(serve.stop)
         origin = f"http://127.0.0.1:{environment['CLAIM_LEDGER_PORT']}"
         await _answers(serve, origin)
-        before, began = _held(serve), time.monotonic()
+        watch, began = Watch(serve, url, max(1, seconds / LOOKS)), time.monotonic()
+        first = await watch.look()
         async with Service(settings_for(url, directory)).opened() as service:
-            kills = Kills(postgres, redis, serve, _random(seed, "kills"))
-            await _traffic(service, serve, kills, origin, history, seconds, seed)
+            kills = Kills(postgres, redis, store, serve, _random(seed, "kills"))
+            run = Run(service, serve, kills, watch, origin, history, seed)
+            warm = await run.traffic(seconds)
         took = time.monotonic() - began
-        await eventually(lambda: _value(url, _BEHIND) == 0, look=0.2)
-        after, pids = _held(serve), serve.pids()
+        await eventually(lambda: value(url, _BEHIND) == 0, look=0.2)
+        last, pids = await watch.look(), serve.pids()
         serve.stop()
-        await eventually(lambda: _value(url, _BACKENDS) == 0, look=0.2)
-        figures = {
+        await eventually(lambda: value(url, BACKENDS) == 0, look=0.2)
+        return {
             "seed": seed,
             "seconds": round(took, 1),
             "requests": len(history.operations),
             "kills": dict(kills.done),
             "restarts": serve.starts - 1,
-            "statuses": _statuses(history),
-            **_ledger(url, history),
-            "diverged": _diverged(environment, directory),
+            "statuses": statuses(history),
+            **claims(url, history),
+            "documents": documents(url, history, environment),
+            "diverged": diverged(environment),
             "history": history.faults(),
-            "leaks": {
-                "backends": _value(url, _BACKENDS),
-                "processes": sum(map(runs, pids)),
-                "megabytes": {"first": before["megabytes"], "last": after["megabytes"]},
-                "open_files": {"first": before["open_files"], "last": after["open_files"]},
-            },
+            "held": watch.compared(first=first, warm=warm, last=last),
+            "leaks": {"backends": value(url, BACKENDS), "processes": sum(map(runs, pids))},
         }
-    return Soaked(figures, history)
 
 
-async def _traffic(
-    service: Service,
-    serve: Supervised,
-    kills: Kills,
-    origin: str,
-    history: History,
-    seconds: float,
-    seed: int,
-) -> None:
-    """Run clients and kills for a while; list every claim once all is back."""
-    customers = await _customers(service)
-    over = asyncio.Event()
-    async with httpx.AsyncClient(base_url=f"{origin}/v1", timeout=TIMEOUT_SECONDS) as http:
-        names = [f"client-{number}" for number in range(CLIENTS)]
-        clients = [Client(name, customers, http, history, _random(seed, name)) for name in names]
-        ends = Disconnections(service, customers, history, _random(seed, "customer"))
-        running = [asyncio.create_task(one.run(over)) for one in (serve, kills, ends, *clients)]
-        await asyncio.wait(running, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
-        over.set()
-        await asyncio.gather(*running)
-        await _answers(serve, origin)
-        await _settle(clients[0], customers)
+@dataclass
+class Run:
+    """An installation, and what goes on in it."""
+
+    service: Service
+    serve: Supervised
+    kills: Kills
+    watch: Watch
+    origin: str
+    history: History
+    seed: int
+
+    async def traffic(self, seconds: float) -> Held:
+        """Run clients and kills for a while; list every claim once all is back.
+
+        In the last sixth no process of the service is killed; return what they hold in the middle
+        of that, when they are warm.
+        """
+        customers = await _customers(self.service)
+        over = asyncio.Event()
+        async with httpx.AsyncClient(base_url=f"{self.origin}/v1", timeout=TIMEOUT_SECONDS) as http:
+            clients = [
+                Client(name, customers, http, self.history, _random(self.seed, name))
+                for name in (f"client-{number}" for number in range(CLIENTS))
+            ]
+            ends = Disconnections(
+                self.service, customers, self.history, _random(self.seed, "customer")
+            )
+            parts = (self.serve, self.kills, self.watch, ends, *clients)
+            running = [asyncio.create_task(one.run(over)) for one in parts]
+
+            async def going_on(share: float) -> None:
+                await asyncio.wait(
+                    running, timeout=seconds * share, return_when=asyncio.FIRST_EXCEPTION
+                )
+
+            await going_on(5 / 6)
+            self.kills.spares_processes = True
+            await going_on(1 / 12)
+            warm = self.watch.seen[-1]
+            await going_on(1 / 12)
+            over.set()
+            await asyncio.gather(*running)
+            await _answers(self.serve, self.origin)
+            await _settle(clients[0], customers)
+        return warm
 
 
 def _random(seed: int, whose: str) -> Random:
     return Random(f"{seed} {whose}")  # noqa: S311 - no secret
 
 
-def _environment(url: str, redis: RedisServer, directory: Path) -> dict[str, str]:
+def _environment(
+    url: str, redis: RedisServer, store: DocumentStore, directory: Path
+) -> dict[str, str]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     values = {
@@ -147,12 +153,9 @@ def _environment(url: str, redis: RedisServer, directory: Path) -> dict[str, str
         "WORKERS": str(WORKERS),
         "RATE_LIMIT_PER_MINUTE": "1000000",
         "LOG_LEVEL": "warning",
+        **store.settings,
     }
     return os.environ | {f"CLAIM_LEDGER_{name}": text for name, text in values.items()}
-
-
-def _serve() -> list[str]:
-    return [sys.executable, "-c", "from service.cli import main; main()", "serve"]
 
 
 async def _customers(service: Service) -> list[Customer]:
@@ -191,57 +194,3 @@ async def _settle(client: Client, customers: list[Customer]) -> None:
         token: str | None = None
         while (token := await client.list(customer, token)) is not None:
             pass
-
-
-def _value(url: str, query: str) -> Any:
-    with psycopg.connect(url) as owner:
-        row = owner.execute(query.encode()).fetchone()
-    assert row is not None
-    return row[0]
-
-
-def _held(serve: Supervised) -> dict[str, Any]:
-    """Return the most that one of the service's processes has, of memory and of open files."""
-    pids = serve.pids()
-    return {
-        "megabytes": max(megabytes(one, peak=False) for one in pids),
-        "open_files": max(open_files(one) for one in pids),
-    }
-
-
-def _statuses(history: History) -> dict[str, int]:
-    counted: dict[str, int] = defaultdict(int)
-    for one in history.operations:
-        counted[f"{one['op']} {one['status'] or 'no answer'}"] += 1
-    return dict(sorted(counted.items()))
-
-
-def _ledger(url: str, history: History) -> dict[str, Any]:
-    """Compare what was acknowledged with the ledger."""
-    ids: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for one in history.operations:
-        if one["op"] == "create_claim" and one["status"] in {200, 201}:
-            ids[one["entity"], one["key"]].add(one["claim_id"])
-    with psycopg.connect(url) as owner:
-        events = dict(owner.execute(_ROWS.encode()).fetchall())
-    acknowledged = {claim_id for found in ids.values() for claim_id in found}
-    return {
-        "acknowledged": len(acknowledged),
-        "lost": sum(events.get(claim_id, 0) == 0 for claim_id in acknowledged),
-        "doubled": sum(len(found) > 1 for found in ids.values())
-        + sum(count > 1 for count in events.values())
-        + _value(url, _TWICE),
-    }
-
-
-def _diverged(environment: Mapping[str, str], directory: Path) -> int:
-    """Return in how many rows the read models differ from what a replay of the logs makes."""
-    command = ["projections", "rebuild", "--all", "--if-equal", "--json"]
-    done = subprocess.run(
-        [sys.executable, "-c", "from service.cli import main; main()", *command],
-        env=environment,
-        capture_output=True,
-        check=False,
-    )
-    (directory / "rebuild.json").write_bytes(done.stdout)
-    return sum(row["differences"] for row in json.loads(done.stdout)["rebuilt"])

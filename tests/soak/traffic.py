@@ -1,6 +1,9 @@
-"""The clients of a run: claims, repetitions, lists, links, onboardings, disconnections."""
+"""The clients of a run: claims, documents, repetitions, lists, links, onboardings, endings."""
 
 import asyncio
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -16,7 +19,14 @@ from tests.world import STAFF, claim_body
 
 PAUSE_SECONDS_MAX = 0.05
 TIMEOUT_SECONDS = 10.0
-WEIGHTS = {"create": 50, "repeat": 20, "list": 20, "link": 5, "onboard": 5}
+WEIGHTS = {"create": 45, "documents": 5, "repeat": 20, "list": 20, "link": 5, "onboard": 5}
+DOCUMENTS_MAX = 3
+"""Of a claim with documents."""
+NOT_UPLOADED = 0.1
+"""How many of the documents are referred to, and never uploaded."""
+LONG_LISTS = 0.1
+"""How many of the lists are as long as they may be."""
+PDF = "application/pdf"
 MESSAGE = "Two reminders were sent and not answered. " * 20
 
 
@@ -27,8 +37,8 @@ class Customer:
     partner_id: str
     token: str
     entity_id: str
-    keys: list[str] = field(default_factory=list[str])
-    """References that a claim was asked for under, whatever the answer was."""
+    claims: dict[str, list[dict[str, str]]] = field(default_factory=dict[str, list[dict[str, str]]])
+    """References that a claim was asked for under, whatever the answer was, and its documents."""
 
 
 @dataclass
@@ -50,13 +60,16 @@ class Client:
             match self.random.choices(names, weights)[0]:
                 case "create":
                     self._numbers += 1
-                    key = f"{self.name}-{self._numbers}"
-                    customer.keys.append(key)
-                    await self.create(customer, key)
-                case "repeat" if customer.keys:
-                    await self.create(customer, self.random.choice(customer.keys))
+                    await self.create(customer, f"{self.name}-{self._numbers}", [])
+                case "documents":
+                    self._numbers += 1
+                    await self.create_with_documents(customer, f"{self.name}-{self._numbers}")
+                case "repeat" if customer.claims:
+                    key = self.random.choice(list(customer.claims))
+                    await self.create(customer, key, customer.claims[key])
                 case "list":
-                    await self.list(customer)
+                    is_long = self.random.random() < LONG_LISTS
+                    await self.list(customer, limit=200 if is_long else 20)
                 case "link":
                     body = {"partner_user_id": self.name}
                     await self._call("connect", customer, "POST", "/connect-requests", json=body)
@@ -71,14 +84,51 @@ class Client:
                     await self._call("onboard", customer, "POST", "/onboardings", json=body)
             await asyncio.sleep(self.random.uniform(0, PAUSE_SECONDS_MAX))
 
-    async def create(self, customer: Customer, key: str) -> None:
+    async def create(self, customer: Customer, key: str, documents: list[dict[str, str]]) -> None:
         """Create a claim, or repeat the request that did."""
+        customer.claims[key] = documents
         body = claim_body(customer.entity_id, key, message=MESSAGE)
-        await self._call("create_claim", customer, "POST", "/claims", key=key, json=body)
+        body |= {"document_refs": documents} if documents else {}
+        paths = [one["storage_path"] for one in documents]
+        await self._call(
+            "create_claim", customer, "POST", "/claims", key=key, documents=paths, json=body
+        )
 
-    async def list(self, customer: Customer, token: str | None = None) -> str | None:
+    async def create_with_documents(self, customer: Customer, key: str) -> None:
+        """Upload documents, or now and then not, and create a claim that refers to them."""
+        documents: list[dict[str, str]] = []
+        for _ in range(self.random.randint(1, DOCUMENTS_MAX)):
+            body = {
+                "entity_id": customer.entity_id,
+                "partner_claim_id": key,
+                "filename": "invoice.pdf",
+                "mime_type": PDF,
+            }
+            minted = await self._call("mint", customer, "POST", "/documents/upload-url", json=body)
+            if not minted:
+                continue
+            if self.random.random() >= NOT_UPLOADED:
+                await self._put(customer, minted)
+            document = {"storage_path": minted["storage_path"], "filename": "invoice.pdf"}
+            documents.append(document | {"mime_type": PDF})
+        await self.create(customer, key, documents)
+
+    async def _put(self, customer: Customer, minted: dict[str, Any]) -> None:
+        """Upload a document; what the claim is told, if the store was away, is not known."""
+        of = {"partner": customer.partner_id, "entity": customer.entity_id}
+        path, url = minted["storage_path"], minted["upload_url"]
+        async with self.history.invoked(self.name, "put", key=path, **of) as record:
+            with suppress(httpx.TransportError):
+                answer = await self.http.put(
+                    url, headers=minted["required_headers"], content=path.encode()
+                )
+                record["status"] = answer.status_code
+
+    async def list(
+        self, customer: Customer, token: str | None = None, limit: int = 200
+    ) -> str | None:
         """List a page of the entity's claims; return the next page's token."""
-        query = {"entity_id": customer.entity_id, "limit": "200"}
+        query = {"entity_id": customer.entity_id, "limit": str(limit)}
         query |= {} if token is None else {"page_token": token}
         answer = await self._call("list_claims", customer, "GET", "/claims", params=query)
         return answer.get("next_page_token")
@@ -91,10 +141,12 @@ class Client:
         path: str,
         *,
         key: str | None = None,
+        documents: Sequence[str] = (),
         **more: Any,
     ) -> dict[str, Any]:
         """Send a request, and record it; return the answer's body, empty where none came."""
         of = {"partner": customer.partner_id, "entity": customer.entity_id, "key": key}
+        of |= {"documents": documents} if op == "create_claim" else {}
         headers = {"Authorization": f"Bearer {customer.token}"}
         async with self.history.invoked(self.name, op, **of) as record:
             try:
@@ -107,7 +159,8 @@ class Client:
             body: dict[str, Any] = answer.json()
             record |= {n: body[n] for n in ("claim_id", "already_existed") if n in body}
             if "claims" in body:
-                record["claims"] = [claim["claim_id"] for claim in body["claims"]]
+                # An hour's lists have millions of ids, of which few are different.
+                record["claims"] = [sys.intern(claim["claim_id"]) for claim in body["claims"]]
                 record["page_token"] = more["params"].get("page_token")
                 record["next_page_token"] = body["next_page_token"]
             return body
