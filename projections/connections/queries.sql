@@ -39,7 +39,7 @@ order by name, entity_id
 
 -- name: entity_connections
 -- Everyone an entity is or was connected to.
-select partner_id, connected_at, disconnected_at
+select partner_id, version, connected_at, disconnected_at
 from ledger.connections
 where entity_id = $1
 order by partner_id

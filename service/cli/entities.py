@@ -52,10 +52,20 @@ async def show(target: Target, entity_id: str) -> Fields:
 @team_command
 @click.argument("entity_id")
 @click.option("--partner", "partner_id", required=True)
-async def disconnect(target: Target, entity_id: str, partner_id: str) -> Fields:
-    """End a partner's connection: its writes are refused from now on."""
+@click.option(
+    "--if-version",
+    type=click.IntRange(1),
+    help="Only the connection that `show` prints with this version, not one that began later.",
+)
+async def disconnect(
+    target: Target, entity_id: str, partner_id: str, if_version: int | None
+) -> Fields:
+    """End a partner's connection: its writes are refused from now on.
+
+    Repeated later it would end a connection that began since; with --if-version it exits with 1.
+    """
     _, ledger, _ = await _find(target, entity_id)
-    await ledger.connections.disconnect(entity_id, partner_id, target.cause)
+    await ledger.connections.disconnect(entity_id, partner_id, target.cause, if_version)
     return await _entity(target, entity_id)
 
 
@@ -75,7 +85,7 @@ async def _entity(target: Target, entity_id: str) -> Fields:
         "name": access.name,
         "established": access.established,
         "connections": [
-            columns_of(row, "partner_id", "connected_at", "disconnected_at")
+            columns_of(row, "partner_id", "version", "connected_at", "disconnected_at")
             for row in await ledger.connection_list.connections(entity_id)
         ],
     }

@@ -104,7 +104,7 @@ _OURS: Final = (
     ("sandbox_entity_not_found", 404, "No such entity in this partner's sandbox."),
     ("staff_not_found", 404, "No such address in the team."),
     ("reference_used", 409, "This reference was used for something else."),
-    ("form_outdated", 409, "What this form is about has changed since the page was made."),
+    ("form_outdated", 409, "The connection has changed since it was looked at; look again."),
 )
 
 ERRORS: Final[Mapping[str, ErrorCode]] = {

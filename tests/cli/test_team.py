@@ -118,6 +118,23 @@ def test_a_customer_connects_and_disconnects(team):
     assert team.events() - before == 4  # redeemed, connected, claim created, disconnected
 
 
+def test_a_delayed_command_ends_no_later_connection(team):
+    """With the version that it was shown, a repetition is refused once it began again."""
+    partner_id, live, _ = team.partner()
+    entity_id = team.do("entities", "add", "A business", "--email", mailbox())["entity_id"]
+    team.do("connect", "approve", team.link(live), "--entity", entity_id)
+    (connection,) = team.do("entities", "show", entity_id)["connections"]
+    version = str(connection["version"])
+    end = ("entities", "disconnect", entity_id, "--partner", partner_id, "--if-version", version)
+    gone, again = team.do(*end), team.do(*end)
+    team.do("connect", "approve", team.link(live), "--entity", entity_id)
+    before = team.events()
+    assert gone == again
+    assert team.refused(*end) == "form_outdated"
+    assert team.events() == before
+    assert team.do("entities", "show", entity_id)["connections"][0]["disconnected_at"] is None
+
+
 def test_unusable_links_are_refused_with_their_code(team, demo):
     """Used, declined, expired, test and garbage links get the contract's codes."""
     partner_id, live, test = team.partner()
