@@ -31,7 +31,21 @@ _SOCKET_OPTIONS: Final[Sequence[tuple[str, int]]] = (
 waits for a replica, still acknowledges. Where a platform lacks an option it is left out."""
 
 
-class LedgerConnection(asyncpg.Connection):
+class ReachableConnection(asyncpg.Connection):
+    """The driver's connection, with keep-alive."""
+
+    def keep_alive(self) -> None:
+        """Let the kernel notice a server that has vanished."""
+        link = self._transport.get_extra_info("socket")
+        if link is None or link.family not in (socket.AF_INET, socket.AF_INET6):
+            return
+        for name, value in _SOCKET_OPTIONS:
+            level = socket.SOL_SOCKET if name.startswith("SO_") else socket.IPPROTO_TCP
+            if hasattr(socket, name):
+                link.setsockopt(level, getattr(socket, name), value)
+
+
+class LedgerConnection(ReachableConnection):
     """The driver's connection, but for what happens to a statement whose caller has gone."""
 
     _answered: "asyncio.Future[None] | None" = None
@@ -67,16 +81,6 @@ class LedgerConnection(asyncpg.Connection):
         self._top_xact = None
         if not self.is_closed() and self.is_in_transaction():
             await self.execute("rollback")
-
-    def keep_alive(self) -> None:
-        """Let the kernel notice a server that has vanished."""
-        link = self._transport.get_extra_info("socket")
-        if link is None or link.family not in (socket.AF_INET, socket.AF_INET6):
-            return
-        for name, value in _SOCKET_OPTIONS:
-            level = socket.SOL_SOCKET if name.startswith("SO_") else socket.IPPROTO_TCP
-            if hasattr(socket, name):
-                link.setsockopt(level, getattr(socket, name), value)
 
 
 class Drain:

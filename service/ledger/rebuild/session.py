@@ -11,8 +11,10 @@ from typing import NamedTuple
 
 import asyncpg
 
+from service.ledger.connection import ReachableConnection
 from service.ledger.database import Connection, LedgerUnavailable
 from service.ledger.ledger import Ledger
+from service.ledger.limits import BACKGROUND_SECONDS, Limits, local_limits
 from service.ledger.read_model import ReadModel, RebuildRefused
 from service.ledger.rebuild.build import Builder, VerifiedModel
 from service.ledger.rebuild.compare import Compared
@@ -28,9 +30,12 @@ CONNECT_SECONDS_MAX = 10
 # Pages of the log are joined by index however large the planner believes them to be: its guess for
 # a range of parameters is a fixed share of the table. No parallel workers: the service needs the
 # other cores. Commits are not waited for, but for the swap's: a rebuild that is lost is made again.
-_SESSION = {
+# A rebuild that was killed, or stands still, lets go of its locks, and it waits for none for long.
+# Statements alone have no limit, whatever the login's own is: an index may take hours.
+_SESSION = Limits.of_background(BACKGROUND_SECONDS).settings | {
     "application_name": "claim-ledger rebuild",
-    "client_connection_check_interval": "1s",  # a rebuild that was killed lets go of its lock
+    "statement_timeout": "0",
+    "idle_in_transaction_session_timeout": "60s",  # a page is decoded, on a machine that is busy
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     "jit": "off",
@@ -139,6 +144,11 @@ async def rebuild_session(database_url: str, ledger: str) -> AsyncGenerator[Rebu
                 with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
                     await clear(writer, f"{ledger}_next")
                     await writer.execute(_SQL.unlock.on(ledger), ledger)
+        except asyncpg.LockNotAvailableError as error:
+            raise RebuildRefused(
+                f"{error}: a table or a row was in use for too long. Is a transaction, a dump or a "
+                "migration under way? Nothing was swapped."
+            ) from error
         except asyncpg.InsufficientPrivilegeError as error:
             raise RebuildRefused(
                 f"{error}: rebuilding needs the login that owns the tables, as `migrate` does, "
@@ -161,6 +171,7 @@ async def clear_left_over(database_url: str, ledger: str) -> None:
     async with _connected(database_url, pooled=True) as connection:
         try:
             async with connection.transaction():
+                await connection.execute(local_limits(BACKGROUND_SECONDS))
                 if await connection.fetchval(_SQL.try_lock_briefly.on(ledger), ledger):
                     await clear(connection, f"{ledger}_next")
         except asyncpg.InsufficientPrivilegeError as error:
@@ -170,17 +181,19 @@ async def clear_left_over(database_url: str, ledger: str) -> None:
 @asynccontextmanager
 async def _connected(
     database_url: str, *, pooled: bool = False
-) -> AsyncGenerator[asyncpg.Connection, None]:
+) -> AsyncGenerator[ReachableConnection, None]:
     """Lend a connection of its own; `pooled`: perhaps over a transaction pooler."""
     try:
         connection = await asyncpg.connect(
             database_url,
+            connection_class=ReachableConnection,
             timeout=CONNECT_SECONDS_MAX,
             server_settings={} if pooled else _SESSION,
             statement_cache_size=0 if pooled else 100,
         )
     except OSError as error:
         raise LedgerUnavailable(type(error).__name__) from error
+    connection.keep_alive()
     try:
         yield connection
     finally:

@@ -23,6 +23,7 @@ from typing import Final, NamedTuple
 
 import asyncpg
 
+from service.ledger.limits import IDLE_SECONDS
 from service.ledger.read_model import RebuildRefused
 from service.ledger.rebuild.build import Builder
 from service.ledger.rebuild.parked import ParkedSets
@@ -41,6 +42,14 @@ VACUUM_MILLISECONDS: Final = 5_000
 deadlock_timeout, a second, when somebody waits for it."""
 NUMBERING_SECONDS: Final = 1.0
 """How long another process may hold the head while we hold the tables."""
+STATEMENT_SECONDS: Final = 10.0
+"""For one statement while others wait: no longer than that for a disk that hangs."""
+
+_LIMITS: Final = (
+    "set local synchronous_commit = on;"
+    f" set local statement_timeout = '{STATEMENT_SECONDS}s';"
+    f" set local idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'"
+)
 
 _SQL = queries("service.ledger.rebuild")
 _MOVE = queries("service.ledger.following").subscription_move
@@ -80,7 +89,7 @@ async def swap(
     for wait in waits_seconds:
         try:
             return await _try(builder, progress, made)
-        except (asyncpg.LockNotAvailableError, _NotNow):
+        except (asyncpg.LockNotAvailableError, asyncpg.QueryCanceledError, _NotNow):
             await asyncio.sleep(wait)
             progress = await builder.catch_up(progress)
     raise RebuildRefused(
@@ -93,7 +102,7 @@ async def _try(
     builder: Builder, progress: BuildProgress, made: MadeBy
 ) -> tuple[Swapped, BuildProgress]:
     async with builder.writer.transaction():
-        await builder.writer.execute("set local synchronous_commit = on")
+        await builder.writer.execute(_LIMITS)
         inline = builder.model.kind == "inline"
         target = await (_lock_inline(builder) if inline else _lock_catch_up(builder))
         # A migration needs the same lock: the tables stay as they are found now.
