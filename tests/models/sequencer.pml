@@ -1,15 +1,27 @@
 /*
- * Append, crash, number, read: Transaction.append and Sequencer.step (service/ledger).
+ * Append, crash, number, read: how events get positions (decision 2).
  *
- * Modelled, a step a statement of PostgreSQL: three writers, two of them of one stream; two
- * sequencers; whoever reads the log and remembers how far. A statement sees what had committed when
- * it began (READ COMMITTED). A transaction's own writes are kept in its process, and all of them
- * become visible in the one step that commits. Identity values are drawn at once and never given
- * back. A row that is selected FOR UPDATE is read in its newest version.
+ * Which process is which code:
+ *   Writer     an append by the function `write` (migrations/sql/0009_write.sql), as
+ *              Transaction.append calls it (service/ledger/ledger.py): of commands that decide inside
+ *              their transaction and, unless they ask for locks, rely on the unique key alone.
+ *              Ledger.write calls the same function, with locks and a second look before the append:
+ *              some of these orders, and the others end without a draw (write.pml has those).
+ *   Sequencer  Sequencer.step (service/ledger/sequencer.py), by the statements that are named below.
+ *   Reader     whoever follows the log and remembers how far (service/ledger/following).
  *
- * A transaction may end without a commit before each of its statements and before its commit,
- * CRASHES times in all. A crash of the server is some of these one after the other, so it needs no
- * step of its own. That what has committed survives it is PostgreSQL's promise, not shown here.
+ * Modelled, a step a statement of PostgreSQL: three writers, two of them of one stream, the third of
+ * two events at once; two sequencers; a reader. A statement sees what had committed when it began
+ * (READ COMMITTED). A transaction's own writes are kept in its process, and all of them become
+ * visible in the one step that commits. Identity values are drawn at once, a row at a time, and never
+ * given back. A row that is selected FOR UPDATE is read in its newest version.
+ *
+ * One transaction of a writer may end without its commit, and one of a sequencer. A crash of the
+ * server is both, one after the other, so it needs no step of its own. That what has committed
+ * survives it is PostgreSQL's promise, not shown here.
+ *
+ * A sequencer's batch ends after any number of events: it is bounded in bytes, and halved when it
+ * took too long.
  *
  * Left out: what events contain, the Merkle tree over them, how long anything takes.
  *
@@ -27,9 +39,10 @@
 
 #define WRITERS 3
 #define IDS 6
-#define CRASHES 2
 #define BATCH_MAX 2
 #define NOBODY 255
+#define ANY_PENDING (pending[1] || pending[2] || pending[3] || pending[4] || pending[5] || \
+    pending[6])
 
 /* What has committed. Arrays are by append_id or by position, from 1. */
 bool pending[IDS + 1];
@@ -43,7 +56,8 @@ byte seen[IDS + 1];     /* by the same reader */
 
 byte drawn;             /* the identity sequence, which no rollback takes back */
 byte appended;          /* commands that have ended */
-byte crashes = CRASHES;
+bool a_writer_can_crash = true;
+bool a_sequencer_can_crash = true;
 
 /* Locks, each the process that holds it. */
 byte key_holder[2] = NOBODY;        /* the unique key of a stream's next version */
@@ -105,10 +119,10 @@ inline let_go()
     fi
 }
 
-/* A command that appends one event: `Transaction.read`, then `Transaction.append`. */
-proctype Writer(byte stream)
+/* A command that appends one event, or two, to a stream: it reads, decides, and appends. */
+proctype Writer(byte stream, events)
 {
-    byte expected, id, p, q;
+    byte expected, id, second, p, q;
 
 again:
 #ifdef DRAWN_BEFORE_READ
@@ -127,25 +141,46 @@ again:
     }
     if
     :: atomic {
-        crashes > 0 -> crashes--;
+        a_writer_can_crash -> a_writer_can_crash = false;
         key_holder[stream] = NOBODY; expected = 0; id = 0;
         goto again
        }
-    :: d_step {
+    :: events == 2 -> atomic { drawn++; second = drawn }   /* the next row, in the given order */
+    :: events == 1
+    fi;
+    d_step {
+#ifdef INSERTED_OUT_OF_ORDER
+        if
+        :: events == 2 -> p = id; id = second; second = p; p = 0
+        :: else
+        fi;
+#endif
         stream_of[id] = stream;
         version_of[id] = expected + 1;
-        last_version[stream] = expected + 1;
+        if
+        :: events == 2 -> stream_of[second] = stream; version_of[second] = expected + 2
+        :: else
+        fi;
+        last_version[stream] = expected + events;
         key_holder[stream] = NOBODY;
         appended++;
 #ifdef POSITION_DRAWN_BEFORE_COMMIT
         put_into_log(id, id);
+        if
+        :: events == 2 -> put_into_log(second, second); id = second
+        :: else
+        fi;
         head_size = (id > head_size -> id : head_size);
-        check_log()
+        check_log();
 #else
-        pending[id] = true
+        pending[id] = true;
+        if
+        :: events == 2 -> pending[second] = true
+        :: else
+        fi;
 #endif
-       }
-    fi
+        expected = 0; id = 0; second = 0
+    }
 }
 
 /* `Sequencer.step` */
@@ -156,9 +191,7 @@ active [2] proctype Sequencer()
 
 end_idle:
     do
-    :: atomic {                      /* sequencer_probe */
-        (pending[1] || pending[2] || pending[3] || pending[4] || pending[5] || pending[6])
-       }
+    :: ANY_PENDING;                  /* sequencer_probe */
 #ifdef HEAD_READ_BEFORE_LOCK
        size = head_size;
 #endif
@@ -173,7 +206,7 @@ end_idle:
         size = head_size
 #endif
        }
-       d_step {                      /* sequencer_number begins: its snapshot */
+       atomic {                      /* sequencer_number begins: its snapshot */
         count = 0;
         for (p : 1 .. IDS) {
             if
@@ -182,6 +215,16 @@ end_idle:
             fi
         }
         p = 0;
+        if
+        :: count == 2
+        :: count == 2 ->             /* as many bytes as one batch may have */
+#ifdef LARGE_EVENT_PASSED_OVER
+            batch[0] = batch[1];
+#endif
+            batch[1] = 0;
+            count = 1
+        :: else
+        fi;
 #ifdef NUMBERED_OUT_OF_ORDER
         if
         :: count == 2 -> p = batch[0]; batch[0] = batch[1]; batch[1] = p; p = 0
@@ -224,7 +267,7 @@ end_idle:
        }
 #endif
        if
-       :: atomic { crashes > 0 -> crashes--; let_go() }
+       :: atomic { a_sequencer_can_crash -> a_sequencer_can_crash = false; let_go() }
        :: d_step {                   /* sequencer_advance, and the commit */
             for (p : 0 .. BATCH_MAX - 1) {
                 if
@@ -250,7 +293,7 @@ end_idle:
           }
 #ifdef SIZE_ADVANCED_APART
           if
-          :: atomic { crashes > 0 -> crashes--; let_go() }
+          :: atomic { a_sequencer_can_crash -> a_sequencer_can_crash = false; let_go() }
           :: d_step { head_size = size + count; let_go() }
           fi
 #endif
@@ -293,7 +336,7 @@ active proctype End()
 end_not_yet:
     atomic {
         appended == WRITERS && head_holder == NOBODY && remembered == head_size &&
-            !(pending[1] || pending[2] || pending[3] || pending[4] || pending[5] || pending[6]);
+            !ANY_PENDING;
         nothing_is_lost = true;
         everything_is_read = true;
         for (id : 1 .. IDS) {
@@ -320,5 +363,5 @@ end_not_yet:
 
 init
 {
-    atomic { run Writer(0); run Writer(0); run Writer(1) }
+    atomic { run Writer(0, 1); run Writer(0, 1); run Writer(1, 2) }
 }

@@ -25,6 +25,7 @@ HOLDS = {
     "swap": [""],
     "swap_catch_up": [""],
     "failover": ["", "SYNCHRONOUS"],
+    "write": [""],
 }
 """For each model the defines with which it holds: none, or an assumption that its text explains."""
 VIOLATED_BY = {
@@ -39,6 +40,8 @@ VIOLATED_BY = {
     ("sequencer", "DRAWN_BEFORE_READ"): "stream_order_holds",
     ("sequencer", "HEAD_NOT_LOCKED"): "position_is_free",
     ("sequencer", "HEAD_READ_BEFORE_LOCK"): "position_is_free",
+    ("sequencer", "INSERTED_OUT_OF_ORDER"): "stream_order_holds",
+    ("sequencer", "LARGE_EVENT_PASSED_OVER"): "stream_order_holds",
     ("sequencer", "NUMBERED_OUT_OF_ORDER"): "stream_order_holds",
     ("sequencer", "PLACE_READ_APART"): "everything_is_read",
     ("sequencer", "POSITION_DRAWN_BEFORE_COMMIT"): "reader_not_passed",
@@ -60,6 +63,17 @@ VIOLATED_BY = {
     ("swap_catch_up", "CHECKPOINT_NOT_HELD"): "kept_rows_hold",
     ("swap_catch_up", "HEAD_READ_BEFORE_THE_WAIT"): "kept_rows_hold",
     ("swap_catch_up", "PROGRESS_KEPT_AFTER_A_FAILED_TRY"): "new_rows_hold",
+    ("write", "CONNECTION_NOT_LOCKED"): "nothing_follows_the_end",
+    ("write", "CONNECTION_NOT_LOOKED_AT"): "nothing_follows_the_end",
+    ("write", "DRAWN_BEFORE_LOCK"): "nothing_follows_the_end",
+    ("write", "LOCKED_TAKEN_FOR_WRITTEN"): "acknowledged_is_there",
+    ("write", "LOCKS_LET_GO_WITH_THE_FUNCTION"): "nothing_follows_the_end",
+    ("write", "LOOKED_BEFORE_LOCK"): "nothing_follows_the_end",
+    ("write", "OWN_STREAM_NOT_LOCKED"): "key_is_free",
+    ("write", "OWN_STREAM_NOT_LOOKED_AT"): "key_is_free",
+    ("write", "REPLAY_DECIDED_WITHOUT_THE_CONNECTION"): "end_is_kept_to",
+    ("write", "UPLOADS_NOT_LOOKED_AT"): "upload_is_there",
+    ("write", "VERSION_NOT_EXPECTED"): "created_once",
 }
 """The invariant that each mutant of a model violates."""
 
