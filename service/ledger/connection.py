@@ -70,9 +70,13 @@ class LedgerConnection(ReachableConnection):
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing is under way: no statement, no transaction."""
+        """Whether nothing is under way: no statement, no transaction.
+
+        The driver still has a transaction of its own where a caller gave up as COMMIT was answered.
+        """
         is_answered = self._answered is None or self._answered.done()
-        return self.is_closed() or (is_answered and not self.is_in_transaction())
+        is_in_transaction = self._top_xact is not None or self.is_in_transaction()
+        return self.is_closed() or (is_answered and not is_in_transaction)
 
     async def settle(self) -> None:
         """Wait until the server has answered what was under way; roll back what it was part of."""
@@ -132,7 +136,12 @@ class Drain:
                     connection.terminate()
             if not reuse:
                 await connection.close(timeout=CONNECT_SECONDS_MAX)
-        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+        except (
+            OSError,
+            asyncpg.PostgresError,
+            asyncpg.InterfaceError,
+            asyncpg.InternalClientError,  # the server has said its last word, and not yet gone
+        ):
             connection.terminate()
         finally:
             with suppress(asyncpg.InterfaceError):  # the pool has been closed, and all it had

@@ -26,6 +26,8 @@ WAITING = (
 )
 LOCKED = Sql("locked", "", "select from ledger.claim_list, ledger.events")
 ONE = Sql("one", "", "select 1 as one")
+_FIELDS = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection\0\0"
+LAST_WORD = b"E" + (4 + len(_FIELDS)).to_bytes(4) + _FIELDS
 
 
 @contextmanager
@@ -93,6 +95,42 @@ async def test_a_wait_for_a_lock_ends_on_the_server(owner, database_url):
             await eventually(lambda: _waiting(owner) == 0)
         (row,) = await database.writes.fetch(ONE)
     assert row["one"] == 1
+
+
+@pytest.fixture
+async def complaints():
+    """Return what the loop has been told that nobody else was."""
+    told = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _loop, context: told.append(context["message"]))
+    yield told
+    loop.set_exception_handler(None)
+
+
+async def test_a_commit_that_is_answered_while_its_caller_gives_up_is_over(
+    database_url, complaints
+):
+    """Its connection serves again, and the driver finds no transaction left in it."""
+    async with _database(database_url, deadline=PATIENCE_SECONDS) as database:
+        with pytest.raises(asyncio.CancelledError):
+            await _given_up(database, lambda connection: connection.execute("commit"))
+        await eventually(lambda: database.writes.connections == (1, 1))
+        assert await database.writes.fetch(ONE)
+        assert database.writes.connections == (1, 1)
+    assert complaints == []
+
+
+async def test_a_session_that_ends_while_its_caller_gives_up_frees_its_place(
+    database_url, complaints
+):
+    """The server's last word has come, and the end of the connection has not."""
+    async with _database(database_url, deadline=PATIENCE_SECONDS) as database:
+        for _ in range(2 * database.writes.size):
+            with pytest.raises(asyncio.CancelledError):
+                await _given_up(database, _ended_by_the_server)
+        await eventually(lambda: database.writes.connections == (0, 0))
+        assert await database.writes.fetch(ONE)
+    assert complaints == []
 
 
 async def test_every_session_has_the_limits_of_its_pool(database_url):
@@ -223,6 +261,16 @@ async def _database(url, deadline):
     await database.open()
     yield database
     await database.close()
+
+
+async def _given_up(database, act):
+    async with database.writes.transaction() as connection:
+        await act(connection)
+        raise asyncio.CancelledError
+
+
+async def _ended_by_the_server(connection):
+    connection.itself._protocol.data_received(LAST_WORD)  # noqa: SLF001 - what the socket feeds
 
 
 def _wait_for_replica(cluster, name):
