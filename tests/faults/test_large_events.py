@@ -6,6 +6,7 @@ import tracemalloc
 from uuid import uuid4
 
 from service.evidence.checkpoint import Checkpoint
+from service.evidence.checkpoints import log_tree
 from service.evidence.export.export_writer import ExportScope, Signed, write_export
 from service.evidence.replay.comparison import independent_claims
 from service.evidence.replay.state import Wanted, replayed
@@ -13,9 +14,13 @@ from service.evidence.verify.expectations import Evidence
 from service.evidence.verify.ledger_verifier import verify_ledger
 from service.facts.claims import ClaimCreated
 from service.ledger.decoding import PAGE_BYTES_MAX
-from service.ledger.following.runner import Subscription
+from service.ledger.following.catch_up import ParkingSubscriber
+from service.ledger.following.runner import EVENTS_MAX, Subscription
 from service.ledger.ledger import Append
-from service.ledger.merkle import CompactRange
+from service.ledger.merkle import HASH_BYTES, CompactRange
+from service.ledger.rebuild.build import CLOSE_BYTES, Builder
+from service.ledger.rebuild.session import rebuild_session
+from service.ledger.rebuild.swap import MadeBy, swap
 from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
 from service.privacy.find import Search
@@ -32,18 +37,26 @@ TEXT_CHARACTERS = 1_000_000
 HELD_BYTES_MAX = 8 * PAGE_BYTES_MAX
 """A page as it arrives, as rows, decoded and written, and the next one, which is read ahead: half
 of what the events take as they are stored."""
+FEW = 2
+"""Events that reach PAGE_BYTES_MAX; each has more than half of that."""
 LEAVES = queries("service.ledger").leaf_hashes
+LOG_BYTES = queries("service.ledger.rebuild").log_bytes
 
 
-async def claims_of(ledger, count, characters=TEXT_CHARACTERS):
-    """Append claims whose details are this long, and number them."""
+def large_claim():
+    """Return the creation of a claim whose details are large."""
+    name = uuid4().hex
+    details = {"text": secrets.token_hex(TEXT_CHARACTERS // 2)}
+    return ClaimCreated(f"clm_{name}", "ptn_1", "ent_1", name, "", details=details)
+
+
+async def claims_of(ledger, streams, in_each=1):
+    """Append large events to streams of their own, and number them."""
     appends = list[Append]()
-    for name in (uuid4().hex for _ in range(count)):
-        stream = uuid4()
+    for stream in (uuid4() for _ in range(streams)):
         key = ledger.master_keys.new_data_key(stream)
-        details = {"text": secrets.token_hex(characters // 2)}
-        claim = ClaimCreated(f"clm_{name}", "ptn_1", "ent_1", name, "", details=details)
-        appends.append(Append(stream, 0, [claim], CAUSE, key, new_key=True))
+        claims = [large_claim() for _ in range(in_each)]
+        appends.append(Append(stream, 0, claims, CAUSE, key, new_key=True))
     async with ledger.transaction() as transaction:
         await transaction.append(*appends)
     while await Sequencer(ledger.database).step():
@@ -95,6 +108,70 @@ async def test_readers_of_the_log_hold_a_few_large_events_at_a_time(service, dat
         for name, loop in loops.items():
             with row(name):
                 assert await _peak_bytes(loop) < HELD_BYTES_MAX
+
+
+async def test_a_swap_has_few_bytes_to_apply_while_others_wait(service, database_url, monkeypatch):
+    """Large events that came since the tables were built are applied before they are locked."""
+    ledger, under_lock = service.modes["live"].ledger, list[int]()
+    apply_up_to = Builder.apply_up_to
+
+    async def measured(builder, progress, target):
+        left = (progress.position, target, builder.model.topics)
+        under_lock.append(await builder.number(LOG_BYTES, *left))
+        return await apply_up_to(builder, progress, target)
+
+    async with rebuild_session(database_url, "live") as shop:
+        builder = shop.builder(model(_World(service), "claim_list"), "live_next", quiet)
+        built = await builder.build(may_skip=False)
+        await claims_of(ledger, EVENTS)
+        monkeypatch.setattr(Builder, "apply_up_to", measured)
+        swapped, _ = await swap(builder, built, MadeBy(1, None), (0.0, 0.0))
+    assert swapped.position == EVENTS
+    assert max(under_lock) <= 2 * CLOSE_BYTES
+
+
+async def test_a_part_of_the_log_that_a_checkpoint_reads_has_few_bytes(service, monkeypatch):
+    """However few events are in it; the parts together have every leaf."""
+    monkeypatch.setattr(log_tree, "BYTES_MAX", PAGE_BYTES_MAX)
+    database = service.modes["live"].ledger.database
+    await claims_of(service.modes["live"].ledger, EVENTS)
+    parts = [part async for part in log_tree.leaves_of_log(database, 0, EVENTS)]
+    every = await database.background.fetch(LEAVES, 0, EVENTS)
+    assert b"".join(parts) == b"".join(row["leaf_hash"] for row in every)
+    assert max(map(len, parts)) <= FEW * HASH_BYTES
+
+
+async def test_a_retry_handles_few_bytes_of_a_stream_at_a_time(service):
+    """Each part is a transaction, so that what is done stays done."""
+    ledger, handler = service.modes["live"].ledger, Handler()
+    subscriber = ParkingSubscriber(handler, service.clock)
+    subscription = Subscription(ledger, subscriber)
+    await claims_of(ledger, 1, in_each=EVENTS)
+    while await subscription.step():
+        pass
+    handler.refuses = False
+    assert await subscriber.retry(ledger) == EVENTS
+    assert max(handler.handled) <= FEW
+
+
+class Handler:
+    """Refuses what it is given until it no longer does; counts what it handles at once."""
+
+    name = "large"
+    topics = (ClaimCreated,)
+    events_max = EVENTS_MAX
+    reads_personal = True
+    takes_unknown = False
+    refuses = True
+
+    def __init__(self):
+        self.handled = []
+
+    async def handle(self, _transaction, events):
+        """Count events, or fail."""
+        if self.refuses:
+            raise ValueError
+        self.handled.append(len(events))
 
 
 class Nowhere(io.RawIOBase):
