@@ -26,6 +26,8 @@ class DatabaseProxy:
     A commit is a COMMIT, or the statement that writes commands in a transaction of its own.
     """
     cuts: int = 0
+    cancels: int = 0
+    """How many CancelRequests have come."""
     statements: list[str] = field(default_factory=list)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _writers: set[asyncio.StreamWriter] = field(default_factory=set)
@@ -82,7 +84,9 @@ class _Link:
             length = await reader.readexactly(4)
             body = await reader.readexactly(struct.unpack("!I", length)[0] - 4)
             self._up.write(length + body)
-            if struct.unpack("!I", body[:4])[0] != 80877103:  # SSLRequest, refused in one byte
+            (code,) = struct.unpack("!I", body[:4])
+            self._proxy.cancels += code == 80877102
+            if code != 80877103:  # SSLRequest, refused in one byte
                 return
 
     def _note(self, kind: bytes, body: bytes) -> None:

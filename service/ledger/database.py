@@ -225,7 +225,9 @@ class Database:
         try:
             row = await self.reads.fetchrow(_SQL.is_at_work, server_pid)
         except LedgerError:
-            return False  # it answers nobody
+            # It answers nobody. A pooler may only have no place left to ask by. It would drop the
+            # backend of a connection that is closed, which goes on, and open another.
+            return self._role is None
         return row is not None and row["is_at_work"]
 
 

@@ -93,9 +93,9 @@ class Cluster:
             for statement in statements:
                 connection.execute(statement)
 
-    def value(self, query: str) -> object:
+    def value(self, query: str, *, superuser: bool = False) -> Any:
         """Return the single value of a query."""
-        with psycopg.connect(self.url) as connection:
+        with psycopg.connect(self.superuser_url if superuser else self.url) as connection:
             row = connection.execute(query).fetchone()
         assert row is not None
         return row[0]
@@ -110,6 +110,17 @@ class Cluster:
     def until(self, condition: str) -> None:
         """Wait until a condition holds."""
         until(lambda: self.value(f"select {condition}"), lambda: condition)
+
+    def wait_for_replica(self, name: str) -> None:
+        """Let commits wait for a replica from now on; "": for none. Admit the superuser first."""
+        self.execute(
+            f"alter system set synchronous_standby_names = '{name}'",
+            "select pg_reload_conf()",
+            superuser=True,
+        )
+        with psycopg.connect(self.superuser_url, autocommit=True) as operator:
+            show = "show synchronous_standby_names"
+            until(lambda: operator.execute(show).fetchone() == (name,))
 
     def admit_superuser(self) -> None:
         """Let the superuser log in without a password, on a test's own cluster."""
@@ -209,6 +220,17 @@ def folder_for_all() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="claim-ledger-") as name:
         Path(name).chmod(0o777)
         yield Path(name)
+
+
+@contextmanager
+def impatient_writes(world: World, seconds: float) -> Iterator[None]:
+    """Give up each write after this time; reads have all of theirs."""
+    with pytest.MonkeyPatch.context() as patch:
+        for mode in world.service.modes.values():
+            patch.setattr(mode.ledger.database.writes, "deadline_seconds", seconds)
+            batcher = mode.claims._batcher  # noqa: SLF001 - has its own deadline, of the same length
+            patch.setattr(batcher, "_deadline", seconds)
+        yield
 
 
 def check_log(url: str, ledger: str, *, size: int | None = None) -> int:

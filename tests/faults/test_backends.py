@@ -1,14 +1,14 @@
 """What a request has given up goes on in PostgreSQL, in its own place: backends never pile up."""
 
 import asyncio
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 
-import psycopg
 import pytest
 
 from service.ledger import connection as ledger_connection
 from service.ledger.database import Database, LedgerUnavailable
 from service.ledger.sql import Sql
+from tests.faults.clusters import impatient_writes
 from tests.patience import PATIENCE_SECONDS, eventually
 from tests.world import deadline_of, settings_for, world_on
 
@@ -28,17 +28,6 @@ LOCKED = Sql("locked", "", "select from ledger.claim_list, ledger.events")
 ONE = Sql("one", "", "select 1 as one")
 _FIELDS = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection\0\0"
 LAST_WORD = b"E" + (4 + len(_FIELDS)).to_bytes(4) + _FIELDS
-
-
-@contextmanager
-def impatient_writes(world):
-    """Give up each write after a moment; reads have all their time."""
-    with pytest.MonkeyPatch.context() as patch:
-        for mode in world.service.modes.values():
-            patch.setattr(mode.ledger.database.writes, "deadline_seconds", IMPATIENCE_SECONDS)
-            batcher = mode.claims._batcher  # noqa: SLF001 - has its own deadline, of the same length
-            patch.setattr(batcher, "_deadline", IMPATIENCE_SECONDS)
-        yield
 
 
 def check_places(world, backends):
@@ -161,8 +150,8 @@ async def test_reads_go_on_while_commits_wait_for_a_replica(clusters, tmp_path, 
         partner = await world.partner()
         entity_id = await partner.connected_entity()
         assert (await partner.claim(entity_id, "before")).status_code == 201
-        _wait_for_replica(cluster, "nobody")
-        with impatient_writes(world):
+        cluster.wait_for_replica("nobody")
+        with impatient_writes(world, IMPATIENCE_SECONDS):
             for number in range(ROUNDS):
                 names = [f"case-{number}-{place}" for place in range(3)]
                 posts = asyncio.gather(*(partner.claim(entity_id, name) for name in names))
@@ -171,7 +160,7 @@ async def test_reads_go_on_while_commits_wait_for_a_replica(clusters, tmp_path, 
                 assert (listed.status_code, len(listed.json()["claims"])) == (200, 1)
                 check_places(world, cluster.value(BACKENDS))
             assert (await world.client.get("/health/ready")).status_code == 200
-        _wait_for_replica(cluster, "")
+        cluster.wait_for_replica("")
         names = [f"case-{number}-{place}" for number in range(ROUNDS) for place in range(3)]
         answers = await asyncio.gather(*(partner.claim(entity_id, name) for name in names))
         assert {answer.status_code for answer in answers} <= {200, 201}
@@ -271,17 +260,6 @@ async def _given_up(database, act):
 
 async def _ended_by_the_server(connection):
     connection.itself._protocol.data_received(LAST_WORD)  # noqa: SLF001 - what the socket feeds
-
-
-def _wait_for_replica(cluster, name):
-    cluster.execute(
-        f"alter system set synchronous_standby_names = '{name}'",
-        "select pg_reload_conf()",
-        superuser=True,
-    )
-    with psycopg.connect(cluster.superuser_url, autocommit=True) as operator:
-        while operator.execute("show synchronous_standby_names").fetchone() != (name,):
-            operator.execute("select pg_sleep(0.01)")
 
 
 def _waiting(owner):

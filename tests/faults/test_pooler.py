@@ -16,14 +16,19 @@ import shutil
 import socket
 import tempfile
 from collections import Counter
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 
+from service.ledger import connection as ledger_connection
+from service.ledger.database import BACKGROUND_SIZE, Database, LedgerUnavailable
 from service.ledger.sql import Sql
+from tests.database_proxy import proxied
+from tests.faults.clusters import impatient_writes
 from tests.patience import PATIENCE_SECONDS, eventually, until
 from tests.processes import started
 from tests.world import settings_for, world_on
@@ -34,24 +39,71 @@ LIMITS = {
     "idle_in_transaction_session_timeout": "10s",
     "client_connection_check_interval": "1s",
 }
+IMPATIENCE_SECONDS = 0.3
+ROUNDS = 8
+POOL_SIZE = 2
+PLACES = 2 * POOL_SIZE + BACKGROUND_SIZE
+BACKENDS = (
+    "select json_agg(backends) from (select count(*) as backends from pg_stat_activity"
+    " where usename like '%login%' group by usename) as counted"
+)
+COMMIT = Sql("commit", "", "select pg_logical_emit_message(true, 'claim-ledger', 'a commit')")
 LEDGERS = ("accounts", "live", "test")
 PGBOUNCER = shutil.which("pgbouncer", path=os.environ.get("PATH", "") + ":/usr/sbin")
 
 
-@pytest.fixture
-def login_roles(database_url):
-    """Return a password, and for each ledger a login role that is a member of its role."""
+class Logins(NamedTuple):
+    """Login roles by ledger, each a member of that ledger's role, and their password."""
+
+    roles: dict[str, str]
+    password: str
+
+
+@contextmanager
+def logins(url):
+    """Make a login role for each ledger, with the limits of requests as its defaults."""
     password, suffix = secrets.token_hex(8), secrets.token_hex(4)
     roles = {ledger: f"{ledger}_login_{suffix}" for ledger in LEDGERS}
-    with psycopg.connect(database_url, autocommit=True) as owner:
+    with psycopg.connect(url, autocommit=True) as owner:
         for ledger, role in roles.items():
             owner.execute(f"create role {role} login password '{password}'")
             owner.execute(f"grant claim_ledger_{ledger} to {role}")
             for limit, value in LIMITS.items():
                 owner.execute(f"alter role {role} set {limit} = '{value}'")
-        yield password, roles
+        yield Logins(roles, password)
         for role in roles.values():
             owner.execute(f"drop role {role}")
+
+
+@contextmanager
+def pooler(url, made, folder, *, size):
+    """Yield each ledger's URL through a pooler with this many server connections per role."""
+    if PGBOUNCER is None:
+        pytest.skip("pgbouncer is not installed (apt-get install pgbouncer)")
+    parts = urlsplit(url)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    users = folder / "users.txt"
+    users.write_text("".join(f'"{role}" "{made.password}"\n' for role in made.roles.values()))
+    config = folder / "pgbouncer.ini"
+    config.write_text(
+        f"[databases]\n* = host={parts.hostname} port={parts.port}\n"
+        f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n"
+        f"auth_type = scram-sha-256\nauth_file = {users}\npool_mode = transaction\n"
+        f"default_pool_size = {size}\n"
+    )
+    user = 65534 if os.geteuid() == 0 else None
+    command = [PGBOUNCER, str(config)]
+    with (
+        (folder / "pgbouncer.log").open("wb") as log,
+        started(command, stdout=log, stderr=log, user=user) as process,
+    ):
+        _wait_until_it_listens(port, process, folder / "pgbouncer.log")
+        address = f"127.0.0.1:{port}{parts.path}"
+        yield {
+            f"{ledger.upper()}_DATABASE_URL": f"postgresql://{role}:{made.password}@{address}"
+            for ledger, role in made.roles.items()
+        }
 
 
 @pytest.fixture
@@ -64,35 +116,10 @@ def folder():
 
 
 @pytest.fixture
-def pooled(database_url, login_roles, folder):
+def pooled(database_url, folder):
     """Return each ledger's URL through a pooler with two server connections per role."""
-    if PGBOUNCER is None:
-        pytest.skip("pgbouncer is not installed (apt-get install pgbouncer)")
-    password, roles = login_roles
-    parts = urlsplit(database_url)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    users = folder / "users.txt"
-    users.write_text("".join(f'"{role}" "{password}"\n' for role in roles.values()))
-    config = folder / "pgbouncer.ini"
-    config.write_text(
-        f"[databases]\n* = host={parts.hostname} port={parts.port}\n"
-        f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n"
-        f"auth_type = scram-sha-256\nauth_file = {users}\npool_mode = transaction\n"
-        "default_pool_size = 2\n"
-    )
-    user = 65534 if os.geteuid() == 0 else None
-    command = [PGBOUNCER, str(config)]
-    with (
-        (folder / "pgbouncer.log").open("wb") as log,
-        started(command, stdout=log, stderr=log, user=user) as process,
-    ):
-        _wait_until_it_listens(port, process, folder / "pgbouncer.log")
-        address = f"127.0.0.1:{port}{parts.path}"
-        yield {
-            f"{ledger.upper()}_DATABASE_URL": f"postgresql://{role}:{password}@{address}"
-            for ledger, role in roles.items()
-        }
+    with logins(database_url) as made, pooler(database_url, made, folder, size=2) as urls:
+        yield urls
 
 
 async def test_the_service_works_behind_a_transaction_pooler(pooled, database_url, tmp_path):
@@ -131,6 +158,69 @@ async def test_the_limits_of_a_login_hold_behind_a_pooler(pooled, database_url, 
         found = [tuple((await pool.fetch(limits))[0]) for pool in database.pools.values()]
     request = ("90s", "100s")
     assert found == [request, request, ("10s", "2min")]
+
+
+async def test_reads_go_on_behind_a_pooler_while_commits_wait_for_a_replica(
+    clusters, folder, tmp_path, monkeypatch
+):
+    """With as many places as the process has connections. Nothing is cancelled."""
+    monkeypatch.setattr(ledger_connection, "SILENT_SECONDS_MAX", IMPATIENCE_SECONDS)
+    cluster = clusters.migrated("alone", max_connections="40")
+    cluster.admit_superuser()
+    async with proxied(cluster.url) as (proxy, url):
+        with logins(cluster.url) as made, pooler(url, made, folder, size=PLACES) as urls:
+            settings = settings_for(cluster.url, tmp_path, POOL_SIZE=str(POOL_SIZE), **urls)
+            async with world_on(settings, tmp_path) as world:
+                partner = await world.partner()
+                entity_id = await partner.connected_entity()
+                assert (await partner.claim(entity_id, "before")).status_code == 201
+                await _all_numbered(world)
+                cluster.wait_for_replica("nobody")
+                with impatient_writes(world, IMPATIENCE_SECONDS):
+                    for number in range(ROUNDS):
+                        names = [f"case-{number}-{place}" for place in range(3)]
+                        posts = asyncio.gather(*(partner.claim(entity_id, one) for one in names))
+                        listed = await partner.call("GET", "/claims?entity_id=" + entity_id)
+                        assert [answer.status_code for answer in await posts] == [503] * 3
+                        assert (listed.status_code, len(listed.json()["claims"])) == (200, 1)
+                        assert max(cluster.value(BACKENDS, superuser=True)) <= PLACES
+                cluster.wait_for_replica("")
+                answers = await asyncio.gather(*(partner.claim(entity_id, one) for one in names))
+                assert {answer.status_code for answer in answers} <= {200, 201}
+                await _all_numbered(world)
+    assert proxy.cancels == 0
+
+
+async def test_a_pooler_without_places_is_waited_for(clusters, folder, monkeypatch):
+    """Where nobody can ask whether PostgreSQL works on a commit, its connection stays.
+
+    Where one is closed, the pooler drops the backend, which goes on waiting, and opens another.
+    """
+    monkeypatch.setattr(ledger_connection, "SILENT_SECONDS_MAX", IMPATIENCE_SECONDS)
+    is_at_work, looks = Database._is_at_work, []  # noqa: SLF001 - counts how often it is asked
+
+    async def counted(database, server_pid):
+        looks.append(await is_at_work(database, server_pid))
+        return looks[-1]
+
+    monkeypatch.setattr(Database, "_is_at_work", counted)
+    cluster = clusters.migrated("alone", max_connections="40")
+    cluster.admit_superuser()
+    with logins(cluster.url) as made, pooler(cluster.url, made, folder, size=2) as urls:
+        url = urls["LIVE_DATABASE_URL"]
+        database = Database(url, "live", role=None, pool_size=2, deadline=IMPATIENCE_SECONDS)
+        await database.open()
+        cluster.wait_for_replica("nobody")
+        while len(looks) < ROUNDS:
+            with pytest.raises(LedgerUnavailable):
+                await database.writes.fetch(COMMIT)
+            assert max(cluster.value(BACKENDS, superuser=True)) <= 2
+        assert set(looks) == {True}
+        cluster.wait_for_replica("")
+        await eventually(lambda: len(set(database.writes.connections)) == 1)  # all are idle
+        database.writes.deadline_seconds = PATIENCE_SECONDS
+        await database.writes.fetch(COMMIT)
+        await database.close()
 
 
 def _wait_until_it_listens(port, process, log):
