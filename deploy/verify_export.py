@@ -322,7 +322,9 @@ def begin_lineage(lineages: dict[str, Lineage], event: dict[str, Any], keys: Key
     """Add the lineage that a `LineageBegun` begins, if the operator authorised it.
 
     "A lineage is a fault at its position if no known key signed its authorisation, or if the
-    authorisation states anything else." And "an origin begins once".
+    authorisation states anything else." And "an origin begins once; it comes after the events that
+    it shares, which are no more than `previous` has; `previous` is of the present lineage or of one
+    that the log does not know".
     """
     data, position = json.loads(event["state"])["data"], event["position"]
     lineage, stated = Lineage("", 0, 0), ["-", "-", "-", "-"]
@@ -331,6 +333,12 @@ def begin_lineage(lineages: dict[str, Lineage], event: dict[str, Any], keys: Key
         root, shared = b64encode(previous.root).decode(), f"{data['shared_size']}"
         stated = [previous.origin, f"{previous.size}", root, shared]
         lineage = Lineage(previous.origin, int(shared), previous.size)
+        is_before = 0 <= int(shared) < position and int(shared) <= previous.size
+        demand(is_before, position, "the lineage shares events that do not precede it")
+        earlier = {*lineages, *(one.follows for one in lineages.values())}
+        is_last = previous.origin == next(reversed(lineages), None)
+        follows = is_last or previous.origin not in earlier
+        demand(follows, position, "the lineage follows one that was followed already")
     origin = data["origin"]
     text = ["claim-ledger lineage v1", origin, *stated]
     is_authorised = open_note(data["authorisation"], keys, position) == text

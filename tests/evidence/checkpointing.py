@@ -66,7 +66,8 @@ class Away:
         """Close nothing."""
 
     def _fail(self, call: str, name: str) -> None:
-        if call in self.fails or f"{call} {name.rpartition('.')[2]}" in self.fails:
+        ends = {call, f"{call} {name.rpartition('.')[2]}", f"{call} {name.rpartition('/')[2]}"}
+        if ends & self.fails:
             raise ArchiveUnavailable("it is away")
 
 

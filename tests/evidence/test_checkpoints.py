@@ -162,7 +162,7 @@ async def test_a_checkpoint_ends_under_traffic(checkpoints, accounts, add):
     await checkpoints.make()
     writers = [asyncio.create_task(write()) for _ in range(3)]
     try:
-        await asyncio.sleep(0.2)
+        await add(1)
         made = await asyncio.wait_for(checkpoints.make(), 20)
     finally:
         stop.set()

@@ -239,11 +239,35 @@ def test_a_lineage_of_no_known_shape(tmp_path, state):
 )
 def test_lineages(tmp_path, given, stream, ok):
     """Both believe those of their stream alone, and only what the operator's key has signed."""
-    lost = Checkpoint(f"{HOME}/lin_1", 3, bytes(32)).sign(KEY)
-    begun = [
-        msgspec.to_builtins(authorised(KEY, f"{HOME}/lin_1", "1")),
-        msgspec.to_builtins(authorised(KEY, f"{HOME}/lin_2", "2", lost, 1)) | given,
-    ]
+    second_one = msgspec.to_builtins(authorised(KEY, f"{HOME}/lin_2", "2", LOST, 1)) | given
+    verdict, theirs = lineages_judged(tmp_path, second_one, stream=stream)
+    assert (verdict.ok, theirs["ok"]) == (ok, ok)
+    if ok and stream == "lineage":
+        assert (verdict.set_aside, verdict.set_aside_size) == (1, 3)
+        assert (theirs["set_aside"], theirs["set_aside_size"]) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("begun", "position"),
+    [
+        ([("lin_2", 2)], 2),  # only one event precedes it
+        ([("lin_2", 1), ("lin_3", 1)], 3),  # lin_1 is followed already
+    ],
+)
+def test_lineages_that_do_not_fit_their_place(tmp_path, begun, position):
+    """Both refuse them where they are, although the operator's key has signed them."""
+    more = [authorised(KEY, f"{HOME}/{name}", "", LOST, shared) for name, shared in begun]
+    verdict, theirs = lineages_judged(tmp_path, *map(msgspec.to_builtins, more))
+    assert (verdict.ok, verdict.position) == (False, position)
+    assert (theirs["ok"], theirs["position"]) == (False, position)
+
+
+LOST = Checkpoint(f"{HOME}/lin_1", 3, bytes(32)).sign(KEY)
+
+
+def lineages_judged(tmp_path, *later, stream="lineage"):
+    """Return both verdicts on a log of lineages, of which all but the first are in a stream."""
+    begun = [msgspec.to_builtins(authorised(KEY, f"{HOME}/lin_1", "1")), *later]
     lines, tree = [], CompactRange()
     for position, data in enumerate(begun, 1):
         named = stream_id("lineage" if position == 1 else stream, "live")
@@ -253,16 +277,14 @@ def test_lineages(tmp_path, given, stream, ok):
         tree.append(hash_of(event))
         lines.append(event | {"leaf_hash": base64.b64encode(hash_of(event)).decode()})
     root = base64.b64encode(tree.root()).decode()
-    header = {"format": "claim-ledger export v1", "ledger": "live", "from": 1, "size": 2}
-    note = Checkpoint(f"{HOME}/lin_2", 2, tree.root()).sign(KEY)
+    header = {"format": "claim-ledger export v1", "ledger": "live", "from": 1, "size": tree.size}
+    note = Checkpoint(f"{HOME}/lin_2", tree.size, tree.root()).sign(KEY)
     path = tmp_path / "export.ndjson"
     whole = [header | {"root": root}, *lines, {"checkpoint": note}]
     path.write_bytes(b"".join(map(spelled, whole)))
-    verdict, (code, theirs) = verify_export(path, [KEY], None), second(path)
-    assert (verdict.ok, theirs["ok"], code) == (ok, ok, int(not ok))
-    if ok and stream == "lineage":
-        assert (verdict.set_aside, verdict.set_aside_size) == (1, 3)
-        assert (theirs["set_aside"], theirs["set_aside_size"]) == (1, 3)
+    code, theirs = second(path)
+    assert code == int(not theirs["ok"])
+    return verify_export(path, [KEY], None), theirs
 
 
 def first(path, older, keys):

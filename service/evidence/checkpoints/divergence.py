@@ -22,7 +22,10 @@ from service.ledger.ledger import AppendConflict
 from service.ledger.limits import BACKGROUND_SECONDS
 from service.ledger.merkle import HASH_BYTES, CompactRange, split_hashes
 from service.ledger.sequencer import Sequencer
+from service.ledger.sql import queries
 from service.ledger.writing import Append
+
+_SQL = queries("service.evidence.checkpoints")
 
 
 class LineageRefused(Exception):
@@ -32,18 +35,22 @@ class LineageRefused(Exception):
 class Divergence(NamedTuple):
     """The last checkpoint of the past and its note, and how many first events the log shares.
 
-    `size` is the log's own. Nothing is lost if `shared_size` is the checkpoint's size.
+    `size` is the log's own, and `leaf` that of its last event: they are of the database that was
+    compared. Nothing is lost if `shared_size` is the checkpoint's size. `is_over`: nothing can
+    follow in its origin, because the log does not name it, or because it was closed.
     """
 
     checkpoint: Checkpoint
     note: str
     shared_size: int
     size: int
+    leaf: bytes
+    is_over: bool
 
     @property
     def is_forked(self) -> bool:
-        """Whether the log has lost or changed what the checkpoint covers."""
-        return self.shared_size < self.checkpoint.size
+        """Whether the log cannot go on with the checkpoint's origin."""
+        return self.is_over or self.shared_size < self.checkpoint.size
 
 
 class _Past(NamedTuple):
@@ -55,6 +62,7 @@ class _Past(NamedTuple):
     sizes: list[int]
     open: Callable[[int], Awaitable[tuple[Checkpoint, str] | None]]
     leaves: Callable[[int], Awaitable[bytes | None]] | None = None
+    is_over: bool = False
 
 
 async def find_divergence(checkpoints: Checkpoints) -> Divergence | None:
@@ -71,8 +79,9 @@ async def find_divergence(checkpoints: Checkpoints) -> Divergence | None:
     found = await past.open(past.sizes[-1])
     if found is None:
         raise LineageRefused("a checkpoint was there a moment ago and is gone")
-    trees, size = await _trees(checkpoints, past.sizes)
-    return Divergence(*found, await _shared(checkpoints, past, trees), size)
+    trees, size, leaf = await _trees(checkpoints, past.sizes)
+    shared = await _shared(checkpoints, past, trees)
+    return Divergence(*found, shared, size, leaf, past.is_over)
 
 
 async def begin_lineage(
@@ -112,13 +121,21 @@ async def _begin(
     checkpoints: Checkpoints, key: NoteKey, divergence: Divergence, reason: str, cause: Cause
 ) -> None:
     ledger, stream = checkpoints.ledger, lineage_stream(checkpoints.ledger.name)
-    known = await lineages(ledger)
+    known, followed = await lineages(ledger), divergence.checkpoint
+    published = checkpoints.published
+    # What is published after the one that is named would bind the log to events that it has lost.
+    last = await published.last(followed.origin)
+    if last > followed.size or not await published.close(followed.origin, last):
+        raise LineageRefused("another checkpoint was published meanwhile: repeat the command")
     origin = new_origin(ledger, key, checkpoints.new_id)
     begun = authorised(key, origin, reason, divergence.note, divergence.shared_size)
     try:
         async with ledger.transaction(background=BACKGROUND_SECONDS) as transaction:
             # The lock of storing a checkpoint: so none is stored under the old origin later.
             await transaction.lock(stream)
+            compared = await transaction.fetch(_SQL.leaf, divergence.size, divergence.leaf)
+            if divergence.size and not compared:
+                raise LineageRefused("another database took over meanwhile: repeat the command")
             await transaction.append(Append(stream, len(known), [begun], cause))
     except AppendConflict as error:
         raise LineageRefused("another one was begun at the same moment") from error
@@ -132,7 +149,7 @@ async def _refuse_altered(checkpoints: Checkpoints) -> None:
     stored = await _stored(checkpoints)
     if stored is None:
         return
-    trees, _ = await _trees(checkpoints, stored.sizes)
+    trees, _, _ = await _trees(checkpoints, stored.sizes)
     for size in stored.sizes:
         found = await stored.open(size)
         held = CompactRange.from_bytes(size, trees[size]).root() if size in trees else None
@@ -148,10 +165,14 @@ async def _published(checkpoints: Checkpoints) -> _Past | None:
     published, known = checkpoints.published, await lineages(checkpoints.ledger)
     unknown = await published.unknown_origins(known)
     origin = unknown[-1] if unknown else known[-1].origin if known else ""
-    sizes = await published.sizes(origin) if origin else []
-    if not sizes:
+    if not origin or not (last := await published.last(origin)):
         return None
-    return _Past(sizes, partial(published.get, origin), partial(published.leaves, origin))
+    return _Past(
+        await published.sizes(origin),
+        partial(published.get, origin),
+        partial(published.leaves, origin),
+        is_over=bool(unknown) or await published.is_closed(origin, last),
+    )
 
 
 async def _stored(checkpoints: Checkpoints) -> _Past | None:
@@ -166,15 +187,16 @@ async def _stored(checkpoints: Checkpoints) -> _Past | None:
     return _Past(sorted(stored), opened) if stored else None
 
 
-async def _trees(checkpoints: Checkpoints, sizes: list[int]) -> tuple[dict[int, bytes], int]:
-    """Return the log's tree at each of these sizes that it has, and the log's size."""
-    tree, trees = CompactRange(), {0: b""}
+async def _trees(checkpoints: Checkpoints, sizes: list[int]) -> tuple[dict[int, bytes], int, bytes]:
+    """Return the log's tree at each of these sizes that it has, its size, and its last leaf."""
+    tree, trees, leaf = CompactRange(), {0: b""}, b""
     while True:
         start = tree.size
         part = await read_part(checkpoints.ledger.database, start, None)
         if part.end == start:
             part.check_head(tree)
-            return trees, start
+            return trees, start, leaf
+        leaf = part.leaves[-HASH_BYTES:]
         within = sizes[bisect_right(sizes, start) : bisect_right(sizes, part.end)]
         for size in [*within, part.end]:
             piece = part.leaves[(tree.size - start) * HASH_BYTES : (size - start) * HASH_BYTES]

@@ -4,6 +4,8 @@ import re
 from typing import Final
 
 TOP: Final = "checkpoints/"
+CLOSED: Final = b"closed\n"
+"""The link from the last checkpoint of an origin that another lineage follows."""
 _NOTE: Final = re.compile(rf"{TOP}(?P<origin>.+)/(?P<size>[0-9]{{20}})\.txt", re.ASCII)
 
 
@@ -18,7 +20,10 @@ def leaves_name(origin: str, size: int) -> str:
 
 
 def link_name(origin: str, size: int) -> str:
-    """Return the name of the link from a checkpoint, 0 for the start, to the one after it."""
+    """Return the name of the link from a checkpoint, 0 for the start, to the one after it.
+
+    It is written once, and so decides which one that is: it holds that one's note, or CLOSED.
+    """
     return f"{TOP}{origin}/{size:020}.next"
 
 

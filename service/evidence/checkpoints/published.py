@@ -2,18 +2,28 @@
 
 A note's `.leaves` are the leaf hashes, 32 bytes each, from the checkpoint before it in its origin
 (from the first event for an origin's first one) up to its own size. The `.next` of a checkpoint is
-the size of the one after it: whoever makes the next one finds out without a list of all of them.
+the note of the one after it. It is written once, and that is what publishes a checkpoint: of two
+processes that know different databases after a failover, one continues an origin and the other one
+is refused. And whoever makes the next one finds the last one without a list of all of them.
 """
 
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 from service.archive.port import Archive, ArchiveUnavailable
 from service.evidence.authorisation import Lineage, Unsound, lineage_of
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.lineage import known_origins, lineages
 from service.evidence.checkpoints.log_tree import LedgerForked, tree_of_log
-from service.evidence.checkpoints.names import TOP, leaves_name, link_name, note_name, parsed
+from service.evidence.checkpoints.names import (
+    CLOSED,
+    TOP,
+    leaves_name,
+    link_name,
+    note_name,
+    parsed,
+)
 from service.evidence.lineages import Lineages
 from service.evidence.note import NoteInvalid, NoteKey
 from service.facts.lineages import LineageBegun
@@ -22,6 +32,14 @@ from service.ledger.ledger import Ledger
 
 class ArchiveEmpty(ArchiveUnavailable):
     """The archive answers, and holds nothing of a ledger that has published before."""
+
+
+class _Link(NamedTuple):
+    """What is known of the checkpoint after another one."""
+
+    is_there: bool
+    is_closed: bool = False
+    to: Checkpoint | None = None
 
 
 class PublishedHistory:
@@ -39,16 +57,35 @@ class PublishedHistory:
         self._homes = {f"{key.name}/{ledger.name}" for key in keys}
         self._seen: dict[str, int] = {}
 
-    async def put(self, checkpoint: Checkpoint, note: str, leaves: bytes, after: int) -> None:
-        """Publish a checkpoint after that of size `after`.
+    async def put(self, checkpoint: Checkpoint, note: str, leaves: bytes, after: int) -> bool:
+        """Publish a checkpoint after that of size `after`; return False if that has another next.
 
-        Its leaves and the link to it come first, so that whoever finds the note finds them.
+        Then it was not published: another database, or a new lineage, came first. Its leaves are
+        put before, so that whoever finds the checkpoint finds them.
         """
-        if self._archive is not None:
-            origin, size, _ = checkpoint
-            await self._archive.put(leaves_name(origin, size), leaves)
-            await self._archive.put(link_name(origin, after), b"%020d\n" % size)
-            await self._archive.put(note_name(origin, size), note.encode())
+        if self._archive is None:
+            return True
+        origin, size, _ = checkpoint
+        await self._archive.put(leaves_name(origin, size), leaves)
+        if not await self._archive.put(link_name(origin, after), note.encode()):
+            link = await self._linked(origin, after)
+            if link.is_closed or link.to not in (None, checkpoint):
+                return False
+        await self._archive.put(note_name(origin, size), note.encode())
+        return True
+
+    async def close(self, origin: str, size: int) -> bool:
+        """Let nothing be published of an origin after the checkpoint of a size.
+
+        Return False if something was.
+        """
+        if self._archive is None or await self._archive.put(link_name(origin, size), CLOSED):
+            return True
+        return (await self._linked(origin, size)).to is None
+
+    async def is_closed(self, origin: str, size: int) -> bool:
+        """Return whether nothing can be published of an origin after the checkpoint of a size."""
+        return (await self._linked(origin, size)).is_closed
 
     async def get(self, origin: str, size: int) -> tuple[Checkpoint, str] | None:
         """Return a checkpoint and its note; raises ArchiveUnavailable if it is not ours."""
@@ -56,17 +93,10 @@ class PublishedHistory:
         raw = await self._read(name)
         if raw is None:
             return None
-        try:
-            note = raw.decode()
-            checkpoint = Checkpoint.open(note, self._keys)
-        except (NoteInvalid, UnicodeDecodeError) as error:
-            raise ArchiveUnavailable(
-                f"{name}: {error}; if the key was replaced, its public key belongs at the end of "
-                "CLAIM_LEDGER_CHECKPOINT_KEYS"
-            ) from error
+        checkpoint = self._opened(name, raw)
         if (checkpoint.origin, checkpoint.size) != (origin, size):
             raise ArchiveUnavailable(f"{name}: holds another checkpoint")
-        return checkpoint, note
+        return checkpoint, raw.decode()
 
     async def has(self, origin: str, size: int) -> bool:
         """Return whether an object has the name of a checkpoint's note."""
@@ -88,15 +118,14 @@ class PublishedHistory:
     async def following(self, origin: str, size: int) -> int | None:
         """Return the size of the checkpoint after that of `size`, which is published or 0, if any.
 
-        A link leads to it. The origin is listed, which can be long, where a link may be missing:
-        once at the end of the links, because an earlier version published without them, again
-        where something is known to lie beyond, and where a crash left a link to nothing.
+        A link holds it. The origin is listed, which can be long, where a link may be missing: once
+        at the end of the links, because an earlier version published without them or with links
+        that are only sizes, again where something is known to lie beyond, and where one is closed.
         """
-        link = await self._read(link_name(origin, size))
-        linked = int(link) if link is not None and link.strip().isdigit() else 0
-        if linked > size and await self.has(origin, linked):
-            return linked
-        if link is None and size >= self._seen.get(origin, size + 1):
+        link = await self._linked(origin, size)
+        if link.to is not None:
+            return link.to.size
+        if not link.is_there and size >= self._seen.get(origin, size + 1):
             self._seen[origin] = size
             return None
         found = await self.sizes(origin, behind=size)
@@ -126,7 +155,14 @@ class PublishedHistory:
         """Return the origins of published checkpoints that no lineage names, oldest first."""
         known = known_origins(begun)
         found = [origin for origin in await self._origins() if origin not in known]
-        return [origin for origin in found if await self.sizes(origin)]
+        return [origin for origin in found if await self.last(origin)]
+
+    async def last(self, origin: str) -> int:
+        """Return the size of an origin's last checkpoint that is published or linked; 0: none."""
+        size = max(await self.sizes(origin), default=0)
+        while (following := (await self._linked(origin, size)).to) is not None:
+            size = following.size
+        return size
 
     async def is_empty(self) -> bool:
         """Return whether no checkpoint of this ledger was published, of whichever lineage."""
@@ -142,10 +178,14 @@ class PublishedHistory:
             sizes = await self.sizes(origin)
             binding = [size for size in sizes if not found.sets_aside(origin, size)]
             if binding:
-                published = await self.get(origin, binding[-1])
-                tree = await tree_of_log(self._ledger.database, binding[-1])
-                if published is None or published[0].root != tree.root():
-                    raise LedgerForked(f"the first {tree.size} events are not those published")
+                await self.hold_to(origin, binding[-1])
+
+    async def hold_to(self, origin: str, size: int) -> None:
+        """Compare the log with one published checkpoint; raises LedgerForked."""
+        published = await self.get(origin, size)
+        tree = await tree_of_log(self._ledger.database, size)
+        if published is None or published[0].root != tree.root():
+            raise LedgerForked(f"the first {size} events are not those published")
 
     async def _origins(self) -> list[str]:
         """Return the origins of this ledger, oldest first: the ids of lineages sort by age."""
@@ -153,6 +193,31 @@ class PublishedHistory:
         found = [] if archive is None else [await archive.folders(top) for top in tops]
         origins = [name.removeprefix(TOP) for names in found for name in names]
         return sorted(origins, key=lambda origin: origin.rpartition("/")[2])
+
+    async def _linked(self, origin: str, size: int) -> _Link:
+        """Return the link after a size; its note is published now where a crash prevented that."""
+        name = link_name(origin, size)
+        link = await self._read(name)
+        if link is None or link == CLOSED or self._archive is None:
+            return _Link(is_there=link is not None, is_closed=link == CLOSED)
+        if link.strip().isdigit():  # an earlier version's, which may lead to nothing
+            found = await self.get(origin, int(link)) if int(link) > size else None
+            return _Link(is_there=True, to=None if found is None else found[0])
+        checkpoint = self._opened(name, link)
+        if checkpoint.origin != origin or checkpoint.size <= size:
+            raise ArchiveUnavailable(f"{name}: leads to another checkpoint")
+        if not await self.has(origin, checkpoint.size):
+            await self._archive.put(note_name(origin, checkpoint.size), link)
+        return _Link(is_there=True, to=checkpoint)
+
+    def _opened(self, name: str, raw: bytes) -> Checkpoint:
+        try:
+            return Checkpoint.open(raw.decode(), self._keys)
+        except (NoteInvalid, UnicodeDecodeError) as error:
+            raise ArchiveUnavailable(
+                f"{name}: {error}; if the key was replaced, its public key belongs at the end of "
+                "CLAIM_LEDGER_CHECKPOINT_KEYS"
+            ) from error
 
     async def _read(self, name: str) -> bytes | None:
         return None if self._archive is None else await self._archive.get(name)

@@ -22,6 +22,10 @@ where origin = $1
 order by size desc
 limit 1
 
+-- name: leaf
+-- Does the log have this leaf at a position? Another database would have another one there.
+select position from ledger.log where position = $1 and leaf_hash = $2
+
 -- name: leaves
 -- A range of the log until its events have $3 bytes, each leaf recomputed from its event: how many
 -- there are, where they end if those bytes ended them, the first position whose leaf does not hold,

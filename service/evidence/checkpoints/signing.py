@@ -193,7 +193,7 @@ class Checkpoints:
         """Return the next new checkpoint, or the last one's state at the end; None: too late.
 
         The end is `goal`, where the log ended when the checkpoint was asked for: it may grow
-        meanwhile. None means that another process stored one first.
+        meanwhile. None means that another process stored or published one first.
         """
         begun = await lineages(self.ledger)
         last = await self._stored.last(begun[-1].origin) if begun else None
@@ -221,7 +221,8 @@ class Checkpoints:
         leaf = part.leaves[-HASH_BYTES:]
         if not await self._stored.store(checkpoint, note, grown, leaf, tree.size):
             return None
-        await self.published.put(checkpoint, note, part.leaves, tree.size)
+        if not await self.published.put(checkpoint, note, part.leaves, tree.size):
+            return None
         return checkpoint
 
     def signing_key(self) -> NoteKey:
@@ -264,13 +265,21 @@ class Checkpoints:
         return await self.published.following(origin, size)
 
     async def _publish_missing(self, origin: str) -> None:
-        """Publish what was only stored: before a crash, or before there was an archive."""
-        there, start = set(await self.published.sizes(origin)), 0
-        for checkpoint, note in await self.all():
-            if checkpoint.origin != origin:
-                continue
-            if checkpoint.size not in there:
-                parts = leaves_of_log(self._database, start, checkpoint.size)
+        """Publish what was only stored: before a crash, or before there was an archive.
+
+        Raises LedgerForked where another database has published something else meanwhile.
+        """
+        there, start = await self.published.sizes(origin), 0
+        stored = {one[0].size: one for one in await self.all() if one[0].origin == origin}
+        for size in sorted({*there, *stored}):
+            if size not in there:
+                parts = leaves_of_log(self._database, start, size)
                 leaves = b"".join([part async for part in parts])
-                await self.published.put(checkpoint, note, leaves, start)
-            start = checkpoint.size
+                if not await self.published.put(*stored[size], leaves, start):
+                    raise LedgerForked(
+                        f"nothing more can be published after the checkpoint of {start} events: "
+                        "another database did, or `audit lineage` was about to begin another one"
+                    )
+            elif size not in stored:
+                await self.published.hold_to(origin, size)
+            start = size
