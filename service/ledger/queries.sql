@@ -1,3 +1,14 @@
+-- name: connection_limit
+-- The session's login, how many connections it may have (-1: any number), and how many there are for
+-- all who are no superusers.
+select
+    rolname::text as login,
+    case when rolsuper then -1 else rolconnlimit end as most,
+    current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+    - coalesce(current_setting('reserved_connections', true)::int, 0) as places
+from pg_roles
+where rolname = session_user
+
 -- name: data_keys
 -- The data keys that still exist among those asked for.
 select key_id, wrapped, master_key_id from ledger.data_keys where key_id = any($1::uuid[])

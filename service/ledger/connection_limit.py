@@ -1,0 +1,36 @@
+"""Whether PostgreSQL keeps places for operators, however many processes the service has.
+
+The connection limit of a login bounds all of its processes together, also those that were killed
+and whose backends still wait for a replica.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from service.ledger.database import Database
+from service.ledger.sql import queries
+
+OTHERS_MIN: Final = 10
+"""Places for others than the service: migrations, rebuilds, backups, those who look for a fault."""
+
+UNLIMITED: Final = "a login of the service has no connection limit"
+TOO_SMALL: Final = "a login's connection limit is less than one process may need"
+TOO_LARGE: Final = "the connection limits leave too few places for operators"
+
+_SQL = queries("service.ledger")
+
+
+async def limit_faults(databases: Sequence[Database]) -> list[str]:
+    """Return what is wrong with the limits of the ledgers' logins; raises LedgerUnavailable."""
+    limits: dict[str, int] = {}
+    needed, places = Counter[str](), 0
+    for database in databases:
+        row = await database.reads.fetchrow(_SQL.connection_limit)
+        assert row is not None  # noqa: S101 - the session has a login
+        limits[row["login"]], places = row["most"], row["places"]
+        needed[row["login"]] += sum(pool.size for pool in database.pools.values())
+    if -1 in limits.values():
+        return [UNLIMITED]
+    faults = [TOO_SMALL] if any(limits[login] < needed[login] for login in limits) else []
+    return faults + ([TOO_LARGE] if sum(limits.values()) > places - OTHERS_MIN else [])

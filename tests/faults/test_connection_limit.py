@@ -1,0 +1,117 @@
+"""The limit of the service's login keeps places for operators, whatever the service does."""
+
+import asyncio
+import re
+from contextlib import ExitStack
+
+import psycopg
+import pytest
+from structlog.testing import capture_logs
+
+from migrations import migrate
+from service.app.settings import SETTINGS
+from service.app.worker import warn_of_limits
+from service.ledger.connection_limit import OTHERS_MIN, TOO_LARGE, TOO_SMALL, UNLIMITED
+from service.ledger.database import BACKGROUND_SIZE
+from tests.faults.clusters import impatient_writes
+from tests.patience import eventually
+from tests.runbook import PATH, block
+from tests.tables import every_row
+from tests.world import settings_for, world_on
+
+IMPATIENCE_SECONDS = 0.3
+ROUNDS = 4
+PLACES = 40
+RESERVED = 3
+LIMIT = PLACES - RESERVED - OTHERS_MIN
+PROCESS = 3 * (2 * 1 + 4)
+"""Connections of a process with POOL_SIZE 1."""
+CREATE = "create role claim_ledger_service"
+BACKENDS = "select count(*) from pg_stat_activity where usename = 'claim_ledger_service'"
+
+
+@pytest.fixture
+def small(clusters):
+    """Return a small server with a login of the service's own, limited as the runbook has it."""
+    cluster = clusters.migrated("small", max_connections=str(PLACES))
+    cluster.admit_superuser()
+    login = re.sub(r"limit \d+", f"limit {LIMIT}", block("sql", CREATE))
+    cluster.execute(login.replace("…", "secret"))
+    return cluster
+
+
+def service_url(cluster):
+    """Return the URL of the service's login."""
+    return "postgresql://claim_ledger_service:secret@" + cluster.url.rpartition("@")[2]
+
+
+def take_places(cluster, stack):
+    """Connect until there is no place, as processes do that are killed and replaced."""
+    while True:
+        stack.enter_context(psycopg.connect(service_url(cluster)))
+
+
+def test_the_runbooks_sums_are_those_of_the_code():
+    """A limit for two processes of `serve`, their worker, one in reserve and one command."""
+    (pool_size,) = [int(one.default or 0) for one in SETTINGS if one.name == "POOL_SIZE"]
+    process = 3 * (2 * pool_size + BACKGROUND_SIZE)
+    limit = 4 * process + 2
+    text = PATH.read_text()
+    assert f"connection limit {limit}\n" in text
+    assert f"| {process} each |" in text
+    assert f"{process} + 2 = {limit} |" in text
+    assert f"at least | {limit + OTHERS_MIN + RESERVED} |" in text
+
+
+async def test_operators_find_a_place_while_commits_wait_for_a_replica(small, tmp_path):
+    """Reads and authentication go on, and other processes cannot take the operators' places."""
+    settings = settings_for(service_url(small), tmp_path, POOL_SIZE="1")
+    async with world_on(settings, tmp_path) as world:
+        partner = await world.partner()
+        entity_id = await partner.connected_entity()
+        assert (await partner.claim(entity_id, "before")).status_code == 201
+        small.wait_for_replica("nobody")
+        list_path = "/claims?entity_id=" + entity_id
+        with impatient_writes(world, IMPATIENCE_SECONDS), ExitStack() as others:
+            for number in range(ROUNDS):
+                claims = (partner.claim(entity_id, f"case-{number}-{one}") for one in range(3))
+                posts = asyncio.gather(*claims)
+                listed = await partner.call("GET", list_path)
+                assert [answer.status_code for answer in await posts] == [503] * 3
+                assert (listed.status_code, len(listed.json()["claims"])) == (200, 1)
+                assert small.value(BACKENDS, superuser=True) <= PROCESS
+            with pytest.raises(psycopg.OperationalError, match="too many connections for role"):
+                take_places(small, others)
+            assert small.value(BACKENDS, superuser=True) == LIMIT
+            for _ in range(OTHERS_MIN):
+                operator = others.enter_context(psycopg.connect(small.url, autocommit=True))
+                assert operator.execute("select count(*) from live.claim_list").fetchone() == (1,)
+            operator.close()
+            migrate(small.url)
+            assert (await partner.call("GET", list_path)).status_code == 200
+        small.wait_for_replica("")
+        answer = await eventually(lambda: _claimed(partner, entity_id))
+        assert answer in {200, 201}
+
+
+async def test_a_worker_warns_of_limits_that_leave_operators_no_place(small, tmp_path):
+    """Or that leave a process none; a login that is limited as the runbook has it is well."""
+    limits = {
+        LIMIT: [],
+        -1: [UNLIMITED],
+        PROCESS - 1: [TOO_SMALL],
+        LIMIT + 1: [TOO_LARGE],
+    }
+    settings = settings_for(service_url(small), tmp_path, POOL_SIZE="1")
+    async with world_on(settings, tmp_path, follow=False) as world:
+        with every_row() as row:
+            for limit, expected in limits.items():
+                small.execute(f"alter role claim_ledger_service connection limit {limit}")
+                with row(str(limit)), capture_logs() as lines:
+                    await warn_of_limits(world.service)
+                    assert [line["event"] for line in lines] == expected
+
+
+async def _claimed(partner, entity_id):
+    answer = await partner.claim(entity_id, "case-0-0")
+    return answer.status_code in {200, 201} and answer.status_code
