@@ -10,6 +10,7 @@ from service.ledger.database import Database, LedgerUnavailable
 from service.ledger.sql import Sql
 from tests.faults.clusters import impatient_writes
 from tests.patience import PATIENCE_SECONDS, eventually
+from tests.projections.rebuilding import model, rebuild
 from tests.world import deadline_of, settings_for, world_on
 
 IMPATIENCE_SECONDS = 0.3
@@ -23,6 +24,10 @@ BACKENDS = (
 WAITING = (
     "select count(*) from pg_stat_activity where application_name like 'claim-ledger %'"
     " and datname = current_database() and wait_event_type = 'Lock'"
+)
+REBUILD_WAITS = (
+    "select count(*) from pg_stat_activity where application_name = 'claim-ledger rebuild'"
+    " and wait_event = 'SyncRep'"
 )
 LOCKED = Sql("locked", "", "select from ledger.claim_list, ledger.events")
 ONE = Sql("one", "", "select 1 as one")
@@ -166,6 +171,22 @@ async def test_reads_go_on_while_commits_wait_for_a_replica(clusters, tmp_path, 
         assert {answer.status_code for answer in answers} <= {200, 201}
         count = "select count(*) from live.claim_list"
         assert cluster.value(count) == len(names) + 1
+
+
+async def test_a_rebuild_holds_no_table_while_commits_wait_for_a_replica(clusters, tmp_path):
+    """Its swap waits for the replica before it locks anything: keys are read meanwhile."""
+    cluster = clusters.migrated("alone")
+    cluster.admit_superuser()
+    async with world_on(settings_for(cluster.url, tmp_path), tmp_path, follow=False) as world:
+        partner = await world.partner()
+        entity_id = await partner.connected_entity()
+        cluster.wait_for_replica("nobody")
+        rebuilding = asyncio.create_task(rebuild(cluster.url, model(world, "partners", "accounts")))
+        await eventually(lambda: cluster.value(REBUILD_WAITS, superuser=True))
+        listed = await partner.call("GET", "/claims", params={"entity_id": entity_id})
+        assert (listed.status_code, rebuilding.done()) == (200, False)
+        cluster.wait_for_replica("")
+        assert (await rebuilding).swapped is not None
 
 
 async def test_a_silent_server_keeps_no_place(faulty, tmp_path, monkeypatch):

@@ -84,6 +84,10 @@ select count(distinct stream_id) as streams, count(*) as events
 from ledger.parked
 where read_model = $1
 
+-- name: replica_message
+-- Something to commit, which changes no row: the commit waits for the synchronous replica.
+select pg_logical_emit_message(true, 'claim-ledger', 'before a swap')
+
 -- name: schema_tables
 -- The tables of a schema, as a statement names them.
 select oid::regclass::text as name

@@ -87,6 +87,7 @@ async def swap(
     Raises RebuildRefused if the tables were in use at every try, or a migration has changed them.
     """
     for wait in waits_seconds:
+        await _wait_for_replica(builder)
         try:
             return await _try(builder, progress, made)
         except (asyncpg.LockNotAvailableError, asyncpg.QueryCanceledError, _NotNow):
@@ -96,6 +97,16 @@ async def swap(
         f"the tables of {builder.model.name} were in use at each of {len(waits_seconds)} tries; "
         "is a long transaction open? Nothing was swapped."
     )
+
+
+async def _wait_for_replica(builder: Builder) -> None:
+    """Wait for the synchronous replica, if there is one, while nothing is locked.
+
+    A transaction that waits for it as it commits still has its locks: nobody could even read.
+    """
+    async with builder.writer.transaction():
+        await builder.writer.execute("set local synchronous_commit = on")
+        await builder.writer.fetchval(_SQL.replica_message.on(builder.model.ledger.name))
 
 
 async def _try(
