@@ -4,16 +4,15 @@ import gc
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from uuid import uuid4
 
 import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
-from psycopg.conninfo import make_conninfo
 
 from migrations import migrate
 from service.cli.dev.gcs.credentials import local_credentials
 from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
+from tests.databases import cloned, on, run
 from tests.memory_ledger import memory_world
 from tests.processes import ended
 from tests.redis_server import RedisServer
@@ -148,15 +147,16 @@ def postgres_url(request, tmp_path_factory) -> Iterator[str]:
 def template(postgres_url) -> str:
     """Return the name of a migrated database to clone."""
     name = "template_of_tests"
-    _run(postgres_url, f"create database {name}")
-    migrate(_on(postgres_url, name))
+    run(postgres_url, f"create database {name}")
+    migrate(on(postgres_url, name))
     return name
 
 
 @pytest.fixture
 def database_url(postgres_url, template) -> Iterator[str]:
     """Return the owner's URL of a migrated database of this test's own."""
-    yield from _clone(postgres_url, template)
+    with cloned(postgres_url, template) as url:
+        yield url
 
 
 @pytest.fixture
@@ -166,16 +166,11 @@ def owner(database_url) -> Iterator[psycopg.Connection]:
         yield connection
 
 
-@pytest.fixture(scope="session")
-def session_database_url(postgres_url, template) -> Iterator[str]:
-    """Return the owner's URL of a migrated database that tests of several modules share."""
-    yield from _clone(postgres_url, template)
-
-
 @pytest.fixture(scope="module")
 def module_database_url(postgres_url, template) -> Iterator[str]:
     """Return the owner's URL of a migrated database that the tests of one module share."""
-    yield from _clone(postgres_url, template)
+    with cloned(postgres_url, template) as url:
+        yield url
 
 
 @pytest.fixture
@@ -209,23 +204,6 @@ def redis_server(tmp_path) -> Iterator[RedisServer]:
     server.start()
     yield server
     server.stop()
-
-
-def _clone(postgres_url: str, template: str) -> Iterator[str]:
-    name = f"test_{uuid4().hex}"
-    # Half the time of the default, through the WAL, for a template of this size.
-    _run(postgres_url, f"create database {name} template {template} strategy file_copy")
-    yield _on(postgres_url, name)
-    _run(postgres_url, f"drop database {name} with (force)")
-
-
-def _on(url: str, database: str) -> str:
-    return url.rpartition("/")[0] + f"/{database}"
-
-
-def _run(url: str, statement: str) -> None:
-    with psycopg.connect(make_conninfo(url), autocommit=True) as connection:
-        connection.execute(statement)
 
 
 def pytest_collection_finish() -> None:

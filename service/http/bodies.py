@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 from litestar import Request
-from litestar.types import HTTPScope, Receive
+from litestar.types import HTTPScope, Receive, Scope
 
 from service.core.errors import Refusal
 from service.facts.caller import Caller
@@ -52,7 +52,7 @@ async def read_body(request: AnyRequest) -> bytes:
 
 async def read_as(request: AnyRequest, type_: type[_T]) -> _T:
     """Return a request's body as a `type_`. Raises Refusal as `read_body` and `decode` do."""
-    return decode(await read_body(request), request.headers.get("content-type"), type_)
+    return decode(await read_body(request), header(request.scope, b"content-type"), type_)
 
 
 async def drop_body(receive: Receive) -> None:
@@ -71,6 +71,17 @@ async def _take_room(request: AnyRequest) -> None:
     admitted: AdmittedRequest = state["admitted"]
     caller: Caller | None = state.get("caller")
     await admitted.hold(caller.partner_id if caller else "", declared_bytes(request.scope))
+
+
+def header(scope: Scope, name: bytes) -> str | None:
+    """Return the first header of this name, in lower case, if there is one.
+
+    The framework's `Headers` decode and index all of them.
+    """
+    for key, value in scope["headers"]:
+        if key == name:
+            return value.decode("latin-1")
+    return None
 
 
 def declared_bytes(scope: HTTPScope) -> int:

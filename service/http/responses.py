@@ -4,8 +4,9 @@ from collections.abc import Mapping
 
 import msgspec
 import structlog
-from litestar import MediaType, Response
+from litestar import Response
 from litestar.exceptions import HTTPException
+from litestar.types import ASGIApp, Receive, Scope, Send
 
 from service.core.errors import Refusal
 from service.http.bodies import AnyRequest
@@ -22,16 +23,34 @@ BY_STATUS = {404: "not_found", 405: "method_not_allowed", 413: "payload_too_larg
 """Error codes for what the framework itself refuses."""
 
 
+class JsonResponse(Response[bytes]):
+    """Encoded JSON, sent as it is.
+
+    The framework's own way there looks for cookies, encoders and background tasks, which the API
+    has none of.
+    """
+
+    def to_asgi_response(self, *_given: object, **_named: object) -> ASGIApp:  # pyright: ignore[reportIncompatibleMethodOverride] - any application will do
+        """Return what sends it."""
+        return self._send
+
+    async def _send(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as ASGI names them
+        body = b"" if scope.get("method") == "HEAD" else self.content
+        headers: list[tuple[bytes, bytes]] = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+            *[(name.lower().encode(), value.encode()) for name, value in self.headers.items()],
+        ]
+        status = self.status_code or 200
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
 def json_response(
     body: object, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response[bytes]:
     """Return a body as JSON."""
-    return Response(
-        msgspec.json.encode(body),
-        status_code=status,
-        media_type=MediaType.JSON,
-        headers=dict(headers or {}),
-    )
+    return JsonResponse(msgspec.json.encode(body), status_code=status, headers=dict(headers or {}))
 
 
 def refusal_response(request: AnyRequest, refusal: Refusal) -> Response[bytes]:

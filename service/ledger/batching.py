@@ -143,7 +143,8 @@ class Batcher(Generic[CommandT, OutcomeT]):
         stream was locked all the while. A batch that holds it already may still write it.
         """
         loop = asyncio.get_running_loop()
-        entry = Entry[CommandT, OutcomeT](
+        # Not Entry[CommandT, OutcomeT](…), which the interpreter would look up at every call.
+        entry: Entry[CommandT, OutcomeT] = Entry(
             command, loop.create_future(), COMMAND_BYTES + command.size
         )
         self._enqueue(entry)

@@ -5,7 +5,7 @@ AES-256-GCM with a random 96-bit nonce, kept before the ciphertext (NIST SP 800-
 
 import hashlib
 import hmac
-import secrets
+import os
 from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
@@ -27,7 +27,7 @@ class DecryptionFailed(KeyUnknown):
 
 def encrypt(key: bytes, plain: bytes, bound_to: bytes) -> bytes:
     """Encrypt; `bound_to` is authenticated with it, so that a box cannot be moved elsewhere."""
-    nonce = secrets.token_bytes(_NONCE_BYTES)
+    nonce = os.urandom(_NONCE_BYTES)
     return nonce + AESGCM(key).encrypt(nonce, plain, bound_to)
 
 
@@ -54,7 +54,7 @@ class DataKey:
 
     def fingerprint(self, body: bytes) -> str:
         """Return a keyed hash of a body, which reveals nothing once the key is destroyed."""
-        return hmac.new(self.key, b"fingerprint" + body, hashlib.sha256).hexdigest()
+        return hmac.digest(self.key, b"fingerprint" + body, "sha256").hex()
 
 
 class MasterKeys:
@@ -85,7 +85,7 @@ class MasterKeys:
 
     def new_data_key(self, key_id: UUID) -> DataKey:
         """Draw a subject's key and wrap it."""
-        key = secrets.token_bytes(KEY_BYTES)
+        key = os.urandom(KEY_BYTES)
         return DataKey(key_id, key, self.wrap(key, key_id.bytes), self.newest)
 
     def open_data_key(self, key_id: UUID, wrapped: bytes, master_key_id: str) -> DataKey:

@@ -45,11 +45,11 @@ class RequestMiddleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                present = {name.lower() for name, _ in message["headers"]}
-                added = ((name.lower().encode(), value.encode()) for name, value in headers.items())
+                present = dict(message["headers"])
+                added = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
                 message["headers"] = [
                     *message["headers"],
-                    *((name, value) for name, value in added if name not in present),
+                    *[field for field in added if field[0] not in present],
                 ]
             await send(message)
 

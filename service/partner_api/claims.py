@@ -16,7 +16,7 @@ from service.claims.wire import (
     ClaimResponse,
 )
 from service.core.clock import timestamp
-from service.http.bodies import AnyRequest, caller_of, read_body
+from service.http.bodies import AnyRequest, caller_of, header, read_body
 from service.http.decoding import decode, decode_query
 from service.http.responses import json_response, replay_headers
 from service.http.scalars import given
@@ -101,10 +101,15 @@ def claim_handlers(modes: Modes) -> list[HTTPRouteHandler]:
     async def create_claim(request: AnyRequest) -> Response[bytes]:
         caller = caller_of(request)
         body = await read_body(request)
-        claim = decode(body, request.headers.get("content-type"), ClaimRequest)
+        claim = decode(body, header(request.scope, b"content-type"), ClaimRequest)
         outcome = await modes[caller.mode].claims.create(caller, claim, len(body))
         return json_response(
-            msgspec.convert(outcome._asdict(), ClaimResponse),
+            ClaimResponse(
+                claim_id=outcome.claim_id,
+                message_id=outcome.message_id,
+                document_ids=outcome.document_ids,
+                already_existed=outcome.already_existed,
+            ),
             200 if outcome.already_existed else 201,
             replay_headers(outcome.already_existed, outcome.matches),
         )

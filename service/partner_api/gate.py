@@ -5,12 +5,12 @@ It is a middleware of the API's router, so no endpoint can be reached around it.
 
 from typing import Any
 
-from litestar.datastructures import Headers
 from litestar.enums import ScopeType
 from litestar.middleware import ASGIMiddleware
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from service.core.errors import Refusal
+from service.http.bodies import header
 from service.http.rate_limit.limiter import RateLimiter
 from service.http.rate_limit.windows import Allowance
 from service.partner_api.authentication import Authenticator
@@ -45,7 +45,7 @@ class PartnerGate(ASGIMiddleware):
         blocked = self._limiter.refusal_of(address)
         if blocked is not None:
             raise _limited(state, blocked)
-        authorization = Headers.from_scope(scope).get("authorization")
+        authorization = header(scope, b"authorization")
         try:
             caller = await self._authenticator.authenticate(authorization, state["request_id"])
         except Refusal as refusal:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
+from tests.databases import clone
 from tests.pages.chromium import CHROMIUM
 from tests.pages.filled import Filled
 from tests.pages.site import Site, site_on
@@ -49,11 +50,12 @@ def browser() -> Visiting:
 
 
 @pytest.fixture(scope="module")
-def site(browser, session_database_url, tmp_path_factory) -> Site:
+def site(browser, postgres_url, template, tmp_path_factory) -> Site:
     """Return an installation shared by visiting tests: each test has addresses of its own."""
     if browser.site is None:
         directory = tmp_path_factory.mktemp("site")
-        visited = site_on(session_database_url, directory, browser.chromium)
+        database_url = clone(postgres_url, template)  # of its own: a browser may start again
+        visited = site_on(database_url, directory, browser.chromium)
         browser.site = browser.ends.enter_context(visited)
     return browser.site
 
