@@ -25,7 +25,7 @@ from service.archive.port import ArchiveUnavailable
 from service.core.clock import Clock
 from service.core.retries import ATTEMPTS_MAX, wait_after
 from service.facts.onboardings import OnboardingStarted, fold
-from service.ledger.database import LedgerError, Row
+from service.ledger.database import Row, is_infrastructure_error
 from service.ledger.events import Recorded
 from service.ledger.following.runner import EVENTS_MAX
 from service.ledger.ledger import Ledger, Transaction
@@ -133,8 +133,6 @@ class Outbox:
                 return "obsolete"
             await self.transport.send(message)
             await self.sent.note(row["message_id"], message["Message-ID"])
-        except LedgerError:
-            raise
         except ArchiveUnavailable:  # only the note raises it
             # It is sent: sending it again, only to note it, would be the very fault.
             log.error("sent mail not noted", message_id=row["message_id"])  # noqa: TRY400 - not ours
@@ -144,7 +142,9 @@ class Outbox:
         except MailUnavailable:
             log.warning("mail waits", message_id=row["message_id"])
             return "waiting"
-        except Exception:
+        except Exception as error:
+            if is_infrastructure_error(error):  # the driver's own, inside a transaction
+                raise
             # A bug in one mail must not block the others: it waits as for a busy server.
             log.exception("mail faulty", message_id=row["message_id"])
             return "waiting"

@@ -1,4 +1,5 @@
 import asyncio
+from dataclasses import replace
 from email import message_from_bytes, policy
 
 import psycopg
@@ -6,6 +7,7 @@ import pytest
 
 from service.core.clock import system_clock
 from service.core.errors import Refusal
+from service.ledger.database import LedgerUnavailable
 from service.ledger.following.catch_up import ParkingSubscriber
 from service.ledger.following.runner import Subscription
 from service.ledger.sequencer import Sequencer
@@ -92,6 +94,35 @@ async def test_one_unreadable_mail_holds_up_no_other(quiet, database_url):
         pass
     (path,) = quiet.mail_dir.glob("*.eml")
     assert b"two@example.com" in path.read_bytes()
+
+
+class Cutting:
+    """Looks for a mail's note, and ends the transaction's session meanwhile."""
+
+    def __init__(self, database_url):
+        self.database_url = database_url
+
+    async def has(self, _name):
+        """Return that there is none."""
+        with psycopg.connect(self.database_url, autocommit=True) as owner:
+            ended = owner.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity"
+                " where application_name = 'claim-ledger live background'"
+                " and datname = current_database() and state = 'idle in transaction'"
+            ).fetchall()
+        assert ended == [(True,)]
+        return False
+
+
+async def test_a_mail_is_not_to_blame_for_a_lost_connection(quiet, database_url, capsys):
+    """PostgreSQL is away, which the step says; nothing calls the mail faulty."""
+    partner = await quiet.partner()
+    await partner.call("POST", "/onboardings", json=onboarding())
+    outbox = replace(await note_mail(quiet), sent=Cutting(database_url))
+    capsys.readouterr()
+    with pytest.raises(LedgerUnavailable):
+        await outbox.step()
+    assert "mail faulty" not in capsys.readouterr().out
 
 
 async def test_blank_company_numbers_identify_nobody(quiet):
