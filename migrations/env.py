@@ -4,10 +4,12 @@ import psycopg
 from alembic import context
 from sqlalchemy import create_engine, pool
 
-from migrations import CONNECT_SECONDS_MAX
+from migrations import CONNECT_SECONDS_MAX, is_newest
 
 MIGRATION_LOCK = 7_236_801_172_605_581
 """An arbitrary constant: the advisory lock that keeps two migrators from running at once."""
+
+_SOMETHING_TO_COMMIT = "select pg_logical_emit_message(true, 'claim-ledger', 'before a migration')"
 
 
 def upgrade() -> None:
@@ -19,6 +21,10 @@ def upgrade() -> None:
         creator=lambda: psycopg.connect(url, connect_timeout=CONNECT_SECONDS_MAX),
         poolclass=pool.NullPool,
     )
+    if not is_newest(url):
+        # A commit that waits for a replica has its locks: it is waited for while there are none.
+        with engine.connect() as connection, connection.begin():
+            connection.exec_driver_sql(_SOMETHING_TO_COMMIT)
     with engine.connect() as connection, connection.begin():
         connection.exec_driver_sql(f"select pg_advisory_xact_lock({MIGRATION_LOCK})")
         connection.exec_driver_sql("set local lock_timeout = '5s'")

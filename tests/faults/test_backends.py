@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from migrations import migrate
 from service.ledger import connection as ledger_connection
 from service.ledger.database import Database, LedgerUnavailable
 from service.ledger.sql import Sql
@@ -25,9 +26,11 @@ WAITING = (
     "select count(*) from pg_stat_activity where application_name like 'claim-ledger %'"
     " and datname = current_database() and wait_event_type = 'Lock'"
 )
-REBUILD_WAITS = (
-    "select count(*) from pg_stat_activity where application_name = 'claim-ledger rebuild'"
-    " and wait_event = 'SyncRep'"
+COMMITS_WAIT = "select count(*) from pg_stat_activity where wait_event = 'SyncRep'"
+REBUILD_WAITS = f"{COMMITS_WAIT} and application_name = 'claim-ledger rebuild'"
+WAIT_WITH_LOCKS = (
+    "select count(*) from pg_stat_activity join pg_locks using (pid)"
+    " where wait_event = 'SyncRep' and mode = 'AccessExclusiveLock'"
 )
 LOCKED = Sql("locked", "", "select from ledger.claim_list, ledger.events")
 ONE = Sql("one", "", "select 1 as one")
@@ -187,6 +190,22 @@ async def test_a_rebuild_holds_no_table_while_commits_wait_for_a_replica(cluster
         assert (listed.status_code, rebuilding.done()) == (200, False)
         cluster.wait_for_replica("")
         assert (await rebuilding).swapped is not None
+
+
+async def test_a_migration_holds_no_table_while_commits_wait_for_a_replica(clusters):
+    """It waits for the replica before its first change, unless it has nothing to change."""
+    cluster = clusters.new("alone")
+    cluster.admit_superuser()
+    cluster.wait_for_replica("nobody")
+    migrating = asyncio.create_task(asyncio.to_thread(migrate, cluster.url))
+    try:
+        await eventually(lambda: cluster.value(COMMITS_WAIT, superuser=True))
+        assert cluster.value(WAIT_WITH_LOCKS, superuser=True) == 0
+    finally:
+        cluster.wait_for_replica("")  # or the thread would never end
+    await migrating
+    cluster.wait_for_replica("nobody")
+    migrate(cluster.url)
 
 
 async def test_a_silent_server_keeps_no_place(faulty, tmp_path, monkeypatch):
