@@ -149,7 +149,7 @@ create or replace function accounts.leaf_hash(
     topic text, state bytea
 ) returns bytea language plpgsql volatile as $$
 begin
-    perform pg_sleep(0.1);
+    perform pg_sleep(0.05);
     return sha256(state);
 end $$
 """
@@ -159,9 +159,9 @@ async def test_a_backlog_on_a_slow_disk_is_numbered_in_smaller_batches(
     accounts, owner, monkeypatch
 ):
     """A batch that outlasts its deadline is halved and not repeated, until one fits."""
-    monkeypatch.setattr("service.ledger.sequencer.BATCH_SECONDS_MAX", 1.5)
+    monkeypatch.setattr("service.ledger.sequencer.BATCH_SECONDS_MAX", 0.75)
     monkeypatch.setattr("service.ledger.sequencer.BATCH_MAX", 32)
-    owner.execute(SLOW_HASH)  # as if each event took a tenth of a second to read
+    owner.execute(SLOW_HASH)  # as if each event took 50 ms to read
     await append(accounts, events(uuid4(), 0, 32))
     sequencer = Sequencer(accounts.database)
 
