@@ -1,7 +1,6 @@
 """A service whose documents are in a local store on a real socket, and uploads to it."""
 
 import shutil
-import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from service.storage import google
 from service.storage.google import GoogleObjectStore
 from service.storage.port import ObjectStore, Storage, StoredObject
 from tests.patience import PATIENCE_SECONDS
+from tests.processes import free_port
 from tests.world import Partner, World, settings_for, world_on
 
 BUCKETS: dict[Mode, str] = {"live": "live-documents", "test": "test-documents"}
@@ -103,12 +103,6 @@ def reference_to(minted: httpx.Response, **more: Any) -> dict[str, str]:
         "mime_type": more.get("mime_type", PDF),
         "filename": more.get("filename", "invoice.pdf"),
     }
-
-
-def free_port() -> int:
-    """Return a port that was free a moment ago."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 @asynccontextmanager

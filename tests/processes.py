@@ -8,6 +8,7 @@ import ctypes
 import os
 import shutil
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -88,3 +89,9 @@ def ended() -> Iterator[None]:
 def die_with_parent() -> None:
     """Make a fork be killed when its parent ends."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+
+
+def free_port() -> int:
+    """Return a loopback port that was free a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tests.patience import until
-from tests.processes import end, start
+from tests.processes import end, free_port, start
 
 
 class RedisServer:
@@ -19,8 +19,7 @@ class RedisServer:
         self.binary = shutil.which("redis-server")
         self._directory = directory
         self._process: subprocess.Popen[bytes] | None = None
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            self.port: int = listener.getsockname()[1]
+        self.port = free_port()
 
     @property
     def url(self) -> str:
@@ -36,7 +35,9 @@ class RedisServer:
         assert self._process is None, "already started"
         options = {"port": self.port, "bind": "127.0.0.1", "save": "", "appendonly": "no"}
         if cluster:
-            options |= {"cluster-enabled": "yes", "cluster-config-file": "nodes.conf"}
+            # Without it, the bus has a port ten thousand higher, which there may not be.
+            bus = {"cluster-port": free_port()}
+            options |= {"cluster-enabled": "yes", "cluster-config-file": "nodes.conf"} | bus
         words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
         self._process = start(
             [self.binary, *words, "--dir", str(self._directory)],

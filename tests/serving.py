@@ -1,7 +1,6 @@
 """`claim-ledger serve` as a process of its own, on a free port, for what needs a real socket."""
 
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from typing import NamedTuple
 import httpx
 
 from tests.patience import until
-from tests.processes import started
+from tests.processes import free_port, started
 from tests.world import MASTER_KEY, PUBLIC_URL
 
 
@@ -36,8 +35,7 @@ def served(
 
     `own_url`: its public address is the one that it listens on, for browsers.
     """
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
+    port = free_port()
     values = {
         "DATABASE_URL": database_url,
         "MASTER_KEYS": MASTER_KEY,

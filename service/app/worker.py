@@ -4,7 +4,6 @@ import asyncio
 import signal
 from typing import Final
 
-import structlog
 import uvloop
 
 from service.app.background import background
@@ -12,14 +11,12 @@ from service.app.bootstrap import Service
 from service.app.settings import Settings
 from service.core import logs
 from service.core.loops import Loop
-from service.ledger.connection_limit import limit_faults
+from service.ledger.connection_limit import warn_of_limits
 from service.ledger.database import LedgerUnavailable
 from service.mail.transport import mail_transport
 
 RETRY_SECONDS: Final = 5.0
 """Between two looks at the connection limits, while PostgreSQL is away."""
-
-log = structlog.get_logger()
 
 
 def work(settings: Settings) -> None:
@@ -35,7 +32,7 @@ async def _work(settings: Settings) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     service = Service(settings)
     followers = background(service, mail_transport(settings.smtp_url))
-    limits = Loop("connection limits", lambda: warn_of_limits(service))
+    limits = Loop("connection limits", lambda: _warn_of_limits(service))
     async with service.opened():
         followers.start()
         limits.start()
@@ -44,14 +41,10 @@ async def _work(settings: Settings) -> None:
         await followers.stop()
 
 
-async def warn_of_limits(service: Service) -> None:
+async def _warn_of_limits(service: Service) -> None:
     """Log once where an operator's login may find no place, as soon as PostgreSQL answers."""
     while True:
         try:
-            faults = await limit_faults([ledger.database for ledger in service.ledgers])
+            return await warn_of_limits([ledger.database for ledger in service.ledgers])
         except LedgerUnavailable:
             await asyncio.sleep(RETRY_SECONDS)
-            continue
-        for fault in faults:
-            log.warning(fault)
-        return

@@ -8,21 +8,21 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+import structlog
+
 from service.ledger.database import Database
 from service.ledger.sql import queries
 
 OTHERS_MIN: Final = 10
 """Places for others than the service: migrations, rebuilds, backups, those who look for a fault."""
 
-UNLIMITED: Final = "a login of the service has no connection limit"
-TOO_SMALL: Final = "a login's connection limit is less than one process may need"
-TOO_LARGE: Final = "the connection limits leave too few places for operators"
-
 _SQL = queries("service.ledger")
 
+log = structlog.get_logger()
 
-async def limit_faults(databases: Sequence[Database]) -> list[str]:
-    """Return what is wrong with the limits of the ledgers' logins; raises LedgerUnavailable."""
+
+async def warn_of_limits(databases: Sequence[Database]) -> None:
+    """Log what is wrong with the limits of the ledgers' logins. Raises LedgerUnavailable."""
     limits: dict[str, int] = {}
     needed, places = Counter[str](), 0
     for database in databases:
@@ -31,6 +31,9 @@ async def limit_faults(databases: Sequence[Database]) -> list[str]:
         limits[row["login"]], places = row["most"], row["places"]
         needed[row["login"]] += sum(pool.size for pool in database.pools.values())
     if -1 in limits.values():
-        return [UNLIMITED]
-    faults = [TOO_SMALL] if any(limits[login] < needed[login] for login in limits) else []
-    return faults + ([TOO_LARGE] if sum(limits.values()) > places - OTHERS_MIN else [])
+        log.warning("a login of the service has no connection limit")
+        return
+    if any(limits[login] < needed[login] for login in limits):
+        log.warning("a login's connection limit is less than one process may need")
+    if sum(limits.values()) > places - OTHERS_MIN:
+        log.warning("the connection limits leave too few places for operators")

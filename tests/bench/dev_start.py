@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.bench.stack import free_port, wait_for_answer
+from tests.bench.stack import wait_for_answer
+from tests.processes import free_port
 
 GOAL_SECONDS = 5.0
 

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from tests.bench.load import MARK, http, prepare, run_load
 from tests.bench.pgbench import payload, run_pgbench, script
 from tests.bench.processes import megabytes
-from tests.bench.stack import Served, Stack, free_port
+from tests.bench.stack import Served, Stack
+from tests.processes import free_port
 
 PEER_TABLE = """create table claims (
     claim_id uuid primary key, entity_id text not null, partner_claim_id text not null unique,

@@ -4,7 +4,6 @@ import asyncio
 import base64
 import os
 import secrets
-import socket
 import subprocess
 import sys
 import tempfile
@@ -26,6 +25,7 @@ from service.cli.dev.postgres import EmbeddedPostgres
 from service.facts.caller import Caller
 from service.ledger.events import Cause
 from tests.bench.processes import children, command_line, cpu_seconds
+from tests.processes import free_port
 from tests.redis_server import RedisServer
 
 START_SECONDS_MAX = 20.0
@@ -155,12 +155,6 @@ def running_stack(customers: int) -> Iterator[Stack]:
         stack = Stack(directory, ending.enter_context(postgres).url, redis)
         stack.seed(customers)
         yield stack
-
-
-def free_port() -> int:
-    """Return a loopback port that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 def wait_for_answer(url: str, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.team import Team
 from tests.cli.uploads import Upload, elsewhere
 from tests.dev_process import environment, run
-from tests.document_store import free_port
+from tests.processes import free_port
 from tests.terminal import watched
 
 REFUSED = "the credentials are refused: is the key deleted, the account disabled?"

@@ -18,16 +18,9 @@ from service.storage.google import GoogleObjectStore
 from service.storage.port import StorageUnavailable
 from tests.contract.events import events_of
 from tests.contract.refusals import refused
-from tests.document_store import (
-    BUCKETS,
-    CONTENT,
-    PDF,
-    documents_on,
-    free_port,
-    patient_store,
-    reference_to,
-)
+from tests.document_store import BUCKETS, CONTENT, PDF, documents_on, patient_store, reference_to
 from tests.patience import PATIENCE_SECONDS
+from tests.processes import free_port
 
 pytestmark = pytest.mark.server
 

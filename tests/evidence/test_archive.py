@@ -21,8 +21,8 @@ from service.archive.bucket import BucketArchive
 from service.archive.directory import DirectoryArchive
 from service.archive.port import Archive, ArchiveUnavailable, parts_of
 from service.storage.google import GoogleObjectStore
-from tests.document_store import free_port
 from tests.evidence.checkpointing import directory_at
+from tests.processes import free_port
 from tests.storage_server import answers, storage_server
 from tests.world import settings_for
 

@@ -10,8 +10,7 @@ from structlog.testing import capture_logs
 
 from migrations import migrate
 from service.app.settings import SETTINGS
-from service.app.worker import warn_of_limits
-from service.ledger.connection_limit import OTHERS_MIN, TOO_LARGE, TOO_SMALL, UNLIMITED
+from service.ledger.connection_limit import OTHERS_MIN, warn_of_limits
 from service.ledger.database import BACKGROUND_SIZE
 from tests.faults.clusters import impatient_writes
 from tests.patience import eventually
@@ -98,9 +97,9 @@ async def test_a_worker_warns_of_limits_that_leave_operators_no_place(small, tmp
     """Or that leave a process none; a login that is limited as the runbook has it is well."""
     limits = {
         LIMIT: [],
-        -1: [UNLIMITED],
-        PROCESS - 1: [TOO_SMALL],
-        LIMIT + 1: [TOO_LARGE],
+        -1: ["a login of the service has no connection limit"],
+        PROCESS - 1: ["a login's connection limit is less than one process may need"],
+        LIMIT + 1: ["the connection limits leave too few places for operators"],
     }
     settings = settings_for(service_url(small), tmp_path, POOL_SIZE="1")
     async with world_on(settings, tmp_path, follow=False) as world:
@@ -108,7 +107,7 @@ async def test_a_worker_warns_of_limits_that_leave_operators_no_place(small, tmp
             for limit, expected in limits.items():
                 small.execute(f"alter role claim_ledger_service connection limit {limit}")
                 with row(str(limit)), capture_logs() as lines:
-                    await warn_of_limits(world.service)
+                    await warn_of_limits([ledger.database for ledger in world.service.ledgers])
                     assert [line["event"] for line in lines] == expected
 
 

@@ -30,7 +30,7 @@ from service.ledger.sql import Sql
 from tests.database_proxy import proxied
 from tests.faults.clusters import impatient_writes
 from tests.patience import PATIENCE_SECONDS, eventually, until
-from tests.processes import started
+from tests.processes import free_port, started
 from tests.world import settings_for, world_on
 
 LIMITS = {
@@ -81,8 +81,7 @@ def pooler(url, made, folder, *, size):
     if PGBOUNCER is None:
         pytest.skip("pgbouncer is not installed (apt-get install pgbouncer)")
     parts = urlsplit(url)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
+    port = free_port()
     users = folder / "users.txt"
     users.write_text("".join(f'"{role}" "{made.password}"\n' for role in made.roles.values()))
     config = folder / "pgbouncer.ini"

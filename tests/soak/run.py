@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import socket
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from service.app.bootstrap import Service
 from service.cli.dev.postgres import EmbeddedPostgres
 from tests.bench.processes import runs
 from tests.patience import eventually
+from tests.processes import free_port
 from tests.redis_server import RedisServer
 from tests.soak.accounts import SERVICE, claims, diverged, documents, statuses, value
 from tests.soak.held import BACKENDS, Held, Watch
@@ -141,8 +141,7 @@ def _random(seed: int, whose: str) -> Random:
 def _environment(
     url: str, redis: RedisServer, store: DocumentStore, directory: Path
 ) -> dict[str, str]:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
+    port = free_port()
     values = {
         "DATABASE_URL": url,
         "REDIS_URL": redis.url,

@@ -11,7 +11,7 @@ from service.cli.dev.gcs.credentials import KEY_FILE, local_credentials
 from service.cli.dev.gcs.serving import local_store
 from service.core.clock import system_clock
 from tests.patience import until
-from tests.processes import end, start
+from tests.processes import end, free_port, start
 
 BUCKETS = ("live-documents", "test-documents")
 _ROOT = Path(__file__).parents[2]
@@ -25,8 +25,7 @@ class DocumentStore:
         self._directory = directory
         self._process: subprocess.Popen[bytes] | None = None
         local_credentials(directory)
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            self._port: int = listener.getsockname()[1]
+        self._port = free_port()
 
     @property
     def settings(self) -> dict[str, str]:

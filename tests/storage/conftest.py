@@ -10,7 +10,8 @@ import pytest
 from service.cli.dev.gcs.credentials import local_credentials
 from service.cli.dev.gcs.serving import local_store
 from service.storage.signer import KeySigner
-from tests.storage.local import BUCKET, MovableClock, Served, free_port
+from tests.processes import free_port
+from tests.storage.local import BUCKET, MovableClock, Served
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """A served local store with what its clients need, and a clock that can be moved."""
 
-import socket
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -70,9 +69,3 @@ class Served:
         """Return the names of the files in the bucket's and the incoming folder."""
         folders = self.objects / BUCKET, self.objects / "incoming"
         return sorted(file.name for folder in folders for file in folder.iterdir())
-
-
-def free_port() -> int:
-    """Return a port that was free a moment ago."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]

@@ -17,8 +17,8 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud.storage import Bucket, Client
 
 from tests.patience import until
-from tests.processes import started
-from tests.storage.local import BUCKET, Served, free_port
+from tests.processes import free_port, started
+from tests.storage.local import BUCKET, Served
 from tests.tables import every_row
 
 pytestmark = pytest.mark.server

@@ -11,7 +11,8 @@ import pytest
 
 from service.cli.dev.gcs.credentials import local_credentials
 from service.storage.signer import KeySigner
-from tests.storage.local import BUCKET, free_port
+from tests.processes import free_port
+from tests.storage.local import BUCKET
 
 pytestmark = pytest.mark.server
 

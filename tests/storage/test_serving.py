@@ -7,7 +7,8 @@ from structlog.testing import capture_logs
 from service.cli.dev.gcs.disk import LocalStoreError
 from service.cli.dev.gcs.serving import local_store
 from service.core.clock import system_clock
-from tests.storage.local import BUCKET, Served, free_port
+from tests.processes import free_port
+from tests.storage.local import BUCKET, Served
 
 pytestmark = pytest.mark.server
 
