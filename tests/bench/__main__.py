@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from service.core import logs
+from tests.bench.application import application
 from tests.bench.dev_start import dev_start
 from tests.bench.documents import documents
 from tests.bench.get_claims import Options as ListOptions
@@ -27,8 +28,8 @@ from tests.bench.stack import RATE_LIMIT, Stack, running_stack
 from tests.bench.targets import compared, table
 from tests.bench.under_load import under_load
 
-APART = ("documents", "dev_start", "soak")
-"""Sections that start an installation of their own."""
+APART = ("application", "documents", "dev_start", "soak")
+"""Sections that start an installation of their own, or need none."""
 SECTIONS = (
     "post_claims",
     "get_claims",
@@ -57,6 +58,8 @@ def main() -> None:
     if not set(APART).issuperset(sections):
         with running_stack(given.partners) as stack:
             report |= {name: _run(name, stack, given) for name in sections if name not in APART}
+    if "application" in sections:
+        report["application"] = application(given.clients, given.rounds, _say)
     if "documents" in sections:
         report["documents"] = documents(_say)
     if "dev_start" in sections:
