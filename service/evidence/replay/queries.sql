@@ -105,22 +105,6 @@ create temporary table erasures (
 -- The event at a position.
 select e.state from ledger.log as l join ledger.events as e using (append_id) where l.position = $1
 
--- name: events
--- A range of the log, in its order: the events of the topics asked for, until they have $4 bytes.
-with measured as (
-    select
-        l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state,
-        sum(octet_length(e.state)) over w as bytes_before
-    from ledger.log as l
-    join ledger.events as e using (append_id)
-    where l.position > $1 and l.position <= $2 and e.topic = any($3::text[])
-    window w as (order by l.position rows between unbounded preceding and 1 preceding)
-)
-select position, append_id, originator_id, originator_version, topic, state
-from measured
-where coalesce(bytes_before, 0) < $4
-order by position
-
 -- name: onboardings
 -- The onboardings, oldest first. Those of a claim are its entity's by its partner.
 select

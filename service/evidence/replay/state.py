@@ -35,6 +35,7 @@ REPLAY_SECONDS_MAX: Final = 6 * 3600.0
 
 _SCRATCH: Final = "pg_temp"
 _SQL = queries("service.evidence.replay")
+_LOG_RANGE = queries("service.ledger").log_range
 
 SHOWN: Final = {
     table: _SQL[table]
@@ -166,7 +167,7 @@ async def replayed(
         start = 0
         while start < position:
             end = min(start + BATCH, position)
-            rows = await transaction.fetch(_SQL.events, start, end, topics, PAGE_BYTES_MAX)
+            rows = await transaction.fetch(_LOG_RANGE, start, end, topics, PAGE_BYTES_MAX)
             end = rows[-1]["position"] if is_full(rows) else end
             await _check_order(transaction, known, start, end)
             events = await transaction.decode(rows, personal=personal)

@@ -33,6 +33,7 @@ ROUNDS_MAX = 50
 
 _APPEND_ID: Final = attrgetter("append_id")
 _SQL = queries("service.ledger.rebuild")
+_LOG_RANGE = queries("service.ledger").log_range
 
 
 class LogPage(NamedTuple):
@@ -179,7 +180,7 @@ class Builder:
     async def _read(self, connection: Connection, after: int, target: int) -> LogPage:
         """Return the next page after a position, up to the target at most."""
         end = min(after + PAGE_POSITIONS, target)
-        query = _SQL.log_range.on(self.model.ledger.name)
+        query = _LOG_RANGE.on(self.model.ledger.name)
         rows = await connection.fetch(query, after, end, self.model.topics, PAGE_BYTES_MAX)
         return LogPage(rows, rows[-1]["position"] if is_full(rows) else end)
 

@@ -34,24 +34,6 @@ from ledger.log as l
 join ledger.events as e using (append_id)
 where l.position > $1 and l.position <= $2 and e.topic = any($3::text[])
 
--- name: log_range
--- Events between two positions, in the log's order, of the topics asked for: until they
--- have $4 bytes.
--- A range at a time: a cursor over the whole log would hold a snapshot, under which `pending` bloats.
-with measured as (
-    select
-        l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state,
-        sum(octet_length(e.state)) over w as bytes_before
-    from ledger.log as l
-    join ledger.events as e using (append_id)
-    where l.position > $1 and l.position <= $2 and e.topic = any($3::text[])
-    window w as (order by l.position rows between unbounded preceding and 1 preceding)
-)
-select position, append_id, originator_id, originator_version, topic, state
-from measured
-where coalesce(bytes_before, 0) < $4
-order by position
-
 -- name: newest_unnumbered
 -- The last committed event that has no position yet; null: all have one.
 select max(append_id) from ledger.pending
