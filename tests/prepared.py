@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -76,9 +77,17 @@ class Prepared:
         return int(code)
 
 
-@cache
+_making = threading.Lock()
+
+
 def prepared() -> Prepared:
-    """Return the prepared process of this test process."""
+    """Return the prepared process of this test process, also to threads that ask at once."""
+    with _making:
+        return _prepared()
+
+
+@cache
+def _prepared() -> Prepared:
     return Prepared()
 
 
