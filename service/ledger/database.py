@@ -23,6 +23,10 @@ BACKGROUND_SIZE: Final = 4
 """Of what runs beside requests in one ledger, three can hang on others at once (mail, hand-overs,
 the archive), and the sequencer still has a connection."""
 
+_BY_INDEX: Final = {"enable_seqscan": "off"}
+"""Plans are by index, whatever tables held when a session made them: those of a new installation
+are empty at first, and would be read whole for minutes, until PostgreSQL has analysed them."""
+
 _SQL = queries("service.ledger")
 
 
@@ -211,7 +215,7 @@ class Database:
         session = {"application_name": f"claim-ledger {self.schema} {name}"}
         is_pooled = self._role is None
         if self._role is not None:
-            session |= {"role": self._role} | settings
+            session |= {"role": self._role} | _BY_INDEX | settings
         # PgBouncer refuses other settings at the start: `alter role … set` has those of requests.
         await self.pools[name].open(
             # The driver takes a session that cannot write for a server that cannot.
