@@ -125,7 +125,7 @@ class MemoryDatabase:
         outer, self.tables.undo = self.tables.undo, []
         try:
             yield MemoryConnection(self.tables)
-        except BaseException:
+        except BaseException:  # a cancelled transaction is undone, too
             for undo in reversed(self.tables.undo):
                 undo()
             raise

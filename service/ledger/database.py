@@ -98,7 +98,7 @@ class Pool:
                 connection, reuse = lent.itself, True
                 try:
                     yield lent
-                except Exception as error:
+                except Exception as error:  # raised again: this only looks at it
                     reuse = not isinstance(error, _LOST)
                     raise
                 finally:
@@ -254,7 +254,7 @@ async def transaction_on(connection: Connection) -> AsyncGenerator[None, None]:
     await transaction.start()
     try:
         yield
-    except Exception:
+    except Exception:  # and no BaseException, as said above
         await transaction.rollback()
         raise
     await transaction.commit()

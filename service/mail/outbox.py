@@ -142,7 +142,7 @@ class Outbox:
         except MailUnavailable:
             log.warning("mail waits", message_id=row["message_id"])
             return "waiting"
-        except Exception as error:
+        except Exception as error:  # a bug of ours, or of a library
             if is_infrastructure_error(error):  # the driver's own, inside a transaction
                 raise
             # A bug in one mail must not block the others: it waits as for a busy server.

@@ -73,15 +73,23 @@ async def stalled(accounts, place):
     return slow, making
 
 
-async def test_a_late_publication_contradicts_nothing(
-    accounts, checkpoints, place, add, owner, attack
-):
-    """What was stored in the old database is not published beside what the new one published."""
+@pytest.fixture
+async def failed_over(accounts, checkpoints, place, add, owner, attack):
+    """Return the first checkpoint, and an old process that has stored a second and not published.
+
+    The database has lost what the second covers, and has four events in its place.
+    """
     first = await checkpoints.make()
     await add(2)
     slow, making = await stalled(accounts, place)
     await lose(owner, attack, 1)
     await add(4)
+    return first, slow, making
+
+
+async def test_a_late_publication_contradicts_nothing(accounts, checkpoints, place, failed_over):
+    """What was stored in the old database is not published beside what the new one published."""
+    first, slow, making = failed_over
     made = await checkpoints.make()
     slow.may_go_on.set()
     assert await making == made._replace(is_new=False)
@@ -89,15 +97,9 @@ async def test_a_late_publication_contradicts_nothing(
     assert (await verdict_on(accounts, place)).fault is None
 
 
-async def test_a_publication_that_came_first_is_kept_to(
-    accounts, checkpoints, place, add, owner, attack
-):
+async def test_a_publication_that_came_first_is_kept_to(accounts, checkpoints, place, failed_over):
     """The new database finds the checkpoint that the old one stored when it publishes its own."""
-    first = await checkpoints.make()
-    await add(2)
-    slow, making = await stalled(accounts, place)
-    await lose(owner, attack, 1)
-    await add(4)
+    first, slow, making = failed_over
     other, anew = await stalled(accounts, place)
     slow.may_go_on.set()
     with pytest.raises(LedgerForked):

@@ -167,7 +167,7 @@ class ParkingSubscriber:
                 await self._handler.handle(transaction, recorded)
         except (DecryptionFailed, Unreadable) as error:
             return described(error)
-        except Exception as error:
+        except Exception as error:  # whatever a handler raises parks these events alone
             if isinstance(error, KeyUnknown) or is_infrastructure_error(error):
                 raise
             return type(error).__name__  # its message may quote values, which may be personal

@@ -162,7 +162,7 @@ class Follower:
                 self._stand(str(error))
             except LedgerError as error:
                 log.warning("follower waits", subscriber=self.name, error_type=type(error).__name__)
-            except Exception:
+            except Exception:  # a fault of one follower must not end the process
                 log.exception("follower failed", subscriber=self.name)
             if done:
                 idle, self._stands = IDLE_SECONDS_MIN, None

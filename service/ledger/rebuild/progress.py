@@ -51,7 +51,7 @@ class BuildProgress(NamedTuple):
             else:
                 try:
                     writes += tuple(projector.project(event))
-                except Exception as error:
+                except Exception as error:  # a projector may raise anything
                     fault = type(error).__name__
                     if not self.may_skip:
                         message = f"the event at position {event.position} cannot be applied"

@@ -64,7 +64,7 @@ class DiskStore:
                 left.unlink()
             self._generation = 0  # the newest of all objects
             self._indexes = {bucket: self._opened(bucket) for bucket in buckets}
-        except BaseException:
+        except BaseException:  # Ctrl-C must not leave the directory locked
             self._lock.close()
             raise
 

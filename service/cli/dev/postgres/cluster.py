@@ -44,7 +44,7 @@ def ensure_cluster(data_dir: Path, binaries: Binaries, *, password: str, durable
         _initialise(staging, binaries, durable=durable)
         _create_owner(staging, binaries, password=password, durable=durable)
         staging.rename(cluster)
-    except BaseException:
+    except BaseException:  # Ctrl-C must not leave half a cluster
         shutil.rmtree(staging, ignore_errors=True)
         raise
     if durable:

@@ -116,7 +116,7 @@ class EmbeddedPostgres:
         except OSError as error:
             self.stop()
             raise EmbeddedPostgresError(describe(error, self.data_dir)) from error
-        except BaseException:
+        except BaseException:  # Ctrl-C must not leave a server
             self.stop()
             raise
         return self.url
