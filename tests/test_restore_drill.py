@@ -14,7 +14,7 @@ from service.app.settings import SERVE, Settings
 from service.evidence.note import NoteKey
 from tests import runbook
 from tests.dev_process import PROGRAM, environment, run
-from tests.world import MASTER_KEY, PUBLIC_URL, STAFF, settings_for, world_on
+from tests.world import MASTER_KEY, PUBLIC_URL, STAFF, TEAM, settings_for, world_on
 
 KEY = NoteKey.of_seed("example.com/claim-ledger", bytes(32))
 LOG = runbook.block("sh", "claim-ledger migrate\nclaim-ledger audit verify --public-key")
@@ -40,7 +40,9 @@ def drill_url(database_url):
 
 def test_the_settings_of_a_drill_reach_nothing_of_production():
     """With them `serve` runs, and follows, mails, signs and publishes nothing."""
-    words = settings_of(DRILL_URL="postgresql://u:p@127.0.0.1/drill", MASTER_KEYS=MASTER_KEY)
+    words = settings_of(
+        DRILL_URL="postgresql://u:p@127.0.0.1/drill", MASTER_KEYS=MASTER_KEY, EMAIL=TEAM
+    )
     given = {f"{PREFIX}{name}": value for name, value in words.items()}
     settings = Settings.from_environment(given, require=SERVE)
     assert not settings.run_worker
@@ -55,6 +57,7 @@ async def test_a_drill_passes_and_production_goes_on(database_url, drill_url, tm
     given = {"CHECKPOINT_KEYS": KEY.private_text, "ARCHIVE_URL": place.as_uri()}
     settings = settings_for(database_url, tmp_path, **given)
     async with world_on(settings, tmp_path) as world:
+        await world.service.staff.add(TEAM, STAFF)
         partner = await world.partner()
         entity_id = await partner.connected_entity()
         erased = await world.service.modes["live"].entities.add("Gone", ERASED, None, STAFF)
@@ -63,7 +66,11 @@ async def test_a_drill_passes_and_production_goes_on(database_url, drill_url, tm
         await partner.claim(entity_id, "not-covered")
     _back_up(database_url, drill_url)
     production = environment(
-        DATABASE_URL=database_url, MASTER_KEYS=MASTER_KEY, PUBLIC_URL=PUBLIC_URL, **given
+        DATABASE_URL=database_url,
+        MASTER_KEYS=MASTER_KEY,
+        PUBLIC_URL=PUBLIC_URL,
+        STAFF=TEAM,
+        **given,
     )
     erase = ("privacy", "erase", "--entity", erased, "--reason", "asked for it", "--yes")
     assert (await asyncio.to_thread(run, *erase, env=production)).returncode == 0
@@ -73,7 +80,7 @@ async def test_a_drill_passes_and_production_goes_on(database_url, drill_url, tm
     shutil.copytree(place, copy)
     before = _contents(place)
 
-    env = environment(**settings_of(DRILL_URL=drill_url, MASTER_KEYS=MASTER_KEY))
+    env = environment(**settings_of(DRILL_URL=drill_url, MASTER_KEYS=MASTER_KEY, EMAIL=TEAM))
     env["PATH"] = f"{PROGRAM.parent}{os.pathsep}{env['PATH']}"
     note = copy / "checkpoints" / older.checkpoint.origin / f"{older.checkpoint.size:020}.txt"
     lines = (LOG + ERASURES).replace("FILE", str(note)).replace("PUBLIC_KEY", KEY.public_text)

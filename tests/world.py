@@ -28,6 +28,8 @@ from tests.patience import PATIENCE_SECONDS
 MASTER_KEY = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 PUBLIC_URL = "https://api.example.com"
 STAFF = Cause("staff:test", "req_test")
+TEAM = "team@example.com"
+"""Who runs the team's commands on a test's installation, once they are added to its team."""
 
 EVERY_ANSWER: dict[str, list[Callable[..., Any]]] = {"response": [conforms]}
 """Hooks of the clients: each answer is held against the OpenAPI document."""

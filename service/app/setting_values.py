@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from service.evidence.note import NoteKey
+from service.http.scalars import email_fault
 from service.mail.address import parse_mail_url
 
 MASTER_KEY_BYTES: Final = 32
@@ -87,6 +88,14 @@ def sender(text: str) -> str:
         domain = ""
     if not domain or not text.isascii() or not text.isprintable():
         raise ValueError(f"expected an address such as no-reply@example.com, not {_quoted(text)}")
+    return text
+
+
+def email_address(text: str) -> str:
+    """Take an email address as people sign in with it."""
+    fault = email_fault(text)
+    if fault is not None:
+        raise ValueError(f"{fault}, not {_quoted(text)}")
     return text
 
 

@@ -131,6 +131,10 @@ class Settings:
         "comma-separated addresses and networks whose `X-Forwarded-For` is trusted; default: none",
         default="",
     )
+    staff = OptionalSetting(
+        values.email_address,
+        "address of the member of the team who runs the team's commands, which `--as` names too",
+    )
     log_level = Setting(values.choice(_LEVELS), f"one of {', '.join(_LEVELS)}", default="info")
     run_worker = Setting(
         values.choice(_ON_OFF),

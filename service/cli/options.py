@@ -7,6 +7,14 @@ from service.facts.caller import LEDGERS
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 """For commands without an installation; `team_command` gives it to the others."""
 
+as_option = click.option(
+    "--as",
+    "person",
+    metavar="EMAIL",
+    help="Who you are: an address of the team; default: CLAIM_LEDGER_STAFF.",
+)
+"""For the team's commands: `team_command` gives it to them."""
+
 
 def _reference(
     _context: click.Context, _parameter: click.Parameter, given: str | None

@@ -19,11 +19,17 @@ _COMMANDS: Final = """\
 Generated from the commands by `just docs`; a test compares the two.
 
 `dev`, `serve`, `worker` and `migrate` run the service. All other commands are the team's. They take
-`--json` (print one JSON object, also for refusals and wrong usage) and `--data-dir` (work on the
-running `claim-ledger dev` of this directory). Without `--data-dir`, they work on the installation
-named by `CLAIM_LEDGER_DATABASE_URL`, `CLAIM_LEDGER_MASTER_KEYS` and `CLAIM_LEDGER_PUBLIC_URL`
-([settings](settings.md)). `audit check` and `audit keygen` need no installation. A refusal prints
-the error envelope on stdout and exits with 1; wrong usage exits with 2.
+`--json` (print one JSON object, also for refusals and wrong usage), `--data-dir` (work on the
+running `claim-ledger dev` of this directory) and `--as EMAIL` (who runs the command). Without
+`--data-dir`, they work on the installation named by `CLAIM_LEDGER_DATABASE_URL`,
+`CLAIM_LEDGER_MASTER_KEYS` and `CLAIM_LEDGER_PUBLIC_URL` ([settings](settings.md)). `audit check`
+and `audit keygen` need no installation. A refusal prints the error envelope on stdout and exits
+with 1; wrong usage exits with 2.
+
+Whoever runs a command has to belong to the team at that moment, and its events name them as
+`staff:<staff id>`. Without `--as` that is `CLAIM_LEDGER_STAFF`, and on a `dev` its own member of
+the team. `staff add` needs nobody while the team is empty, and records `system:installation`.
+`audit verify`, `audit check` and `audit keygen` are an auditor's, and name nobody.
 
 | command | what it does |
 |---|---|
@@ -79,7 +85,7 @@ def _row(path: str, command: click.Command) -> str:
     # Only the first paragraph: `--help` shows the others.
     notes = [" ".join((command.help or "").partition("\n\n")[0].split())]
     team = any(param.name == "as_json" for param in command.params)
-    shared = {"as_json", "data_dir"} if team else set[str]()
+    shared = {"as_json", "data_dir", "person"} if team else set[str]()
     for param in command.params:
         if isinstance(param, click.Argument):
             words.append(param.make_metavar(context))

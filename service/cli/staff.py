@@ -1,5 +1,7 @@
 """`claim-ledger staff`: which of the people who sign in belong to the service's team."""
 
+from functools import partial
+
 import click
 
 from service.cli.target import Fields, Target, team_command
@@ -7,10 +9,13 @@ from service.core.errors import invalid
 from service.http.scalars import email_fault
 
 
-@team_command
+@partial(team_command, named="unless-first")
 @click.argument("email")
 async def add(target: Target, email: str) -> Fields:
-    """Add an address to the team. Adding it twice changes nothing."""
+    """Add an address to the team. Adding it twice changes nothing.
+
+    While nobody is in the team, `--as` is not needed: whoever installs the service adds the first.
+    """
     _check(email)
     return {"staff_id": await target.service.staff.add(email, target.cause), "email": email}
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import click
 import structlog
@@ -17,7 +17,7 @@ from service.app.settings import TEAM, Settings, given
 from service.app.storage import storage_of_mode
 from service.archive.port import ArchiveUnavailable
 from service.cli.dev.state import FACTS, DevState
-from service.cli.options import json_option
+from service.cli.options import as_option, json_option
 from service.cli.output import refuse, show
 from service.core import logs
 from service.core.errors import Refusal, invalid
@@ -27,10 +27,16 @@ from service.ledger.events import Cause, Unreadable
 from service.storage.lazy import lazy_storage
 from service.storage.port import StorageUnavailable
 
-ACTOR = "staff:cli"
+FIRST_ACTOR = "system:installation"
+"""Who adds the first member of the team: whoever installed the service."""
+_NOBODY = "system:auditor"
+"""Whoever only reads, without a master key: no event names it."""
 DEADLINE_SECONDS = 10.0
 """A person waits longer than a partner's server does."""
 DEV_DIRECTORY = Path(".claim-ledger")
+
+Named = Literal["always", "unless-first", "never"]
+"""Whether a command names a member of the team; `unless-first`: only once there is one."""
 
 _NOT_MIGRATED = "The database is not migrated: run `claim-ledger migrate`."
 _WHY = {
@@ -65,6 +71,15 @@ class Findings(Fields):
 Command = Callable[..., Awaitable[Mapping[str, Any]]]
 Run = Callable[..., None]
 
+
+class _Call(NamedTuple):
+    """A command, whether it names somebody, and whom `--as` named."""
+
+    command: Command
+    named: Named
+    person: str | None
+
+
 _team_settings = partial(Settings.from_environment, require=TEAM)
 
 _data_dir_option = click.option(
@@ -78,23 +93,28 @@ def team_command(
     command: Command,
     environment: Callable[[], Settings] = _team_settings,
     around: Callable[[Run], Run] = lambda run: run,
+    named: Named = "always",
 ) -> click.Command:
-    """Make a function a command of its name, with `--json` and `--data-dir`.
+    """Make a function a command of its name, with `--json`, `--data-dir` and `--as`.
 
     It opens the service for the function, and prints what that returns. `environment` reads the
-    settings when no running dev is named; `around` wraps what click calls.
+    settings when no running dev is named; `around` wraps what click calls. Unless it is `named`
+    never, it refuses to run for anybody who is not in the team.
     """
 
     @wraps(command)
-    def run(*, as_json: bool, data_dir: Path | None, **options: object) -> None:
+    def run(
+        *, as_json: bool, data_dir: Path | None, person: str | None = None, **options: object
+    ) -> None:
         try:
-            answer = _answer(command, environment, data_dir, options)
+            answer = _answer(_Call(command, named, person), environment, data_dir, options)
         except Refusal as refusal:
             refuse(refusal)
         print_answer(answer, as_json=as_json)
 
     made = click.command(command.__name__.strip("_").replace("_", "-"))(around(run))
-    return _data_dir_option(json_option(made))
+    made = _data_dir_option(json_option(made))
+    return made if named == "never" else as_option(made)
 
 
 def print_answer(answer: Mapping[str, Any], *, as_json: bool) -> None:
@@ -105,7 +125,7 @@ def print_answer(answer: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 def _answer(
-    command: Command,
+    call: _Call,
     environment: Callable[[], Settings],
     data_dir: Path | None,
     options: Mapping[str, object],
@@ -117,7 +137,7 @@ def _answer(
     try:
         settings = _settings(data_dir, environment)
         logs.configure("warning", sys.stderr.buffer)
-        return asyncio.run(_run(command, settings, options))
+        return asyncio.run(_run(call, settings, options))
     except (Refusal, click.ClickException, click.Abort):
         raise
     except (KeyUnknown, Unreadable, SettingsError) as error:
@@ -136,17 +156,33 @@ def _answer(
         raise Refusal("internal_error") from error
 
 
-async def _run(
-    command: Command, settings: Settings, options: Mapping[str, object]
-) -> Mapping[str, Any]:
+async def _run(call: _Call, settings: Settings, options: Mapping[str, object]) -> Mapping[str, Any]:
     service = Service(
         settings,
         deadline_seconds=DEADLINE_SECONDS,
         storage=lambda mode: lazy_storage(partial(storage_of_mode, settings, mode)),
     )
-    cause = Cause(ACTOR, service.new_id("req", service.clock()))
     async with service.opened():
-        return await command(Target(service, cause), **options)
+        cause = Cause(await _actor(call, service), service.new_id("req", service.clock()))
+        return await call.command(Target(service, cause), **options)
+
+
+async def _actor(call: _Call, service: Service) -> str:
+    """Return who runs a command, as its events name them; refuses with `not_staff`."""
+    if call.named == "never":
+        return _NOBODY
+    email = call.person or service.settings.staff
+    if call.named == "unless-first" and not await service.staff.has_anyone():
+        return FIRST_ACTOR
+    if email is None:
+        raise click.ClickException(
+            "who runs this command? Give --as EMAIL, an address of the team, or set "
+            "CLAIM_LEDGER_STAFF; `claim-ledger staff add EMAIL` adds the first one"
+        )
+    staff_id = await service.staff.find(email)
+    if staff_id is None:
+        raise Refusal("not_staff", f"{email} does not belong to the service's team.")
+    return f"staff:{staff_id}"
 
 
 def _settings(data_dir: Path | None, environment: Callable[[], Settings]) -> Settings:

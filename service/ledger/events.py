@@ -26,8 +26,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Cause(msgspec.Struct, frozen=True):
     """Who and why (decision 7).
 
-    `actor` is `partner:<partner id>/<key id>`, `staff:<who>`, `customer:<entity id>` or
-    `system:<part>`; `request_id` is that of the answer's X-Request-Id.
+    `actor` is `partner:<partner id>/<key id>`, `member:<person id>`, `staff:<staff id>`,
+    `customer:<entity id>` or `system:<part>`; `request_id` is that of the answer's X-Request-Id.
     """
 
     actor: str

@@ -1,3 +1,7 @@
+-- name: anyone
+-- Is anybody staff?
+select 1 from ledger.staff where removed_at is null limit 1
+
 -- name: by_address
 -- Is this address staff?
 select staff_id from ledger.staff where address_hash = $1 and removed_at is null

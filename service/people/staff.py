@@ -85,6 +85,19 @@ class StaffCommands:
             for row, past in zip(rows, streams, strict=True)
         ]
 
+    async def find(self, email: str) -> str | None:
+        """Return the staff id of an address by the events themselves; None if it is not staff.
+
+        For commands that also mend read models, which therefore cannot say who is staff.
+        """
+        stream = staff_stream((await self.secrets.get()).lookup_email(email))
+        async with self.accounts.transaction() as transaction:
+            return _present(await transaction.read(stream))
+
+    async def has_anyone(self) -> bool:
+        """Return whether anybody is staff."""
+        return await self.accounts.database.reads.fetchrow(_SQL.anyone) is not None
+
     async def opened(self, staff_id: str, claim_id: str, cause: Cause) -> None:
         """Record that a member of the team opens a claim's personal data."""
         stream = opened_stream(cause.request_id, claim_id)

@@ -32,6 +32,7 @@ START_SECONDS_MAX = 20.0
 RATE_LIMIT = 1_000_000
 """Raised: at 120 a minute it would take thousands of partners not to reach it."""
 CAUSE = Cause("staff:bench", "req_bench")
+TEAM = "team@example.com"
 POSTGRES = {
     "max_connections": "200",  # pgbench's 64 beside the service's and the peer's pools
     "track_commit_timestamp": "on",  # tells how long numbering lags behind a commit
@@ -112,6 +113,7 @@ class Stack:
             "PUBLIC_URL": "http://127.0.0.1",
             "SMTP_URL": (self.directory / "mail").as_uri(),
             "RATE_LIMIT_PER_MINUTE": str(RATE_LIMIT),
+            "STAFF": TEAM,
         }
         return {f"CLAIM_LEDGER_{name}": value for name, value in (values | more).items()}
 
@@ -179,6 +181,7 @@ async def _seed(settings: Settings, customers: int) -> list[Customer]:
 
     service = Service(settings, new_id=numbered)
     async with service.opened():
+        await service.staff.add(TEAM, CAUSE)
         return [await _customer(service, number) for number in range(customers)]
 
 

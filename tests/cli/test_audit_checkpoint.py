@@ -12,6 +12,7 @@ from service.evidence.checkpoint import Checkpoint
 from service.evidence.note import NoteKey
 from tests.dev_process import environment, run
 from tests.terminal import answered
+from tests.world import TEAM
 
 LEDGERS = ["accounts", "live", "test"]
 
@@ -166,6 +167,7 @@ def of_the_dev(team, **given: str) -> dict[str, str]:
         DATABASE_URL=team.dev.facts["database_url"],
         MASTER_KEYS=kept["master_keys"],
         PUBLIC_URL=team.dev.facts["public_url"],
+        STAFF=TEAM,
         **given,
     )
 

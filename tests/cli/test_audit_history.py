@@ -7,7 +7,7 @@ import pytest
 
 from tests.cli.team import mailbox
 from tests.dev_process import until
-from tests.world import claim_body
+from tests.world import TEAM, claim_body
 
 BEHIND = """
 select 1 from live.head as h, live.subscriptions as s
@@ -62,7 +62,8 @@ def test_a_claims_history_shows_each_event(team, demo, claim):
     assert created["data"]["entity_id"] == demo["entity_id"]
     assert (created["personal"], message["personal"]) == ({"details": "sealed"}, {"text": "sealed"})
     assert message["data"]["message_id"] == message_id
-    assert (moved["actor"], moved["data"]["stage"]) == ("staff:cli", "negotiation")
+    staff = {one["email"]: one["staff_id"] for one in team.do("staff", "list")["staff"]}
+    assert (moved["actor"], moved["data"]["stage"]) == (f"staff:{staff[TEAM]}", "negotiation")
     assert answer["is_cut"] is False
     assert "Please help." not in str(answer)
 

@@ -218,9 +218,8 @@ def test_rotation_names_a_missing_key(team, demo):
     """A key that is not in the ring is named, with exit code 1; dev goes on."""
     env = elsewhere(team, MASTER_KEYS="AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=")
     done = run("keys-at-rest", "rotate", "--json", env=env)
-    answer = json.loads(done.stdout)
-    assert (done.returncode, len(answer["not_opened_by_ring"])) == (1, 1)
-    assert sum(one["rewrapped"] for one in answer["tables"]) == 0
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["message"].startswith("CLAIM_LEDGER_MASTER_KEYS: ")
     claim_about(team, demo, mailbox(), mailbox().partition("@")[0])
 
 

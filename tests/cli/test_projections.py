@@ -1,5 +1,6 @@
 """`claim-ledger projections`, as an operator runs it next to a running service."""
 
+import json
 import subprocess
 
 import psycopg
@@ -7,7 +8,7 @@ import pytest
 
 from tests.cli.team import mailbox
 from tests.dev_process import PROGRAM, environment, run, until
-from tests.world import claim_body
+from tests.world import TEAM, claim_body
 
 MODELS = {
     *("activity", "claim_documents", "claim_list", "connect_links", "connections"),
@@ -214,7 +215,9 @@ def test_a_second_rebuild_is_refused(team, owner):
 
 def test_a_login_without_ownership_is_refused(team, owner):
     """The error names the missing right."""
-    owner.execute("create role poor login password 'poor' in role claim_ledger_live")
+    owner.execute(
+        "create role poor login password 'poor' in role claim_ledger_accounts, claim_ledger_live"
+    )
     done = run_as(team, "poor", "projections", "verify", "claim_list", "--ledger", "live")
     assert (done.returncode, done.stdout) == (1, "")
     assert "rebuilding needs the login that owns the tables" in done.stderr
@@ -222,9 +225,14 @@ def test_a_login_without_ownership_is_refused(team, owner):
 
 def run_as(team, name, *arguments):
     """Run a command on the dev's database as another login."""
+    kept = json.loads((team.dev.data_dir / "secrets.json").read_text())
     settings = {"CLAIM_LEDGER_DATABASE_URL": as_user(team.dev.facts["database_url"], name)} | {
         f"CLAIM_LEDGER_{name}": value
-        for name, value in (("MASTER_KEYS", "A" * 43 + "="), ("PUBLIC_URL", "http://localhost"))
+        for name, value in (
+            ("MASTER_KEYS", kept["master_keys"]),
+            ("PUBLIC_URL", "http://localhost"),
+            ("STAFF", TEAM),
+        )
     }
     return run(*arguments, env=environment() | settings)
 

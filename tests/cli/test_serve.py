@@ -22,7 +22,7 @@ from tests.dev_process import PROGRAM, environment, no_orphans, run
 from tests.mail.mail_server import MailServer
 from tests.patience import PATIENCE_SECONDS, until
 from tests.processes import start
-from tests.world import MASTER_KEY, PUBLIC_URL, claim_body
+from tests.world import MASTER_KEY, PUBLIC_URL, TEAM, claim_body
 
 WORKER = b"service.app.worker"
 """What the command line of the worker that `serve` runs has."""
@@ -69,6 +69,7 @@ def settings(database_url: str, tmp_path: Path, **more: str) -> dict[str, str]:
         "PUBLIC_URL": PUBLIC_URL,
         "SMTP_URL": (tmp_path / "mail").as_uri(),
         "PORT": port,
+        "STAFF": TEAM,
     }
     return environment(**given | more)
 
@@ -80,6 +81,7 @@ def team(env: Mapping[str, str], *arguments: str) -> dict[str, str]:
 
 def live_key(env: Mapping[str, str]) -> str:
     """Return the token of a new approved partner."""
+    team(env, "staff", "add", TEAM)
     added = team(env, "partners", "add", "P", "--email", "p@example.com")
     team(env, "partners", "approve", added["partner_id"])
     return team(env, "keys", "issue", added["partner_id"], "--mode", "live")["token"]

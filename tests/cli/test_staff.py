@@ -1,8 +1,57 @@
-"""`claim-ledger staff` on a running service."""
+"""`claim-ledger staff` on a running service, and who runs the team's commands."""
 
+import json
+import subprocess
+
+import psycopg
 import pytest
 
 from tests.cli.team import mailbox
+from tests.dev_process import environment, run
+from tests.world import MASTER_KEY, PUBLIC_URL, TEAM
+
+OTHER = "other@example.com"
+ACTORS = """
+select topic, convert_from(state, 'UTF8')::jsonb -> 'meta' ->> 'actor'
+from accounts.events order by append_id
+"""
+
+
+@pytest.fixture
+def as_named(database_url):
+    """Return a function that runs a command on an empty installation, `--as` somebody or nobody."""
+    env = environment(DATABASE_URL=database_url, MASTER_KEYS=MASTER_KEY, PUBLIC_URL=PUBLIC_URL)
+
+    def command(*arguments: str, **given: str) -> subprocess.CompletedProcess[str]:
+        return run(*arguments, "--json", env=env | environment(**given))
+
+    return command
+
+
+def test_every_command_names_somebody_of_the_team(as_named, database_url):
+    """Only the first is added by nobody; `--as` goes before the setting; who left is refused."""
+    partner = ("partners", "add", "P", "--email", "p@example.com")
+    nobody = as_named(*partner)
+    first = as_named("staff", "add", TEAM)
+    second = [as_named("staff", "add", OTHER), as_named("staff", "add", OTHER, "--as", TEAM)]
+    added = [as_named(*partner, STAFF=TEAM), as_named(*partner, "--as", OTHER, STAFF=TEAM)]
+    stranger = as_named(*partner, "--as", "stranger@example.com")
+    as_named("staff", "remove", OTHER, "--as", TEAM.upper())
+    former = [as_named(*partner, "--as", OTHER), as_named("partners", "list", STAFF=OTHER)]
+    for refused in (nobody, second[0]):
+        assert (refused.returncode, "--as EMAIL" in refused.stdout) == (1, True)
+    for refused in (stranger, *former):
+        assert (refused.returncode, json.loads(refused.stdout)["code"]) == (1, "not_staff")
+    one, two = (f"staff:{json.loads(done.stdout)['staff_id']}" for done in (first, second[1]))
+    assert [done.returncode for done in added] == [0, 0]
+    with psycopg.connect(database_url) as owner:
+        assert owner.execute(ACTORS).fetchall() == [
+            ("StaffAdded", "system:installation"),
+            ("StaffAdded", one),
+            ("PartnerApplied", one),
+            ("PartnerApplied", two),
+            ("StaffRemoved", one),
+        ]
 
 
 def test_staff_are_added_listed_and_removed(team):

@@ -11,13 +11,17 @@ import pytest
 from service.cli import cli
 from service.cli.dev.postgres.directory import lock
 from tests.dev_process import environment, run
-from tests.world import MASTER_KEY, PUBLIC_URL
+from tests.world import MASTER_KEY, PUBLIC_URL, TEAM
 
 
 @pytest.fixture
 def installed(database_url) -> dict[str, str]:
-    """Return the environment of an installation on a database for this test."""
-    return environment(DATABASE_URL=database_url, MASTER_KEYS=MASTER_KEY, PUBLIC_URL=PUBLIC_URL)
+    """Return the environment of an installation on a database for this test, with one of a team."""
+    env = environment(
+        DATABASE_URL=database_url, MASTER_KEYS=MASTER_KEY, PUBLIC_URL=PUBLIC_URL, STAFF=TEAM
+    )
+    assert run("staff", "add", TEAM, env=env).returncode == 0
+    return env
 
 
 def test_commands_work_on_the_environment(installed):
@@ -65,7 +69,7 @@ def test_an_unusable_database_gets_an_envelope(database_url, change, said):
     """The envelope says what is wrong with the database without the password."""
     url = change(database_url)
     password = url.split(":")[2].partition("@")[0]
-    env = environment(DATABASE_URL=url, MASTER_KEYS=MASTER_KEY, PUBLIC_URL=PUBLIC_URL)
+    env = environment(DATABASE_URL=url, MASTER_KEYS=MASTER_KEY, PUBLIC_URL=PUBLIC_URL, STAFF=TEAM)
     done = run("partners", "list", "--json", env=env)
     answer = json.loads(done.stdout)
     assert (done.returncode, answer["code"]) == (1, "service_unavailable")

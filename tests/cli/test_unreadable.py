@@ -8,7 +8,7 @@ import pytest
 
 from tests.dev_process import environment, run
 from tests.projections.history import number_all
-from tests.world import MASTER_KEY, PUBLIC_URL, STAFF
+from tests.world import MASTER_KEY, PUBLIC_URL, STAFF, TEAM
 
 SWAPPED = """
 alter table live.events disable trigger user;
@@ -26,6 +26,7 @@ async def damaged(world, database_url):
 
     So that the command line sees what an operator would see, it is run as a process.
     """
+    await world.service.staff.add(TEAM, STAFF)
     partner = await world.partner()
     entity_id = await partner.connected_entity()
     claim_id = (await partner.claim(entity_id)).json()["claim_id"]
@@ -38,6 +39,7 @@ async def damaged(world, database_url):
         "CLAIM_LEDGER_DATABASE_URL": database_url,
         "CLAIM_LEDGER_MASTER_KEYS": MASTER_KEY,
         "CLAIM_LEDGER_PUBLIC_URL": PUBLIC_URL,
+        "CLAIM_LEDGER_STAFF": TEAM,
     }
 
     async def running(*arguments):

@@ -9,7 +9,7 @@ import psycopg
 
 from tests.cli.team import Team
 from tests.dev_process import environment
-from tests.world import claim_body
+from tests.world import TEAM, claim_body
 
 PDF = "application/pdf"
 
@@ -79,6 +79,7 @@ def elsewhere(team: Team, **given: str) -> dict[str, str]:
         "DATABASE_URL": team.dev.facts["database_url"],
         "MASTER_KEYS": kept["master_keys"],
         "PUBLIC_URL": team.dev.facts["public_url"],
+        "STAFF": TEAM,
         "LIVE_BUCKET": "claim-ledger-live",
         "TEST_BUCKET": "claim-ledger-test",
         "STORAGE_KEY_FILE": str(team.dev.data_dir / "storage" / "service-account.json"),

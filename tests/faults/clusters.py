@@ -36,6 +36,8 @@ from tests.patience import eventually, until
 from tests.world import (
     MASTER_KEY,
     PUBLIC_URL,
+    STAFF,
+    TEAM,
     Partner,
     World,
     settings_for,
@@ -200,6 +202,7 @@ class Installation:
             "DATABASE_URL": cluster.url,
             "MASTER_KEYS": MASTER_KEY,
             "PUBLIC_URL": PUBLIC_URL,
+            "STAFF": TEAM,
         } | self._given
         done = run(*arguments, "--json", env=environment(**given))
         return done.returncode, json.loads(done.stdout)
@@ -277,6 +280,7 @@ async def gone_on(
     async def told(*arguments: str | Path) -> tuple[int, dict[str, Any]]:
         return await asyncio.to_thread(installation.command, cluster, *arguments)
 
+    await world.service.staff.add(TEAM, STAFF)
     with pytest.raises(LedgerForked):
         await world.service.checkpoints("live").make()
     assert (await told("audit", "checkpoint"))[0] == 1

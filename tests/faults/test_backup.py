@@ -17,7 +17,7 @@ from tests.faults.clusters import (
     settled,
     unnumbered,
 )
-from tests.world import STAFF, Partner
+from tests.world import STAFF, TEAM, Partner
 
 CLAIMS = 40
 GONE = "gone@example.com"
@@ -32,6 +32,7 @@ async def test_a_dump_taken_under_load_goes_on_elsewhere(clusters, smtp, tmp_pat
     installation = Installation(tmp_path, port)
     source, dump = clusters.migrated("source"), tmp_path / "claim-ledger.dump"
     async with installation.on(source) as world:
+        await world.service.staff.add(TEAM, STAFF)
         partner = await world.partner()
         entity_id = await partner.connected_entity()
         await onboard(partner, "sent-before")

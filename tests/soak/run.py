@@ -24,7 +24,7 @@ from tests.soak.history import History
 from tests.soak.kills import Kills, Supervised
 from tests.soak.store import DocumentStore
 from tests.soak.traffic import TIMEOUT_SECONDS, Client, Customer, Disconnections, connect
-from tests.world import MASTER_KEY, STAFF, settings_for
+from tests.world import MASTER_KEY, STAFF, TEAM, settings_for
 
 PARTNERS = 3
 ENTITIES = 3
@@ -152,6 +152,7 @@ def _environment(
         "WORKERS": str(WORKERS),
         "RATE_LIMIT_PER_MINUTE": "1000000",
         "LOG_LEVEL": "warning",
+        "STAFF": TEAM,
         **store.settings,
     }
     return os.environ | {f"CLAIM_LEDGER_{name}": text for name, text in values.items()}
@@ -159,6 +160,7 @@ def _environment(
 
 async def _customers(service: Service) -> list[Customer]:
     found: list[Customer] = []
+    await service.staff.add(TEAM, STAFF)
     for number in range(PARTNERS):
         partner_id = await service.partners.add(f"Partner {number}", "p@example.com", STAFF)
         await service.partners.approve(partner_id, STAFF)

@@ -73,7 +73,7 @@ def _offline_first(online: Run) -> Run:
     return run
 
 
-@partial(team_command, environment=auditor_settings, around=_offline_first)
+@partial(team_command, environment=auditor_settings, around=_offline_first, named="never")
 @ledger_option
 @click.option("--export", type=_FILE, help="Verify this export; needs no database, no network.")
 @click.option(

@@ -55,6 +55,7 @@ class DevState(NamedTuple):
                 "CLAIM_LEDGER_SMTP_URL": (self.data_dir.resolve() / "mail").as_uri(),
                 "CLAIM_LEDGER_CHECKPOINT_KEYS": kept_secrets(self.data_dir)["checkpoint_keys"],
                 "CLAIM_LEDGER_ARCHIVE_URL": (self.data_dir.resolve() / "published").as_uri(),
+                "CLAIM_LEDGER_STAFF": PEOPLE["team"],
             }
             | storage.settings(self.data_dir),
             require=SERVE,
