@@ -12,7 +12,7 @@ import httpx
 
 from tests.patience import until
 from tests.processes import free_port, started
-from tests.world import MASTER_KEY, PUBLIC_URL
+from tests.world import MASTER_KEY
 
 
 class Served(NamedTuple):
@@ -28,20 +28,16 @@ class Served(NamedTuple):
 
 
 @contextmanager
-def served(
-    database_url: str, directory: Path, *, own_url: bool = False, **given: str
-) -> Iterator[Served]:
-    """Serve until left; `given` are more settings, without their prefix.
-
-    `own_url`: its public address is the one that it listens on, for browsers.
-    """
+def served(database_url: str, directory: Path, **given: str) -> Iterator[Served]:
+    """Serve until left; `given` are more settings, without their prefix."""
     port = free_port()
     values = {
         "DATABASE_URL": database_url,
         "MASTER_KEYS": MASTER_KEY,
-        "PUBLIC_URL": f"http://127.0.0.1:{port}" if own_url else PUBLIC_URL,
+        "PUBLIC_URL": f"http://127.0.0.1:{port}",
         "SMTP_URL": (directory / "mail").as_uri(),
         "PORT": str(port),
+        "OPERATIONS_PORT": "0",
         "LOG_LEVEL": "info",
     } | given
     environment = os.environ | {f"CLAIM_LEDGER_{name}": text for name, text in values.items()}

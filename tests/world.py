@@ -14,13 +14,16 @@ import pytest
 
 from service.app.background import background
 from service.app.bootstrap import Service
+from service.app.operations import scrapes
 from service.app.settings import SERVE, Settings
 from service.app.web import web_app
 from service.ledger.events import Cause
 from service.mail.transport import mail_transport
+from service.operations.address_middleware import AddressMiddleware
 from service.operations.admission_middleware import AdmissionMiddleware
 from service.operations.metrics import Metrics
 from service.operations.request_middleware import RequestMiddleware
+from service.operations.scrapes import Scrapes
 from tests.conformance import conforms
 from tests.histories import History, RecordingTransport
 from tests.patience import PATIENCE_SECONDS
@@ -136,15 +139,36 @@ class World:
     """What is recorded, if it is set before the first call."""
 
     @cached_property
-    def app(self) -> AdmissionMiddleware:
+    def app(self) -> AddressMiddleware:
         """The application, built on first use because that takes a moment."""
-        return web_app(self.service, Metrics(), None)
+        return web_app(self.service, self.metrics, None)
+
+    @property
+    def admitted(self) -> AdmissionMiddleware:
+        """What the application passes the requests to whose address is ours."""
+        assert isinstance(self.app.app, AdmissionMiddleware)
+        return self.app.app
 
     @property
     def observed(self) -> RequestMiddleware:
         """What the application passes the requests to that it admits."""
-        assert isinstance(self.app.app, RequestMiddleware)
-        return self.app.app
+        assert isinstance(self.admitted.app, RequestMiddleware)
+        return self.admitted.app
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """What the application counts."""
+        return Metrics()
+
+    @cached_property
+    def scrapes(self) -> Scrapes:
+        """What the operations listener reads."""
+        return scrapes(self.service, [self.metrics.registry])
+
+    async def scrape(self) -> str:
+        """Return the metrics as of now, as Prometheus reads them."""
+        _ = self.app  # where it counts
+        return (await self.scrapes.make()).exposition.decode()
 
     @cached_property
     def client(self) -> httpx.AsyncClient:

@@ -1,22 +1,22 @@
-"""`claim-ledger serve`: the application in worker processes of Granian."""
+"""`claim-ledger serve`: the application in worker processes of Granian, and one beside them."""
 
 import gc
 import os
 import signal
-import socket
 import tempfile
 from contextlib import nullcontext
 from functools import partial
 
 from granian.constants import Interfaces, Loops
-from granian.http import HTTP1Settings
 from granian.server import Server
 from granian.utils.proxies import wrap_asgi_with_proxy_headers
 
 from service.app.settings import SERVE, Settings
-from service.app.worker_process import WorkerProcess
+from service.app.worker_process import METRICS_DIRECTORY, WorkerProcess
 from service.core import logs
 from service.core.parent import signal_with_parent
+from service.http.connections import ConnectionWatch, allow_files
+from service.http.server import BACKLOG, CONNECTIONS_MAX, HTTP, HTTP1, check_address
 
 
 class ServeFault(Exception):
@@ -26,17 +26,15 @@ class ServeFault(Exception):
 GC_THRESHOLD = 10_000
 """New objects before the collector looks for cycles; Python's own 700 is a request or two."""
 
-BUFFER_BYTES_MAX = 32 * 1024
-"""Read from a connection at once: a head, or a part of a body. A connection that has carried a
-large body keeps as much; with Granian's 400 KiB six hundred of them took 190 MB."""
-
 
 def serve_forever(settings: Settings) -> None:
     """Serve until SIGINT or SIGTERM; raises ServeFault when the address is not available.
 
-    The worker, where this runs it, is a process of its own: requests never wait for its work.
+    Beside the API's processes there is one that follows the log and serves the operations listener,
+    as far as the settings want either: requests never wait for its work.
     """
     _check_address(settings.host, settings.port)
+    allow_files()
     logs.configure(settings.log_level)
     # A worker inherits the parent's handlers: until it had its own it would miss SIGTERM, and be
     # waited for.
@@ -45,10 +43,10 @@ def serve_forever(settings: Settings) -> None:
     if end_with_parent := signal_with_parent(signal.SIGTERM):
         os.register_at_fork(after_in_child=end_with_parent)
     with tempfile.TemporaryDirectory(prefix="claim-ledger-metrics-") as directory:
-        if settings.workers > 1:
-            # prometheus-client shares metrics between processes through files, and reads where
-            # from the environment when it is imported: before the workers start.
-            os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory  # noqa: TID251 - as said above
+        if settings.operations_port:
+            # prometheus-client keeps metrics for another process in files, and reads where from
+            # the environment when it is imported: before the workers start, and not in this one.
+            os.environ[METRICS_DIRECTORY] = directory  # noqa: TID251 - as said above
         server = Server(
             "service.app.serve:application",
             factory=True,
@@ -57,13 +55,17 @@ def serve_forever(settings: Settings) -> None:
             interface=Interfaces.ASGI,
             workers=settings.workers,
             loop=Loops.uvloop,
-            backlog=2048,
-            http1_settings=HTTP1Settings(max_buffer_size=BUFFER_BYTES_MAX),
+            http=HTTP,
+            http1_settings=HTTP1,
+            websockets=False,
+            backlog=BACKLOG,
+            backpressure=CONNECTIONS_MAX,
             workers_kill_timeout=10,
             respawn_failed_workers=True,
             log_dictconfig=logs.GRANIAN_LOGGING,
         )
-        with WorkerProcess() if settings.run_worker else nullcontext():
+        has_work = settings.run_worker or settings.operations_port
+        with WorkerProcess() if has_work else nullcontext():
             server.serve()
 
 
@@ -76,7 +78,9 @@ def application() -> object:
     settings = Settings.from_environment(require=SERVE)
     logs.configure(settings.log_level)
     service = Service(settings)
-    app = web_app(service, Metrics(shared=settings.workers > 1), None)
+    metrics = Metrics()
+    watch = ConnectionWatch([settings.port], metrics.connections_closed.inc)
+    app = web_app(service, metrics, None, watch)
     # A tenth of a worker's time went into walking the objects of its modules again and again.
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD)
@@ -88,13 +92,7 @@ def application() -> object:
 
 
 def _check_address(host: str, port: int) -> None:
-    """Bind once, as Granian sets SO_REUSEPORT, with which two servers can share a port unseen."""
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        with socket.socket(family, kind, protocol) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
+        check_address(host, port)
     except OSError as error:
         raise ServeFault(f"cannot listen on {host}, port {port}: {error.strerror}") from error

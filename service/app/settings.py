@@ -110,6 +110,17 @@ class Settings:
     )
     host = Setting(values.host, "address that `serve` listens on", default="127.0.0.1")
     port = Setting(values.whole(1, 65_535), "port that `serve` listens on", default="8000")
+    operations_host = Setting(
+        values.host,
+        "address that the operations listener of `serve` and `worker` listens on",
+        default="127.0.0.1",
+    )
+    operations_port = Setting(
+        values.whole(0, 65_535),
+        "port of `/metrics` and `/health` for operators, never for the public; `0`: no such "
+        "listener, as for all but one `serve` or `worker` of a machine",
+        default="9464",
+    )
     workers = Setting(
         values.whole(1, 64),
         "API processes, 1 to 64; more than one needs `REDIS_URL`",

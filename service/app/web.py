@@ -1,11 +1,14 @@
 """The web part of the bootstrap, apart from it: the team's commands do without a web framework.
 
-The partners' handlers are reached through the gate alone; RequestMiddleware and, outermost,
-AdmissionMiddleware wrap everything.
+The partners' handlers are reached through the gate alone; RequestMiddleware, AdmissionMiddleware
+and, outermost, AddressMiddleware wrap everything.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+import asyncio
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import partial
+from typing import Final
 
 from litestar import Litestar, Router
 from litestar.datastructures import State
@@ -13,17 +16,19 @@ from litestar.exceptions import HTTPException
 
 from service.app.bootstrap import Service
 from service.app.pages import pages
+from service.core.loops import Loop
 from service.http.admission import Admission
+from service.http.connections import ConnectionWatch
+from service.http.every_answer import every_answer
+from service.http.hosts import Hosts
 from service.http.methods import OptionsRefused
 from service.http.rate_limit.limiter import RateLimiter
 from service.http.responses import EXCEPTION_HANDLERS
 from service.ledger.following.runner import Background
-from service.operations.admission_middleware import AdmissionMiddleware
-from service.operations.collectors.checkpoints import checkpoint_collector
-from service.operations.collectors.database import database_collectors
-from service.operations.collectors.ledgers import ledger_collector
-from service.operations.gauges import Collector
-from service.operations.health import operations_router
+from service.operations.address_middleware import AddressMiddleware, wrong_host
+from service.operations.admission_middleware import REFUSAL, AdmissionMiddleware
+from service.operations.early_refusal import EarlyRefusal
+from service.operations.health import health_router
 from service.operations.metrics import Metrics
 from service.operations.request_middleware import RequestMiddleware
 from service.pages.shell import on_unrouted
@@ -35,11 +40,20 @@ from service.partner_api.routes import partner_handlers
 from service.request_log.log import RequestLog
 from service.request_log.retention import Retention
 
+POOLS_SECONDS: Final = 5.0
+"""Between two looks at how many database connections are open."""
+
 
 def web_app(
-    service: Service, metrics: Metrics, background: Background | None
-) -> AdmissionMiddleware:
-    """Return the web application; with `background` it follows the log in-process too."""
+    service: Service,
+    metrics: Metrics,
+    background: Background | None,
+    watch: ConnectionWatch | None = None,
+) -> AddressMiddleware:
+    """Return the web application; with `background` it follows the log in-process too.
+
+    `watch` looks after the connections of the server around it.
+    """
     limiter = RateLimiter(
         redis_url=service.settings.redis_url,
         per_minute=service.settings.rate_limit_per_minute,
@@ -56,11 +70,14 @@ def web_app(
         (parts.ledger.database for parts in service.modes.values()), service.clock
     )
 
+    loops = [_pools(service, metrics), *([watch.loop] if watch else [])]
+
     @asynccontextmanager
     async def lifespan(_app: Litestar) -> AsyncGenerator[None, None]:
         async with service.opened():
             request_log.start()
-            retention.loop.start()
+            for loop in (retention.loop, *loops):
+                loop.start()
             if background is not None:
                 background.start()
             try:
@@ -68,7 +85,8 @@ def web_app(
             finally:
                 if background is not None:
                     await background.stop()
-                await retention.loop.stop()
+                for loop in (*loops, retention.loop):
+                    await loop.stop()
                 await request_log.stop()
                 await limiter.close()
 
@@ -79,7 +97,7 @@ def web_app(
     app = Litestar(
         route_handlers=[
             Router(API_PATH, route_handlers=list(api), middleware=[gate]),
-            operations_router(service.ledgers, metrics, _collectors(service)),
+            health_router(service.ledgers),
             reference_router(
                 endpoints_of(api),
                 service.settings.public_url,
@@ -97,19 +115,25 @@ def web_app(
         state=State({"docs_url": docs_url}),
         logging_config=None,
     )
-    observed = RequestMiddleware(app, metrics, service.clock, service.new_id, request_log)
+    public_url = service.settings.public_url
+    common = every_answer(public_url)
+    refuse = partial(
+        EarlyRefusal, docs_url=docs_url, common=common, clock=service.clock, new_id=service.new_id
+    )
+    observed = RequestMiddleware(app, metrics, service.clock, service.new_id, request_log, common)
     admission = Admission(service.deadline_seconds)
-    return AdmissionMiddleware(
-        observed, admission, API_PATH, docs_url, metrics, service.clock, service.new_id
+    admitted = AdmissionMiddleware(observed, admission, API_PATH, refuse(REFUSAL), metrics)
+    return AddressMiddleware(
+        admitted, Hosts(public_url), API_PATH, refuse(wrong_host(public_url)), metrics
     )
 
 
-def _collectors(service: Service) -> Sequence[Collector]:
-    clock, ledgers = service.clock, service.ledgers
-    return [
-        *(ledger_collector(ledger, service.read_models, clock) for ledger in ledgers),
-        *database_collectors(
-            service.accounts.database, service.modes["live"].ledger.database, clock
-        ),
-        *(checkpoint_collector(service.checkpoints(ledger.name), clock) for ledger in ledgers),
-    ]
+def _pools(service: Service, metrics: Metrics) -> Loop:
+    databases = {ledger.name: ledger.database for ledger in service.ledgers}
+
+    async def watch() -> None:
+        while True:
+            metrics.pools(databases)
+            await asyncio.sleep(POOLS_SECONDS)
+
+    return Loop("pools", watch)

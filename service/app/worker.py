@@ -1,19 +1,29 @@
-"""`claim-ledger worker`: the sequencer and the subscribers, without the API."""
+"""`claim-ledger worker`: the sequencer and the subscribers, without the API.
+
+It serves an operations listener of its own, as does the one beside `serve`, for all of that.
+"""
 
 import asyncio
 import signal
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 import uvloop
+from prometheus_client.registry import Collector as Source
 
 from service.app.background import background
 from service.app.bootstrap import Service
+from service.app.operations import operations_loop
 from service.app.settings import Settings
 from service.core import logs
 from service.core.loops import Loop
 from service.ledger.connection_limit import warn_of_limits
 from service.ledger.database import LedgerUnavailable
 from service.mail.transport import mail_transport
+from service.operations.collectors.api import api_collector
+from service.operations.gauges import Collector
+from service.operations.metrics import SharedMetrics
 
 RETRY_SECONDS: Final = 5.0
 """Between two looks at the connection limits, while PostgreSQL is away."""
@@ -21,24 +31,52 @@ RETRY_SECONDS: Final = 5.0
 
 def work(settings: Settings) -> None:
     """Follow the logs until SIGINT or SIGTERM."""
+    _run(settings, follow=True)
+
+
+def work_beside(settings: Settings, metrics_directory: str | None) -> None:
+    """Do what `serve` has beside the API, until SIGINT or SIGTERM.
+
+    `metrics_directory` is where the API's processes keep their metrics, if anybody reads them.
+    """
+    counted = [SharedMetrics(Path(metrics_directory))] if metrics_directory else []
+    api = api_collector(settings.host, settings.port)
+    _run(settings, follow=settings.run_worker, counted=counted, others=[api])
+
+
+def _run(
+    settings: Settings,
+    *,
+    follow: bool,
+    counted: Sequence[Source] = (),
+    others: Sequence[Collector] = (),
+) -> None:
     logs.configure(settings.log_level)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_work(settings))
+        runner.run(_work(settings, follow, counted, others))
 
 
-async def _work(settings: Settings) -> None:
+async def _work(
+    settings: Settings, follow: bool, counted: Sequence[Source], others: Sequence[Collector]
+) -> None:
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     service = Service(settings)
-    followers = background(service, mail_transport(settings.smtp_url))
-    limits = Loop("connection limits", lambda: _warn_of_limits(service))
+    followers = background(service, mail_transport(settings.smtp_url)) if follow else None
+    loops = [Loop("connection limits", lambda: _warn_of_limits(service))]
+    if settings.operations_port:
+        loops.append(operations_loop(service, counted, others))
     async with service.opened():
-        followers.start()
-        limits.start()
+        if followers is not None:
+            followers.start()
+        for loop in loops:
+            loop.start()
         await stopping.wait()
-        await limits.stop()
-        await followers.stop()
+        for loop in loops:
+            await loop.stop()
+        if followers is not None:
+            await followers.stop()
 
 
 async def _warn_of_limits(service: Service) -> None:

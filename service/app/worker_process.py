@@ -1,4 +1,4 @@
-"""The worker beside `serve`: a process that is restarted when it ends, and never outlives it."""
+"""The process beside `serve`'s: it is restarted when it ends, and never outlives it."""
 
 import signal
 import subprocess
@@ -16,9 +16,14 @@ RESTART_SECONDS: Final = 1.0
 STOP_SECONDS: Final = 10.0
 """After this a worker that does not stop is killed; what it had under way is rolled back."""
 
+METRICS_DIRECTORY: Final = "PROMETHEUS_MULTIPROC_DIR"
+"""Where the API's processes keep their metrics. To prometheus-client this variable says that there
+are several of a process: in the worker, of which there is one, it must not be set."""
+
 _COMMAND: Final = (
-    "from service.app.settings import SERVE, Settings; from service.app.worker import work; "
-    "work(Settings.from_environment(require=SERVE))"
+    f"import os; directory = os.environ.pop('{METRICS_DIRECTORY}', None); "
+    "from service.app.settings import SERVE, Settings; from service.app.worker import work_beside; "
+    "work_beside(Settings.from_environment(require=SERVE), directory)"
 )
 
 log = structlog.get_logger()

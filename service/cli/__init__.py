@@ -12,7 +12,7 @@ from service.core.errors import Refusal
 
 @click.group(
     cls=LazyGroup,
-    modules={"dev.command": "dev", "serve": "serve worker", "migrate": "migrate"},
+    modules={"dev.command": "dev", "serve": "serve", "worker": "worker", "migrate": "migrate"},
     summaries={
         "dev": "Run everything locally, with demo data.",
         "serve": "Serve the API, configured by the environment.",

@@ -1,11 +1,10 @@
-"""`claim-ledger serve` and `worker`."""
+"""`claim-ledger serve`. It imports nothing that counts: see `service/app/serve.py`."""
 
 import click
 
 from service.app.serve import ServeFault, serve_forever
 from service.app.setting import SettingsError
 from service.app.settings import SERVE, Settings
-from service.app.worker import work
 from service.cli.faults import one_line
 
 
@@ -14,11 +13,3 @@ def serve() -> None:
     """Serve the API, configured by the environment."""
     with one_line(SettingsError, ServeFault):
         serve_forever(Settings.from_environment(require=SERVE))
-
-
-@click.command()
-def worker() -> None:
-    """Run the sequencer and the subscribers, without the API. Any number may run."""
-    with one_line(SettingsError):
-        settings = Settings.from_environment(require=SERVE)
-    work(settings)

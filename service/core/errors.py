@@ -78,6 +78,7 @@ _CONTRACT: Final = (
 _OURS: Final = (
     ("not_found", 404, "No such path."),
     ("method_not_allowed", 405, "This path does not take this method."),
+    ("host_unknown", 421, "This service is not reached under this host name."),
     ("request_timeout", 408, "The body did not arrive in time."),
     ("payload_too_large", 413, "The body is larger than 1 MiB."),
     ("partner_not_found", 404, "No such partner."),

@@ -1,48 +1,31 @@
-"""The outermost middleware: a place for each request, or a refusal that costs next to nothing.
+"""A place for each request, or a refusal that costs next to nothing.
 
 A busy process refuses most of what comes, so a refusal passes none of the layers that others do:
 neither routing nor authentication, and it is counted but not logged.
 """
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-import msgspec
 from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
 
-from service.core.clock import Clock
 from service.core.errors import Refusal
-from service.core.ids import NewId
-from service.http.admission import BUSY, SMALL_BYTES_MAX, Admission
-from service.http.bodies import declared_bytes, drop_body
-from service.http.responses import refusal_headers
+from service.http.admission import BUSY, Admission
+from service.operations.early_refusal import EarlyRefusal
 from service.operations.metrics import Metrics
 
-_REFUSAL = Refusal("service_unavailable", BUSY)
-_BODY = msgspec.json.encode(_REFUSAL.envelope())
+REFUSAL = Refusal("service_unavailable", BUSY)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class AdmissionMiddleware:
     """Refuses requests below `api_path` that would not be answered in time; admits all others."""
 
     app: ASGIApp
     admission: Admission
     api_path: str
-    docs_url: str
+    refusal: EarlyRefusal
     metrics: Metrics
-    clock: Clock
-    new_id: NewId
-    _headers: list[tuple[bytes, bytes]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Prepare the headers of a refusal."""
-        fields = {
-            "Content-Type": "application/json",
-            "Content-Length": str(len(_BODY)),
-            **refusal_headers(_REFUSAL, self.docs_url),
-        }
-        self._headers = [(name.lower().encode(), text.encode()) for name, text in fields.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -62,16 +45,7 @@ class AdmissionMiddleware:
 
     async def _refuse(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         started = time.perf_counter()
-        if declared_bytes(scope) > SMALL_BYTES_MAX:
-            await drop_body(receive)
-        request_id = self.new_id("req", self.clock()).encode()
-        await send({
-            "type": "http.response.start",
-            "status": _REFUSAL.row.status,
-            "headers": [*self._headers, (b"x-request-id", request_id)],
-        })  # fmt: skip
-        await send({"type": "http.response.body", "body": _BODY, "more_body": False})
+        await self.refusal.send(scope, receive, send)
         seconds = time.perf_counter() - started
-        self.metrics.request(
-            "refused", scope["method"], _REFUSAL.row.status, _REFUSAL.code, seconds
-        )
+        row = self.refusal.refusal.row
+        self.metrics.request("refused", scope["method"], row.status, row.code, seconds)

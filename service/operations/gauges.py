@@ -8,10 +8,16 @@ from prometheus_client import CollectorRegistry, Gauge
 
 UNKNOWN: Final = math.nan
 """No comparison with NaN holds, so an alarm on an unread figure is silent and another one reports
-that the scrape failed. Where several processes share their metrics no series can be removed."""
+that the scrape failed."""
 
 _GAUGES: Final[Mapping[str, tuple[str, ...]]] = {
-    "pool_connections": ("Database connections of a process.", "ledger", "pool", "state"),
+    "worker_pool_connections": (
+        "Database connections of the process that follows the log, or only reports.",
+        "ledger",
+        "pool",
+        "state",
+    ),
+    "api_up": ("1 where the API beside this process answers, else 0.",),
     "database_up": ("1 where the scrape could read a ledger, else 0.", "ledger"),
     "events_pending": ("Committed events that have no position yet.", "ledger"),
     "oldest_pending_seconds": ("Age of the oldest such event.", "ledger"),
@@ -50,10 +56,14 @@ _GAUGES: Final[Mapping[str, tuple[str, ...]]] = {
 """Name to text and labels."""
 
 
-def gauge(registry: CollectorRegistry, name: str, text: str, *labels: str) -> Gauge:
-    """Return a new gauge; where several processes set it, the latest value counts."""
-    full = f"claim_ledger_{name}"
-    return Gauge(full, text, labels, registry=registry, multiprocess_mode="mostrecent")
+FAULTY: Final[Mapping[str, float]] = {
+    "api_up": 0,
+    "database_up": 0,
+    "head_stalled": 1,
+    "ledger_forked": 1,
+    "read_model_ahead": 1,
+}
+"""Gauges that tell by one value that something is wrong."""
 
 
 class ScrapedGauges:
@@ -61,12 +71,15 @@ class ScrapedGauges:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register the gauges."""
-        self._gauges = {name: gauge(registry, name, *row) for name, row in _GAUGES.items()}
+        self._gauges = {
+            name: Gauge(f"claim_ledger_{name}", text, labels, registry=registry)
+            for name, (text, *labels) in _GAUGES.items()
+        }
         for name, (_, *labels) in _GAUGES.items():
             if not labels:  # it would be 0 until it is read
                 self._gauges[name].set(UNKNOWN)
         self._scrape = 0
-        self._set_in: dict[Gauge, int] = {}  # bounded by the gauges' labels
+        self._latest: dict[tuple[str, ...], tuple[float, int]] = {}  # bounded by the labels
 
     def begin(self) -> int:
         """Begin a scrape; return its number, for `end`."""
@@ -75,17 +88,26 @@ class ScrapedGauges:
 
     def set(self, name: str, value: float, *labels: str) -> None:
         """Set a gauge to a figure that was read."""
-        child = self._gauges[name]
-        if labels:
-            child = child.labels(*labels)
-        child.set(value)
-        self._set_in[child] = self._scrape
+        self._show(name, value, *labels)
+        self._latest[name, *labels] = (float(value), self._scrape)
 
     def end(self, scrape: int) -> None:
         """Make every gauge unknown that was set before this scrape began and not since."""
-        for child, set_in in self._set_in.items():
+        for name, (_, set_in) in self._latest.items():
             if set_in < scrape:
-                child.set(UNKNOWN)
+                self._show(name[0], UNKNOWN, *name[1:])
+                self._latest[name] = (UNKNOWN, set_in)
+
+    def figures(self) -> Mapping[str, Mapping[str, float | None]]:
+        """Return each gauge's figures by its labels' values; None where one could not be read."""
+        found: dict[str, dict[str, float | None]] = {name: {} for name in _GAUGES}
+        for (name, *labels), (value, _) in self._latest.items():
+            found[name][" ".join(labels)] = None if math.isnan(value) else value
+        return found
+
+    def _show(self, name: str, value: float, *labels: str) -> None:
+        shown = self._gauges[name]
+        (shown.labels(*labels) if labels else shown).set(value)
 
 
 Collector = Callable[[ScrapedGauges], Awaitable[None]]

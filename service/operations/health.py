@@ -1,42 +1,36 @@
-"""The endpoints for operators: liveness, readiness, metrics."""
+"""The health that load balancers ask for: whether a process lives, and whether it can work."""
 
 import asyncio
 from collections.abc import Sequence
 
-from litestar import MediaType, Response, Router, get
+from litestar import Response, Router, get
 
+from service.core.shared import Shared
 from service.http.responses import json_response
 from service.ledger.ledger import Ledger
 from service.ledger.sequencer import Sequencer
-from service.operations.gauges import Collector
-from service.operations.metrics import Metrics
+from service.operations.addresses import LIVE, READY
 
 
-def operations_router(
-    ledgers: Sequence[Ledger], metrics: Metrics, collectors: Sequence[Collector]
-) -> Router:
-    """Return the router of `/health/live`, `/health/ready` and `/metrics`.
+def health_router(ledgers: Sequence[Ledger]) -> Router:
+    """Return the router of both.
 
-    The collectors run at every scrape; figures that one cannot read are NaN.
+    Anybody can ask, so however many do at once, each ledger is asked once.
     """
     sequencers = [Sequencer(ledger.database) for ledger in ledgers]
 
-    @get("/health/live")
+    async def reach() -> None:
+        await asyncio.gather(*(sequencer.reachable() for sequencer in sequencers))
+
+    reached = Shared(reach)
+
+    @get(LIVE)
     async def live() -> Response[bytes]:
         return json_response({"status": "ok"})
 
-    @get("/health/ready")
+    @get(READY)
     async def ready() -> Response[bytes]:
-        await asyncio.gather(*(sequencer.reachable() for sequencer in sequencers))
+        await reached.get()
         return json_response({"status": "ok"})
 
-    @get("/metrics")
-    async def scrape() -> Response[bytes]:
-        gauges = metrics.gauges
-        begun = gauges.begin()
-        # Concurrently: PostgreSQL may be unavailable, and a scrape's time is short.
-        await asyncio.gather(*(collect(gauges) for collect in collectors), return_exceptions=True)
-        gauges.end(begun)
-        return Response(metrics.exposition(), media_type=MediaType.TEXT)
-
-    return Router("/", route_handlers=[live, ready, scrape])
+    return Router("/", route_handlers=[live, ready])

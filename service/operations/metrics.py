@@ -1,22 +1,29 @@
-"""The metrics that Prometheus scrapes: counted here, or set by collectors at each scrape."""
+"""What the processes that answer requests count.
 
+A scrape never asks them. Where several processes serve, prometheus-client keeps their metrics in
+files, which the process of the operations listener reads (`SharedMetrics`).
+"""
+
+import os
+from collections.abc import Iterable, Mapping
 from functools import cache
+from pathlib import Path
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from prometheus_client.registry import Collector as Source
 
-from service.operations.gauges import ScrapedGauges, gauge
+from service.ledger.database import Database
 
 SECONDS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
 
 
 class Metrics:
-    """The service's metrics, in a registry of their own."""
+    """The metrics of a process that answers requests, in a registry of their own."""
 
-    def __init__(self, *, shared: bool = False) -> None:
-        """`shared`: several processes serve, and a scrape of one has to report for all."""
-        self._registry = registry = CollectorRegistry()
-        self._shared = shared
+    def __init__(self) -> None:
+        """Register them."""
+        self.registry = registry = CollectorRegistry()
         self._requests = Counter(
             "claim_ledger_requests",
             "Requests answered, by route, method, status and error code.",
@@ -41,12 +48,24 @@ class Metrics:
             "Calls that could not be recorded for the developer console.",
             registry=registry,
         )
-        self.rate_limit_degraded = gauge(
-            registry,
-            "rate_limit_degraded",
-            "1 while Redis is unavailable and limits are per process.",
+        self.connections_closed = Counter(
+            "claim_ledger_connections_closed",
+            "Connections that were closed because they were silent, or too many of one network.",
+            registry=registry,
         )
-        self.gauges = ScrapedGauges(registry)
+        self.rate_limit_degraded = Gauge(
+            "claim_ledger_rate_limit_degraded",
+            "1 while Redis is unavailable and limits are per process.",
+            registry=registry,
+            multiprocess_mode="livemax",
+        )
+        self._pools = Gauge(
+            "claim_ledger_pool_connections",
+            "Database connections of the processes that answer requests.",
+            ["ledger", "pool", "state"],
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
 
     def request(self, route: str, method: str, status: int, code: str, seconds: float) -> None:
         """Count one request."""
@@ -55,13 +74,13 @@ class Metrics:
         requests.inc()
         durations.observe(seconds)
 
-    def exposition(self) -> bytes:
-        """Return the text that Prometheus reads."""
-        registry = self._registry
-        if self._shared:
-            registry = CollectorRegistry()
-            MultiProcessCollector(registry)
-        return generate_latest(registry)
+    def pools(self, databases: Mapping[str, Database]) -> None:
+        """Set the gauges of the connections that each ledger's pools have open."""
+        for ledger, database in databases.items():
+            for name, pool in database.pools.items():
+                size, idle = pool.connections
+                self._pools.labels(ledger, name, "open").set(size)
+                self._pools.labels(ledger, name, "idle").set(idle)
 
     def _labelled(
         self, route: str, method: str, status: int, code: str
@@ -71,3 +90,30 @@ class Metrics:
             self._requests.labels(route, method, str(status), code),
             self._seconds.labels(route, method),
         )
+
+
+class SharedMetrics(Source):
+    """The sum of the metrics that several processes keep as files of a directory."""
+
+    def __init__(self, directory: Path) -> None:
+        """`directory` is what PROMETHEUS_MULTIPROC_DIR is to those processes."""
+        self._directory = directory
+        self._files = MultiProcessCollector(None, str(directory))
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the sums; counters of processes that have ended stay, gauges go."""
+        for file in self._directory.glob("gauge_live*_*.db"):
+            pid = file.stem.rpartition("_")[2]
+            if not _is_alive(int(pid)):
+                mark_process_dead(int(pid), str(self._directory))
+        return self._files.collect()
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # another user's
+        return True
+    return True

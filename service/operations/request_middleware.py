@@ -1,6 +1,7 @@
 """The middleware around every request: its id, log line, metrics, and the headers of responses."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,7 +21,7 @@ log = structlog.get_logger()
 class RequestMiddleware:
     """Reports on every request, whether it succeeds or not.
 
-    `request_log` records the calls of partners.
+    `request_log` records the calls of partners; `common` are the headers of every answer.
     """
 
     app: ASGIApp
@@ -28,6 +29,7 @@ class RequestMiddleware:
     clock: Clock
     new_id: NewId
     request_log: RequestLog
+    common: Mapping[str, str]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -37,7 +39,7 @@ class RequestMiddleware:
         started = time.perf_counter()
         at = self.clock()
         request_id = self.new_id("req", at)
-        headers: dict[str, str] = {"X-Request-Id": request_id}
+        headers: dict[str, str] = {"X-Request-Id": request_id, **self.common}
         scope["state"] |= {"request_id": request_id, "headers": headers}
         status = 0
 

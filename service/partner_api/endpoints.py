@@ -33,7 +33,7 @@ WITH_BODY: Final = (
     "payload_too_large",
 )
 """Codes that every endpoint with a body can return as well."""
-ANY_PATH: Final = ("not_found", "method_not_allowed")
+ANY_PATH: Final = ("not_found", "method_not_allowed", "host_unknown")
 """Codes of requests that reach no endpoint."""
 
 NO_STORE: Final = {"Cache-Control": True}

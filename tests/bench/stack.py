@@ -121,7 +121,12 @@ class Stack:
     def service(self, database: str, workers: int) -> Iterator[Served]:
         """Run `claim-ledger serve` with its sequencer and subscribers; log to a file."""
         port = free_port()
-        given = self.environment(self.url_of(database), PORT=str(port), WORKERS=str(workers))
+        given = self.environment(
+            self.url_of(database),
+            PORT=str(port),
+            OPERATIONS_PORT=str(free_port()),
+            WORKERS=str(workers),
+        )
         command = [str(Path(sys.executable).parent / "claim-ledger"), "serve"]
         with self.server(command, given, port, "/health/ready") as served:
             yield served

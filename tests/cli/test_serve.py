@@ -21,9 +21,10 @@ from service.cli.dev.postgres import EmbeddedPostgres
 from tests.dev_process import PROGRAM, environment, no_orphans, run
 from tests.mail.mail_server import MailServer
 from tests.patience import PATIENCE_SECONDS, until
-from tests.processes import start
-from tests.world import MASTER_KEY, PUBLIC_URL, TEAM, claim_body
+from tests.processes import free_port, start
+from tests.world import MASTER_KEY, TEAM, claim_body
 
+NOT_PUBLIC = ("/metrics", "//metrics", "/%6detrics", "/metrics/", "/health")
 WORKER = b"service.app.worker"
 """What the command line of the worker that `serve` runs has."""
 
@@ -47,6 +48,24 @@ def address_of(env: Mapping[str, str]) -> str:
     return f"http://127.0.0.1:{env['CLAIM_LEDGER_PORT']}"
 
 
+def operations_of(env: Mapping[str, str]) -> str:
+    """Return the address of the operations listener of this `serve` or `worker`."""
+    return f"http://127.0.0.1:{env['CLAIM_LEDGER_OPERATIONS_PORT']}"
+
+
+def scraped(env: Mapping[str, str], path: str = "/metrics") -> httpx.Response:
+    """Return an answer of the operations listener, once there is one."""
+    found: list[httpx.Response] = []
+
+    def answers() -> bool:
+        with suppress(httpx.TransportError):
+            found.append(httpx.get(f"{operations_of(env)}{path}", timeout=PATIENCE_SECONDS))
+        return bool(found)
+
+    until(answers)
+    return found[0]
+
+
 def up(env: Mapping[str, str]) -> None:
     """Wait until `serve` answers."""
 
@@ -61,15 +80,15 @@ def up(env: Mapping[str, str]) -> None:
 
 def settings(database_url: str, tmp_path: Path, **more: str) -> dict[str, str]:
     """Return the environment of a `serve` on a free port."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = str(probe.getsockname()[1])
+    port = str(free_port())
     given = {
         "DATABASE_URL": database_url,
         "MASTER_KEYS": MASTER_KEY,
-        "PUBLIC_URL": PUBLIC_URL,
+        "PUBLIC_URL": f"http://127.0.0.1:{port}",
         "SMTP_URL": (tmp_path / "mail").as_uri(),
         "PORT": port,
         "STAFF": TEAM,
+        "OPERATIONS_PORT": "0",
     }
     return environment(**given | more)
 
@@ -110,8 +129,19 @@ def worker_process(process: subprocess.Popen[bytes]) -> int | None:
 
 
 async def test_four_workers_share_limit_and_metrics(database_url, tmp_path, redis_server):
-    """Four workers share one rate limit and one scrape; a crashed worker is restarted."""
-    env = settings(database_url, tmp_path, WORKERS="4", REDIS_URL=redis_server.url)
+    """Four workers share one rate limit and one scrape; a crashed worker is restarted.
+
+    The scrape is the operations listener's, and counts what the crashed one has answered.
+    """
+    operations = str(free_port())
+    env = settings(
+        database_url,
+        tmp_path,
+        WORKERS="4",
+        REDIS_URL=redis_server.url,
+        OPERATIONS_PORT=operations,
+        RUN_WORKER="off",
+    )
     headers = {"Authorization": f"Bearer {live_key(env)}"}
     log = tmp_path / "serve.log"
     with no_orphans(), running("serve", env, log) as process:
@@ -129,12 +159,17 @@ async def test_four_workers_share_limit_and_metrics(database_url, tmp_path, redi
                 lambda: len(api_processes(process)) == 4 and first[0] not in api_processes(process)
             )
             # The SIGTERM that follows meets a worker that has just been started.
-            scraped = (await client.get("/metrics")).text
+            scrape = (await asyncio.to_thread(scraped, env)).text
+            public = [
+                (await client.get(f"{address_of(env)}{path}")).status_code for path in NOT_PUBLIC
+            ]
     counted = re.findall(
-        r'^claim_ledger_requests_total\{[^}]*status="(404|429)"[^}]*\} (\S+)$',
-        scraped,
+        r'^claim_ledger_requests_total\{[^}]*route="/v1/claims",status="(404|429)"[^}]*\} (\S+)$',
+        scrape,
         re.MULTILINE,
     )
+    assert public == [404] * len(NOT_PUBLIC)
+    assert 'claim_ledger_database_up{ledger="live"} 1.0' in scrape
     totals = {status: sum(float(n) for s, n in counted if s == status) for status in ("404", "429")}
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert (codes.count(404), codes.count(429)) == (120, 180)
@@ -159,9 +194,18 @@ def all_sent(database_url: str, count: int) -> bool:
 
 
 async def test_workers_follow_the_log_for_serve(database_url, tmp_path):
-    """Two workers number events and mail each link once for a serve without a worker."""
+    """Two workers number events and mail each link once for a serve without a worker.
+
+    One of the three has the port of their operations listeners; the others go on without.
+    """
     async with mail_server() as (server, url):
-        env = settings(database_url, tmp_path, SMTP_URL=url, RUN_WORKER="off")
+        env = settings(
+            database_url,
+            tmp_path,
+            SMTP_URL=url,
+            RUN_WORKER="off",
+            OPERATIONS_PORT=str(free_port()),
+        )
         token = await asyncio.to_thread(live_key, env)
         headers = {"Authorization": f"Bearer {token}"}
         with (
@@ -182,8 +226,10 @@ async def test_workers_follow_the_log_for_serve(database_url, tmp_path):
                     answer = await client.post("/v1/onboardings", json=body, headers=headers)
                     assert answer.status_code == 201
             await asyncio.to_thread(until, partial(all_sent, database_url, 10))
+            health = (await asyncio.to_thread(scraped, env, "/health")).json()
     ids = [re.findall(rb"(?im)^message-id: (\S+)", mail)[0] for mail in server.received]
     assert (len(ids), len(set(ids))) == (10, 10)
+    assert health["figures"]["database_up"] == {"accounts": 1, "live": 1, "test": 1}
 
 
 def numbered(database_url: str) -> bool:

@@ -63,14 +63,14 @@ async def test_large_bodies_stay_with_their_senders(database_url, tmp_path):
             more = asyncio.create_task(theirs.claim(0))
             small = asyncio.create_task(partner.claim(small_entity, "small"))
             await eventually(lambda: theirs.begun)
-            writes = world.app.admission.writes
+            writes = world.admitted.admission.writes
             await eventually(lambda: writes.in_flight == len(large) + 2)
             begun = ours.begun
         answers = await asyncio.gather(*large, more, small)
 
     assert begun == BODY_BYTES_OF_ONE_MAX // LARGE_BYTES
     assert {answer.status_code for answer in answers} == {201}
-    assert world.app.admission.room.held == {}
+    assert world.admitted.admission.room.held == {}
 
 
 async def test_what_cannot_be_answered_in_time_is_refused_at_once(database_url, tmp_path):
@@ -78,7 +78,7 @@ async def test_what_cannot_be_answered_in_time_is_refused_at_once(database_url, 
     async with world_on(settings_for(database_url, tmp_path), tmp_path) as world:
         partner = await world.partner()
         entity_id = await partner.connected_entity()
-        world.app.admission.writes.wait_seconds_max = WAIT_SECONDS
+        world.admitted.admission.writes.wait_seconds_max = WAIT_SECONDS
         async with appends_wait(database_url):
             claims = [
                 asyncio.create_task(partner.claim(entity_id, f"case-{number}"))

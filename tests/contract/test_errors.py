@@ -39,6 +39,7 @@ LABELS = {
     408: "Request Timeout",
     409: "Conflict",
     413: "Request Entity Too Large",
+    421: "Misdirected Request",
     422: "Unprocessable Entity",
     429: "Too Many Requests",
     500: "Internal Server Error",

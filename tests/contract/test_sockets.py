@@ -1,14 +1,17 @@
 """What only a real socket shows: the bytes that clients send and receive."""
 
 import json
+import resource
 import socket
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 import pytest_asyncio
 
 from service.http.bodies import DRAIN_BYTES_MAX
+from service.http.server import CONNECTIONS_MAX
 from tests.patience import PATIENCE_SECONDS
 from tests.serving import served
 
@@ -191,3 +194,32 @@ def test_a_client_that_leaves_in_mid_body_does_no_harm(server):
         connection.sendall(post(TARGET, auth, length=1000) + BODY)
 
     assert b" 201 " in exchange(port, post(TARGET, auth, length=len(BODY)), BODY)
+
+
+def test_silent_connections_keep_nobody_out(server):
+    """More than the server has places for, from one address: others are still answered."""
+    port, auth = server
+    with ExitStack() as stack, file_limit(CONNECTIONS_MAX * 2):
+        for _ in range(CONNECTIONS_MAX + 200):
+            silent = socket.socket()
+            stack.enter_context(silent)
+            silent.bind(("127.0.0.2", 0))
+            silent.connect(("127.0.0.1", port))
+        answer = exchange(port, post(TARGET, auth, length=len(BODY)), BODY)
+    assert read(answer)[0] == 201
+
+
+@contextmanager
+def file_limit(least: int) -> Iterator[None]:
+    """Let this process open at least so many files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, least), max(hard, least)))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_http_2_is_not_spoken(server):
+    """A server that waits to see which version a client speaks waits for silent ones for ever."""
+    port, _ = server
+    answer = exchange(port, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9))
+    assert b"\x00\x00" not in answer

@@ -124,7 +124,7 @@ def test_unfinished_requests_do_not_delay_the_stop(used):
         socket.create_connection(("127.0.0.1", upload.port)) as half_upload,
         httpx.Client() as kept,
     ):
-        half.sendall(b"POST /v1/claims HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{")
+        half.sendall(b"POST /v1/claims HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{")
         half_upload.sendall(
             b"PUT %b HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/pdf\r\n"
             b"x-goog-content-length-range: 0,100\r\nContent-Length: 50\r\n\r\n%%PDF"

@@ -1,7 +1,9 @@
 """What a running `claim-ledger dev` prints and writes is true."""
 
 import json
+import socket
 import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
@@ -76,6 +78,15 @@ def test_every_fixture_answers_in_its_state(dev):
         for key, entity_id in cases
     ]
     assert codes == [200, 200, 200, 403]
+
+
+def test_silent_connections_keep_nobody_out(dev):
+    """A hundred and more that say nothing, and the next request is answered."""
+    url = httpx.URL(dev.facts["public_url"])
+    with ExitStack() as stack:
+        for _ in range(300):
+            stack.enter_context(socket.create_connection((url.host, url.port)))
+        assert httpx.get(f"{url}/health/live").status_code == 200
 
 
 def test_the_log_is_private_json(dev):

@@ -269,7 +269,7 @@ async def test_checkpoint_metrics_come_from_the_database(database_url, tmp_path,
     async with world_on(settings, tmp_path / "mail", follow=False) as world:
         await world.partner()
         made = await world.service.checkpoints("accounts").make()
-        text = (await world.client.get("/metrics")).text
+        text = await world.scrape()
         size = made.checkpoint.size
         assert f'claim_ledger_checkpoint_size{{ledger="accounts"}} {size}.0' in text
         assert 'claim_ledger_checkpoint_age_seconds{ledger="accounts"} ' in text
@@ -279,7 +279,7 @@ async def test_checkpoint_metrics_come_from_the_database(database_url, tmp_path,
         attack("update accounts.head set size = 0, tree = ''")
         with pytest.raises(LedgerForked):
             await world.service.checkpoints("accounts").make()
-        text = (await world.client.get("/metrics")).text
+        text = await world.scrape()
         assert 'claim_ledger_ledger_forked{ledger="accounts"} 1.0' in text
 
 
@@ -293,7 +293,7 @@ async def test_metrics_show_a_checkpoint_dated_ahead(database_url, tmp_path):
         checkpoints.ledger.clock = lambda: right() + timedelta(days=30)
         await checkpoints.make()
         checkpoints.ledger.clock = right
-        text = (await world.client.get("/metrics")).text
+        text = await world.scrape()
         ahead = re.search(r'claim_ledger_checkpoint_ahead_seconds\{ledger="accounts"\} (\S+)', text)
         assert float(ahead[1]) == pytest.approx(30 * 86_400, abs=PATIENCE_SECONDS)
         assert 'claim_ledger_checkpoint_ahead_seconds{ledger="live"} 0.0' in text
@@ -302,6 +302,6 @@ async def test_metrics_show_a_checkpoint_dated_ahead(database_url, tmp_path):
         await world.partner()
         await Sequencer(checkpoints.ledger.database).number_committed()
         checkpoints.ledger.clock = right
-        text = (await world.client.get("/metrics")).text
+        text = await world.scrape()
         age = re.search(r'claim_ledger_checkpoint_age_seconds\{ledger="accounts"\} (\S+)', text)
         assert float(age[1]) == pytest.approx(2 * 3600, abs=PATIENCE_SECONDS)

@@ -342,7 +342,7 @@ async def outbox_empty(cluster: Cluster) -> None:
 
 async def metric(world: World, name: str, **labels: str) -> float:
     """Return a metric's value from a scrape."""
-    text = (await world.client.get("/metrics")).text
+    text = await world.scrape()
     (value,) = [
         sample.value
         for family in text_string_to_metric_families(text)

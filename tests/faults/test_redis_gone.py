@@ -17,7 +17,7 @@ async def test_without_redis_the_service_limits_per_process(database_url, tmp_pa
 
 
 async def _degraded(world):
-    text = (await world.client.get("/metrics")).text
+    text = await world.scrape()
     (line,) = [
         one for one in text.splitlines() if one.startswith("claim_ledger_rate_limit_degraded ")
     ]

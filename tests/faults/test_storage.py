@@ -84,7 +84,7 @@ def reading(documents, endpoint, deadline=PATIENCE_SECONDS):
 
 async def failures(documents):
     """Return the count in the metric."""
-    text = (await documents.world.client.get("/metrics")).text
+    text = await documents.world.scrape()
     (line,) = [
         one for one in text.splitlines() if one.startswith("claim_ledger_storage_failures_total")
     ]

@@ -15,6 +15,10 @@ from tests.faults.clusters import metric, onboard
 from tests.world import PATIENCE_SECONDS, settings_for, world_on
 
 ASKED_LONG_AGO = "update accounts.sign_in_links set asked_at = now() - interval '10 minutes'"
+NOT_OF_THE_DATABASE = {
+    *("claim_ledger_pool_connections", "claim_ledger_worker_pool_connections"),
+    *("claim_ledger_rate_limit_degraded", "claim_ledger_api_up"),
+}
 TOO_LATE = "update accounts.sign_in_links set expires_at = now() - interval '1 second'"
 
 
@@ -116,14 +120,14 @@ async def test_a_database_that_is_away_is_seen_without_requests(database_url, tm
 
 async def _read_gauges(world):
     """Return the values that a scrape reads from the database, by name and labels."""
-    text = (await world.client.get("/metrics")).text
+    text = await world.scrape()
     return {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
         for family in text_string_to_metric_families(text)
         for sample in family.samples
         if family.type == "gauge"
         and not sample.name.endswith("_created")
-        and sample.name not in {"claim_ledger_pool_connections", "claim_ledger_rate_limit_degraded"}
+        and sample.name not in NOT_OF_THE_DATABASE
     }
 
 

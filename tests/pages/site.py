@@ -156,7 +156,7 @@ def site_on(database_url: str, directory: Path, browser: Browser) -> Iterator[Si
     """Serve an installation until the block ends."""
     mail_dir = directory / "mail"
     mail_dir.mkdir()
-    with served(database_url, directory, own_url=True, RATE_LIMIT_PER_MINUTE="100000") as one:
+    with served(database_url, directory, RATE_LIMIT_PER_MINUTE="100000") as one:
         team = Team(database_url, mail_dir, one.url)
         try:
             yield Site(one.url, database_url, mail_dir, browser, team)

@@ -17,7 +17,7 @@ GUARDED = {"member": "not_member", "approved": "not_member", "staff": "not_staff
 FIXED = {
     *(f"/assets/{name}" for name in ("pages.css", "pages.js", "htmx.min.js", "icon.svg")),
     *("/favicon.svg", "/favicon.ico", "/docs", "/docs/assets/reference.css", "/v1/openapi.json"),
-    *("/health/live", "/health/ready", "/metrics"),
+    *("/health/live", "/health/ready"),
 }
 """What is no page: the same for everybody, or for operators."""
 

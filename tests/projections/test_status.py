@@ -107,9 +107,9 @@ async def test_a_scrape_has_every_read_model_and_stalls(database_url, tmp_path, 
     settings = settings_for(database_url, tmp_path)
     async with world_on(settings, tmp_path, follow=False, clock=time) as world:
         await append(world.service.accounts, 3)
-        await world.client.get("/metrics")
+        await world.scrape()
         time.pass_(9)
-        lines = (await world.client.get("/metrics")).text.splitlines()
+        lines = (await world.scrape()).splitlines()
     of = '{ledger="accounts",name="activity"}'
     assert f"claim_ledger_read_model_lag_events{of} 3.0" in lines
     assert f"claim_ledger_read_model_lag_seconds{of} 9.0" in lines

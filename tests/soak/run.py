@@ -149,6 +149,7 @@ def _environment(
         "PUBLIC_URL": f"http://127.0.0.1:{port}",
         "SMTP_URL": (directory / "mail").as_uri(),
         "PORT": str(port),
+        "OPERATIONS_PORT": "0",
         "WORKERS": str(WORKERS),
         "RATE_LIMIT_PER_MINUTE": "1000000",
         "LOG_LEVEL": "warning",

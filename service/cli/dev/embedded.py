@@ -1,22 +1,14 @@
-"""A Granian server inside this process."""
+"""A server inside this process that has answered once before anything rests on it."""
 
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final
+from typing import Any
 
-import structlog
-from granian.constants import Interfaces
 from granian.log import LogLevels
-from granian.server.embed import Server
 
 from service.cli.dev.faults import DevFault
-from service.core import logs
-
-STOP_SECONDS_MAX: Final = 1.0
-"""How long requests in progress may take to end when the server stops."""
-
-log = structlog.get_logger()
+from service.http.server import embedded
 
 
 @asynccontextmanager
@@ -34,25 +26,9 @@ async def embedded_server(
     Yields once `GET /health/ready` has a status line that contains `ready`. Raises DevFault, with
     the server's `name`, if the server ends before that.
     """
-    server = Server(
-        app,
-        address=host,
-        port=port,
-        interface=Interfaces.ASGI,
-        # Not `log_enabled`: that would silence the other servers of this process too.
-        log_level=log_level,
-        log_dictconfig=dict(logs.GRANIAN_LOGGING),
-    )
-    serving = asyncio.create_task(server.serve())
-    try:
+    async with embedded(app, host, port, log_level=log_level) as serving:
         await _until_ready(name, host, port, serving, ready)
         yield serving
-    finally:
-        if not serving.done():
-            server.stop()
-            _, late = await asyncio.wait([serving], timeout=STOP_SECONDS_MAX)
-            if late:
-                log.warning("requests were cut off")
 
 
 async def _until_ready(

@@ -33,6 +33,7 @@ from service.cli.dev.state import (
 )
 from service.cli.dev.storage import LIVE_BUCKET, PORT_FILE, TEST_BUCKET, storage_directory
 from service.core.clock import system_clock
+from service.http.connections import ConnectionWatch, allow_files
 from service.mail.transport import mail_transport
 from service.operations.metrics import Metrics
 from service.partner_api.gate import API_PATH
@@ -46,6 +47,7 @@ def serve(
     signals: StopSignals,
 ) -> None:
     """Migrate, seed what is missing, and serve until a signal; raises DevFault."""
+    allow_files()
     if not is_newest(state.database_url):
         migrate(state.database_url)
     signals.check()
@@ -70,7 +72,10 @@ async def _serve(
     settings = state.settings(dict(environment))
     seeded = await _seeded(state, settings)
     service = Service(settings)
-    app = web_app(service, Metrics(), background(service, mail_transport(settings.smtp_url)))
+    metrics = Metrics()
+    watch = ConnectionWatch([port], metrics.connections_closed.inc)
+    followers = background(service, mail_transport(settings.smtp_url))
+    app = web_app(service, metrics, followers, watch)
     async with embedded_server(app, "the service", HOST, port, ready=b" 200 ") as serving:
         facts = _facts(state, seeded)
         write_private(state.data_dir / FACTS, facts)

@@ -17,8 +17,8 @@ def ledger_collector(ledger: Ledger, models: Sequence[ReadModel], clock: Clock) 
     async def collect(gauges: ScrapedGauges) -> None:
         for pool_name, pool in ledger.database.pools.items():
             size, idle = pool.connections
-            gauges.set("pool_connections", size, name, pool_name, "open")
-            gauges.set("pool_connections", idle, name, pool_name, "idle")
+            gauges.set("worker_pool_connections", size, name, pool_name, "open")
+            gauges.set("worker_pool_connections", idle, name, pool_name, "idle")
         try:
             head = await head_watch.look()
         except Exception:

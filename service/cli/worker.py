@@ -1,0 +1,16 @@
+"""`claim-ledger worker`."""
+
+import click
+
+from service.app.setting import SettingsError
+from service.app.settings import SERVE, Settings
+from service.app.worker import work
+from service.cli.faults import one_line
+
+
+@click.command()
+def worker() -> None:
+    """Run the sequencer and the subscribers, without the API. Any number may run."""
+    with one_line(SettingsError):
+        settings = Settings.from_environment(require=SERVE)
+    work(settings)

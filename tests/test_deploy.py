@@ -1,0 +1,41 @@
+"""The examples in `deploy/` agree with what they stand in front of."""
+
+import re
+from pathlib import Path
+
+import yaml
+
+from service.app.settings import Settings
+from service.http.connections import CROWDED
+from service.http.server import CONNECTIONS_MAX, HEAD_SECONDS_MAX
+
+DEPLOY = Path(__file__).parents[1] / "deploy"
+PROXY = (DEPLOY / "haproxy.cfg").read_text()
+DEFAULTS = {one.name: one.default for one in vars(Settings).values() if hasattr(one, "default")}
+
+
+def figure(pattern: str) -> int:
+    """Return the number that a directive of the proxy has."""
+    (found,) = re.findall(pattern, PROXY)
+    return int(found)
+
+
+def test_the_proxy_closes_connections_before_we_do():
+    """Otherwise a request could meet the end of its connection."""
+    # One that was used in the last interval but is idle now is closed within two of them.
+    assert 2 * figure(r"pool-purge-delay (\d+)s") < HEAD_SECONDS_MAX
+
+
+def test_the_proxy_limits_connections_by_address():
+    """To a small part of one process's places; and it passes on the address."""
+    assert figure(r"sc0_conn_cur gt (\d+) ") * 10 < CONNECTIONS_MAX
+    assert figure(r"check inter 2s maxconn (\d+)") < CONNECTIONS_MAX * CROWDED
+    assert "http-request set-header X-Forwarded-For %[src]" in PROXY
+
+
+def test_the_ports_are_the_defaults():
+    """The proxy leads to the API's, and Prometheus to the operations listener's."""
+    assert figure(r"server one 127\.0\.0\.1:(\d+) ") == int(DEFAULTS["PORT"])
+    scraped = yaml.safe_load((DEPLOY / "prometheus.yml").read_text())["scrape_configs"]
+    (job,) = scraped
+    assert job["static_configs"] == [{"targets": [f"127.0.0.1:{DEFAULTS['OPERATIONS_PORT']}"]}]
