@@ -3,6 +3,9 @@
 from service.app.bootstrap import Service
 from service.people.sessions import Session
 
+BROWSER = "b" * 43
+"""The token of a browser that asks for links."""
+
 
 async def session_of(service: Service, email: str) -> Session:
     """Begin a session of the person with this address."""

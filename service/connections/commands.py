@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from projections.connect_links.reader import link_by_token
 from projections.connections.reader import access
-from projections.partners.reader import PartnersReader
+from projections.partners.reader import PartnersReader, domain_of
 from service.connections import decisions
 from service.core.clock import Clock, timestamp
 from service.core.errors import Refusal
@@ -33,10 +33,14 @@ class IssuedLink(NamedTuple):
 
 
 class LinkView(NamedTuple):
-    """What a customer is asked: which partner, under which label, until when."""
+    """What a customer is asked: which partner, under which label, until when.
+
+    `partner_domain` is that of the partner's contact address.
+    """
 
     partner_id: str
     partner_name: str
+    partner_domain: str | None
     label: str | None
     expires_at: datetime
 
@@ -95,7 +99,11 @@ class ConnectionCommands:
         assert isinstance(issued.event, ConnectLinkIssued)  # noqa: S101 - every link begins so
         assert issued.event.expires_at is not None  # noqa: S101 - only links of live mode are found
         return LinkView(
-            link.partner_id, partners[0]["name"], issued.event.label, issued.event.expires_at
+            link.partner_id,
+            partners[0]["name"],
+            domain_of(partners[0]),
+            issued.event.label,
+            issued.event.expires_at,
         )
 
     async def approve(self, token: str, entity_id: str, cause: Cause) -> str:

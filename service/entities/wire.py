@@ -2,12 +2,12 @@
 
 from msgspec import UNSET, UnsetType
 
-from service.http.scalars import Checked, EmailAddress, RequiredText, Text
+from service.http.scalars import Checked, EmailAddress, Line, Name
 
 
 class NewEntity(Checked, frozen=True, kw_only=True):
     """A business that uses the service already."""
 
-    name: RequiredText
+    name: Name
     email: EmailAddress
-    company_number: Text | UnsetType = UNSET
+    company_number: Line | UnsetType = UNSET

@@ -18,9 +18,10 @@ _T = TypeVar("_T", bound=msgspec.Struct)
 
 BODY_BYTES_MAX: Final = 1024 * 1024
 """1 MiB; a larger body is refused with `payload_too_large`."""
-DRAIN_BYTES_MAX: Final = 16 * 1024 * 1024
-"""A body that is too large is read and dropped up to this size, because a client that is still
-sending would see its connection reset instead of the response."""
+DRAIN_FACTOR: Final = 16
+"""A body that is too large is read and dropped up to so many times its limit, because a client that
+is still sending would see its connection reset instead of the response."""
+DRAIN_BYTES_MAX: Final = DRAIN_FACTOR * BODY_BYTES_MAX
 BODY_SECONDS_MAX: Final = 10.0
 """A body that takes longer is refused with `request_timeout`."""
 DROP_SECONDS_MAX: Final = 1.0
@@ -32,20 +33,20 @@ def caller_of(request: AnyRequest) -> Caller:
     return request.scope["state"]["caller"]
 
 
-async def read_body(request: AnyRequest) -> bytes:
+async def read_body(request: AnyRequest, bytes_max: int = BODY_BYTES_MAX) -> bytes:
     """Return the whole body, once there is room for it.
 
     Raises Refusal: `payload_too_large`, `service_unavailable` where no room is free in time, or
     `request_timeout`, also for a connection that closed.
     """
     try:
-        await _take_room(request)
+        await _take_room(request, bytes_max)
     except Refusal:
         await drop_body(request.receive)
         raise
     try:
         async with asyncio.timeout(BODY_SECONDS_MAX):
-            return await _read(request)
+            return await _read(request, bytes_max)
     except TimeoutError as error:
         raise Refusal("request_timeout") from error
 
@@ -66,11 +67,12 @@ async def drop_body(receive: Receive) -> None:
                 pass
 
 
-async def _take_room(request: AnyRequest) -> None:
+async def _take_room(request: AnyRequest, bytes_max: int) -> None:
     state = request.scope["state"]
     admitted: AdmittedRequest = state["admitted"]
     caller: Caller | None = state.get("caller")
-    await admitted.hold(caller.partner_id if caller else "", declared_bytes(request.scope))
+    size = min(declared_bytes(request.scope), bytes_max)
+    await admitted.hold(caller.partner_id if caller else "", size)
 
 
 def header(scope: Scope, name: bytes) -> str | None:
@@ -94,18 +96,18 @@ def declared_bytes(scope: HTTPScope) -> int:
     return 0
 
 
-async def _read(request: AnyRequest) -> bytes:
+async def _read(request: AnyRequest, bytes_max: int) -> bytes:
     chunks: list[bytes] = []
     size = 0
     more = True
-    while more and size <= DRAIN_BYTES_MAX:
+    while more and size <= bytes_max * DRAIN_FACTOR:
         event = await request.receive()
         if event["type"] != "http.request":
             raise Refusal("request_timeout", "The connection closed before the body was complete.")
         size += len(event["body"])
         more = event.get("more_body", False)
-        if size <= BODY_BYTES_MAX:
+        if size <= bytes_max:
             chunks.append(event["body"])
-    if size > BODY_BYTES_MAX:
+    if size > bytes_max:
         raise Refusal("payload_too_large")
     return b"".join(chunks)

@@ -25,6 +25,10 @@ _ESCAPED_NUL: Final = rb"\u0000"
 _WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 QUERY_NUMBER_MAX: Final = 10**18
 """A whole number in a query is clamped to ± this, which fits a bigint."""
+QUERY_BYTES_MAX: Final = 8 * 1024
+"""More than all the parameters that an endpoint takes, as long as they may be."""
+CONTENT_TYPE_CHARACTERS_MAX: Final = 200
+"""A longer Content-Type is none of ours."""
 
 
 def _number(text: str) -> float:
@@ -65,6 +69,9 @@ def decode_query(query_string: bytes, type_: type[T]) -> T:
     and any count of digits; they are clamped to ± `QUERY_NUMBER_MAX`.
     Raises Refusal: `validation_failed`.
     """
+    if len(query_string) > QUERY_BYTES_MAX:
+        message = f"a query has at most {QUERY_BYTES_MAX} bytes"
+        raise Refusal("validation_failed", form_errors=[message])
     kinds = {field.encode_name: field.type for field in struct_info(type_).fields}
     values: dict[str, object] = {}
     repeated: dict[str, list[str]] = {}
@@ -119,6 +126,8 @@ def _is_json(content_type: str | None) -> bool:
     """Return whether a Content-Type is application/json, in UTF-8 if it names a charset."""
     if content_type == "application/json":
         return True
+    if len(content_type or "") > CONTENT_TYPE_CHARACTERS_MAX:
+        return False
     kind, *parameters = (part.strip(" \t") for part in (content_type or "").lower().split(";"))
     allowed = {"", "charset=utf-8", 'charset="utf-8"'}
     return kind == "application/json" and allowed.issuperset(parameters)

@@ -23,6 +23,8 @@ import msgspec.inspect as mi
 from email_validator import SPECIAL_USE_DOMAIN_NAMES, EmailNotValidError, validate_email
 from msgspec import UNSET, Meta, UnsetType
 
+from service.core.unseen import name_fault
+
 LIMITS: Final[Mapping[str, int]] = {
     "text": 255,
     "message": 20_000,
@@ -71,6 +73,14 @@ Text = Annotated[str, _string("text")]
 
 RequiredText = Annotated[str, _string("text", least=1)]
 """As `Text`, for required fields: not empty."""
+
+Line = Annotated[str, _string("text", check=name_fault)]
+"""As `Text`, where people enter it on pages of ours: on one line, with nothing that is not seen.
+
+The partner API takes any text (contract); pages show what would not be seen (core/unseen.py)."""
+
+Name = Annotated[str, _string("text", least=1, check=name_fault)]
+"""As `Line`, for required fields: not empty."""
 
 Message = Annotated[str, _string("message")]
 Summary = Annotated[str, _string("summary")]
@@ -143,9 +153,12 @@ def email_fault(text: str) -> str | None:
 
     ASCII only, so that one mailbox has one spelling and every mail server takes it: an
     international domain is written in its `xn--` form. Names under .test are taken; whether
-    the domain exists is not looked up.
+    the domain exists is not looked up. The length comes first: the library's time grows faster than
+    what it is given.
     """
-    if len(text) <= LIMITS["email"] and PLAIN_EMAIL.fullmatch(text):
+    if len(text) > LIMITS["email"]:
+        return "not an email address"
+    if PLAIN_EMAIL.fullmatch(text):
         return None
     try:
         if not text.isascii():

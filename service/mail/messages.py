@@ -9,8 +9,8 @@ from email.policy import SMTP
 from email.utils import parseaddr
 from typing import Final
 
+from service.core.unseen import blanked
 from service.mail.port import MailRefused
-from service.partners.wire import is_unseen
 
 NAME_CHARACTERS_MAX: Final = 120
 """Of a name as it is shown; longer ones are cut with an ellipsis."""
@@ -47,7 +47,7 @@ To sign in, open this link:
 
 {link}
 
-It works once, until {until}. Please do not share it. Opening it does not use it up: nothing happens before you confirm on the page.
+It works once, until {until}. Please do not share it. Open it in the browser in which you asked for it; any other one asks for the code that was shown there. Opening it does not use it up: nothing happens before you confirm on the page.
 
 If you did not ask to sign in, you can ignore this message.
 """  # noqa: E501 - as above
@@ -145,8 +145,7 @@ def _paragraphs(text: str, link: str) -> str:
 
 
 def _shown(text: str) -> str:
-    kept = "".join(" " if is_unseen(character) else character for character in text)
-    line = " ".join(map(_disarmed, kept.split()))
+    line = " ".join(map(_disarmed, blanked(text).split()))
     return line if len(line) <= NAME_CHARACTERS_MAX else f"{line[: NAME_CHARACTERS_MAX - 1]}…"
 
 

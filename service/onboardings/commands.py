@@ -8,7 +8,7 @@ from uuid import UUID
 
 from projections.connections.reader import access
 from projections.onboardings.reader import OnboardingsReader
-from projections.partners.reader import PartnersReader
+from projections.partners.reader import PartnersReader, domain_of
 from service.core.clock import Clock, to_milliseconds
 from service.core.errors import Refusal
 from service.core.ids import NewId
@@ -57,9 +57,13 @@ class Started(NamedTuple):
 
 
 class Invited(NamedTuple):
-    """An onboarding to finish: the partner, its details (contract 2.1), the expiry."""
+    """An onboarding to finish: the partner, its details (contract 2.1), the expiry.
+
+    `partner_domain` is that of the partner's contact address.
+    """
 
     partner_name: str
+    partner_domain: str | None
     details: dict[str, Any]
     expires_at: datetime
 
@@ -118,7 +122,9 @@ class OnboardingCommands:
         if onboarding.started.details is None:  # erased since
             raise Refusal("magic_link_invalid")
         (partner,) = await self.partners.partners(row["partner_id"])
-        return Invited(partner["name"], onboarding.started.details, row["expires_at"])
+        return Invited(
+            partner["name"], domain_of(partner), onboarding.started.details, row["expires_at"]
+        )
 
     async def complete(
         self, token: str, request_id: str, confirmed: Confirmed | None = None

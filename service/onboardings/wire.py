@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from service.http.scalars import Checked, EmailAddress, RequiredText, Text, described
+from service.http.scalars import Checked, EmailAddress, Line, Name, RequiredText, Text, described
 
 
 class OnboardingAddress(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,15 +50,15 @@ class OnboardingRequest(Checked, frozen=True, kw_only=True):
 class Confirmed(Checked, frozen=True, kw_only=True):
     """What a person confirms on the onboarding page. The email address stays: it was proved."""
 
-    company_name: RequiredText
-    company_number: Text = ""
-    user_name: Text = ""
-    first_line: Text = ""
-    second_line: Text = ""
-    locality: Text = ""
-    region: Text = ""
-    postcode: Text = ""
-    country: Text = ""
+    company_name: Name
+    company_number: Line = ""
+    user_name: Line = ""
+    first_line: Line = ""
+    second_line: Line = ""
+    locality: Line = ""
+    region: Line = ""
+    postcode: Line = ""
+    country: Line = ""
 
     def details(self, sent: dict[str, Any]) -> dict[str, Any]:
         """Return the details in the shape of the request (contract 2.1), `sent` corrected."""

@@ -21,11 +21,12 @@ from service.ledger.encryption import KeyUnknown
 from service.pages.assets import asset_path
 from service.pages.site_map import Html, site_map_of
 from service.pages.visit import CSRF_FIELD, HEADERS, SignInNeeded, person_of
-from service.pages.words import TEXTS, text
+from service.pages.words import TEXTS, seen, text
 from service.partner_api.gate import API_PATH
 
 _OUR_PATH: Final = re.compile(r"(?!.*//)/[!-\[\]-~]{0,511}")
 """ASCII without white space, controls or backslash, nowhere two slashes in a row."""
+_LOCATION: Final = re.compile(r"/[!-~]*")
 
 log = structlog.get_logger()
 
@@ -42,6 +43,7 @@ TEMPLATES: Final = Environment(
     loader=PackageLoader("service.pages"),
     autoescape=select_autoescape(default=True, default_for_string=True),
     undefined=StrictUndefined,
+    finalize=seen,
     trim_blocks=True,
     lstrip_blocks=True,
 )
@@ -80,7 +82,12 @@ def framed_page(
 
 
 def lead_to(path: str, cookies: Sequence[Cookie] = ()) -> Html:
-    """Redirect the browser to another page of ours (303: by GET)."""
+    """Redirect the browser to another page of ours (303: by GET).
+
+    Refuses with `not_found` where the path holds what no header can, whoever chose it.
+    """
+    if not _LOCATION.fullmatch(path):
+        raise Refusal("not_found")
     return Response(
         b"", status_code=303, headers={"Location": path}, media_type="text/plain", cookies=cookies
     )
@@ -129,7 +136,8 @@ def on_sign_in_needed(request: AnyRequest, _error: SignInNeeded) -> Html:
         path = f"{request.url.path}?{query}" if query else request.url.path
     else:
         path = site_map_of(request).page_of_form(request.url.path)
-    return lead_to(f"/sign-in?next={quote(path, safe='/')}")
+    next_path = quote(safe_path(path, ""), safe="/")
+    return lead_to(f"/sign-in?next={next_path}" if next_path else "/sign-in")
 
 
 def on_ledger_error(request: AnyRequest, error: Exception) -> Html:

@@ -1,4 +1,8 @@
-"""`/sign-in`, `/sign-out`: a link in an email, redeemed when a person submits the form."""
+"""`/sign-in`, `/sign-out`: a link in an email, redeemed when a person submits the form.
+
+Asking leaves a cookie in the browser that asked. Any other one has to enter the code that this one
+shows: a link that somebody passes on signs nobody in by itself.
+"""
 
 from typing import Final
 
@@ -12,12 +16,22 @@ from service.ledger.database import Database
 from service.pages.home import landing_of
 from service.pages.shell import lead_to, page, safe_path
 from service.pages.site_map import Html, Page, PathText
-from service.pages.visit import form_of, network_of, no_cookie, session_cookie
+from service.pages.visit import (
+    cookie_of,
+    form_of,
+    host_cookie,
+    network_of,
+    no_cookie,
+    session_cookie,
+)
+from service.people.browsers import browser_token
 from service.people.sessions import Sessions
-from service.people.sign_in import SignIn, SignInLink
+from service.people.sign_in import LINK_LIFETIME, SignIn, SignInLink
 
 NOWHERE: Final = ""
 """The path of visitors who requested no page: where to send them is looked up after signing in."""
+
+BROWSER_COOKIE: Final = "__Host-sign-in"
 
 
 def sign_in_router(
@@ -34,6 +48,7 @@ def sign_in_router(
     @post("/sign-in", opt={"page": Page("public")})
     async def send(request: AnyRequest) -> Html:
         """Send a link to an address, known or not."""
+        await _charge(limiter, network_of(request))
         form = form_of(request)
         email, next_path = form.get("email", ""), safe_path(form.get("next", ""), NOWHERE)
         fault = email_fault(email)
@@ -41,28 +56,39 @@ def sign_in_router(
             return page(
                 request, "sign_in.html", 400, next_path=next_path, email=email, faults=(fault,)
             )
-        await _charge(limiter, network_of(request))
-        await sign_in.ask(email, next_path)
-        return lead_to("/sign-in/sent")
+        browser = browser_token(_browser_of(request))
+        await sign_in.ask(email, next_path, browser)
+        return lead_to("/sign-in/sent", [host_cookie(BROWSER_COOKIE, browser, LINK_LIFETIME)])
 
     @get("/sign-in/sent", opt={"page": Page("public")})
     async def sent(request: AnyRequest) -> Html:
-        """Confirm that the link is on its way."""
-        return page(request, "sign_in_sent.html")
+        """Confirm that the link is on its way; show the code for other browsers."""
+        browser = _browser_of(request)
+        code = await sign_in.code_of(browser) if browser else None
+        return page(request, "sign_in_sent.html", code=code)
 
     @get("/sign-in/{token:str}", opt={"page": Page("token")})
     async def confirm(request: AnyRequest, token: PathText) -> Html:
-        """Name the address that the link signs in."""
-        link = await _look(sign_in, limiter, request, token)
-        return page(request, "sign_in_confirm.html", email=link.email)
+        """Name the address that the link signs in; ask another browser for the code."""
+        return _confirm_page(request, await _look(sign_in, limiter, request, token))
 
     @post("/sign-in/{token:str}", opt={"page": Page("token")})
     async def redeem(request: AnyRequest, token: PathText) -> Html:
         """Use the link up, and begin a session."""
-        await _look(sign_in, limiter, request, token)
-        session, next_path = await sign_in.redeem(token, request.scope["state"]["session"])
+        link = await _look(sign_in, limiter, request, token)
+        browser, code = _browser_of(request), form_of(request).get("code", "")
+        if not link.is_asked_from(browser):
+            await _charge(limiter, f"codes of {link.link_id}")
+        try:
+            session, next_path = await sign_in.redeem(
+                token, request.scope["state"]["session"], browser, code
+            )
+        except Refusal as refusal:
+            if refusal.code != "validation_failed":
+                raise
+            return _confirm_page(request, link, refusal)
         home = next_path or (await landing_of(accounts, session.person)).home
-        return lead_to(home, [session_cookie(session.token)])
+        return lead_to(home, [session_cookie(session.token), no_cookie(BROWSER_COOKIE)])
 
     @post("/sign-out", opt={"page": Page("public")})
     async def sign_out(request: AnyRequest) -> Html:
@@ -75,10 +101,28 @@ def sign_in_router(
     return Router("/", route_handlers=[ask, send, sent, confirm, redeem, sign_out])
 
 
-async def _charge(limiter: RateLimiter, bucket: str) -> None:
-    """Charge what a network asks for or guesses; refuses with `rate_limited`.
+def _browser_of(request: AnyRequest) -> str | None:
+    """Return the token of a browser that has asked for a link."""
+    return cookie_of(request.headers, BROWSER_COOKIE)
 
-    `SignIn.ask` limits by address.
+
+def _confirm_page(request: AnyRequest, link: SignInLink, refusal: Refusal | None = None) -> Html:
+    """Return the page that uses a link up; `refusal` is that of a wrong code."""
+    faults = (refusal.field_errors or {}) if refusal else {}
+    return page(
+        request,
+        "sign_in_confirm.html",
+        400 if refusal else 200,
+        email=link.email,
+        is_here=link.is_asked_from(_browser_of(request)),
+        faults=faults.get("code", ()),
+    )
+
+
+async def _charge(limiter: RateLimiter, bucket: str) -> None:
+    """Charge what a network asks for or guesses, or the codes that a link is tried with.
+
+    Refuses with `rate_limited`. `SignIn.ask` limits by address.
     """
     allowance = await limiter.charge_sign_in(bucket)
     if not allowance.admitted:

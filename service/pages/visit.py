@@ -1,9 +1,13 @@
 """Who visits a page, and what a request may do: sessions, same-origin posts, forms.
 
+Anybody can send what is read here, so lengths come first: of the address, of a form, of each field
+before what it has to look like.
+
 A middleware of the pages' router, so that no page can be reached around it.
 """
 
 import hmac
+import re
 from dataclasses import dataclass
 from datetime import timedelta
 from ipaddress import IPv6Address, ip_address
@@ -28,7 +32,14 @@ CSRF_FIELD: Final = "csrf"
 VERSION_FIELD: Final = "version"
 DIGITS_MAX: Final = 19
 """A longer number is no version, and takes long to read."""
+FORM_BYTES_MAX: Final = 16 * 1024
+"""A larger form is refused with `payload_too_large`, unread."""
 FIELDS_MAX: Final = 200
+QUERY_BYTES_MAX: Final = 4 * 1024
+
+_PATH: Final = re.compile(r"/[!-~]{0,511}")
+"""What the paths of pages are made of: words of ours, ids and tokens."""
+_MALFORMED: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -70,17 +81,16 @@ class Visits(ASGIMiddleware):
         state = scope["state"]
         state["headers"].update(HEADERS)
         state["person"] = state["session"] = state["csrf"] = None
+        refuse_unknown(scope["path"], scope["query_string"])
         headers = Headers.from_scope(scope)
         if scope.get("method") not in _SAFE:
             self._refuse_foreign(headers)
-        token = _session_token(headers)
+        token = cookie_of(headers, COOKIE)
         person = await self.sessions.read(token) if token else None
         if person is not None:
             state["person"], state["session"] = person, token
             secrets = await self.secrets.get()
             state["csrf"] = secrets.link_token("csrf", person.session_id)
-        if "\0" in scope["path"] or b"%00" in scope["query_string"]:
-            raise Refusal("not_found")  # PostgreSQL cannot store NUL, so nothing of ours has it
         await next_app(scope, receive, send)
 
     def _refuse_foreign(self, headers: Headers) -> None:
@@ -139,18 +149,10 @@ async def read_form(request: AnyRequest) -> None:
     if request.method != "POST":
         return
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    body = await read_body(request)
+    body = await read_body(request, FORM_BYTES_MAX)
     if kind != "application/x-www-form-urlencoded" and body:
         raise Refusal("validation_failed", form_errors=["expected a form"])
-    try:
-        pairs = parse_qsl(
-            body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=FIELDS_MAX
-        )
-    except ValueError:  # UnicodeDecodeError is one
-        raise Refusal("validation_failed", form_errors=["the form cannot be read"]) from None
-    form = {name: value.strip() for name, value in pairs}
-    if any("\0" in value for value in form.values()):
-        raise Refusal("validation_failed", form_errors=["NUL is not allowed"])
+    form = form_fields(body)
     expected = request.scope["state"]["csrf"]
     if expected is not None and not hmac.compare_digest(
         form.pop(CSRF_FIELD, "").encode(), expected.encode()
@@ -159,11 +161,40 @@ async def read_form(request: AnyRequest) -> None:
     request.scope["state"]["form"] = form
 
 
-def session_cookie(token: str, lifetime: timedelta = LIFETIME) -> Cookie:
-    """Return the cookie of a session; `__Host-` binds it to this host alone, over TLS."""
+def form_fields(body: bytes) -> dict[str, str]:
+    """Return a form's fields; refuses with `validation_failed` what is none.
+
+    No browser sends a malformed percent sign; of many of them, reading each takes long.
+    """
+    try:
+        if _MALFORMED.search(body):
+            raise ValueError
+        pairs = parse_qsl(
+            body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=FIELDS_MAX
+        )
+    except ValueError:  # UnicodeDecodeError is one
+        raise Refusal("validation_failed", form_errors=["the form cannot be read"]) from None
+    form = {name: value.strip() for name, value in pairs}
+    if any("\0" in value for value in form.values()):
+        raise Refusal("validation_failed", form_errors=["NUL is not allowed"])
+    return form
+
+
+def session_cookie(token: str) -> Cookie:
+    """Return the cookie of a session."""
+    return host_cookie(COOKIE, token, LIFETIME)
+
+
+def no_cookie(name: str = COOKIE) -> Cookie:
+    """Return the cookie that removes the session's, or another one of ours."""
+    return host_cookie(name, "", timedelta())
+
+
+def host_cookie(name: str, value: str, lifetime: timedelta) -> Cookie:
+    """Return a cookie that no script reads; `__Host-` binds it to this host alone, over TLS."""
     return Cookie(
-        key=COOKIE,
-        value=token,
+        key=name,
+        value=value,
         path="/",
         httponly=True,
         secure=True,
@@ -172,14 +203,18 @@ def session_cookie(token: str, lifetime: timedelta = LIFETIME) -> Cookie:
     )
 
 
-def no_cookie() -> Cookie:
-    """Return the cookie that removes the session's."""
-    return session_cookie("", timedelta())
+def cookie_of(headers: Headers, name: str) -> str | None:
+    """Return a cookie's value; None if it is absent or set twice: one was planted."""
+    given = ";".join(headers.getall("cookie", []))
+    found = re.findall(rf"(?:^|;)[ \t]*{re.escape(name)}=([^;]*)", given)
+    return found[0].strip() if len(found) == 1 else None
 
 
-def _session_token(headers: Headers) -> str | None:
-    """Return the session cookie's value; None if it is absent or set twice: one was planted."""
-    parts = ";".join(headers.getall("cookie", [])).split(";")
-    pairs = (part.strip().partition("=") for part in parts)
-    found = [value for name, _, value in pairs if name == COOKIE]
-    return found[0] if len(found) == 1 else None
+def refuse_unknown(path: str, query: bytes) -> None:
+    """Refuse an address that no page has, before anybody is asked for it.
+
+    An address that cannot be shown, such as one with line ends or marks that reorder text, would
+    fail where it is put into a header or asked of the database. PostgreSQL cannot store NUL.
+    """
+    if not _PATH.fullmatch(path) or len(query) > QUERY_BYTES_MAX or b"%00" in query:
+        raise Refusal("not_found")

@@ -1,7 +1,7 @@
 """The words of the pages, in one place a language: `texts/<language>.toml`.
 
 A text's name is its page and what it is for, `connect.title`. Values stand in braces, `{partner}`,
-and are escaped as everything in a template is.
+and are escaped as everything in a template is, with what nobody would see made visible.
 """
 
 import tomllib
@@ -10,6 +10,8 @@ from importlib.resources import files
 from typing import Any, Final
 
 from markupsafe import Markup, escape
+
+from service.core.unseen import visible
 
 LANGUAGE: Final = "en"
 
@@ -32,5 +34,10 @@ def text(name: str, /, **values: object) -> Markup:
 
     Our own texts may hold simple markup; values never do.
     """
-    shown = {key: escape(value) for key, value in values.items()}
+    shown = {key: escape(seen(value)) for key, value in values.items()}
     return Markup(TEXTS[name]).format(**shown)  # noqa: S704 - our own words, not anyone's input
+
+
+def seen(value: object) -> object:
+    """Return a value as pages show it: of a text that is no markup of ours, every character."""
+    return visible(value) if type(value) is str else value

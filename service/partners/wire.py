@@ -1,40 +1,25 @@
 """What a partner enters when it applies, and when it adds people."""
 
-import unicodedata
 from typing import Annotated, Final
 
 from msgspec import Meta
 
-from service.http.scalars import LIMITS, Checked, EmailAddress, RequiredText
+from service.core.unseen import unseen_fault
+from service.http.scalars import Checked, EmailAddress, Name
 
-_UNSEEN: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
-"""Categories of controls, lone surrogates, line and paragraph separators."""
-_BIDI: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Marks that reorder text, with which a name could rewrite the words around it."""
+WORDS_CHARACTERS_MAX: Final = 1_000
+"""Of a text of several lines on a page. A form of it fits into what pages take of one, in any
+script that has three bytes a character."""
 
-
-def is_unseen(character: str) -> bool:
-    """Return whether a character does not belong in a name on one line."""
-    return character in _BIDI or unicodedata.category(character) in _UNSEEN
-
-
-def name_fault(text: str) -> str | None:
-    """Return why a string cannot be a name on one line, or None."""
-    if any(map(is_unseen, text)):
-        return "contains line breaks or other characters that cannot be seen"
-    return None
-
-
-Name = Annotated[str, Meta(min_length=1, max_length=LIMITS["text"], extra={"check": name_fault})]
-"""Shown to customers on a line of its own."""
-
-Use = Annotated[str, Meta(min_length=1, max_length=LIMITS["summary"])]
+Words = Annotated[
+    str, Meta(min_length=1, max_length=WORDS_CHARACTERS_MAX, extra={"check": unseen_fault})
+]
 
 
 class PartnerApplication(Checked, frozen=True, kw_only=True):
     """A partner's name and the address of its contact."""
 
-    name: RequiredText
+    name: Name
     email: EmailAddress
 
 
@@ -43,7 +28,7 @@ class ConsoleApplication(Checked, frozen=True, kw_only=True):
 
     company: Name
     contact_name: Name
-    use: Use
+    use: Words
 
 
 class NewMember(Checked, frozen=True, kw_only=True):

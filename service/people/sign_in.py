@@ -2,8 +2,13 @@
 
 Any address gets one: the response does not depend on whether it is known. The link's token is an
 HMAC of its id, so that the mail can be made again; only its SHA-256 is stored (decision 10).
+
+A link belongs to the browser that asked for it, which has a random token in a cookie. Anybody can
+ask for anybody's link, and send on what they were sent: in another browser a link signs in only
+whoever also enters the code that the asking browser shows, and leads nowhere but home.
 """
 
+import hmac
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, NamedTuple
@@ -11,12 +16,13 @@ from typing import Final, NamedTuple
 import msgspec
 
 from service.core.clock import Clock
-from service.core.errors import Refusal
+from service.core.errors import Refusal, invalid
 from service.core.ids import NewId
 from service.ledger.database import Database, Row
 from service.ledger.encryption import KeyUnknown, MasterKeys
 from service.ledger.service_keys import ServiceKeyStore, token_hash
 from service.ledger.sql import queries
+from service.people.browsers import browser_code, browser_hash, is_code_of
 from service.people.sessions import Session, Sessions
 
 LINK_LIFETIME: Final = timedelta(minutes=15)
@@ -28,10 +34,14 @@ _SQL = queries("service.people")
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What is encrypted in a link: the address that it is for, and where it leads."""
+    """What is encrypted in a link: the address that it is for, where it leads, and who asked.
+
+    `browser` is the SHA-256 of the asking browser's token, hex; empty in links of earlier releases.
+    """
 
     email: str
     next_path: str
+    browser: str = ""
 
 
 def unwrapped(master_keys: MasterKeys, row: Row) -> Asked:
@@ -42,11 +52,17 @@ def unwrapped(master_keys: MasterKeys, row: Row) -> Asked:
 
 
 class SignInLink(NamedTuple):
-    """A usable link: whom it signs in, and where it leads."""
+    """A usable link: whom it signs in, where it leads, and from which browser it was asked for."""
 
+    link_id: str
     email: str
     address_hash: bytes
     next_path: str
+    browser: str
+
+    def is_asked_from(self, browser: str | None) -> bool:
+        """Return whether a browser, by its token, is the one that asked."""
+        return browser is not None and hmac.compare_digest(browser_hash(browser), self.browser)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +76,15 @@ class SignIn:
     clock: Clock
     new_id: NewId
 
-    async def ask(self, email: str, next_path: str) -> None:
-        """Record a link to be sent, unless the address has had too many."""
+    async def ask(self, email: str, next_path: str, browser: str) -> None:
+        """Record a link to be sent, unless the address has had too many.
+
+        `browser` is the token of the browser that asks.
+        """
         secrets = await self.secrets.get()
         link_id = self.new_id("sin", self.clock())
         # The path is encrypted with the address: it may hold another link's token.
-        sealed = msgspec.json.encode(Asked(email, next_path))
+        sealed = msgspec.json.encode(Asked(email, next_path, browser_hash(browser)))
         wrapped = self.master_keys.wrap(sealed, link_id.encode())
         address_hash = bytes.fromhex(secrets.lookup_email(email))
         schema = self.accounts.schema
@@ -98,15 +117,24 @@ class SignIn:
             asked = unwrapped(self.master_keys, row)
         except KeyUnknown as error:  # its master key was retired: asking again mends it
             raise Refusal("sign_in_link_invalid") from error
-        return SignInLink(asked.email, row["address_hash"], asked.next_path)
+        return SignInLink(
+            row["link_id"], asked.email, row["address_hash"], asked.next_path, asked.browser
+        )
 
-    async def redeem(self, token: str, old_session: str | None) -> tuple[Session, str]:
+    async def redeem(
+        self, token: str, old_session: str | None, browser: str | None, code: str = ""
+    ) -> tuple[Session, str]:
         """Use up a link; return a new session, and the path that the person asked for.
 
-        `old_session` is ended. All of it happens, or the link can be used again. Refuses as `look`
-        does; of two calls at once, one gets the session.
+        `old_session` is ended. All of it happens, or the link can be used again. A `browser` that
+        is not the one that asked needs its `code`, and is led nowhere: the path is empty. Refuses
+        as `look` does, and with `validation_failed` for a wrong code; of two calls at once, one
+        gets the session.
         """
         link = await self.look(token)
+        is_here = link.is_asked_from(browser)
+        if not is_here and not is_code_of(await self.secrets.get(), link.browser, code):
+            raise invalid("code", "not the code that the browser shows in which you asked")
         schema = self.accounts.schema
         async with self.accounts.writes.transaction() as connection:
             if await connection.fetchrow(_SQL.link_use.on(schema), token_hash(token)) is None:
@@ -114,4 +142,8 @@ class SignIn:
             if old_session is not None:
                 await connection.execute(_SQL.session_end.on(schema), token_hash(old_session))
             session = await self.sessions.begin(connection, link.email, link.address_hash)
-        return session, link.next_path
+        return session, link.next_path if is_here else ""
+
+    async def code_of(self, browser: str) -> str:
+        """Return the code that a browser shows after it has asked, for links in other browsers."""
+        return browser_code(await self.secrets.get(), browser_hash(browser))

@@ -12,6 +12,7 @@ from service.evidence.note import NoteKey
 from service.ledger.sequencer import Sequencer
 from tests.database_proxy import proxied
 from tests.faults.clusters import metric, onboard
+from tests.sessions import BROWSER
 from tests.world import PATIENCE_SECONDS, settings_for, world_on
 
 ASKED_LONG_AGO = "update accounts.sign_in_links set asked_at = now() - interval '10 minutes'"
@@ -68,7 +69,7 @@ async def test_a_waiting_hand_over_shows_its_age(stuck, database_url):
 async def test_waiting_sign_in_mail_shows_its_age(stuck, database_url):
     """It grows old while it waits; once its link has expired it counts as not sent."""
     assert (await _mails(stuck, "waiting", "sign_in"), await _age_of_sign_in_mail(stuck)) == (0, 0)
-    await stuck.service.sign_in.ask("person@example.com", "/")
+    await stuck.service.sign_in.ask("person@example.com", "/", BROWSER)
     await _change(database_url, ASKED_LONG_AGO)
     assert 600 <= await _age_of_sign_in_mail(stuck) < 700
     assert await _mails(stuck, "waiting", "sign_in") == 1

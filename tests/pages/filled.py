@@ -11,6 +11,7 @@ from service.app.bootstrap import Service
 from service.claims.decisions import STAGES
 from tests.pages.site import Site
 from tests.patience import until
+from tests.sessions import BROWSER
 from tests.world import STAFF, claim_body
 
 LONG = "Wolstenholme-Featherstonehaugh & Partners Chartered Bookkeeping Associates (Holdings) Ltd"
@@ -102,7 +103,7 @@ class Filled:
 
     def sign_in_link(self, email: str) -> str:
         """Return the path of a link to sign in."""
-        self.site.do(lambda service: service.sign_in.ask(email, "/account"))
+        self.site.do(lambda service: service.sign_in.ask(email, "/account", BROWSER))
         return self.site.mailed_link(email, "sign-in").removeprefix(self.site.url)
 
     def _next(self) -> int:

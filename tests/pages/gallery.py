@@ -5,7 +5,9 @@ from typing import Any, NamedTuple
 
 from playwright.sync_api import Page, ViewportSize
 
+from service.pages.sign_in import BROWSER_COOKIE
 from tests.pages.filled import PEOPLE, Filled, Visited
+from tests.sessions import BROWSER
 
 Show = Callable[[Filled, Page], object]
 DESKTOP: ViewportSize = {"width": 1280, "height": 800}
@@ -73,7 +75,13 @@ def _faulty_onboarding(filled: Filled, page: Page) -> None:
     page.get_by_role("button", name="Finish").click()
 
 
+def _sent(filled: Filled, page: Page) -> None:
+    filled.site.keep(page, BROWSER_COOKIE, BROWSER)
+    page.goto("/sign-in/sent")
+
+
 def _used_link(filled: Filled, page: Page) -> None:
+    filled.site.keep(page, BROWSER_COOKIE, BROWSER)
     link = filled.sign_in_link(filled.site.mailbox())
     page.goto(link)
     page.get_by_role("button", name="Sign in").click()
@@ -119,7 +127,7 @@ def _search(sought: str) -> Show:
 CUSTOMERS = [
     Shot("sign-in", None, at("/sign-in")),
     Shot("sign-in-faulty", None, _faulty_address, titled=False),
-    Shot("sign-in-sent", None, at("/sign-in/sent")),
+    Shot("sign-in-sent", None, _sent),
     Shot(
         "sign-in-confirm",
         None,

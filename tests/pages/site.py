@@ -137,9 +137,13 @@ class Site:
         async def begin(service: Service) -> str:
             return (await session_of(service, email)).token
 
-        cookie = {"name": COOKIE, "value": self.do(begin), "url": self.url.replace("http", "https")}
-        page.context.add_cookies([{**cookie, "secure": True, "httpOnly": True, "sameSite": "Lax"}])
+        self.keep(page, COOKIE, self.do(begin))
         page.goto(path)
+
+    def keep(self, page: Page, name: str, value: str) -> None:
+        """Set a cookie of ours in a visitor's browser."""
+        cookie = {"name": name, "value": value, "url": self.url.replace("http", "https")}
+        page.context.add_cookies([{**cookie, "secure": True, "httpOnly": True, "sameSite": "Lax"}])
 
     def sign_in_by_mail(self, page: Page, email: str) -> None:
         """Sign a visitor in with the link in the mail."""

@@ -1,18 +1,24 @@
 """Every page is checked against its declaration: access, headers, HTML, forms."""
 
 import re
+from itertools import product
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from litestar.routes import HTTPRoute
 
+from service.core.errors import Refusal
+from service.pages.shell import lead_to
 from service.pages.site_map import RoutedPage
-from service.pages.visit import CSRF_FIELD, HEADERS
+from service.pages.visit import CSRF_FIELD, HEADERS, QUERY_BYTES_MAX
 from tests.pages.markup import faults_of
 from tests.pages.visitor import FROM_OUR_PAGE, Visitor, local, site_map_of
+from tests.tables import every_row
 from tests.world import STAFF, World
 
+UNSEEN = ("%0d%0aX", "%e2%80%ae", "%ff", "%ed%a0%80", "%00", "%20", "%7f", "x" * 600)
+"""In addresses that nothing of ours has."""
 GUARDED = {"member": "not_member", "approved": "not_member", "staff": "not_staff"}
 FIXED = {
     *(f"/assets/{name}" for name in ("pages.css", "pages.js", "htmx.min.js", "icon.svg")),
@@ -188,6 +194,45 @@ async def test_posts_without_the_session_s_token_are_refused(people):
             answer = await visitor.client.post(people.url(one), data=form, headers=FROM_OUR_PAGE)
             assert answer.status_code == 403, (one, form)
             assert "<code>cross_site_request</code>" in answer.text, (one, form)
+
+
+async def test_addresses_that_nothing_has_are_not_found(people):
+    """Line ends, marks that reorder text, bytes that are no text, NUL, what is too long: 404.
+
+    In every parameter of every path, for whoever may see the page.
+    """
+    with every_row() as row:
+        for one in people.pages:
+            visitor = await people.rightful(one)
+            for parameter, unseen in product(re.findall(r"\{\w+:str\}", one.path), UNSEEN):
+                url = people.url(one._replace(path=one.path.replace(parameter, unseen)))
+                with row(one.method, url):
+                    answer = await (visitor.get(url) if one.method == "GET" else visitor.post(url))
+                    assert answer.status_code == 404
+                    assert "<code>not_found</code>" in answer.text
+
+
+async def test_queries_are_read_whatever_they_hold(people):
+    """No query makes a page fail, and none that is too long is read at all."""
+    names = ("next", "mode", "state", "after", "before", "from", "until", "class", "partner_id")
+    with every_row() as row:
+        for one in people.pages:
+            if one.method != "GET":
+                continue
+            visitor, url = await people.rightful(one), people.url(one)
+            for value in ("%ff", "%0d%0aX", "\u202e", "x" * 600):
+                query = "&".join(f"{name}={value}" for name in names)
+                with row(url, value):
+                    answer = await visitor.get(f"{url}?{query}")
+                    assert answer.status_code < 500
+                    assert len(query) <= QUERY_BYTES_MAX or answer.status_code == 404
+
+
+def test_a_redirect_never_leads_to_what_a_header_cannot_hold():
+    """Whatever chose the path: it is not found."""
+    for path in ("/a\r\nSet-Cookie: x=y", "/\u202e", "/a b", "/\x7f", "", "//\t", "a"):
+        with pytest.raises(Refusal, match="not_found"):
+            lead_to(path)
 
 
 async def test_other_methods_are_refused(people):

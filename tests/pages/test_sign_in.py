@@ -6,7 +6,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from service.pages.shell import safe_path
-from service.pages.visit import COOKIE, CSRF_FIELD
+from service.pages.sign_in import BROWSER_COOKIE
+from service.pages.visit import COOKIE, CSRF_FIELD, FORM_BYTES_MAX
 from service.people.sign_in import PURPOSE
 from tests.database_proxy import proxied
 from tests.pages.visitor import FROM_OUR_PAGE, Visitor, site_map_of
@@ -14,6 +15,7 @@ from tests.world import STAFF, settings_for, world_on
 
 EMAIL = "person@example.com"
 NETWORK_MAX = 20
+SENT = "/sign-in/sent"
 ELSEWHERE = [
     *(
         "//evil.example",
@@ -62,6 +64,11 @@ async def asked(world, visitor, next_path="/account", email=EMAIL):
     return await newest_link(world)
 
 
+def set_cookies(answer):
+    """Return the cookies that an answer sets."""
+    return answer.headers.get_list("set-cookie")
+
+
 async def is_signed_in(visitor):
     """Return whether the account page opens."""
     return (await visitor.get("/account")).status_code == 200
@@ -73,15 +80,70 @@ async def test_signing_in_leads_to_the_requested_page(world):
     token = await asked(world, visitor, "/account/a/b?from=c")
     confirm = await visitor.get(f"/sign-in/{token}")
     assert f"<strong>{EMAIL}</strong>" in confirm.text
+    assert 'name="code"' not in confirm.text
     answer = await visitor.post(f"/sign-in/{token}")
     assert (answer.status_code, answer.headers["location"]) == (303, "/account/a/b?from=c")
-    cookie = answer.headers["set-cookie"]
-    assert cookie.startswith(f"{COOKIE}=")
+    (cookie,) = [one for one in set_cookies(answer) if one.startswith(f"{COOKIE}=")]
     attributes = {part.strip().lower() for part in cookie.split(";")[1:]}
     assert attributes == {"httponly", "secure", "path=/", "samesite=lax", "max-age=43200"}
     assert await is_signed_in(visitor)
     again = await Visitor(world).post(f"/sign-in/{token}")
     assert (again.status_code, "sign_in_link_used" in again.text) == (409, True)
+
+
+async def test_another_browser_needs_the_code_and_is_led_home(world):
+    """Whoever asks for an address's link, and sends it on, signs nobody in and leads nobody on.
+
+    The code is shown in the browser that asked. A wrong one uses nothing up.
+    """
+    asking, other = Visitor(world), Visitor(world, "192.0.2.2")
+    token = await asked(world, asking, "/connect/declined")
+    code = await code_shown(asking)
+    confirm = await other.get(f"/sign-in/{token}")
+    assert (confirm.status_code, 'name="code"' in confirm.text) == (200, True)
+    assert code not in confirm.text
+    for wrong in ("", "BCDF-GHJK", code[:-1], f"{code}B", "\u00e9" * 64, "x" * 5000):
+        answer = await other.post(f"/sign-in/{token}", code=wrong)
+        assert (answer.status_code, 'id="code-fault"' in answer.text) == (400, True), wrong
+    assert await count(world, "sessions") == 0
+    answer = await other.post(f"/sign-in/{token}", code=code.lower().replace("-", " "))
+    assert (answer.status_code, answer.headers["location"]) == (303, "/account")
+    assert (await is_signed_in(other), await is_signed_in(asking)) == (True, False)
+
+
+async def test_a_browser_keeps_its_code_and_no_other_has_it(world):
+    """The earlier of two mails works in it, too; what is no token of ours is replaced."""
+    visitor, other = Visitor(world), Visitor(world, "192.0.2.2")
+    first = await asked(world, visitor)
+    code = await code_shown(visitor)
+    await asked(world, visitor)
+    await asked(world, other)
+    assert await code_shown(visitor) == code != await code_shown(other)
+    assert (await visitor.post(f"/sign-in/{first}")).status_code == 303
+    assert BROWSER_COOKIE not in visitor.client.cookies
+    assert "<code>" not in (await visitor.get(SENT)).text
+    other.client.cookies.clear()
+    other.client.headers["Cookie"] = f"{BROWSER_COOKIE}=planted"
+    answer = await other.post("/sign-in", email=EMAIL, next="")
+    assert "planted" not in answer.headers["set-cookie"]
+
+
+async def test_codes_are_charged_to_their_link(world):
+    """Twenty a minute, from however many networks; the browser that asked is not kept out."""
+    asking = Visitor(world)
+    token = await asked(world, asking)
+    for number in range(NETWORK_MAX):
+        guessing = Visitor(world, f"192.0.2.{number}")
+        assert (await guessing.post(f"/sign-in/{token}", code="BCDFGHJK")).status_code == 400
+    blocked = await Visitor(world, "192.0.2.99").post(f"/sign-in/{token}", code="BCDFGHJK")
+    assert blocked.status_code == 429
+    assert (await asking.post(f"/sign-in/{token}")).status_code == 303
+
+
+async def code_shown(visitor):
+    """Return the code that a browser shows which has asked for a link."""
+    (code,) = re.findall(r"<code>([A-Z]{4}-[A-Z]{4})</code>", (await visitor.get(SENT)).text)
+    return code
 
 
 async def test_next_accepts_our_paths_only(world):
@@ -193,8 +255,18 @@ async def test_the_answer_does_not_reveal_accounts(database_url, tmp_path):
                 proxy.statements.clear()
                 email = f"{kind}@example.com"
                 answer = await visitor.post("/sign-in", email=email, next="/account")
-                headers = {k: v for k, v in answer.headers.items() if k != "x-request-id"}
-                answers.add((answer.status_code, answer.text, tuple(sorted(headers.items()))))
+                headers = {
+                    name: value
+                    for name, value in answer.headers.items()
+                    if name not in {"x-request-id", "set-cookie"}
+                }
+                cookies = [re.sub("=[^;]{43};", "=;", one) for one in set_cookies(answer)]
+                answers.add((
+                    answer.status_code,
+                    answer.text,
+                    *cookies,
+                    tuple(sorted(headers.items())),
+                ))
                 if number:  # the first ones prepare statements
                     work.add(tuple(proxy.statements))
         assert len(answers) == 1
@@ -216,6 +288,42 @@ async def test_a_network_is_limited(world):
     assert other.status_code == 303
 
 
+async def test_attempts_are_charged_before_anything_is_checked(world):
+    """Whatever stands in the form: twenty a minute, then nothing of it is looked at."""
+    visitor = Visitor(world, "192.0.2.1")
+    for _ in range(NETWORK_MAX):
+        assert (await visitor.post("/sign-in", email="nobody")).status_code == 400
+    assert (await visitor.post("/sign-in", email="nobody")).status_code == 429
+
+
+async def test_a_form_is_bounded_in_bytes(world):
+    """What is over 16 KiB is refused unread, declared or not, by every form that anybody can send.
+
+    Up to there a form is read.
+    """
+
+    async def sent(path, size):
+        visitor = Visitor(world, f"192.0.2.{size % 250}")
+        content = b"email=" + b"+" * (size - 6)
+        kind = {"Content-Type": "application/x-www-form-urlencoded"}
+
+        async def pieces():
+            yield content
+
+        return [
+            await visitor.client.post(path, content=one, headers=FROM_OUR_PAGE | kind)
+            for one in (content, pieces())
+        ]
+
+    for path in ("/sign-in", "/sign-in/unknown", "/onboarding/unknown", "/sign-out"):
+        for size in (FORM_BYTES_MAX + 1, 2**20):
+            for answer in await sent(path, size):
+                refused = (answer.status_code, "payload_too_large" in answer.text)
+                assert refused == (413, True), (path, size)
+        for answer in await sent(path, FORM_BYTES_MAX):
+            assert answer.status_code in {303, 400}, path
+
+
 async def test_guessed_links_are_charged(world):
     """Wrong tokens count, on GET and POST; a valid link works from the same network.
 
@@ -223,7 +331,7 @@ async def test_guessed_links_are_charged(world):
     keep its people from asking for links.
     """
     visitor = Visitor(world, "192.0.2.1")
-    token = await asked(world, Visitor(world, "192.0.2.9"))
+    token = await asked(world, visitor)
     for number in range(NETWORK_MAX // 2):
         assert (await visitor.get(f"/sign-in/guess-{number}")).status_code == 400
         assert (await visitor.post(f"/sign-in/guess-{number}")).status_code == 400
@@ -244,7 +352,8 @@ async def test_an_ipv6_network_is_limited_as_one(world):
 
 async def test_malformed_addresses_are_field_errors(world):
     """The form keeps its input; nothing is stored."""
-    for email in ("", "nobody", "a b@example.com", "a@b@example.com", "a" * 300):
+    long = f"a{' ' * 9000}b@example.com"
+    for email in ("", "nobody", "a b@example.com", "a@b@example.com", "a" * 300, long):
         answer = await Visitor(world).post("/sign-in", email=email, next="/account")
         assert answer.status_code == 400, email
         assert 'aria-invalid="true"' in answer.text
@@ -269,7 +378,7 @@ async def test_planted_cookies_are_not_adopted(world):
     visitor.keep("planted-by-somebody-else")
     token = await asked(world, visitor)
     answer = await visitor.post(f"/sign-in/{token}")
-    assert "planted" not in answer.headers["set-cookie"]
+    assert not any("planted" in one for one in set_cookies(answer))
     assert not await is_signed_in(visitor_with(world, f"{COOKIE}=planted-by-somebody-else"))
 
 
@@ -329,13 +438,13 @@ async def test_sessions_expire_by_the_database_s_clock(world):
 
 async def test_opening_a_sign_in_link_does_not_use_it(world):
     """After a hundred GETs and HEADs the person's POST still signs in."""
-    token = await asked(world, Visitor(world))
-    scanner = Visitor(world, "192.0.2.7")
+    visitor, scanner = Visitor(world), Visitor(world, "192.0.2.7")
+    token = await asked(world, visitor)
     for _ in range(50):
         assert (await scanner.get(f"/sign-in/{token}")).status_code == 200
         assert (await scanner.client.head(f"/sign-in/{token}")).status_code == 200
     assert await count(world, "sessions") == 0
-    assert (await Visitor(world).post(f"/sign-in/{token}")).status_code == 303
+    assert (await visitor.post(f"/sign-in/{token}")).status_code == 303
 
 
 async def test_a_form_of_another_person_s_session_is_refused(world):

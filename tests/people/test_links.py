@@ -7,7 +7,7 @@ import pytest
 
 from service.core.errors import Refusal
 from service.people.sign_in import ASKED_MAX, PURPOSE
-from tests.sessions import session_of
+from tests.sessions import BROWSER, session_of
 
 EMAIL = "person@example.com"
 IDS = "select link_id from accounts.sign_in_links order by asked_at"
@@ -29,30 +29,30 @@ async def run(world, statement):
 
 async def test_an_address_gets_at_most_five_links(world):
     """Of forty concurrent requests five get links; the rest is dropped silently."""
-    await asyncio.gather(*(world.service.sign_in.ask(EMAIL, "/") for _ in range(40)))
-    await world.service.sign_in.ask("Person@Example.com", "/")
+    await asyncio.gather(*(world.service.sign_in.ask(EMAIL, "/", BROWSER) for _ in range(40)))
+    await world.service.sign_in.ask("Person@Example.com", "/", BROWSER)
     assert len(await links(world)) == ASKED_MAX
-    await world.service.sign_in.ask("other@example.com", "/")
+    await world.service.sign_in.ask("other@example.com", "/", BROWSER)
     assert len(await links(world)) == ASKED_MAX + 1
 
 
 async def test_an_address_can_ask_again_later(world):
     """Fifteen minutes later by the database's clock."""
     for _ in range(ASKED_MAX + 1):
-        await world.service.sign_in.ask(EMAIL, "/")
+        await world.service.sign_in.ask(EMAIL, "/", BROWSER)
     await run(world, "update accounts.sign_in_links set asked_at = asked_at - interval '15 min'")
-    await world.service.sign_in.ask(EMAIL, "/")
+    await world.service.sign_in.ask(EMAIL, "/", BROWSER)
     assert len(await links(world)) == ASKED_MAX + 1
 
 
 async def test_a_link_is_redeemed_once(world):
     """Of thirty concurrent attempts one is signed in."""
-    await world.service.sign_in.ask(EMAIL, "/account")
+    await world.service.sign_in.ask(EMAIL, "/account", BROWSER)
     (token,) = await links(world)
 
     async def redeem():
         try:
-            session, path = await world.service.sign_in.redeem(token, None)
+            session, path = await world.service.sign_in.redeem(token, None, BROWSER)
         except Refusal as refusal:
             return refusal.code
         return session.person.email, path
@@ -64,10 +64,11 @@ async def test_a_link_is_redeemed_once(world):
 
 async def test_an_expired_link_is_refused(world):
     """By the database's clock, whatever ours shows."""
-    await world.service.sign_in.ask(EMAIL, "/")
+    await world.service.sign_in.ask(EMAIL, "/", BROWSER)
     (token,) = await links(world)
     await run(world, "update accounts.sign_in_links set expires_at = now()")
-    for act in (world.service.sign_in.look(token), world.service.sign_in.redeem(token, None)):
+    sign_in = world.service.sign_in
+    for act in (sign_in.look(token), sign_in.redeem(token, None, BROWSER)):
         try:
             await act
             code = "none"
@@ -78,7 +79,7 @@ async def test_an_expired_link_is_refused(world):
 
 async def test_nothing_readable_is_stored(world):
     """The row has neither the address nor the destination, which may contain a token."""
-    await world.service.sign_in.ask(EMAIL, "/connect/secret-token")
+    await world.service.sign_in.ask(EMAIL, "/connect/secret-token", BROWSER)
     (token,) = await links(world)
     async with world.service.accounts.transaction() as transaction:
         row = await transaction.connection.fetchrow("select * from accounts.sign_in_links")
@@ -91,13 +92,13 @@ async def test_a_link_whose_session_could_not_begin_can_be_used_again(world, own
     """It is used up and the earlier session ended with the new session's beginning, or neither."""
     service = world.service
     earlier = await session_of(service, EMAIL)
-    await service.sign_in.ask(EMAIL, "/account")
+    await service.sign_in.ask(EMAIL, "/account", BROWSER)
     (token,) = await links(world)
     owner.execute("alter table accounts.sessions add constraint never check (false) not valid")
     with pytest.raises(asyncpg.CheckViolationError):
-        await service.sign_in.redeem(token, earlier.token)
+        await service.sign_in.redeem(token, earlier.token, BROWSER)
     assert await service.sessions.read(earlier.token) == earlier.person
     owner.execute("alter table accounts.sessions drop constraint never")
-    session, path = await service.sign_in.redeem(token, earlier.token)
+    session, path = await service.sign_in.redeem(token, earlier.token, BROWSER)
     assert (session.person.email, path) == (EMAIL, "/account")
     assert await service.sessions.read(earlier.token) is None

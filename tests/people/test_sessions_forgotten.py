@@ -4,7 +4,7 @@ import asyncio
 
 from service.people.sign_in import PURPOSE
 from tests.patience import eventually
-from tests.sessions import session_of
+from tests.sessions import BROWSER, session_of
 from tests.world import STAFF
 
 ROWS = (
@@ -17,7 +17,7 @@ async def test_an_address_is_forgotten_with_its_sessions_and_links(world):
     service = world.service
     entity_id = await service.modes["live"].entities.add("B", "gone@example.com", None, STAFF)
     for email in ("gone@example.com", "stays@example.com"):
-        await service.sign_in.ask(email, "/account")
+        await service.sign_in.ask(email, "/account", BROWSER)
         await session_of(service, email)
     address = await service.modes["live"].connection_list.address_hash(entity_id)
     assert address == bytes.fromhex((await service.secrets.get()).lookup_email("gone@example.com"))
@@ -34,7 +34,7 @@ WAITING = (
 async def test_an_address_is_forgotten_while_its_person_signs_in(world, owner, monkeypatch):
     """Forgetting waits for the session that is about to begin, and removes it too."""
     service, email = world.service, "gone@example.com"
-    await service.sign_in.ask(email, "/account")
+    await service.sign_in.ask(email, "/account", BROWSER)
     secrets = await service.secrets.get()
     used, go_on = asyncio.Event(), asyncio.Event()
     begin = type(service.sessions).begin
@@ -47,7 +47,7 @@ async def test_an_address_is_forgotten_while_its_person_signs_in(world, owner, m
     monkeypatch.setattr(type(service.sessions), "begin", begin_late)
     ((link_id,),) = owner.execute("select link_id from accounts.sign_in_links").fetchall()
     token = secrets.link_token(PURPOSE, link_id)
-    redeeming = asyncio.create_task(service.sign_in.redeem(token, None))
+    redeeming = asyncio.create_task(service.sign_in.redeem(token, None, BROWSER))
     await used.wait()
     address_hash = bytes.fromhex(secrets.lookup_email(email))
     forgetting = asyncio.create_task(service.sessions.forget(address_hash))

@@ -10,6 +10,7 @@ from service.core.errors import Refusal
 from service.mail.transport import mail_transport
 from service.people.mail import SignInMail
 from service.people.sign_in import PURPOSE
+from tests.sessions import BROWSER
 from tests.world import PATIENCE_SECONDS, PUBLIC_URL, settings_for
 
 OLD, NEW = (base64.b64encode(bytes([number]) * 32).decode() for number in range(2))
@@ -38,8 +39,8 @@ async def test_a_link_that_cannot_be_opened_is_settled(services, tmp_path):
     (tmp_path / "mail").mkdir()
     secrets = await new.secrets.get()
     old.secrets.get = new.secrets.get  # of another ring: what it wraps, the new ring cannot open
-    await old.sign_in.ask("first@example.com", "/")
-    await new.sign_in.ask("second@example.com", "/")
+    await old.sign_in.ask("first@example.com", "/", BROWSER)
+    await new.sign_in.ask("second@example.com", "/", BROWSER)
     transport = mail_transport(new.settings.smtp_url)
     mail = SignInMail(
         new.accounts.database,

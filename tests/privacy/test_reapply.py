@@ -14,7 +14,7 @@ from service.storage.port import StorageUnavailable
 from tests.document_store import Documents, storage_settings, store_on
 from tests.privacy.links import labelled_link
 from tests.privacy.team import Privacy
-from tests.sessions import session_of
+from tests.sessions import BROWSER, session_of
 from tests.world import STAFF, settings_for, world_on
 
 
@@ -277,7 +277,7 @@ async def test_an_erased_person_is_signed_out_again(restores):
         service = world.service
         entity_id = await service.modes["live"].entities.add("Gone", gone, None, STAFF)
         for email in (gone, stays):
-            await service.sign_in.ask(email, "/account")
+            await service.sign_in.ask(email, "/account", BROWSER)
             await session_of(service, email)
     backup = restores.backup()
     async with restores.opened(restores.url) as world:

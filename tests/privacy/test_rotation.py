@@ -13,7 +13,7 @@ from service.facts.entities import entity_stream
 from service.ledger.encryption import KeyUnknown, MasterKeys
 from service.people.sign_in import PURPOSE
 from service.privacy import rotation
-from tests.sessions import session_of
+from tests.sessions import BROWSER, session_of
 from tests.world import PATIENCE_SECONDS, STAFF, settings_for
 
 OLD, NEW, LOST = (base64.b64encode(bytes([number]) * 32).decode() for number in range(3))
@@ -100,7 +100,7 @@ async def test_the_new_ring_alone_opens_everything(with_ring):
 async def signed_in(service):
     """Request a link and begin a session; return its token."""
     email = "person@example.com"
-    await service.sign_in.ask(email, "/account")
+    await service.sign_in.ask(email, "/account", BROWSER)
     return (await session_of(service, email)).token
 
 

@@ -4,20 +4,20 @@ from typing import Final
 
 from litestar import Router, get, post
 
+from service.core.unseen import unseen_fault
 from service.facts.partners import TeamMember
 from service.http.bodies import AnyRequest
-from service.http.scalars import LIMITS
 from service.ledger.sql import queries
 from service.pages.backoffice.frame import BackofficeContext, IdUnknown, backoffice_page
 from service.pages.gate import staff_cause
 from service.pages.shell import lead_to
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import form_of
+from service.partners.wire import WORDS_CHARACTERS_MAX
 from service.people.sessions import Person
 
 STATES: Final = ("pending", "approved", "declined", "revoked")
 PARTNERS: Final = {"page": Page("staff", "backoffice.nav.partners")}
-REASON_CHARACTERS_MAX: Final = LIMITS["summary"]
 PAGE: Final = 50
 
 _SQL = queries("service.pages.backoffice")
@@ -60,7 +60,7 @@ def partners_router(context: BackofficeContext) -> Router:
     async def decline(request: AnyRequest, partner_id: PathText) -> Html:
         """Decline a partner, with a reason."""
         reason = form_of(request).get("reason", "")
-        if not 0 < len(reason) <= REASON_CHARACTERS_MAX:
+        if not 0 < len(reason) <= WORDS_CHARACTERS_MAX or unseen_fault(reason):
             return await _partner_page(context, request, partner_id, reason, 400)
         await context.partners.decline(partner_id, staff_cause(request), reason)
         return lead_to(f"/backoffice/partners/{partner_id}")
@@ -106,7 +106,7 @@ async def _partner_page(
         applied_at=rows[0]["applied_at"],
         keys=await context.partner_list.keys(partner_id),
         reason=reason,
-        reason_max=REASON_CHARACTERS_MAX,
+        reason_max=WORDS_CHARACTERS_MAX,
     )
 
 

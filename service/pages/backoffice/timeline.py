@@ -9,6 +9,7 @@ from markupsafe import escape
 
 from projections.activity.reader import TimelineEntry
 from service.core.clock import timestamp
+from service.core.unseen import visible
 from service.evidence.replay.history import NUMBERED, SECRET, history, older_than
 from service.http.bodies import AnyRequest
 from service.ledger.ledger import Ledger
@@ -79,7 +80,7 @@ def _entry(entry: TimelineEntry) -> tuple[TimelineEntry, str, list[Fact]]:
 
 def _shown(value: object) -> tuple[str, bool]:
     """Return what is shown of a value, and whether it is cut."""
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    text = visible(value if isinstance(value, str) else msgspec.json.encode(value).decode())
     size = 0
     for end, character in enumerate(text):
         size += len(escape(character).encode())

@@ -1,0 +1,52 @@
+r"""Characters that nobody sees: controls, marks that reorder text, marks of no width, blank letters.
+
+With them a name can rewrite the words around it, or look like another one. People's own forms
+refuse them; what partners send stays as it is (contract), and pages show where they are.
+"""
+
+import re
+from typing import Final
+
+_RANGES: Final = (
+    r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # controls, but for tab and line ends
+    r"\u2028\u2029\ud800-\udfff"  # line and paragraph separators, lone surrogates
+    # Default_Ignorable_Code_Point of Unicode's DerivedCoreProperties.txt, which has the marks that
+    # reorder text, without the three below
+    r"\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200c\u200e\u200f\u202a-\u202e"
+    r"\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3"
+    r"\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    r"\u2800\ufff9-\ufffb"  # the blank Braille pattern, annotations between the lines
+)
+_SYMBOLS: Final = r"\u2190-\u2bff\U0001f000-\U0001faff"
+_UNSEEN: Final = re.compile(
+    rf"[{_RANGES}]"
+    # Two variation selectors and the joiner are seen in emoji, and nowhere else.
+    rf"|(?<![{_SYMBOLS}])[\ufe0e\ufe0f]"
+    rf"|(?<![{_SYMBOLS}\ufe0f])\u200d|\u200d(?![{_SYMBOLS}])"
+)
+_LINE_ENDS: Final = re.compile(r"[\t\n\r]")
+
+
+def visible(text: str) -> str:
+    """Return a text with `[U+202E]` for each character that nobody would see."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _UNSEEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", text)
+
+
+def blanked(text: str) -> str:
+    """Return a text with a space for each character that nobody would see, and each line end."""
+    return _LINE_ENDS.sub(" ", _UNSEEN.sub(" ", text))
+
+
+def unseen_fault(text: str) -> str | None:
+    """Return why a text of several lines is refused, or None."""
+    if text.isascii() and text.isprintable():
+        return None
+    found = _UNSEEN.search(text)
+    return found and f"contains a character that cannot be seen (U+{ord(found[0]):04X})"
+
+
+def name_fault(text: str) -> str | None:
+    """Return why a text cannot stand on one line, or None."""
+    return "contains line breaks" if _LINE_ENDS.search(text) else unseen_fault(text)

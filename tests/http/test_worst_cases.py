@@ -1,0 +1,169 @@
+"""What parses the input of strangers takes little at its bound, and grows no faster than it."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import pytest
+from litestar.datastructures import Headers
+
+from service.app.serve import BUFFER_BYTES_MAX
+from service.claims.wire import ClaimListQuery
+from service.core.errors import Refusal
+from service.core.unseen import name_fault, visible
+from service.http import decoding
+from service.http.decoding import CONTENT_TYPE_CHARACTERS_MAX, decode, decode_query
+from service.http.scalars import LIMITS, email_fault
+from service.ledger.service_keys import Secrets
+from service.pages.shell import safe_path
+from service.pages.visit import (
+    COOKIE,
+    FORM_BYTES_MAX,
+    QUERY_BYTES_MAX,
+    cookie_of,
+    form_fields,
+    refuse_unknown,
+)
+from service.partners.keys import TOKEN_CHARACTERS_MAX, parse_authorization
+from service.people.browsers import (
+    ENTERED_CHARACTERS_MAX,
+    browser_hash,
+    browser_token,
+    is_code_of,
+)
+from tests.costs import cpu_seconds, five_milliseconds
+from tests.tables import every_row
+
+GROWTH = 16
+"""From the small input to the large one."""
+TIMES = 3 * GROWTH
+"""As much longer may the large one take: what is quadratic takes 256 times as long."""
+BEYOND = 2**17
+
+Make = Callable[[int], str]
+KEYS = Secrets(b"p" * 32, b"l" * 32, b"k" * 32)
+
+
+class Parser(NamedTuple):
+    """What reads strings of strangers, the longest that reaches it, and what it might dislike.
+
+    `refuses`: it refuses longer ones itself. The others are bounded before: the head of a request
+    by the server, a form by `read_body`, a name by its type.
+    """
+
+    read: Callable[[str], Any]
+    bound: int
+    refuses: bool
+    hostile: tuple[Make, ...]
+
+
+def of(*units: str, first: str = "", last: str = "") -> tuple[Make, ...]:
+    """Return makers of strings of a length: each a unit, repeated, after `first`, before `last`."""
+
+    def maker(unit: str) -> Make:
+        def make(length: int) -> str:
+            room = length - len(first) - len(last)
+            return first + (unit * (room // len(unit) + 1))[:room] + last
+
+        return make
+
+    return tuple(map(maker, units))
+
+
+def address(text: str) -> None:
+    """Look at an address as every page does."""
+    path, _, query = text.partition("?")
+    refuse_unknown(path, query.encode())
+
+
+PARSERS = {
+    "email addresses": Parser(
+        email_fault,
+        LIMITS["email"],
+        True,
+        (
+            *of(" ", ".", "@", "a", "-", "a.", "a-", '"', "\\", "(", "<", "a@", "xn--", "\u00e9"),
+            *of("a", "a.", "a-", ".", "-", "xn--a.", "1.", "[", ":", first="a@"),
+            *of("a", "a.", "!", first='"', last='"@example.com'),
+            *of("a ", " ", first="<", last="@example.com>"),
+        ),
+    ),
+    "forms": Parser(
+        lambda text: form_fields(text.encode()),
+        FORM_BYTES_MAX,
+        False,
+        of("&", "=", "%", "+", "%4", "%41", "%e2%80%ae", "a=&", "a&", ";", "a=b%ff&", "%%%41"),
+    ),
+    "cookies": Parser(
+        lambda text: cookie_of(Headers({"cookie": text}), COOKIE),
+        BUFFER_BYTES_MAX,
+        False,
+        (*of(";", " ", "; ", "=", "\t", f"{COOKIE}=", f";{COOKIE}", "__Host-"), *of(" ", first=";")),
+    ),
+    "credentials": Parser(
+        parse_authorization,
+        TOKEN_CHARACTERS_MAX,
+        True,
+        (*of(" ", "."), *of(" ", ".", "a", first="Bearer "), *of(".", first="Bearer pk_live_")),
+    ),
+    "addresses": Parser(
+        address,
+        QUERY_BYTES_MAX,
+        True,
+        (*of("/", "a", "\u00e9", first="/"), *of("&", "%00", "%", "a=b&", first="/?")),
+    ),
+    "paths to go on to": Parser(
+        safe_path, FORM_BYTES_MAX, True, of("/", "/a", "a", "\\", "/\t", "//", "\u00e9", first="/")
+    ),
+    "queries": Parser(
+        lambda text: decode_query(text.encode(), ClaimListQuery),
+        decoding.QUERY_BYTES_MAX,
+        True,
+        (*of("&", "a&", "%", "%41", "+", "limit=1&"), *of("9", " ", first="limit=")),
+    ),
+    "kinds of bodies": Parser(
+        lambda text: decode(b"{}", text, ClaimListQuery),
+        CONTENT_TYPE_CHARACTERS_MAX,
+        True,
+        of(";", " ", "; ", "application/json;", "charset=utf-8;"),
+    ),
+    "codes": Parser(
+        lambda text: is_code_of(KEYS, browser_hash("b"), text),
+        ENTERED_CHARACTERS_MAX,
+        True,
+        of("B", "-", " ", "\u00df", "\ufb03"),
+    ),
+    "browsers": Parser(browser_token, BUFFER_BYTES_MAX, True, of("a", "-", " ")),
+    "names": Parser(
+        lambda text: (name_fault(text), visible(text)),
+        LIMITS["text"],
+        False,
+        of("\u202e", "a", "\u200d", "\ufe0f", "\U0001f468\u200d", "\u2764\ufe0f", "\n"),
+    ),
+}
+
+
+def read(parser: Parser, text: str) -> None:
+    """Have a text read, whatever comes of it."""
+    with suppress(Refusal):
+        parser.read(text)
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_no_input_of_strangers_costs_much(name):
+    """At its bound and beyond it costs at most what takes 5 ms where the service was made.
+
+    Up to there it grows no faster than the input.
+    """
+    parser, most = PARSERS[name], five_milliseconds()
+    with every_row() as row:
+        for make in parser.hostile:
+            large, small = make(parser.bound), make(parser.bound // GROWTH)
+            with row(small[:40]):
+                took = cpu_seconds(read, parser, large)
+                assert took <= most, f"{took / most:.2f} of what it may take"
+                if parser.refuses:
+                    beyond = cpu_seconds(read, parser, make(parser.bound + BEYOND))
+                    assert beyond <= most, f"{beyond / most:.2f} of what it may take, beyond"
+                grown = took - cpu_seconds(read, parser, small) * TIMES
+                assert grown <= most / 50, "grows faster than its input"
