@@ -1,4 +1,4 @@
-r"""Characters that nobody sees: controls, marks that reorder text, marks of no width, blank letters.
+"""Characters that nobody sees: controls, marks that reorder text or have no width, blank letters.
 
 With them a name can rewrite the words around it, or look like another one. People's own forms
 refuse them; what partners send stays as it is (contract), and pages show where they are.

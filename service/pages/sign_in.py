@@ -7,6 +7,7 @@ shows: a link that somebody passes on signs nobody in by itself.
 from typing import Final
 
 from litestar import Router, get, post
+from litestar.handlers import HTTPRouteHandler
 
 from service.core.errors import Refusal
 from service.http.bodies import AnyRequest
@@ -39,34 +40,6 @@ def sign_in_router(
 ) -> Router:
     """Return the router of signing in and out."""
 
-    @get("/sign-in", opt={"page": Page("public")})
-    async def ask(request: AnyRequest) -> Html:
-        """Ask for an email address."""
-        next_path = safe_path(request.query_params.get("next", ""), NOWHERE)
-        return page(request, "sign_in.html", next_path=next_path, email="", faults=())
-
-    @post("/sign-in", opt={"page": Page("public")})
-    async def send(request: AnyRequest) -> Html:
-        """Send a link to an address, known or not."""
-        await _charge(limiter, network_of(request))
-        form = form_of(request)
-        email, next_path = form.get("email", ""), safe_path(form.get("next", ""), NOWHERE)
-        fault = email_fault(email)
-        if fault is not None:
-            return page(
-                request, "sign_in.html", 400, next_path=next_path, email=email, faults=(fault,)
-            )
-        browser = browser_token(_browser_of(request))
-        await sign_in.ask(email, next_path, browser)
-        return lead_to("/sign-in/sent", [host_cookie(BROWSER_COOKIE, browser, LINK_LIFETIME)])
-
-    @get("/sign-in/sent", opt={"page": Page("public")})
-    async def sent(request: AnyRequest) -> Html:
-        """Confirm that the link is on its way; show the code for other browsers."""
-        browser = _browser_of(request)
-        code = await sign_in.code_of(browser) if browser else None
-        return page(request, "sign_in_sent.html", code=code)
-
     @get("/sign-in/{token:str}", opt={"page": Page("token")})
     async def confirm(request: AnyRequest, token: PathText) -> Html:
         """Name the address that the link signs in; ask another browser for the code."""
@@ -98,7 +71,41 @@ def sign_in_router(
             await sessions.end(token)
         return lead_to("/sign-in", [no_cookie()])
 
-    return Router("/", route_handlers=[ask, send, sent, confirm, redeem, sign_out])
+    return Router("/", route_handlers=[*_asking(sign_in, limiter), confirm, redeem, sign_out])
+
+
+def _asking(sign_in: SignIn, limiter: RateLimiter) -> list[HTTPRouteHandler]:
+    """Return the handlers of asking for a link."""
+
+    @get("/sign-in", opt={"page": Page("public")})
+    async def ask(request: AnyRequest) -> Html:
+        """Ask for an email address."""
+        next_path = safe_path(request.query_params.get("next", ""), NOWHERE)
+        return page(request, "sign_in.html", next_path=next_path, email="", faults=())
+
+    @post("/sign-in", opt={"page": Page("public")})
+    async def send(request: AnyRequest) -> Html:
+        """Send a link to an address, known or not."""
+        await _charge(limiter, network_of(request))
+        form = form_of(request)
+        email, next_path = form.get("email", ""), safe_path(form.get("next", ""), NOWHERE)
+        fault = email_fault(email)
+        if fault is not None:
+            return page(
+                request, "sign_in.html", 400, next_path=next_path, email=email, faults=(fault,)
+            )
+        browser = browser_token(_browser_of(request))
+        await sign_in.ask(email, next_path, browser)
+        return lead_to("/sign-in/sent", [host_cookie(BROWSER_COOKIE, browser, LINK_LIFETIME)])
+
+    @get("/sign-in/sent", opt={"page": Page("public")})
+    async def sent(request: AnyRequest) -> Html:
+        """Confirm that the link is on its way; show the code for other browsers."""
+        browser = _browser_of(request)
+        code = await sign_in.code_of(browser) if browser else None
+        return page(request, "sign_in_sent.html", code=code)
+
+    return [ask, send, sent]
 
 
 def _browser_of(request: AnyRequest) -> str | None:

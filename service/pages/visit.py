@@ -166,14 +166,15 @@ def form_fields(body: bytes) -> dict[str, str]:
 
     No browser sends a malformed percent sign; of many of them, reading each takes long.
     """
+    unread = Refusal("validation_failed", form_errors=["the form cannot be read"])
+    if _MALFORMED.search(body):
+        raise unread
     try:
-        if _MALFORMED.search(body):
-            raise ValueError
         pairs = parse_qsl(
             body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=FIELDS_MAX
         )
     except ValueError:  # UnicodeDecodeError is one
-        raise Refusal("validation_failed", form_errors=["the form cannot be read"]) from None
+        raise unread from None
     form = {name: value.strip() for name, value in pairs}
     if any("\0" in value for value in form.values()):
         raise Refusal("validation_failed", form_errors=["NUL is not allowed"])

@@ -98,7 +98,10 @@ PARSERS = {
         lambda text: cookie_of(Headers({"cookie": text}), COOKIE),
         BUFFER_BYTES_MAX,
         False,
-        (*of(";", " ", "; ", "=", "\t", f"{COOKIE}=", f";{COOKIE}", "__Host-"), *of(" ", first=";")),
+        (
+            *of(";", " ", "; ", "=", "\t", f"{COOKIE}=", f";{COOKIE}", "__Host-"),
+            *of(" ", first=";"),
+        ),
     ),
     "credentials": Parser(
         parse_authorization,

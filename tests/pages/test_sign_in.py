@@ -261,12 +261,14 @@ async def test_the_answer_does_not_reveal_accounts(database_url, tmp_path):
                     if name not in {"x-request-id", "set-cookie"}
                 }
                 cookies = [re.sub("=[^;]{43};", "=;", one) for one in set_cookies(answer)]
-                answers.add((
-                    answer.status_code,
-                    answer.text,
-                    *cookies,
-                    tuple(sorted(headers.items())),
-                ))
+                answers.add(
+                    (
+                        answer.status_code,
+                        answer.text,
+                        *cookies,
+                        tuple(sorted(headers.items())),
+                    )
+                )
                 if number:  # the first ones prepare statements
                     work.add(tuple(proxy.statements))
         assert len(answers) == 1

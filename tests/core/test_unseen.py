@@ -1,0 +1,64 @@
+"""Characters that nobody sees are refused in names, and shown where they stand elsewhere."""
+
+import unicodedata
+
+from service.core.unseen import blanked, name_fault, unseen_fault, visible
+from tests.tables import every_row
+
+SEEN = (
+    *("", "plain", "é", "Łódź & Söhne", "בנק", "شركة", "株式会社", "a\u00a0b"),
+    *("\u2764\ufe0f", "\U0001f468\u200d\U0001f469\u200d\U0001f467", "\u2600\ufe0e"),
+)
+UNSEEN = (
+    *("\x00", "\x1b", "\x7f", "\x85", "\u2028", "\u2029", "\ud800"),
+    *("\u200e", "\u200f", "\u061c", "\u202a", "\u202e", "\u2066", "\u2069"),
+    *("\xad", "\u034f", "\u200b", "\u200c", "\u200d", "\u2060", "\u2064", "\ufeff", "\ufe0f"),
+    *("\u115f", "\u3164", "\uffa0", "\u2800", "\u180e", "\ufff9", "\U000e0041"),
+)
+VISIBLE_FORMATS = range(0x600, 0x606), (0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD)
+"""Signs before numbers and the like, which fonts draw, though Unicode calls them formats."""
+
+
+def test_what_is_seen_stays():
+    """Whatever the script; emoji keep the marks that they are made with."""
+    with every_row() as row:
+        for text in SEEN:
+            with row(text):
+                assert (visible(text), unseen_fault(text), name_fault(text)) == (text, None, None)
+                assert blanked(text) == text
+
+
+def test_what_is_not_seen_is_shown_and_refused():
+    """Anywhere in a text, also where it looks like a part of an emoji."""
+    with every_row() as row:
+        for mark in UNSEEN:
+            for text in (mark, f"a{mark}b", f"{mark}\u2764", f"a{mark}"):
+                with row(ascii(text)):
+                    shown = f"[U+{ord(mark):04X}]"
+                    assert visible(text) == text.replace(mark, shown)
+                    assert shown[1:-1] in (unseen_fault(text) or "")
+                    assert name_fault(text)
+                    assert blanked(text) == text.replace(mark, " ")
+
+
+def test_lines_end_in_texts_and_not_in_names():
+    """A text of several lines keeps them; a name has one."""
+    with every_row() as row:
+        for end in ("\n", "\r\n", "\t"):
+            with row(ascii(end)):
+                text = f"a{end}b"
+                assert (visible(text), unseen_fault(text)) == (text, None)
+                assert name_fault(text) == "contains line breaks"
+                assert set(blanked(text)) == {"a", " ", "b"}
+
+
+def test_no_control_or_format_of_unicode_is_left_out():
+    """A release of Unicode that adds one fails here."""
+    seen = {one for codes in VISIBLE_FORMATS for one in codes} | set(range(0x13430, 0x13456))
+    left = [
+        hex(code)
+        for code in {*range(0x110000)} - seen - {9, 10, 13}
+        if unicodedata.category(chr(code)) in {"Cc", "Cf", "Cs", "Zl", "Zp"}
+        and unseen_fault(chr(code)) is None
+    ]
+    assert left == []
