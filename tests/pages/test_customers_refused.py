@@ -1,10 +1,12 @@
 """Refused links and choices on customers' pages: code, status, and what to do next."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from tests.pages.visitor import Visitor, local
+from tests.tables import every_row
 from tests.world import STAFF
 
 EMAIL = "customer@example.com"
@@ -317,3 +319,61 @@ async def test_markup_in_names_stays_text(world):
     for page in pages:
         assert "<script>alert" not in page.text
         assert "&lt;script&gt;alert" in page.text
+
+
+async def test_what_nobody_sees_is_shown_wherever_a_partner_wrote_it(world):
+    """In names, labels and references, on pages of customers, of the console and of the team."""
+    partner = await world.partner()
+    evil, shown = "a\u202eb\u200bc", "a[U+202E]b[U+200B]c"
+    entity_id = await business(world, evil)
+    await partner.connect(entity_id)
+    await partner.claim(entity_id, evil)
+    body = {"partner_user_id": evil, "label": evil}
+    link = local((await partner.call("POST", "/connect-requests", json=body)).json()["connect_url"])
+    invited = await onboarding(world, partner, company_name=evil, user_name=evil)
+    await world.service.partners.add_member(partner.partner_id, EMAIL, STAFF)
+    await world.service.staff.add(EMAIL, STAFF)
+    visitor = await Visitor(world).sign_in(EMAIL)
+    console, backoffice = f"/console/{partner.partner_id}", "/backoffice"
+    with every_row() as row:
+        for path in (
+            *("/account", f"/account/{entity_id}/{partner.partner_id}", link, invited),
+            *(f"{console}/{name}" for name in ("claims", "links", "onboardings")),
+            *(f"{backoffice}/entities/{entity_id}", f"{backoffice}/timeline/{entity_id}"),
+        ):
+            with row(path):
+                page = (await visitor.get(path)).text
+                assert shown in page
+                assert {"\u202e", "\u200b"} & set(page) == set()
+
+
+async def test_what_nobody_sees_is_refused_in_forms(world):
+    """Where a person enters a name, at its field, which shows what was refused."""
+    partner = await world.partner()
+    path = await onboarding(world, partner)
+    fields = ("company_name", "company_number", "user_name", "first_line", "country")
+    answer = await Visitor(world).post(path, **dict.fromkeys(fields, "a\u202eb"))
+    assert answer.status_code == 400
+    assert [one for one in fields if f'id="{one}-fault"' not in answer.text] == []
+    assert 'value="a[U+202E]b"' in answer.text
+    visitor = await Visitor(world).sign_in(EMAIL)
+    form = {"company": "a\u2066b", "contact_name": "a\x85b", "use": "one\r\ntwo\u200bthree"}
+    answer = await visitor.post("/console/apply", **form)
+    assert answer.status_code == 400
+    assert [one for one in form if f'id="{one}-fault"' not in answer.text] == []
+
+
+async def test_a_partner_s_domain_stands_beside_its_name(world):
+    """Where a person consents to it: names look alike, domains in ASCII do not."""
+    partners = world.service.partners
+    partner = await world.partner()
+    imitator = await partners.add("Partner", "sales@xn--prtner-6pf.Example", STAFF)
+    await partners.approve(imitator, STAFF)
+    for partner_id, domain in (
+        (partner.partner_id, "example.com"),
+        (imitator, "xn--prtner-6pf.example"),
+    ):
+        key = await partners.issue_key(partner_id, "live", STAFF)
+        one = replace(partner, partner_id=partner_id, keys={"live": key.token})
+        for path in (await link_of(one), await onboarding(world, one, f"{domain}@example.com")):
+            assert f"<strong>{domain}</strong>" in (await Visitor(world).get(path)).text

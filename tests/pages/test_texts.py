@@ -145,3 +145,13 @@ def test_values_are_escaped():
         shown = text(name, **dict.fromkeys(wanted, "<script>alert(1)</script>"))
         assert "<script>" not in shown, name
         assert shown.count("&lt;script&gt;") >= len(wanted), name
+
+
+def test_what_nobody_sees_is_shown():
+    """In every value of every text, and in whatever a template prints."""
+    for name in TEXTS:
+        shown = text(name, **dict.fromkeys(placeholders(name), "a\u202eb"))
+        assert "\u202e" not in shown, name
+    source = '{{ a }}<i title="{{ a }}">{{ [a, a] | join("; ") }}{{ {"x": a}.x }}</i>'
+    printed = TEMPLATES.from_string(source).render(a="<\u202e>")
+    assert printed.count("&lt;[U+202E]&gt;") == printed.count("202E") == 5
