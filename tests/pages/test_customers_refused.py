@@ -330,7 +330,8 @@ async def test_what_nobody_sees_is_shown_wherever_a_partner_wrote_it(world):
     await partner.claim(entity_id, evil)
     body = {"partner_user_id": evil, "label": evil}
     link = local((await partner.call("POST", "/connect-requests", json=body)).json()["connect_url"])
-    invited = await onboarding(world, partner, company_name=evil, user_name=evil)
+    names = dict.fromkeys(("company_name", "user_name", "partner_user_id"), evil)
+    invited = await onboarding(world, partner, **names)
     await world.service.partners.add_member(partner.partner_id, EMAIL, STAFF)
     await world.service.staff.add(EMAIL, STAFF)
     visitor = await Visitor(world).sign_in(EMAIL)
