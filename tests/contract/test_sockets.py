@@ -152,6 +152,16 @@ def test_unsupported_methods_are_405(server, method):
     assert code(answer) == (405, "method_not_allowed")
 
 
+@pytest.mark.parametrize("text", ["%0d%0aX:%20y", "%e2%80%ae", "%ff", "%ed%a0%80", "%00"])
+def test_an_address_that_no_header_can_hold_is_not_found(server, text):
+    """On pages, which lead to addresses of ours: 404, as for anything that nothing has."""
+    port, _ = server
+    for path in (f"/sign-in/{text}", f"/backoffice/entities/{text}/connect"):
+        answer = exchange(port, head(f"GET {path} HTTP/1.1", "Accept: text/html", CLOSE))
+        assert answer.startswith(b"HTTP/1.1 404 "), path
+        assert b"<code>not_found</code>" in answer, path
+
+
 def test_head_has_no_body(server):
     """405 and no bytes after the head."""
     port, auth = server

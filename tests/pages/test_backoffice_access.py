@@ -121,6 +121,14 @@ async def test_an_invalid_reason_is_a_field_error(world, staff):
     assert (await world.service.partners.look(partner_id)).status == "pending"
 
 
+async def test_a_name_of_several_alphabets_is_pointed_out(world, staff):
+    """Where the team reviews the partner."""
+    for name, mixes in (("P\u0430yments", True), ("Payments", False)):
+        partner_id = await world.service.partners.add(name, "p@example.com", STAFF)
+        page = (await staff.get(f"/backoffice/partners/{partner_id}")).text
+        assert ("Cyrillic, Latin" in page) == mixes
+
+
 async def test_only_connectable_parties_are_connected(world, ids, staff):
     """No pending partner, unfinished onboarding or sandbox entity."""
     pending = await world.service.partners.add("Books", "p@example.com", STAFF)

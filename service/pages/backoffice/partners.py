@@ -4,6 +4,7 @@ from typing import Final
 
 from litestar import Router, get, post
 
+from service.core.alphabets import mixed_alphabets
 from service.core.unseen import unseen_fault
 from service.facts.partners import TeamMember
 from service.http.bodies import AnyRequest
@@ -102,6 +103,7 @@ async def _partner_page(
         "partner.html",
         status,
         partner=partner,
+        alphabets=mixed_alphabets(partner.name or ""),
         members=[(key, member, _person_id(member)) for key, member in partner.members.items()],
         applied_at=rows[0]["applied_at"],
         keys=await context.partner_list.keys(partner_id),

@@ -1,0 +1,20 @@
+"""Which alphabets a name is written in: letters of two can look the same."""
+
+import unicodedata
+from typing import Final
+
+_TOGETHER: Final = {"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO"}
+"""Written together, and with Latin letters, in the names of East Asia; none looks like those."""
+
+
+def mixed_alphabets(text: str) -> list[str]:
+    """Return the alphabets of a text, such as `["Cyrillic", "Latin"]`; empty where it has one.
+
+    The name of a letter begins with its alphabet, or with its style where that is unusual
+    (`MATHEMATICAL BOLD CAPITAL A`), which counts as one.
+    """
+    found = {
+        unicodedata.name(letter, "UNKNOWN").partition(" ")[0] for letter in text if letter.isalpha()
+    }
+    apart = found - _TOGETHER
+    return sorted(one.capitalize() for one in apart) if len(apart) > 1 else []
