@@ -113,7 +113,7 @@ async def test_an_unknown_stage_is_a_field_error(world, ids, staff):
 
 
 async def test_an_invalid_reason_is_a_field_error(world, staff):
-    """Missing, blank or too long: the partner stays pending."""
+    """Missing, blank, too long, or with what nobody sees: the partner stays pending."""
     partner_id = await world.service.partners.add("Books", "p@example.com", STAFF)
     for reason in ("", "   ", "r" * 1001, "no\u202eton"):
         answer = await staff.post(f"/backoffice/partners/{partner_id}/decline", reason=reason)
