@@ -3,7 +3,9 @@
 import unicodedata
 from typing import Final
 
-_TOGETHER: Final = {"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO"}
+_TOGETHER: Final = {
+    *("CJK", "IDEOGRAPHIC", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HANGUL", "BOPOMOFO"),
+}
 """Written together, and with Latin letters, in the names of East Asia; none looks like those."""
 
 
