@@ -25,8 +25,10 @@ _ESCAPED_NUL: Final = rb"\u0000"
 _WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 QUERY_NUMBER_MAX: Final = 10**18
 """A whole number in a query is clamped to ± this, which fits a bigint."""
-QUERY_BYTES_MAX: Final = 8 * 1024
+QUERY_BYTES_MAX: Final = 12 * 1024
 """More than all the parameters that an endpoint takes, as long as they may be."""
+QUERY_FIELDS_MAX: Final = 100
+"""Parameters, the unknown ones among them."""
 CONTENT_TYPE_CHARACTERS_MAX: Final = 200
 """A longer Content-Type is none of ours."""
 
@@ -69,8 +71,8 @@ def decode_query(query_string: bytes, type_: type[T]) -> T:
     and any count of digits; they are clamped to ± `QUERY_NUMBER_MAX`.
     Raises Refusal: `validation_failed`.
     """
-    if len(query_string) > QUERY_BYTES_MAX:
-        message = f"a query has at most {QUERY_BYTES_MAX} bytes"
+    if len(query_string) > QUERY_BYTES_MAX or query_string.count(b"&") >= QUERY_FIELDS_MAX:
+        message = f"at most {QUERY_BYTES_MAX} bytes and {QUERY_FIELDS_MAX} parameters"
         raise Refusal("validation_failed", form_errors=[message])
     kinds = {field.encode_name: field.type for field in struct_info(type_).fields}
     values: dict[str, object] = {}

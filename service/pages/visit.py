@@ -35,7 +35,7 @@ DIGITS_MAX: Final = 19
 FORM_BYTES_MAX: Final = 16 * 1024
 """A larger form is refused with `payload_too_large`, unread."""
 FIELDS_MAX: Final = 200
-QUERY_BYTES_MAX: Final = 4 * 1024
+QUERY_BYTES_MAX: Final = 8 * 1024
 
 _PATH: Final = re.compile(r"/[!-~]{0,511}")
 """What the paths of pages are made of: words of ours, ids and tokens."""

@@ -220,7 +220,7 @@ async def test_queries_are_read_whatever_they_hold(people):
             if one.method != "GET":
                 continue
             visitor, url = await people.rightful(one), people.url(one)
-            for value in ("%ff", "%0d%0aX", "\u202e", "x" * 600):
+            for value in ("%ff", "%0d%0aX", "\u202e", "x" * 999):
                 query = "&".join(f"{name}={value}" for name in names)
                 with row(url, value):
                     answer = await visitor.get(f"{url}?{query}")
