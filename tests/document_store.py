@@ -17,6 +17,7 @@ from service.facts.caller import Mode
 from service.storage import google
 from service.storage.google import GoogleObjectStore
 from service.storage.port import ObjectStore, Storage, StoredObject
+from tests.no_tls import NO_TLS
 from tests.patience import PATIENCE_SECONDS
 from tests.processes import free_port
 from tests.world import Partner, World, settings_for, world_on
@@ -136,7 +137,7 @@ async def documents_on(
     """Run a service with a local store; `credentials` is a directory with credentials."""
     async with (
         store_on(directory, credentials) as store,
-        httpx.AsyncClient(timeout=PATIENCE_SECONDS) as http,
+        httpx.AsyncClient(timeout=PATIENCE_SECONDS, verify=NO_TLS) as http,
     ):
         mail_dir = directory / "mail"
         settings = settings_for(database_url, mail_dir, **(storage_settings(store) | given))

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import httpx
 
+from tests.no_tls import NO_TLS
 from tests.patience import until
 from tests.processes import free_port, started
 from tests.world import MASTER_KEY
@@ -58,7 +59,7 @@ def _wait(one: Served, process: "subprocess.Popen[bytes]", *, workers: int) -> N
         assert process.poll() is None, one.log.read_text()
         if one.log.read_text().count("Started worker-") >= workers:
             with suppress(httpx.TransportError):
-                return httpx.get(f"{one.url}/health/ready").is_success
+                return httpx.get(f"{one.url}/health/ready", verify=NO_TLS).is_success
         return False
 
     until(is_up, one.log.read_text, look=0.05)

@@ -9,6 +9,7 @@ from projections.connect_links.reader import ConnectLinksReader
 from service.app.bootstrap import Service
 from service.facts.caller import Mode
 from service.http.rate_limit.limiter import RateLimiter
+from service.http.router import OneOffRouter
 from service.ledger.events import ERASED
 from service.ledger.following.status import HeadWatch
 from service.pages.backoffice.claims import claims_router
@@ -129,7 +130,7 @@ def _backoffice(service: Service) -> Router:
         Watched(ledger, HeadWatch(ledger, service.clock), service.checkpoints(ledger.name))
         for ledger in service.ledgers
     ]
-    return Router(
+    return OneOffRouter(
         BACKOFFICE,
         route_handlers=[  # in the order of the navigation
             search_router(context, service.ledgers),

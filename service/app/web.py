@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
 
-from litestar import Litestar, Router
+from litestar import Litestar
 from litestar.datastructures import State
 from litestar.exceptions import HTTPException
 
@@ -24,6 +24,7 @@ from service.http.hosts import Hosts
 from service.http.methods import OptionsRefused
 from service.http.rate_limit.limiter import RateLimiter
 from service.http.responses import EXCEPTION_HANDLERS
+from service.http.router import OneOffRouter
 from service.ledger.following.runner import Background
 from service.operations.address_middleware import AddressMiddleware, wrong_host
 from service.operations.admission_middleware import REFUSAL, AdmissionMiddleware
@@ -96,7 +97,7 @@ def web_app(
     docs_url = f"{service.settings.public_url}/docs"
     app = Litestar(
         route_handlers=[
-            Router(API_PATH, route_handlers=list(api), middleware=[gate]),
+            OneOffRouter(API_PATH, route_handlers=list(api), middleware=[gate]),
             health_router(service.ledgers),
             reference_router(
                 endpoints_of(api),

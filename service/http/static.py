@@ -3,7 +3,8 @@
 import gzip
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, Final
 
 from litestar import Response, route
@@ -23,22 +24,33 @@ _GZIP_REFUSED: Final = re.compile(r"q=0(\.0*)?")
 """The weight by which a client refuses an encoding."""
 
 
-def static_route(path: str, content: bytes, media_type: str, cache: str = "no-cache") -> Any:  # noqa: ANN401 - the decorator's type is private
+def static_route(
+    path: str, content: Callable[[], bytes], media_type: str, caching: str = "no-cache"
+) -> Any:  # noqa: ANN401 - the decorator's type is private
     """Return the route of some content, with its ETag; gzipped for clients that accept it.
+
+    `content` is made when it is first asked for, and kept: most processes serve little of it.
 
     Pages are never compressed: the length of a compressed page leaks what it repeats of its
     secrets (BREACH). This content holds no secrets and nobody's input.
     """
-    digest = hashlib.sha256(content).hexdigest()[:32]
-    common = {**PAGE_HEADERS, "Cache-Control": cache, "Vary": "Accept-Encoding"}
-    plain = {**common, "ETag": f'"{digest}"'}
-    gzipped = {**common, "ETag": f'"{digest}-gzip"', "Content-Encoding": "gzip"}
-    compressed = gzip.compress(content, mtime=0)
+    common = {**PAGE_HEADERS, "Cache-Control": caching, "Vary": "Accept-Encoding"}
+
+    @cache
+    def plain() -> tuple[bytes, Mapping[str, str]]:
+        made = content()
+        return made, {**common, "ETag": f'"{hashlib.sha256(made).hexdigest()[:32]}"'}
+
+    @cache
+    def gzipped() -> tuple[bytes, Mapping[str, str]]:
+        made, headers = plain()
+        etag = f'{headers["ETag"][:-1]}-gzip"'
+        return gzip.compress(made, mtime=0), {**headers, "ETag": etag, "Content-Encoding": "gzip"}
 
     @route(path, http_method=["GET", "HEAD"], status_code=200, opt={"summary": "Reference."})
     async def serve(request: AnyRequest) -> Response[bytes]:
         gzips = accepts_gzip(request.headers.get("accept-encoding", ""))
-        body, headers = (compressed, gzipped) if gzips else (content, plain)
+        body, headers = gzipped() if gzips else plain()
         if request.headers.get("if-none-match") == headers["ETag"]:
             unchanged = {name: text for name, text in headers.items() if name != "Content-Encoding"}
             return Response(b"", status_code=304, media_type=media_type, headers=unchanged)

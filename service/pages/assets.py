@@ -1,6 +1,7 @@
 """Style sheet, script and icons of the pages, under addresses that change with their content."""
 
 import hashlib
+from functools import partial
 from importlib.resources import files
 from typing import Final
 
@@ -34,8 +35,10 @@ def asset_routes() -> list[HTTPRouteHandler]:
     icons = ("/favicon.svg", "/favicon.ico")
     return [
         *(
-            static_route(f"/assets/{name}", content, _TYPES[name], _FOR_GOOD)
-            for name, content in _CONTENTS.items()
+            static_route(
+                f"/assets/{name}", partial(_CONTENTS.__getitem__, name), _TYPES[name], _FOR_GOOD
+            )
+            for name in _CONTENTS
         ),
-        *(static_route(path, icon, icon_type, _A_DAY) for path in icons),
+        *(static_route(path, lambda: icon, icon_type, _A_DAY) for path in icons),
     ]

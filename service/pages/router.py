@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from litestar import Router
 from litestar.routes import HTTPRoute
 
+from service.http.router import OneOffRouter
 from service.pages.assets import asset_routes
 from service.pages.gate import PageGuard
 from service.pages.shell import EXCEPTION_HANDLERS
@@ -18,7 +19,7 @@ def pages_routers(visits: Visits, guard: PageGuard, routers: Sequence[Router]) -
         for handler in route.route_handlers if isinstance(route, HTTPRoute) else ():
             if "GET" in handler.http_methods:  # mail scanners ask by HEAD, and mean no harm
                 handler.http_methods.add("HEAD")
-    pages = Router(
+    pages = OneOffRouter(
         "/",
         route_handlers=list(routers),
         middleware=[visits],
@@ -27,4 +28,4 @@ def pages_routers(visits: Visits, guard: PageGuard, routers: Sequence[Router]) -
         exception_handlers=EXCEPTION_HANDLERS,
         opt={"site_map": SiteMap(routers)},
     )
-    return [pages, Router("/", route_handlers=asset_routes())]
+    return [pages, OneOffRouter("/", route_handlers=asset_routes())]

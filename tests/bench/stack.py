@@ -25,6 +25,7 @@ from service.cli.dev.postgres import EmbeddedPostgres
 from service.facts.caller import Caller
 from service.ledger.events import Cause
 from tests.bench.processes import children, command_line, cpu_seconds
+from tests.no_tls import NO_TLS
 from tests.processes import free_port
 from tests.redis_server import RedisServer
 
@@ -169,7 +170,7 @@ def wait_for_answer(url: str, process: subprocess.Popen[bytes], log: Path) -> No
     deadline = time.monotonic() + START_SECONDS_MAX
     while True:
         with suppress(httpx.TransportError):
-            if httpx.get(url, timeout=2).is_success:
+            if httpx.get(url, timeout=2, verify=NO_TLS).is_success:
                 return
         if process.poll() is not None or time.monotonic() > deadline:
             raise RuntimeError(f"{url} does not answer: {log.read_text()[-2000:]}")

@@ -10,6 +10,7 @@ import httpx
 import psycopg
 
 from tests.dev_process import Dev, run
+from tests.no_tls import NO_TLS
 
 EVENTS = """
 select (select count(*) from accounts.events)
@@ -63,6 +64,7 @@ class Team:
             f"{self.dev.facts['base_url']}{path}",
             headers={"Authorization": f"Bearer {key}"},
             **more,
+            verify=NO_TLS,
         )
 
     def partner(self) -> tuple[str, str, str]:

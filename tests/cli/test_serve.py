@@ -20,6 +20,7 @@ from migrations import migrate
 from service.cli.dev.postgres import EmbeddedPostgres
 from tests.dev_process import PROGRAM, environment, no_orphans, run
 from tests.mail.mail_server import MailServer
+from tests.no_tls import NO_TLS
 from tests.patience import PATIENCE_SECONDS, until
 from tests.processes import free_port, start
 from tests.world import MASTER_KEY, TEAM, claim_body
@@ -71,7 +72,7 @@ def up(env: Mapping[str, str]) -> None:
 
     def answers() -> bool:
         try:
-            return httpx.get(f"{address_of(env)}/health/live").status_code == 200
+            return httpx.get(f"{address_of(env)}/health/live", verify=NO_TLS).status_code == 200
         except httpx.TransportError:
             return False
 
@@ -146,7 +147,9 @@ async def test_four_workers_share_limit_and_metrics(database_url, tmp_path, redi
     log = tmp_path / "serve.log"
     with no_orphans(), running("serve", env, log) as process:
         up(env)
-        async with httpx.AsyncClient(base_url=address_of(env), timeout=PATIENCE_SECONDS) as client:
+        async with httpx.AsyncClient(
+            base_url=address_of(env), timeout=PATIENCE_SECONDS, verify=NO_TLS
+        ) as client:
 
             async def ask() -> int:
                 answer = await client.get("/v1/claims", headers=headers, params={"entity_id": "x"})
@@ -215,7 +218,7 @@ async def test_workers_follow_the_log_for_serve(database_url, tmp_path):
         ):
             await asyncio.to_thread(up, env)
             async with httpx.AsyncClient(
-                base_url=address_of(env), timeout=PATIENCE_SECONDS
+                base_url=address_of(env), timeout=PATIENCE_SECONDS, verify=NO_TLS
             ) as client:
                 for number in range(10):
                     body = {
@@ -271,7 +274,7 @@ def test_serve_starts_before_postgresql(tmp_path):
         server.stop()
         with (
             running("serve", env, tmp_path / "serve.log"),
-            httpx.Client(timeout=PATIENCE_SECONDS) as client,
+            httpx.Client(timeout=PATIENCE_SECONDS, verify=NO_TLS) as client,
         ):
             up(env)
             ready = client.get(f"{address_of(env)}/health/ready")

@@ -15,6 +15,7 @@ import pytest
 from service.cli.dev.postgres.directory import lock
 from tests.dev.uploads import mint, put
 from tests.dev_process import PROGRAM, Dev, environment, no_orphans, run
+from tests.no_tls import NO_TLS
 from tests.patience import until
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -83,6 +84,7 @@ def test_dev_starts_again_after_a_kill_while_seeding(tmp_path):
             f"{facts['base_url']}/claims",
             params={"entity_id": facts["entity_id"]},
             headers={"Authorization": f"Bearer {facts['live_key']}"},
+            verify=NO_TLS,
         )
         code, _ = again.end()
     assert (answer.status_code, code) == (200, 0)
@@ -122,7 +124,7 @@ def test_unfinished_requests_do_not_delay_the_stop(used):
     with (
         socket.create_connection(("127.0.0.1", httpx.URL(dev.facts["base_url"]).port)) as half,
         socket.create_connection(("127.0.0.1", upload.port)) as half_upload,
-        httpx.Client() as kept,
+        httpx.Client(verify=NO_TLS) as kept,
     ):
         half.sendall(b"POST /v1/claims HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{")
         half_upload.sendall(
@@ -142,7 +144,7 @@ def test_a_closed_stdout_does_not_stop_dev(used):
     os.close(reading)
     one = Dev(used, stdout=writing)
     os.close(writing)
-    answer = httpx.get(f"{one.facts['public_url']}/health/ready")
+    answer = httpx.get(f"{one.facts['public_url']}/health/ready", verify=NO_TLS)
     assert answer.status_code == 200
     assert one.end() == (0, "")
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 import httpx
 
 from tests.dev_process import Dev
+from tests.no_tls import NO_TLS
 
 PDF: Final = "application/pdf"
 
@@ -24,6 +25,7 @@ def mint(dev: Dev, reference: str, max_bytes: int = 100) -> dict[str, Any]:
             "mime_type": PDF,
             "max_bytes": max_bytes,
         },
+        verify=NO_TLS,
     )
     assert answer.status_code == 201, answer.text
     return answer.json()

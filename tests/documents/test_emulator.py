@@ -19,6 +19,7 @@ from service.storage.port import StorageUnavailable
 from tests.contract.events import events_of
 from tests.contract.refusals import refused
 from tests.document_store import BUCKETS, CONTENT, PDF, documents_on, patient_store, reference_to
+from tests.no_tls import NO_TLS
 from tests.patience import PATIENCE_SECONDS
 from tests.processes import free_port
 
@@ -39,6 +40,7 @@ class Emulator:
             content=content,
             headers={"Content-Type": content_type},
             timeout=PATIENCE_SECONDS,
+            verify=NO_TLS,
         ).raise_for_status()
 
 
@@ -57,7 +59,10 @@ def emulator() -> Iterator[Emulator]:
     one = Emulator(f"http://127.0.0.1:{port}")
     for bucket in BUCKETS.values():
         httpx.post(
-            f"{one.endpoint}/storage/v1/b", json={"name": bucket}, timeout=PATIENCE_SECONDS
+            f"{one.endpoint}/storage/v1/b",
+            json={"name": bucket},
+            timeout=PATIENCE_SECONDS,
+            verify=NO_TLS,
         ).raise_for_status()
     yield one
     server.stop()

@@ -22,6 +22,7 @@ from service.archive.directory import DirectoryArchive
 from service.archive.port import Archive, ArchiveUnavailable, parts_of
 from service.storage.google import GoogleObjectStore
 from tests.evidence.checkpointing import directory_at
+from tests.no_tls import NO_TLS
 from tests.processes import free_port
 from tests.storage_server import answers, storage_server
 from tests.world import settings_for
@@ -53,7 +54,7 @@ def emulator() -> Iterator[str]:
     server = create_server("127.0.0.1", port, in_memory=True)
     server.start()
     endpoint = f"http://127.0.0.1:{port}"
-    httpx.post(f"{endpoint}/storage/v1/b", json={"name": BUCKET}).raise_for_status()
+    httpx.post(f"{endpoint}/storage/v1/b", json={"name": BUCKET}, verify=NO_TLS).raise_for_status()
     yield endpoint
     server.stop()
     objects._multipart_upload = inner  # noqa: SLF001 - as above

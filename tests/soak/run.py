@@ -15,6 +15,7 @@ from migrations import migrate
 from service.app.bootstrap import Service
 from service.cli.dev.postgres import EmbeddedPostgres
 from tests.bench.processes import runs
+from tests.no_tls import NO_TLS
 from tests.patience import eventually
 from tests.processes import free_port
 from tests.redis_server import RedisServer
@@ -106,7 +107,9 @@ class Run:
         """
         customers = await _customers(self.service)
         over = asyncio.Event()
-        async with httpx.AsyncClient(base_url=f"{self.origin}/v1", timeout=TIMEOUT_SECONDS) as http:
+        async with httpx.AsyncClient(
+            base_url=f"{self.origin}/v1", timeout=TIMEOUT_SECONDS, verify=NO_TLS
+        ) as http:
             clients = [
                 Client(name, customers, http, self.history, _random(self.seed, name))
                 for name in (f"client-{number}" for number in range(CLIENTS))
@@ -182,7 +185,7 @@ async def _answers(serve: Supervised, origin: str) -> None:
     async def ready() -> bool:
         serve.revive()
         try:
-            async with httpx.AsyncClient(timeout=2) as http:
+            async with httpx.AsyncClient(timeout=2, verify=NO_TLS) as http:
                 return (await http.get(f"{origin}/health/ready")).is_success
         except httpx.TransportError:
             return False
