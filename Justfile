@@ -13,10 +13,14 @@ fix:
     uv run ruff check --fix .
     uv run ruff format .
 
-# All tests, on PostgreSQL 18 from the wheel; the minute of `soak` apart. Three processes keep two
-# cores busy: one of them often waits.
+# All tests, on PostgreSQL 18 from the wheel; the minute of `soak` and `models` apart. Three
+# processes keep two cores busy: one of them often waits.
 test *arguments:
-    uv run pytest -n 3 --dist loadfile --no-loadscope-reorder --ignore tests/faults/test_soak.py {{ arguments }}
+    uv run pytest -n 3 --dist loadfile --no-loadscope-reorder --ignore tests/faults/test_soak.py --ignore tests/models {{ arguments }}
+
+# The models of the protocols, explored in every interleaving, and their mutants.
+models *arguments:
+    uv run pytest -n 2 tests/models {{ arguments }}
 
 # A minute of mixed traffic, while PostgreSQL, Redis and the service's processes are killed.
 soak *arguments:

@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -28,7 +28,7 @@ def scratch_directory() -> Iterator[None]:
     directory.mkdir()
     directory.chmod(0o755)  # PostgreSQL runs as another user where the tests run as root
     os.environ["TMPDIR"] = tempfile.tempdir = str(directory)
-    _write_bytecode(directory / "bytecode")
+    _write_bytecode()
     try:
         yield
     finally:
@@ -44,9 +44,10 @@ def _has_room() -> bool:
     return shutil.disk_usage(MEMORY).free >= FREE_BYTES_MIN
 
 
-def _write_bytecode(directory: Path) -> None:
-    """Let child processes compile a module once, also where none is to be written to the tree."""
-    if sys.dont_write_bytecode:
-        with suppress(KeyError):
-            del os.environ["PYTHONDONTWRITEBYTECODE"]
-        os.environ["PYTHONPYCACHEPREFIX"] = str(directory)
+def _write_bytecode() -> None:
+    """Let each module be compiled once, also where the environment asks for no bytecode.
+
+    Beside the modules, where git ignores it and what was compiled before is found.
+    """
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
