@@ -17,6 +17,7 @@ from service.app.bootstrap import Service
 from service.app.operations import scrapes
 from service.app.settings import SERVE, Settings
 from service.app.web import web_app
+from service.ledger import database
 from service.ledger.events import Cause
 from service.mail.transport import mail_transport
 from service.operations.address_middleware import AddressMiddleware
@@ -201,7 +202,12 @@ class World:
 
 @asynccontextmanager
 async def world_on(
-    settings: Settings, mail_dir: Path, *, follow: bool = True, **parts: Any
+    settings: Settings,
+    mail_dir: Path,
+    *,
+    follow: bool = True,
+    background_size: int = 1,
+    **parts: Any,
 ) -> AsyncGenerator[World, None]:
     """Run the whole application in this process, sequencer and subscribers included.
 
@@ -209,7 +215,10 @@ async def world_on(
     The deadline is long unless a test is about it: other tests share the machine.
     """
     parts.setdefault("deadline_seconds", PATIENCE_SECONDS)
-    service = Service(settings, **parts)
+    with pytest.MonkeyPatch.context() as patch:
+        # Subscribers take turns: most tests have little to follow, and connecting takes a while.
+        patch.setattr(database, "BACKGROUND_SIZE", background_size)
+        service = Service(settings, **parts)
     followers = background(service, mail_transport(settings.smtp_url))
     async with service.opened():
         if follow:

@@ -65,7 +65,7 @@ def test_the_runbooks_sums_are_those_of_the_code():
 async def test_operators_find_a_place_while_commits_wait_for_a_replica(small, tmp_path):
     """Reads and authentication go on, and other processes cannot take the operators' places."""
     settings = settings_for(service_url(small), tmp_path, POOL_SIZE="1")
-    async with world_on(settings, tmp_path) as world:
+    async with world_on(settings, tmp_path, background_size=BACKGROUND_SIZE) as world:
         partner = await world.partner()
         entity_id = await partner.connected_entity()
         assert (await partner.claim(entity_id, "before")).status_code == 201
@@ -102,7 +102,8 @@ async def test_a_worker_warns_of_limits_that_leave_operators_no_place(small, tmp
         LIMIT + 1: ["the connection limits leave too few places for operators"],
     }
     settings = settings_for(service_url(small), tmp_path, POOL_SIZE="1")
-    async with world_on(settings, tmp_path, follow=False) as world:
+    size = BACKGROUND_SIZE
+    async with world_on(settings, tmp_path, follow=False, background_size=size) as world:
         with every_row() as row:
             for limit, expected in limits.items():
                 small.execute(f"alter role claim_ledger_service connection limit {limit}")
