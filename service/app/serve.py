@@ -6,10 +6,11 @@ import signal
 import tempfile
 from contextlib import nullcontext
 from functools import partial
+from urllib.parse import urlsplit
 
+import structlog
 from granian.constants import Interfaces, Loops
 from granian.server import Server
-from granian.utils.proxies import wrap_asgi_with_proxy_headers
 
 from service.app.settings import SERVE, Settings
 from service.app.worker_process import METRICS_DIRECTORY, WorkerProcess
@@ -17,6 +18,8 @@ from service.core import logs
 from service.core.parent import signal_with_parent
 from service.http.connections import ConnectionWatch, allow_files
 from service.http.server import BACKLOG, CONNECTIONS_MAX, HTTP, HTTP1, check_address
+
+log = structlog.get_logger()
 
 
 class ServeFault(Exception):
@@ -36,6 +39,7 @@ def serve_forever(settings: Settings) -> None:
     _check_address(settings.host, settings.port)
     allow_files()
     logs.configure(settings.log_level)
+    warn_of_untrusted_proxy(settings)
     # A worker inherits the parent's handlers: until it had its own it would miss SIGTERM, and be
     # waited for.
     os.register_at_fork(after_in_child=partial(signal.signal, signal.SIGTERM, signal.SIG_DFL))
@@ -73,6 +77,7 @@ def application() -> object:
     """Make one worker's application from the environment, which the parent has passed on."""
     from service.app.bootstrap import Service
     from service.app.web import web_app
+    from service.http.client_address import ForwardedClients
     from service.operations.metrics import Metrics
 
     settings = Settings.from_environment(require=SERVE)
@@ -84,11 +89,16 @@ def application() -> object:
     # A tenth of a worker's time went into walking the objects of its modules again and again.
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD)
-    if settings.trusted_proxies:
-        return wrap_asgi_with_proxy_headers(
-            app, trusted_hosts=[str(network) for network in settings.trusted_proxies]
+    return ForwardedClients(app, settings.trusted_proxies)
+
+
+def warn_of_untrusted_proxy(settings: Settings) -> None:
+    """Warn where a proxy has to be in front of us, and none is trusted: we speak no TLS."""
+    if urlsplit(settings.public_url).scheme == "https" and not settings.trusted_proxies:
+        log.warning(
+            "CLAIM_LEDGER_PUBLIC_URL is https, and CLAIM_LEDGER_TRUSTED_PROXIES names no proxy: "
+            "all clients of one share its limits"
         )
-    return app
 
 
 def _check_address(host: str, port: int) -> None:

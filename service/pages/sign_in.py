@@ -11,6 +11,7 @@ from litestar.handlers import HTTPRouteHandler
 
 from service.core.errors import Refusal
 from service.http.bodies import AnyRequest
+from service.http.client_address import network_of
 from service.http.rate_limit.limiter import RateLimiter
 from service.http.scalars import email_fault
 from service.ledger.database import Database
@@ -21,7 +22,6 @@ from service.pages.visit import (
     cookie_of,
     form_of,
     host_cookie,
-    network_of,
     no_cookie,
     session_cookie,
 )
@@ -86,7 +86,7 @@ def _asking(sign_in: SignIn, limiter: RateLimiter) -> list[HTTPRouteHandler]:
     @post("/sign-in", opt={"page": Page("public")})
     async def send(request: AnyRequest) -> Html:
         """Send a link to an address, known or not."""
-        await _charge(limiter, network_of(request))
+        await _charge(limiter, network_of(request.scope))
         form = form_of(request)
         email, next_path = form.get("email", ""), safe_path(form.get("next", ""), NOWHERE)
         fault = email_fault(email)
@@ -148,5 +148,5 @@ async def _look(
         return await sign_in.look(token)
     except Refusal as refusal:
         if refusal.code == "sign_in_link_invalid":
-            await _charge(limiter, f"guesses of {network_of(request)}")
+            await _charge(limiter, f"guesses of {network_of(request.scope)}")
         raise

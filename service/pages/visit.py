@@ -10,7 +10,6 @@ import hmac
 import re
 from dataclasses import dataclass
 from datetime import timedelta
-from ipaddress import IPv6Address, ip_address
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -112,21 +111,6 @@ def signed_in(connection: AnyConnection) -> Person:
     if person is None:
         raise SignInNeeded
     return person
-
-
-def network_of(request: AnyRequest) -> str:
-    """Return the network that a visitor comes from: an IPv4 address, or an IPv6 network of 64 bits.
-
-    Whoever has IPv6 has at least such a network, and can use any of its addresses.
-    """
-    host = request.client.host if request.client else ""
-    try:
-        address = ip_address(host)
-    except ValueError:  # a socket without addresses
-        return host
-    if isinstance(address, IPv6Address):
-        return str(address.ipv4_mapped or IPv6Address(int(address) >> 64 << 64))
-    return host
 
 
 def form_of(request: AnyRequest) -> dict[str, str]:

@@ -10,17 +10,20 @@ from litestar.middleware import ASGIMiddleware
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from service.core.errors import Refusal
+from service.facts.caller import Caller
 from service.http.bodies import header
+from service.http.client_address import network_of
 from service.http.rate_limit.limiter import RateLimiter
 from service.http.rate_limit.windows import Allowance
 from service.partner_api.authentication import Authenticator
 from service.partner_api.endpoints import AUTHENTICATION
+from service.partner_api.known_keys import KnownKeys
 
 API_PATH = "/v1"
 """The interface version is part of the base address (contract section 9)."""
 
 _FAILED = frozenset(AUTHENTICATION) - {"auth_missing"}
-"""Refusals of wrong credentials; each counts against the caller's network address."""
+"""Refusals of wrong credentials; each counts against the caller's network."""
 
 
 class PartnerGate(ASGIMiddleware):
@@ -29,9 +32,10 @@ class PartnerGate(ASGIMiddleware):
     scopes = (ScopeType.HTTP,)
 
     def __init__(self, authenticator: Authenticator, limiter: RateLimiter) -> None:
-        """`limiter` throttles partners, and addresses with failed authentications."""
+        """`limiter` throttles partners, and networks with failed authentications."""
         self._authenticator = authenticator
         self._limiter = limiter
+        self._known_keys = KnownKeys()
 
     def __deepcopy__(self, _memo: object) -> "PartnerGate":
         """Return the same gate: the framework deep-copies routers when it nests them."""
@@ -40,26 +44,41 @@ class PartnerGate(ASGIMiddleware):
     async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
         """Put the caller into the request's state and pass the request on, or refuse it."""
         state = scope["state"]
-        client = scope.get("client")
-        address = client[0] if client else ""
-        blocked = self._limiter.refusal_of(address)
-        if blocked is not None:
-            raise _limited(state, blocked)
-        authorization = header(scope, b"authorization")
-        try:
-            caller = await self._authenticator.authenticate(authorization, state["request_id"])
-        except Refusal as refusal:
-            if refusal.code in _FAILED:
-                blocked = await self._limiter.record_failure(address)
-                if blocked is not None:
-                    raise _limited(state, blocked) from refusal
-            raise
+        caller = await self._authenticated(scope, state)
         state["caller"] = caller
         allowance = await self._limiter.charge(caller.partner_id)
         state["headers"].update(allowance.headers())
         if not allowance.admitted:
             raise _limited(state, allowance)
         await next_app(scope, receive, send)
+
+    async def _authenticated(self, scope: Scope, state: dict[str, Any]) -> Caller:
+        """Return the caller; refuse what is no key, or with 429 where its network is blocked.
+
+        From a blocked network, keys that were good before pass as always. Others are looked up, so
+        many a second: whoever shares an address with an attacker can begin to use a key, too.
+        """
+        network = network_of(scope)
+        authorization = header(scope, b"authorization")
+        blocked = self._limiter.refusal_of(network)
+        if (
+            blocked is not None
+            and not self._known_keys.knows(authorization)
+            and not self._limiter.may_look_up(network)
+        ):
+            raise _limited(state, blocked)
+        try:
+            caller = await self._authenticator.authenticate(authorization, state["request_id"])
+        except Refusal as refusal:
+            if refusal.code in _FAILED:
+                self._known_keys.forget(authorization)
+                blocked = blocked or await self._limiter.record_failure(network)
+            if blocked is not None:
+                raise _limited(state, blocked) from refusal
+            raise
+        assert authorization is not None  # noqa: S101 - nobody is authenticated without
+        self._known_keys.remember(caller.key_id, authorization)
+        return caller
 
 
 def _limited(state: dict[str, Any], allowance: Allowance) -> Refusal:

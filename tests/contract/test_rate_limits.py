@@ -6,11 +6,11 @@ from functools import partial
 import pytest
 
 from service.app import web
-from service.http.rate_limit.limiter import RateLimiter
+from service.http.rate_limit.limiter import LOOK_UPS_PER_SECOND, RateLimiter
 from tests.contract.refusals import refused
 from tests.endpoints import ENDPOINTS
 from tests.serving import served
-from tests.world import settings_for, world_on
+from tests.world import STAFF, settings_for, world_on
 
 LIMIT = "X-RateLimit-Limit"
 REMAINING = "X-RateLimit-Remaining"
@@ -97,6 +97,39 @@ async def test_failed_authentications_charge_nobody_and_are_throttled_by_address
     answers = await asyncio.gather(*(call(partner, "list_claims") for _ in range(121)))
 
     assert sorted(answer.status_code for answer in answers) == [404] * 120 + [429]
+
+
+def key_of(partner, mode="live"):
+    """Return the header with a partner's key."""
+    return {"Authorization": f"Bearer {partner.keys[mode]}"}
+
+
+async def test_no_key_is_locked_out_by_others_of_its_network(limited):
+    """Beside an attacker, keys that were good before always work.
+
+    A key that is used for the first time is looked up, unless there are too many of those; so is
+    one that is good no longer. The network is an IPv4 address, or the 64 bits of an IPv6 one.
+    """
+    attacker, partner = await limited.partner(), await limited.partner()
+    late, later = await limited.partner(), await limited.partner()
+    known = [key_of(partner), key_of(partner, "test")]
+    for key in known:
+        refused(await limited.client.get("/v1/claims", headers=key), "validation_failed")
+    bad = {"Authorization": f"Bearer {attacker.keys['live'][:-1]}!"}
+    guessing, client = (limited.calling_from(f"2001:db8:0:1::{end}") for end in (1, 2))
+    answers = await asyncio.gather(*(guessing.get("/v1/claims", headers=bad) for _ in range(301)))
+    assert sorted(answer.status_code for answer in answers) == [401] * 300 + [429]
+
+    refused(await client.get("/v1/claims", headers=key_of(late)), "validation_failed")
+    for _ in range(LOOK_UPS_PER_SECOND):
+        refused(await client.get("/v1/claims", headers=bad), "rate_limited")
+    refused(await client.get("/v1/claims", headers=key_of(later)), "rate_limited")
+    for key in (*known, key_of(late)):
+        refused(await client.get("/v1/claims", headers=key), "validation_failed")
+    await limited.service.partners.revoke(partner.partner_id, STAFF)
+    refused(await client.get("/v1/claims", headers=known[0]), "rate_limited")
+    neighbour = limited.calling_from("2001:db8:0:2::1")
+    refused(await neighbour.get("/v1/claims", headers=bad), "auth_bad_secret")
 
 
 async def test_a_missing_header_throttles_nobody(limited):

@@ -1,4 +1,4 @@
-"""Rate limits of partners, of failed authentications by address, of signing in by network.
+"""Rate limits of partners; of failed authentications and of signing in, by network.
 
 A charge takes a place in this process's own window first, then in the one in Redis. So a process
 never admits more than the limit, whether Redis is available or not, and a partner whose window is
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 _PREFIX: Final = "{claim-ledger}:rate"
 """In braces is what a Redis Cluster chooses the slot by: a script's keys have to share one."""
+
+LOOK_UPS_PER_SECOND: Final = 50
+"""Unknown keys that a process looks up for a blocked network: a flood costs no more, and whoever
+begins to use a key beside it gets through after a few attempts."""
 
 
 class RateLimiter:
@@ -45,11 +49,15 @@ class RateLimiter:
         if min(limits) < 1:
             raise ValueError("a rate limit is at least 1 a minute")
         self._monotonic = monotonic
-        self._partners, self._addresses, self._sign_ins = (
+        self._partners, self._failures, self._sign_ins = (
             LocalWindows(
                 limit=limit, window_seconds=window_seconds, clock=clock, monotonic=monotonic
             )
             for limit in limits
+        )
+        # Each process for itself: it protects the database, and refuses nobody for long.
+        self._look_ups = LocalWindows(
+            limit=LOOK_UPS_PER_SECOND, window_seconds=1.0, clock=clock, monotonic=monotonic
         )
         self._redis: RedisWindows | None = None
         if redis_url:
@@ -68,20 +76,24 @@ class RateLimiter:
         key = f"{_PREFIX}:partner:{partner_id}"
         return await self._take(self._partners, partner_id, key)
 
-    async def record_failure(self, address: str) -> Allowance | None:
-        """Count a failed authentication; return the refusal of an address over its limit."""
-        key = f"{_PREFIX}:failures:{_hidden(address)}"
-        allowance = await self._take(self._addresses, address, key)
+    async def record_failure(self, network: str) -> Allowance | None:
+        """Count a failed authentication; return the refusal of a network over its limit."""
+        key = f"{_PREFIX}:failures:{_hidden(network)}"
+        allowance = await self._take(self._failures, network, key)
         return None if allowance.admitted else allowance
+
+    def may_look_up(self, network: str) -> bool:
+        """Return whether one more unknown key of a blocked network is looked up."""
+        return self._look_ups.take(network).admitted
 
     async def charge_sign_in(self, network: str) -> Allowance:
         """Charge an attempt to sign in, or a guessed link, to a network."""
         key = f"{_PREFIX}:sign-in:{_hidden(network)}"
         return await self._take(self._sign_ins, network, key)
 
-    def refusal_of(self, address: str) -> Allowance | None:
-        """Return the refusal of an address that this process knows to be blocked, or None."""
-        return self._addresses.refusal(address)
+    def refusal_of(self, network: str) -> Allowance | None:
+        """Return the refusal of a network that this process knows to be blocked, or None."""
+        return self._failures.refusal(network)
 
     async def close(self) -> None:
         """Close the connections to Redis and stop probing it."""
