@@ -26,13 +26,13 @@ update ledger.onboardings set magic_link_hash = null where entity_id = any($1::t
 
 -- name: page_of_partner
 -- A page of a partner's onboardings, newest first, since a moment ($5, null: all), from before one on
--- (null: from the newest on), with what became of each and of the connection that it made.
+-- (null: from the newest on), with what became of each, of its mail, and of the connection that it made.
 select
     o.onboarding_id, o.partner_user_id, o.entity_id, o.started_at, o.expires_at, o.completed_at,
     case
         when o.state = 'started' and o.expires_at <= clock_timestamp() then 'expired' else o.state
     end as state,
-    c.connected_at, c.disconnected_at
+    c.connected_at, c.disconnected_at, m.state as mail_state
 from (
     select
         l.onboarding_id, l.partner_id, l.partner_user_id, l.entity_id, l.state, l.started_at,
@@ -47,4 +47,5 @@ from (
     limit $4
 ) as o
 left join ledger.connections as c on c.partner_id = o.partner_id and c.entity_id = o.entity_id
+left join ledger.mail_outbox as m on m.message_id = o.onboarding_id
 order by o.started_at desc, o.onboarding_id desc

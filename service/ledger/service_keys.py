@@ -33,6 +33,15 @@ class Secrets(NamedTuple):
         """Return the keyed hash by which an email address is found, folded (readings: 422)."""
         return self._lookup("email", email.casefold())
 
+    def lookup_recipient(self, email: str) -> str:
+        """Return the keyed hash of the mailbox that an address leads to, by which mail is counted.
+
+        Case and what follows a plus sign are left out: `who+1@` and `who@` are one mailbox.
+        """
+        local_part, _, domain = email.casefold().rpartition("@")
+        mailbox = local_part.partition("+")[0] or local_part
+        return self._lookup("recipient", f"{mailbox}@{domain}")
+
     def lookup_company_number(self, number: str | None) -> str | None:
         """Return the keyed hash by which a company number is found, without spaces and case.
 

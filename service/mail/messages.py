@@ -2,6 +2,7 @@
 
 import re
 import textwrap
+import unicodedata
 from datetime import UTC, datetime
 from email.headerregistry import Address
 from email.message import EmailMessage
@@ -18,14 +19,25 @@ NAME_CHARACTERS_MAX: Final = 120
 _LINE_COLUMNS: Final = 76
 _TOKEN_CHARACTERS_MAX: Final = 900  # RFC 5322 2.1.1: a line has at most 998 bytes
 
-# A word that mail programs would turn into a link: "https://evil.example", "www.evil.example/pay".
-_LINK_LIKE: Final = re.compile(r":/|www\.|[^\W_]\.[^\W_]+/", re.IGNORECASE)
+# What mail programs turn into links: "https://evil.example", "evil.example", "who@evil.example",
+# "192.0.2.1". Browsers read the ideographic full stop as a dot, too.
+_LINK_LIKE: Final = re.compile(
+    r":/|www\.|[^\s@]@[^\s@]|[^\W_][.。][^\W\d_]{2,}|\d\.\d{1,3}\.\d{1,3}\.\d", re.IGNORECASE
+)
+_DOT: Final = re.compile(
+    "[.\N{ONE DOT LEADER}\N{FULLWIDTH FULL STOP}。\N{HALFWIDTH IDEOGRAPHIC FULL STOP}]"
+)
+# Seven digits or more, whatever signs stand between them: "+44 (20) 7946-0000".
+_NUMBER_LIKE: Final = re.compile(r"[+(]{0,2}\d(?:[\W_]{0,3}\d){6,}")
+_NUMBER_SHOWN: Final = "[number]"
 
 _LINK: Final = re.compile(r"https?://[!-~]+")
 # RFC 5322 3.2.3 dot-atom, RFC 6531 3.3 beyond ASCII. Quoted local parts are not taken.
 _LOCAL_PART: Final = re.compile(r"[\w!#$%&'*+/=?^`{|}~.-]+")
 _DOMAIN: Final = re.compile(r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*")
 _MESSAGE_ID: Final = re.compile(r"[!-;=?A-~]+@[!-;=?A-~]+")  # ASCII without white space, < @ >
+
+_YOUR_BUSINESS: Final = "your business"
 
 _TEXT: Final = """\
 Hello{greeting},
@@ -82,6 +94,9 @@ def magic_link_mail(
 ) -> EmailMessage:
     """Return the mail that asks a referred business to finish its onboarding.
 
+    A name that looks like an address, a domain or a phone number is in no header and no greeting:
+    there it would be the sender's own word. In the text it links nowhere.
+
     `expires_at` and `date` are aware; `message_id` is `local@domain`, the same for the same
     onboarding, since the mail may be sent more than once.
 
@@ -91,7 +106,9 @@ def magic_link_mail(
         ValueError: `link`, `sender` or `message_id` is malformed: a bug.
 
     """
-    company, partner, name = map(_shown, (company_name, partner_name, user_name or ""))
+    company, partner = _shown(company_name), _shown(partner_name)
+    name = "" if _is_contact(user_name or "") else _shown(user_name or "")
+    subject = _YOUR_BUSINESS if _is_contact(company_name) else company
     text = _TEXT.format(
         greeting=f" {name}" if name else "",
         company=company,
@@ -101,7 +118,7 @@ def magic_link_mail(
     )
     return _message(
         to=_recipient(to, name),
-        subject=f"Finish setting up {company}",
+        subject=f"Finish setting up {subject}",
         text=_paragraphs(text, link),
         sender=sender,
         message_id=message_id,
@@ -144,14 +161,29 @@ def _paragraphs(text: str, link: str) -> str:
     return "\n\n".join(wrapped) + "\n"
 
 
+def _is_contact(name: str) -> bool:
+    """Return whether a name looks like an address, a domain or a phone number."""
+    folded = _folded(name)
+    return bool(_LINK_LIKE.search(folded) or _NUMBER_LIKE.search(folded))
+
+
+def _folded(text: str) -> str:
+    """Return a text as people read it: wide letters as plain ones, without what is invisible."""
+    plain = unicodedata.normalize("NFKC", text)
+    return "".join(one for one in plain if unicodedata.category(one) != "Cf")
+
+
 def _shown(text: str) -> str:
-    line = " ".join(map(_disarmed, blanked(text).split()))
+    numberless = _NUMBER_LIKE.sub(_NUMBER_SHOWN, blanked(text))
+    line = " ".join(map(_disarmed, numberless.split()))
     return line if len(line) <= NAME_CHARACTERS_MAX else f"{line[: NAME_CHARACTERS_MAX - 1]}…"
 
 
 def _disarmed(word: str) -> str:
     """Return a word that reads as before and links nowhere: the only link of a mail is ours."""
-    return word.replace("://", "[:]//").replace(".", "[.]") if _LINK_LIKE.search(word) else word
+    if not _LINK_LIKE.search(_folded(word)):
+        return word
+    return _DOT.sub("[.]", word.replace("://", "[:]//").replace("@", "[at]"))
 
 
 def _recipient(to: str, name: str) -> Address:

@@ -10,13 +10,16 @@ sender that is cut off, wherever, cannot send again at once or for ever:
 - after the server has it, before the note: it is sent again after the wait, which grows, and at
   most ATTEMPTS_MAX times in all, under the same Message-ID;
 - after the note, before the state is committed: the next attempt finds the note, and sends nothing.
+
+A mailbox gets few mails a day (service/mail/recipients.py). Those beyond are `withheld`: they stay
+in the outbox, and the console, the back office and the metrics show them.
 """
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime, timedelta
 from email.message import EmailMessage
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
 
@@ -34,6 +37,7 @@ from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
 from service.mail.messages import magic_link_mail, message_id
 from service.mail.port import MailRefused, MailTransport, MailUnavailable
+from service.mail.recipients import admit
 from service.mail.sent import SentMail
 from service.onboardings.commands import PURPOSE, magic_link
 
@@ -45,6 +49,14 @@ NOTES_SECONDS: Final = 60.0
 _SQL = queries("service.mail")
 
 log = structlog.get_logger()
+
+
+class Composed(NamedTuple):
+    """A mail to send, the mailbox that it goes to, by its keyed hash, and whose doing it is."""
+
+    message: EmailMessage
+    recipient: str
+    partner_id: str
 
 
 class MailSubscriber:
@@ -119,55 +131,67 @@ class Outbox:
         elif attempt > ATTEMPTS_MAX:  # the last one was cut off
             state = "failed"
         else:
-            state = await self._deliver(transaction, row)
+            state = await self._deliver(transaction, row, now)
+            if state == "busy":  # no attempt of its own: it takes its turn behind the other
+                return "waiting", attempt - 1, now + timedelta(seconds=SEND_SECONDS_MAX)
             if state == "waiting" and attempt == ATTEMPTS_MAX:
                 state = "failed"
         if state == "failed":
             log.error("mail given up", message_id=name, attempts=attempt)
         return state, attempt, now + wait_after(attempt)
 
-    async def _deliver(self, transaction: Transaction, row: Row) -> str:
+    async def _deliver(self, transaction: Transaction, row: Row, now: datetime) -> str:
+        name: str = row["message_id"]
         try:
-            message = await self._compose(transaction, row)
-            if message is None:
+            mail = await self._compose(transaction, row, now)
+            if mail is None:
                 return "obsolete"
-            await self.transport.send(message)
-            await self.sent.note(row["message_id"], message["Message-ID"])
+            admission = await admit(transaction, name, mail.partner_id, mail.recipient, now)
+            if admission != "admitted":
+                if admission == "withheld":
+                    log.warning("mail withheld", message_id=name, partner_id=mail.partner_id)
+                return admission
+            await self.transport.send(mail.message)
+            await self.sent.note(name, mail.message["Message-ID"])
         except ArchiveUnavailable:  # only the note raises it
             # It is sent: sending it again, only to note it, would be the very fault.
-            log.error("sent mail not noted", message_id=row["message_id"])  # noqa: TRY400 - not ours
+            log.error("sent mail not noted", message_id=name)  # noqa: TRY400 - not ours
         except MailRefused:
-            log.warning("mail refused", message_id=row["message_id"])
+            log.warning("mail refused", message_id=name)
             return "failed"
         except MailUnavailable:
-            log.warning("mail waits", message_id=row["message_id"])
+            log.warning("mail waits", message_id=name)
             return "waiting"
         except Exception as error:  # a bug of ours, or of a library
             if is_infrastructure_error(error):  # the driver's own, inside a transaction
                 raise
             # A bug in one mail must not block the others: it waits as for a busy server.
-            log.exception("mail faulty", message_id=row["message_id"])
+            log.exception("mail faulty", message_id=name)
             return "waiting"
         return "sent"
 
-    async def _compose(self, transaction: Transaction, row: Row) -> EmailMessage | None:
+    async def _compose(self, transaction: Transaction, row: Row, now: datetime) -> Composed | None:
         """Return the mail; None when it must no longer be sent."""
         onboarding = fold(await transaction.read(row["stream_id"]))
         if onboarding is None or onboarding.completed or onboarding.started.details is None:
             return None
         started, details = onboarding.started, onboarding.started.details
         (partner,) = await self.partners.partners(started.partner_id)
-        if partner["status"] != "approved" or started.expires_at is None:
+        expires_at = started.expires_at
+        if partner["status"] != "approved" or expires_at is None or expires_at <= now:
             return None
-        token = (await self.secrets.get()).link_token(PURPOSE, started.onboarding_id)
-        return magic_link_mail(
+        secrets = await self.secrets.get()
+        token = secrets.link_token(PURPOSE, started.onboarding_id)
+        message = magic_link_mail(
             to=details["user_email"],
             user_name=details.get("user_name"),
             company_name=details["company_name"],
             partner_name=partner["name"],
             link=magic_link(self.public_url, token),
-            expires_at=started.expires_at,
+            expires_at=expires_at,
             sender=self.sender,
             message_id=message_id(row["message_id"], self.sender),
             date=row["noted_at"],
         )
+        recipient = secrets.lookup_recipient(details["user_email"])
+        return Composed(message, recipient, started.partner_id)

@@ -40,3 +40,32 @@ for update skip locked
 -- name: outbox_waiting
 -- Every mail that is still to be sent.
 select message_id from ledger.mail_outbox where state = 'waiting' order by message_id
+
+-- name: recipient_admit
+-- Counts a mail ($1, of partner $2) to a mailbox ($3) at a moment ($4), unless it was counted, or the
+-- mailbox has had enough since $5: $6 mails of all partners, $7 of this one. Forgets what is older.
+with known as (
+    select from ledger.mail_recipients where message_id = $1
+), forgotten as (
+    delete from ledger.mail_recipients
+    where message_id in (
+        select old.message_id from ledger.mail_recipients as old
+        where old.counted_at < $5 and old.message_id <> $1
+        limit 100
+        for update skip locked
+    )
+), counted as (
+    insert into ledger.mail_recipients (message_id, partner_id, recipient_hash, counted_at)
+    select $1, $2, $3, $4
+    where not exists(select from known) and (
+        select count(*) < $6 and count(*) filter (where r.partner_id = $2) < $7
+        from ledger.mail_recipients as r
+        where r.recipient_hash = $3 and r.counted_at >= $5
+    )
+    returning message_id
+)
+select exists(select from known) or exists(select from counted) as admitted
+
+-- name: recipient_try_lock
+-- Lets mails to one mailbox take turns, until the end of the transaction, without waiting for each other.
+select pg_try_advisory_xact_lock($1) as held

@@ -26,7 +26,7 @@ _GAUGES: Final[Mapping[str, tuple[str, ...]]] = {
     "oldest_transaction_seconds": (
         "Age of the oldest open transaction that the service's log-in may see.",
     ),
-    "mails": ("Mails that are waiting or have failed.", "kind", "state"),
+    "mails": ("Mails that are waiting, have failed, or were withheld.", "kind", "state"),
     "oldest_mail_seconds": ("Age of the oldest mail that is waiting.", "kind"),
     "hand_overs": ("Hand-overs to processing that are still to be made.",),
     "oldest_hand_over_seconds": ("Age of the oldest of them.",),

@@ -15,18 +15,19 @@ delete from ledger.sign_in_links where address_hash = $1
 delete from ledger.sessions where address_hash = $1
 
 -- name: link_ask
--- Notes a sign-in link to be sent, unless its address was sent enough of them lately.
+-- Notes a sign-in link to be sent, unless its mailbox was sent enough of them lately.
 insert into ledger.sign_in_links (
-    link_id, token_hash, address_hash, wrapped, master_key_id, asked_at, expires_at, mail_next_at
+    link_id, token_hash, address_hash, wrapped, master_key_id, asked_at, expires_at, mail_next_at,
+    recipient_hash
 )
-select $1, $2, $3, $4, $5, now(), now() + $6::interval, now()
+select $1, $2, $3, $4, $5, now(), now() + $6::interval, now(), $8
 where $7 > (
     select count(*) from ledger.sign_in_links
-    where address_hash = $3 and asked_at > now() - $6::interval
+    where (address_hash = $3 or recipient_hash = $8) and asked_at > now() - $6::interval
 )
 
 -- name: link_lock
--- Lets those who ask for one address's links take turns, so that none counts too few. A statement
+-- Lets those who ask for one mailbox's links take turns, so that none counts too few. A statement
 -- of its own: in READ COMMITTED the count sees the world as of its start, which is after the wait.
 select pg_advisory_xact_lock(('x' || encode(substr($1::bytea, 1, 8), 'hex'))::bit(64)::bigint)
 

@@ -28,7 +28,7 @@ from service.people.sessions import Session, Sessions
 LINK_LIFETIME: Final = timedelta(minutes=15)
 PURPOSE: Final = "sign-in"
 ASKED_MAX: Final = 5
-"""Links that one address may be sent in LINK_LIFETIME; further ones are silently dropped."""
+"""Links that one mailbox may be sent in LINK_LIFETIME; further ones are silently dropped."""
 
 _SQL = queries("service.people")
 
@@ -87,9 +87,10 @@ class SignIn:
         sealed = msgspec.json.encode(Asked(email, next_path, browser_hash(browser)))
         wrapped = self.master_keys.wrap(sealed, link_id.encode())
         address_hash = bytes.fromhex(secrets.lookup_email(email))
+        recipient = bytes.fromhex(secrets.lookup_recipient(email))
         schema = self.accounts.schema
         async with self.accounts.writes.transaction() as connection:
-            await connection.execute(_SQL.link_lock.on(schema), address_hash)
+            await connection.execute(_SQL.link_lock.on(schema), recipient)
             await connection.execute(
                 _SQL.link_ask.on(schema),
                 link_id,
@@ -99,6 +100,7 @@ class SignIn:
                 self.master_keys.newest,
                 LINK_LIFETIME,
                 ASKED_MAX,
+                recipient,
             )
 
     async def look(self, token: str) -> SignInLink:

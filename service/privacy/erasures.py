@@ -142,6 +142,7 @@ class Erasures:
         async def attempt(transaction: Transaction) -> Erased:
             await transaction.lock(subject.stream_id)
             mail = await transaction.fetch(_SQL.settle_mail, subject.subject_id)
+            await transaction.fetch(_SQL.forget_recipient, subject.subject_id)
             await transaction.fetch(_SQL.hold_tables)
             await self._clear_beside(transaction, subject)
             await transaction.connection.execute(f"set local lock_timeout = {HELD_MILLISECONDS}")

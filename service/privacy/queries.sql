@@ -104,6 +104,12 @@ select message_id from ledger.mail_outbox where stream_id = any($1::uuid[]) and 
 -- About how many events there are to open: ids are drawn in order, with gaps where a command failed.
 select coalesce(max(append_id), 0) as size from ledger.events
 
+-- name: forget_recipient
+-- The mails of an entity's onboarding are no longer counted for its mailbox, whose hash goes.
+delete from ledger.mail_recipients as r
+using ledger.onboardings as o
+where o.entity_id = $1 and r.message_id = o.onboarding_id
+
 -- name: forget_uploads
 -- The objects of an erased claim have gone, and these rows go too. A younger one stays: its URL could
 -- still take an upload, which the next sweep finds by its row.

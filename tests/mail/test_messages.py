@@ -98,7 +98,7 @@ def test_special_characters_in_names_are_literal(field: str, name: str) -> None:
     """Characters with a meaning in headers or templates have none here."""
     message = received(mail(**{field: name}))
     assert [address.addr_spec for address in message["To"].addresses] == ["owner@example.com"]
-    assert name in content(message)
+    assert field == "user_name" or name.replace("@", "[at]") in content(message).replace("[.]", ".")
 
 
 @pytest.mark.parametrize("field", ["user_name", "company_name", "partner_name"])
@@ -111,18 +111,49 @@ def test_special_characters_in_names_are_literal(field: str, name: str) -> None:
         ("WWW.evil.example", "WWW[.]evil[.]example"),
         ("evil.example/pay", "evil[.]example/pay"),
         ("ftp://evil.example", "ftp[:]//evil[.]example"),
-        ("Example.com Ltd", "Example.com Ltd"),
+        ("Example.com Ltd", "Example[.]com Ltd"),
+        ("evil.example", "evil[.]example"),
+        ("evil\u3002example", "evil[.]example"),
+        ("evil\uff0eexample", "evil[.]example"),
+        ("pay@evil.example", "pay[at]evil[.]example"),
+        ("192.0.2.1", "192[.]0[.]2[.]1"),
+        ("Call +44 (20) 7946-0000 now", "Call [number] now"),
+        ("Call \uff10\uff18\uff10\uff10 123456", "Call [number]"),
+        ("Area 51 Studio 2026", "Area 51 Studio 2026"),
         ("A/B Trading (Dr. Who)", "A/B Trading (Dr. Who)"),
     ],
 )
 def test_names_are_no_links(field: str, name: str, shown: str) -> None:
-    """A name that looks like a link is readable and does not link; other names stay."""
+    """A name that looks like an address or a number is readable and does not link; others stay.
+
+    In the subject, the recipient's name and the greeting it does not appear at all.
+    """
     message = received(mail(**{field: name}))
     text = " ".join(content(message).split())
-    assert shown in text
+    assert field == "user_name" or shown in text
     assert content(message).count("://") == 1
     assert "www." not in text.lower()
-    assert "://" not in str(message["Subject"]) + str(message["To"])
+    if shown != name:
+        greeting = text.partition(",")[0] if field == "user_name" else ""
+        for part in (name, shown):
+            assert part not in str(message["Subject"]) + str(message["To"]) + greeting
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("evil.example", "pay@evil.example", "https://evil.example", "192.0.2.1", "evil.xn--p1ai"),
+        *("\uff45vil\uff0eexample", "evil\u200b.example", "evil\u3002example", "Zoë.evil.example"),
+        *("0800 123456", "+1-555-010-0000", "tel:5550100", "\u0660\u0668\u0660\u0660 123456"),
+        *("call 0.8.0.0.1.2.3", "\u2460\u2461\u2462\u2463\u2464\u2465\u2466"),
+    ],
+)
+def test_contact_data_is_in_no_header(name: str) -> None:
+    """However it is written: a generic subject, and nobody is greeted."""
+    message = received(mail(user_name=name, company_name=name, partner_name=name))
+    assert message["Subject"] == "Finish setting up your business"
+    assert str(message["To"]) == "owner@example.com"
+    assert content(message).startswith("Hello,\n")
 
 
 def test_long_names_are_cut() -> None:

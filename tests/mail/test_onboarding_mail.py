@@ -5,22 +5,11 @@ from email import message_from_bytes, policy
 import psycopg
 import pytest
 
-from service.core.clock import system_clock
 from service.core.errors import Refusal
 from service.ledger.database import LedgerUnavailable
-from service.ledger.following.catch_up import ParkingSubscriber
-from service.ledger.following.runner import Subscription
-from service.ledger.sequencer import Sequencer
-from service.mail.directory import DirectoryTransport
-from service.mail.outbox import MailSubscriber, Outbox
-from service.mail.sent import SentMail
+from tests.mail.noted import note_mail, onboarding
 from tests.patience import eventually
-from tests.world import PUBLIC_URL, STAFF, settings_for, world_on
-
-
-def onboarding(reference="u1", email="owner@example.com"):
-    """Return a small valid onboarding."""
-    return {"partner_user_id": reference, "company_name": "New business", "user_email": email}
+from tests.world import STAFF, settings_for, world_on
 
 
 async def test_the_magic_link_is_mailed_once(world):
@@ -41,25 +30,6 @@ async def quiet(database_url, tmp_path):
     """Return a world whose log nothing follows by itself."""
     async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as one:
         yield one
-
-
-async def note_mail(world):
-    """Number the events and put their mail into the outbox; return the outbox."""
-    service, live = world.service, world.service.modes["live"].ledger
-    await Sequencer(live.database).step()
-    subscription = Subscription(live, ParkingSubscriber(MailSubscriber(), system_clock))
-    while await subscription.step():
-        pass
-    return Outbox(
-        live,
-        service.partner_list,
-        service.secrets,
-        DirectoryTransport(world.mail_dir),
-        public_url=PUBLIC_URL,
-        sender="no-reply@example.com",
-        clock=service.clock,
-        sent=SentMail(live, None, service.clock),
-    )
 
 
 async def test_a_revoked_partners_links_stop_working(quiet):

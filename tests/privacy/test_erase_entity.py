@@ -81,7 +81,7 @@ async def test_an_onboarding_still_answers_and_its_link_is_void(privacy, databas
 
 
 async def test_waiting_mail_is_not_sent(privacy, database_url):
-    """Waiting mail becomes obsolete; sent mail stays recorded."""
+    """Waiting mail becomes obsolete; sent mail stays recorded, without its mailbox's hash."""
     _, started = await onboarded(privacy)
     entity_id = await entity_of(privacy, started["onboarding_id"])
     with psycopg.connect(database_url, autocommit=True) as owner:
@@ -92,11 +92,18 @@ async def test_waiting_mail_is_not_sent(privacy, database_url):
             " from live.onboardings where entity_id = %s",
             [entity_id],
         )
+        owner.execute("delete from live.mail_recipients")
+        owner.execute(
+            "insert into live.mail_recipients select onboarding_id, partner_id, '\\x01', now()"
+            " from live.onboardings where entity_id = %s",
+            [entity_id],
+        )
     done = await privacy.erase_entity(entity_id)
     assert done.erased.mail == 1
     assert rows(database_url, "select message_id, state from live.mail_outbox") == [
         (started["onboarding_id"], "obsolete")
     ]
+    assert rows(database_url, "select * from live.mail_recipients") == []
 
 
 async def test_labels_of_the_links_that_it_redeemed_go_too(privacy, database_url):

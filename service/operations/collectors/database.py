@@ -22,6 +22,7 @@ def database_collectors(accounts: Database, live: Database, clock: Clock) -> lis
         if row is not None:
             age = _age(row["oldest_at"], clock())
             _set_mails(gauges, "onboarding", row["waiting"], row["failed"], age)
+            gauges.set("mails", row["withheld"], "onboarding", "withheld")
 
     async def sign_in_mail(gauges: ScrapedGauges) -> None:
         row = await accounts.reads.fetchrow(_SQL.mail_backlog)

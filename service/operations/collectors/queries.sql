@@ -30,8 +30,10 @@ from ledger.sign_in_links
 select ledger.oldest_transaction_seconds() as seconds
 
 -- name: outbox_backlog
--- How many mails wait, since when the oldest does, and how many were given up: by partial indexes.
+-- How many mails wait, since when the oldest does, how many were given up, and how many withheld from
+-- mailboxes that had enough: by partial indexes.
 select
     (select count(*) from ledger.mail_outbox where state = 'waiting') as waiting,
     (select min(noted_at) from ledger.mail_outbox where state = 'waiting') as oldest_at,
-    (select count(*) from ledger.mail_outbox where state = 'failed') as failed
+    (select count(*) from ledger.mail_outbox where state = 'failed') as failed,
+    (select count(*) from ledger.mail_outbox where state = 'withheld') as withheld

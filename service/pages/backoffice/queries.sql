@@ -96,11 +96,14 @@ order by l.append_id desc
 limit $3
 
 -- name: entity_onboardings
--- The onboardings that brought a business.
-select onboarding_id, partner_id, partner_user_id, state, started_at, completed_at
-from ledger.onboardings
-where entity_id = $1
-order by onboarding_id
+-- The onboardings that brought a business, and what became of their mails.
+select
+    o.onboarding_id, o.partner_id, o.partner_user_id, o.state, o.started_at, o.completed_at,
+    m.state as mail_state
+from ledger.onboardings as o
+left join ledger.mail_outbox as m on m.message_id = o.onboarding_id
+where o.entity_id = $1
+order by o.onboarding_id
 limit 20
 
 -- name: ledger_by_address

@@ -1,0 +1,49 @@
+"""How many mails a mailbox gets a day, from one partner and from all: nobody's mail is a weapon.
+
+Counted in the ledger's database, in the transaction that sends: no process counts for itself.
+"""
+
+from datetime import datetime, timedelta
+from typing import Final, Literal
+
+from service.core.ids import stream_id
+from service.ledger.ledger import Transaction
+from service.ledger.sql import queries
+from service.ledger.writing import lock_number
+
+PERIOD: Final = timedelta(days=1)
+ALL_MAX: Final = 6
+"""Mails that a mailbox gets in a period. A business finishes one onboarding, so few are of use."""
+PARTNER_MAX: Final = 3
+"""Of them, those that one partner caused: no partner alone keeps others from reaching anybody."""
+
+Admission = Literal["admitted", "busy", "withheld"]
+"""`busy`: another mail to the same mailbox is being sent."""
+
+_SQL = queries("service.mail")
+
+
+async def admit(
+    transaction: Transaction, message_id: str, partner_id: str, recipient: str, now: datetime
+) -> Admission:
+    """Count a mail to a mailbox (`Secrets.lookup_recipient`), unless it has had enough.
+
+    A mail is counted once, however often it is tried. Rows are kept for a period.
+    """
+    # Nobody waits for another's delivery, which may take as long as a mail server likes.
+    lock = lock_number(stream_id("mail-recipient", recipient))
+    held = await transaction.fetchrow(_SQL.recipient_try_lock, lock)
+    if held is None or not held["held"]:
+        return "busy"
+    # A statement of its own: it has to see what was committed before the lock was free.
+    row = await transaction.fetchrow(
+        _SQL.recipient_admit,
+        message_id,
+        partner_id,
+        bytes.fromhex(recipient),
+        now,
+        now - PERIOD,
+        ALL_MAX,
+        PARTNER_MAX,
+    )
+    return "admitted" if row is not None and row["admitted"] else "withheld"

@@ -1,0 +1,48 @@
+"""The outbox of a world whose log nothing follows by itself."""
+
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+
+from service.core.clock import system_clock
+from service.ledger.following.catch_up import ParkingSubscriber
+from service.ledger.following.runner import Subscription
+from service.ledger.sequencer import Sequencer
+from service.mail.directory import DirectoryTransport
+from service.mail.outbox import MailSubscriber, Outbox
+from service.mail.sent import SentMail
+from tests.world import PUBLIC_URL, World
+
+
+def onboarding(
+    reference: str = "u1", email: str = "owner@example.com", **more: str
+) -> dict[str, str]:
+    """Return a small valid onboarding."""
+    body = {"partner_user_id": reference, "company_name": "New business", "user_email": email}
+    return body | more
+
+
+async def note_mail(world: World) -> Outbox:
+    """Number the events and put their mail into the outbox; return the outbox."""
+    service, live = world.service, world.service.modes["live"].ledger
+    await Sequencer(live.database).step()
+    subscription = Subscription(live, ParkingSubscriber(MailSubscriber(), system_clock))
+    while await subscription.step():
+        pass
+    return Outbox(
+        live,
+        service.partner_list,
+        service.secrets,
+        DirectoryTransport(world.mail_dir),
+        public_url=PUBLIC_URL,
+        sender="no-reply@example.com",
+        clock=service.clock,
+        sent=SentMail(live, None, service.clock),
+    )
+
+
+def mails(world: World) -> list[EmailMessage]:
+    """Return the mails that were sent."""
+    return [
+        message_from_bytes(path.read_bytes(), policy=policy.default)  # type: ignore[arg-type]
+        for path in world.mail_dir.glob("*.eml")
+    ]
