@@ -12,7 +12,7 @@ from service.facts.caller import MODES, Mode
 @team_command
 @click.argument("magic_link_url")
 async def complete(target: Target, magic_link_url: str) -> Fields:
-    """Complete an onboarding: its entity is connected to the partner."""
+    """Complete an onboarding by a link that was only mailed: its entity is connected."""
     live = target.service.modes["live"].onboardings
     onboarding_id, _, _ = await live.complete(token_of(magic_link_url), target.cause.request_id)
     return await _onboarding(target, onboarding_id, "live")

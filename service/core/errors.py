@@ -90,6 +90,7 @@ _OURS: Final = (
     ("magic_link_invalid", 400, "This onboarding link is not valid."),
     ("magic_link_expired", 400, "This onboarding link has expired."),
     ("magic_link_already_used", 409, "This onboarding link was already used."),
+    ("onboarding_needs_sign_in", 403, "Sign in with the email address that was onboarded."),
     ("sign_in_link_invalid", 400, "This sign-in link is not valid."),
     ("sign_in_link_expired", 400, "This sign-in link has expired."),
     ("sign_in_link_used", 409, "This sign-in link was already used."),

@@ -15,6 +15,7 @@ class OnboardingStarted(Event, frozen=True):
     `details` is the request as it was sent (contract 2.1); `fingerprint` a keyed hash of the fields
     that `fingerprint_version` of the request's shape has (service/facts/replays.py).
     `magic_link_hash` is the SHA-256 of the link's token; it and `expires_at` are None in test mode.
+    `link_returned`: whether the partner got the link, too; None in older events, which do not tell.
     """
 
     personal: ClassVar = ("details",)
@@ -27,6 +28,7 @@ class OnboardingStarted(Event, frozen=True):
     mail_wanted: bool = False
     magic_link_hash: bytes | None = None
     expires_at: datetime | None = None
+    link_returned: bool | None = None
     details: dict[str, Any] | None = None
 
 
@@ -34,12 +36,15 @@ class OnboardingCompleted(Event, frozen=True):
     """The person finished an onboarding. From now on the entity counts as using the service.
 
     `details` is what the person confirmed, if they finished on the page (contract 2.1).
+    `proved_by` is how they proved to read mail at the onboarding's address: `mailed_link` or
+    `sign_in`; None in older events, for which a link that the partner had was enough.
     """
 
     personal: ClassVar = ("details",)
     onboarding_id: str
     entity_id: str
     partner_id: str
+    proved_by: str | None = None
     details: dict[str, Any] | None = None
 
 

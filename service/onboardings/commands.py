@@ -25,6 +25,7 @@ from service.facts.connections import EntityConnected, connection_stream
 from service.facts.entities import EntityRegistered, entity_stream
 from service.facts.onboardings import (
     Onboarding,
+    OnboardingCompleted,
     OnboardingStarted,
     fold,
     onboarding_stream,
@@ -114,25 +115,30 @@ class OnboardingCommands:
 
         return await self.ledger.decide_and_write(decide)
 
-    async def look(self, token: str) -> Invited:
+    async def look(self, token: str, visitor: str | None) -> Invited:
         """Return the invitation of a magic link without using it. Refuses as `complete` does."""
         row = await self._link(token)
         async with self.ledger.transaction() as transaction:
             onboarding = await self._usable(transaction, row)
-        if onboarding.started.details is None:  # erased since
-            raise Refusal("magic_link_invalid")
+        await self._proof(onboarding.started, visitor)
         (partner,) = await self.partners.partners(row["partner_id"])
-        return Invited(
-            partner["name"], domain_of(partner), onboarding.started.details, row["expires_at"]
-        )
+        details = onboarding.started.details or {}
+        return Invited(partner["name"], domain_of(partner), details, row["expires_at"])
 
     async def complete(
-        self, token: str, request_id: str, confirmed: Confirmed | None = None
+        self,
+        token: str,
+        request_id: str,
+        confirmed: Confirmed | None = None,
+        *,
+        visitor: str | None = None,
     ) -> tuple[str, str, str]:
         """Finish an onboarding as its person; return (onboarding, entity, partner) ids.
 
         `confirmed` is what the person confirmed on the page; None keeps what the partner sent.
-        Refuses with `magic_link_invalid`, `magic_link_already_used`, `magic_link_expired`, or
+        `visitor` is the look-up of the address that is signed in, without which a link that its
+        partner had, too, is refused with `onboarding_needs_sign_in`. Refuses with
+        `magic_link_invalid`, `magic_link_already_used`, `magic_link_expired`, or
         `onboarding_unavailable` when the business has been onboarded in another way since.
         """
         row = await self._link(token)
@@ -151,8 +157,10 @@ class OnboardingCommands:
             await transaction.lock(*business_locks(known_as))
             await transaction.lock(connection)
             onboarding = await self._usable(transaction, row)
+            proved_by = await self._proof(onboarding.started, visitor)
             await refuse_established(transaction, known_as)
-            finished = await self._finished(transaction, row, onboarding, cause, confirmed)
+            completed = decisions.complete(onboarding.started, confirmed, proved_by)
+            finished = await self._finished(transaction, row, onboarding, cause, completed)
             if confirmed is not None and known_as != past[0].event:
                 key = (await transaction.data_keys([stream])).get(stream)
                 finished.append(Append(stream, len(past), [correction(known_as)], cause, key))
@@ -162,12 +170,12 @@ class OnboardingCommands:
 
         return await self.ledger.decide(attempt)
 
-    async def finished(self, token: str) -> Finished:
-        """Return what a magic link did, for an hour after it was used.
+    async def finished(self, token: str, visitor: str | None) -> Finished:
+        """Return what a magic link did, for an hour after it was used, to the same person.
 
         Afterwards the person signs in to see it: a link is a credential that others may have
-        obtained since. Refuses with `magic_link_invalid` or, after the hour,
-        `magic_link_already_used`.
+        obtained since. Refuses with `magic_link_invalid`, `onboarding_needs_sign_in` or, after the
+        hour, `magic_link_already_used`.
         """
         row = await self._link(token)
         if row["completed_at"] is None:
@@ -175,6 +183,9 @@ class OnboardingCommands:
         async with self.ledger.transaction() as transaction:
             if await transaction.now() > row["completed_at"] + FINISHED_SHOWN:
                 raise Refusal("magic_link_already_used")
+            onboarding = fold(await transaction.read(row["stream_id"]))
+        assert onboarding is not None  # noqa: S101 - its row says that it was completed
+        await self._proof(onboarding.started, visitor)
         (partner,) = await self.partners.partners(row["partner_id"])
         return Finished(row["entity_id"], row["partner_id"], partner["name"])
 
@@ -191,6 +202,14 @@ class OnboardingCommands:
             raise Refusal("magic_link_invalid")
         decisions.check_link(onboarding, expired=row["expires_at"] <= await transaction.now())
         return onboarding
+
+    async def _proof(self, started: OnboardingStarted, visitor: str | None) -> str:
+        """Return how a visitor proves to be an onboarding's person; refuses as `complete` does."""
+        if started.details is None:  # erased since
+            raise Refusal("magic_link_invalid")
+        secrets = await self.secrets.get()
+        address_hash = secrets.lookup_email(started.details["user_email"])
+        return decisions.proof(started, address_hash, visitor)
 
     def _start(
         self,
@@ -263,7 +282,7 @@ class OnboardingCommands:
         row: Row,
         onboarding: Onboarding,
         cause: Cause,
-        confirmed: Confirmed | None,
+        completed: OnboardingCompleted,
     ) -> list[Append]:
         """Return the appends that finish an onboarding and connect its entity."""
         started = onboarding.started
@@ -271,7 +290,6 @@ class OnboardingCommands:
         key = (await transaction.data_keys([subject])).get(subject)
         if key is None:  # erased since: there is nothing left to finish
             raise Refusal("magic_link_invalid")
-        completed = decisions.complete(started, confirmed)
         appends = [Append(row["stream_id"], onboarding.version, [completed], cause, key)]
         known = await access(transaction, started.partner_id, started.entity_id)
         if not known.connected:

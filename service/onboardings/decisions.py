@@ -34,16 +34,34 @@ def start(
         mail_wanted=magic_link_hash is not None and not caller.suppress_email,
         magic_link_hash=magic_link_hash,
         expires_at=expires_at,
+        link_returned=magic_link_hash is not None and caller.return_link,
         details=msgspec.to_builtins(request),
     )
 
 
-def complete(started: OnboardingStarted, confirmed: Confirmed | None) -> OnboardingCompleted:
+def proof(started: OnboardingStarted, address_hash: str, visitor: str | None) -> str:
+    """Return how a visitor with the link proves to be the onboarding's person.
+
+    `address_hash` is the look-up of the onboarding's address, `visitor` that of whoever is signed
+    in. A link that went into our mail alone is proof of the mailbox; one that the partner got, too,
+    is none. Refuses with `onboarding_needs_sign_in`.
+    """
+    if visitor == address_hash:
+        return "sign_in"
+    if started.link_returned is False:
+        return "mailed_link"
+    raise Refusal("onboarding_needs_sign_in")
+
+
+def complete(
+    started: OnboardingStarted, confirmed: Confirmed | None, proved_by: str
+) -> OnboardingCompleted:
     """Complete an onboarding, with the details that its person confirmed on the page, if any."""
     return OnboardingCompleted(
         onboarding_id=started.onboarding_id,
         entity_id=started.entity_id,
         partner_id=started.partner_id,
+        proved_by=proved_by,
         details=None if confirmed is None else confirmed.details(started.details or {}),
     )
 

@@ -28,6 +28,8 @@ START_ONBOARDING: Final = Endpoint(
         "number (whatever its spaces and case) belongs to a business that already uses the "
         "service. Send it a connect link instead: `POST /connect-requests`. An onboarding that "
         "was never finished blocks nobody.\n\n"
+        "If you have asked for links in answers, having one proves nothing: the user signs in with"
+        " `user_email`, by another mail from us, before finishing.\n\n"
         "In test mode nothing is mailed, the entity is connected at once, and the link, if you "
         "have asked for links in answers, is a placeholder."
     ),

@@ -1,6 +1,7 @@
 """`POST /onboardings` and finishing one: contract 2.1, 2.2, 4.1 and their readings."""
 
 import asyncio
+import json
 import re
 import socket
 from urllib.parse import urlsplit
@@ -9,7 +10,12 @@ from uuid import uuid4
 import pytest
 
 from service.core.errors import Refusal
-from service.facts.onboardings import OnboardingReplayMismatched, OnboardingStarted
+from service.facts.onboardings import (
+    OnboardingCompleted,
+    OnboardingReplayMismatched,
+    OnboardingStarted,
+)
+from service.onboardings.commands import PURPOSE
 from service.sandbox.fixtures import fixture_ids
 from tests.contract.events import events_of, execute
 from tests.contract.refusals import refused
@@ -38,10 +44,13 @@ async def with_link(world, **settings):
     return partner
 
 
-async def finish(world, answer):
-    """Finish as the person would; return (onboarding, entity, partner) ids."""
+async def finish(world, answer, email=None):
+    """Finish as the person would, who signs in; return (onboarding, entity, partner) ids."""
     token = answer.json()["magic_link_url"].rpartition("/")[2]
-    return await world.service.modes["live"].onboardings.complete(token, "req_test")
+    email = email or json.loads(answer.request.content)["user_email"]
+    visitor = (await world.service.secrets.get()).lookup_email(email)
+    live = world.service.modes["live"].onboardings
+    return await live.complete(token, "req_test", visitor=visitor)
 
 
 async def refusal_of(awaitable):
@@ -171,6 +180,46 @@ async def test_finishing_connects_and_happens_once(in_memory):
     assert (await partner.claim(entity)).status_code == 201
     await partner.disconnect(entity)
     refused(await start(partner, "u1", "done@example.com"), "partner_disconnected")
+
+
+async def test_a_partner_cannot_finish_in_the_persons_place(in_memory):
+    """Whoever has a returned link alone takes neither the address nor the number, and no entity.
+
+    Not even as somebody else who is signed in; the person can finish as ever.
+    """
+    partner, other = await with_link(in_memory, suppress_email=True), await in_memory.partner()
+    victim = {"email": "owner@victim.example.com", "company_number": "VICTIM 1"}
+    answer = await start(partner, "u1", **victim)
+    token = answer.json()["magic_link_url"].rpartition("/")[2]
+    live = in_memory.service.modes["live"].onboardings
+    assert await refusal_of(live.complete(token, "req_1")) == "onboarding_needs_sign_in"
+    assert await refusal_of(live.look(token, None)) == "onboarding_needs_sign_in"
+    foreign = finish(in_memory, answer, "partner@example.com")
+    assert await refusal_of(foreign) == "onboarding_needs_sign_in"
+    assert (
+        await start(other, "u1", "free@example.com", company_number="victim1")
+    ).status_code == 201
+
+    onboarding_id, entity_id, _ = await finish(in_memory, answer, "Owner@Victim.Example.com")
+    assert onboarding_id == answer.json()["onboarding_id"]
+    assert (await partner.claim(entity_id)).status_code == 201
+    assert await refusal_of(live.finished(token, None)) == "onboarding_needs_sign_in"
+    refused(
+        await start(other, "u2", "late@example.com", company_number="victim1"),
+        "onboarding_unavailable",
+    )
+
+
+async def test_a_link_that_was_only_mailed_proves_the_mailbox(in_memory):
+    """No signing in is needed; the ledger says how the person proved to be theirs."""
+    partner = await in_memory.partner()
+    answer = await start(partner, "u1", "mailed@example.com")
+    secrets = await in_memory.service.secrets.get()
+    token = secrets.link_token(PURPOSE, answer.json()["onboarding_id"])
+    onboarding_id, _, _ = await in_memory.service.modes["live"].onboardings.complete(token, "req_1")
+    found = await events_of(in_memory, "live", OnboardingCompleted)
+    (completed,) = [one for one in found if one.onboarding_id == onboarding_id]
+    assert completed.proved_by == "mailed_link"
 
 
 async def test_an_entity_is_not_connected_before_its_person_finished(in_memory):

@@ -34,6 +34,7 @@ _VALUES: dict[str, Any] = {
     "established": True,
     "mail_wanted": True,
     "return_link": True,
+    "link_returned": True,
     "suppress_email": False,
 }
 

@@ -265,7 +265,7 @@ async def test_onboardings(service):
     live = service.modes["live"]
     partner_id = await service.partners.add("Partner", "partner@example.com", STAFF)
     await service.partners.approve(partner_id, STAFF)
-    caller = Caller(partner_id, "Partner", "key_1", "live", 0, True, False, "req_1")
+    caller = Caller(partner_id, "Partner", "key_1", "live", 0, False, False, "req_1")
 
     async def start(reference, email, number=None):
         body = {"partner_user_id": reference, "company_name": "New", "user_email": email}
@@ -279,12 +279,12 @@ async def test_onboardings(service):
     assert (again.onboarding_id, again.matches) == (started.onboarding_id, True)
     assert (await start("u1", "one@example.com")).matches is False
     token, late = (one.magic_link_url.rpartition("/")[2] for one in (started, waiting))
-    assert (await live.onboardings.look(token)).partner_name == "Partner"
+    assert (await live.onboardings.look(token, None)).partner_name == "Partner"
     with pytest.raises(Refusal, match="magic_link_invalid"):
-        await live.onboardings.finished(token)
+        await live.onboardings.finished(token, None)
     confirmed = Confirmed(company_name="Renamed", company_number="CD 2")
     onboarding_id, entity_id, _ = await live.onboardings.complete(token, "req_2", confirmed)
-    finished = await live.onboardings.finished(token)
+    finished = await live.onboardings.finished(token, None)
     assert (onboarding_id, entity_id) == (started.onboarding_id, finished.entity_id)
     known = await live.connection_list.access(partner_id, entity_id)
     assert (known.name, known.established, known.connected) == ("Renamed", True, True)

@@ -102,5 +102,7 @@ async def test_blank_company_numbers_identify_nobody(quiet):
     one = onboarding("u1", "one@example.com") | {"company_number": " "}
     other = onboarding("u2", "two@example.com") | {"company_number": "   "}
     token = (await partner.call("POST", "/onboardings", json=one)).json()["magic_link_url"]
-    await quiet.service.modes["live"].onboardings.complete(token.rpartition("/")[2], "req_1")
+    visitor = (await quiet.service.secrets.get()).lookup_email("one@example.com")
+    live = quiet.service.modes["live"].onboardings
+    await live.complete(token.rpartition("/")[2], "req_1", visitor=visitor)
     assert (await partner.call("POST", "/onboardings", json=other)).status_code == 201

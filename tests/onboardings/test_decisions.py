@@ -104,9 +104,53 @@ def test_a_completion_has_the_confirmed_details():
     """What the person confirmed replaces what the partner sent; without a page there is nothing."""
     started = msgspec.structs.replace(STARTED, details=msgspec.to_builtins(REQUEST))
     confirmed = Confirmed(company_name="Newer Ltd")
-    assert decisions.complete(started, None).details is None
-    assert decisions.complete(started, confirmed).details == {
+    assert decisions.complete(started, None, "sign_in").details is None
+    assert decisions.complete(started, None, "sign_in").proved_by == "sign_in"
+    assert decisions.complete(started, confirmed, "mailed_link").details == {
         "partner_user_id": "u",
         "user_email": "owner@example.com",
         "company_name": "Newer Ltd",
     }
+
+
+@pytest.mark.parametrize(
+    ("link_returned", "visitor", "proved_by"),
+    [
+        (False, None, "mailed_link"),
+        (False, "other", "mailed_link"),
+        (False, "owner", "sign_in"),
+        (True, None, None),
+        (True, "other", None),
+        (True, "owner", "sign_in"),
+        (None, None, None),
+        (None, "other", None),
+        (None, "owner", "sign_in"),
+    ],
+)
+def test_a_link_that_the_partner_had_proves_nothing(link_returned, visitor, proved_by):
+    """Then only the person's address does, by signing in; an older start may have had any."""
+    started = msgspec.structs.replace(STARTED, link_returned=link_returned)
+    if proved_by is not None:
+        assert decisions.proof(started, "owner", visitor) == proved_by
+        return
+    with pytest.raises(Refusal, match="onboarding_needs_sign_in"):
+        decisions.proof(started, "owner", visitor)
+
+
+@pytest.mark.parametrize(
+    ("link", "return_link", "returned"),
+    [(b"hash", True, True), (b"hash", False, False), (None, True, False)],
+    ids=["returned", "mailed alone", "test mode"],
+)
+def test_a_start_records_whether_its_link_was_returned(link, return_link, returned):
+    """As the partner's settings are at that moment; test mode's link is none."""
+    started = decisions.start(
+        CALLER._replace(return_link=return_link),
+        REQUEST,
+        KEY,
+        onboarding_id="onb_1",
+        entity_id="ent_1",
+        magic_link_hash=link,
+        expires_at=None,
+    )
+    assert started.link_returned is returned

@@ -9,6 +9,7 @@ import psycopg
 
 from service.app.bootstrap import Service
 from service.claims.decisions import STAGES
+from service.onboardings.commands import PURPOSE
 from tests.pages.site import Site
 from tests.patience import until
 from tests.sessions import BROWSER
@@ -90,7 +91,7 @@ class Filled:
         return path
 
     def onboarding_link(self, **more: Any) -> str:
-        """Return the path of a fresh magic link."""
+        """Return the path of a fresh magic link, as it is mailed."""
         number = self._next()
         body = {
             "partner_user_id": f"onboarded-{number}",
@@ -99,7 +100,10 @@ class Filled:
             "company_number": f"{number:08}",
             "address": {"first_line": "1 Example Street", "postcode": "AB1 2CD"},
         } | more
-        return _path(self.site.api(self.key, "POST", "/onboardings", json=body), "magic_link_url")
+        answer = self.site.api(self.key, "POST", "/onboardings", json=body)
+        assert answer.is_success, answer.text
+        secrets = self.site.do(lambda service: service.secrets.get())
+        return f"/onboarding/{secrets.link_token(PURPOSE, answer.json()['onboarding_id'])}"
 
     def sign_in_link(self, email: str) -> str:
         """Return the path of a link to sign in."""
@@ -139,7 +143,6 @@ class Filled:
 
     async def _people(self, service: Service) -> None:
         partners = service.partners
-        await partners.change_settings(self.partner, STAFF, return_link=True)
         for who in ("developer", "newcomer"):
             await partners.add_member(self.partner, PEOPLE[who], STAFF)
         members = (await partners.look(self.partner)).members

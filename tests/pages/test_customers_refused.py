@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from service.onboardings.commands import PURPOSE
 from tests.pages.visitor import Visitor, local
 from tests.tables import every_row
 from tests.world import STAFF
@@ -30,11 +31,11 @@ async def business(world, name="Bakery", email=EMAIL, **more):
 
 
 async def onboarding(world, partner, email="new@example.com", **more):
-    """Return the path of a new onboarding's link."""
+    """Return the path of a new onboarding's link, as it is mailed."""
     body = {"partner_user_id": email, "company_name": "New", "user_email": email} | more
-    await world.service.partners.change_settings(partner.partner_id, STAFF, return_link=True)
     answer = await partner.call("POST", "/onboardings", json=body)
-    return local(answer.json()["magic_link_url"])
+    secrets = await world.service.secrets.get()
+    return f"/onboarding/{secrets.link_token(PURPOSE, answer.json()['onboarding_id'])}"
 
 
 def refused(answer, status, code):
@@ -286,6 +287,28 @@ async def test_invalid_onboarding_links_are_refused(world):
     refused(await visitor.get("/onboarding/unknown/done"), 400, "magic_link_invalid")
     answer = await visitor.post(taken, company_name="Taken")
     refused(answer, 422, "onboarding_unavailable")
+
+
+async def test_a_returned_link_takes_signing_in(world):
+    """It leads to signing in and back; another person is refused, and the right one finishes."""
+    partner = await world.partner()
+    await world.service.partners.change_settings(partner.partner_id, STAFF, return_link=True)
+    body = {"partner_user_id": "u", "company_name": "New", "user_email": "new@example.com"}
+    answer = await partner.call("POST", "/onboardings", json=body)
+    path = local(answer.json()["magic_link_url"])
+    stranger = Visitor(world)
+    for shown in (await stranger.get(path), await stranger.post(path, company_name="Theirs")):
+        assert (shown.status_code, shown.headers["location"]) == (303, f"/sign-in?next={path}")
+    other = await Visitor(world).sign_in("partner@example.com")
+    refused(await other.get(path), 403, "onboarding_needs_sign_in")
+    refused(await other.post(path, company_name="Theirs"), 403, "onboarding_needs_sign_in")
+    person = await Visitor(world).sign_in("New@Example.com")
+    assert (await person.get(path)).status_code == 200
+    done = (await person.post(path, company_name="Mine")).headers["location"]
+    assert done == f"{path}/done"
+    assert (await person.get(done)).status_code == 200
+    assert (await stranger.get(done)).status_code == 303
+    refused(await other.get(done), 403, "onboarding_needs_sign_in")
 
 
 @pytest.mark.parametrize("kind", ["connect", "onboarding"])

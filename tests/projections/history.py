@@ -32,7 +32,7 @@ class History:
         self.partners: list[Partner] = []
         self.entities: list[str] = []
         self.claims: list[str] = []
-        self.onboardings: list[str] = []
+        self.onboardings: list[tuple[str, str]] = []
 
     async def run(self, steps: int) -> None:
         """Take this many random actions."""
@@ -120,14 +120,16 @@ class History:
         mode = self.draw.choice(["live", "test"])
         answer = await self._partner.call("POST", "/onboardings", mode=mode, json=body)
         if answer.status_code == 201 and mode == "live":
-            self.onboardings.append(answer.json()["onboarding_id"])
+            self.onboardings.append((answer.json()["onboarding_id"], body["user_email"]))
 
     async def complete(self) -> None:
         """Finish an onboarding."""
         if self.onboardings:
             secrets = await self.world.service.secrets.get()
-            token = secrets.link_token(PURPOSE, self.draw.choice(self.onboardings))
-            await self.world.service.modes["live"].onboardings.complete(token, "req_1")
+            onboarding_id, email = self.draw.choice(self.onboardings)
+            token, visitor = secrets.link_token(PURPOSE, onboarding_id), secrets.lookup_email(email)
+            live = self.world.service.modes["live"].onboardings
+            await live.complete(token, "req_1", visitor=visitor)
 
     async def roll_key(self) -> None:
         """Issue a key and roll it; perhaps revoke it before its end."""

@@ -1,5 +1,10 @@
-"""`/onboarding/<token>`: a referred person corrects, completes and finishes (contract, Path A)."""
+"""`/onboarding/<token>`: a referred person corrects, completes and finishes (contract, Path A).
 
+A link that the partner got, too, takes signing in with the address that it is for.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from litestar import Router, get, post
@@ -12,36 +17,39 @@ from service.onboardings.commands import Invited, OnboardingCommands
 from service.onboardings.wire import Confirmed
 from service.pages.shell import lead_to, page
 from service.pages.site_map import Html, Page, PathText
-from service.pages.visit import form_of
+from service.pages.visit import SignInNeeded, form_of, person_of
 
 
 def onboarding_router(commands: OnboardingCommands, connections: ConnectionsReader) -> Router:
-    """Return the router of magic links: the token is the credential, no signing in is needed."""
+    """Return the router of magic links: a token that was only mailed is credential enough."""
 
     @get("/onboarding/{token:str}", opt={"page": Page("token")})
     async def ask(request: AnyRequest, token: PathText) -> Html:
         """Show the details as the partner sent them."""
-        invited = await commands.look(token)
+        with _visiting(request) as visitor:
+            invited = await commands.look(token, visitor)
         return _form(request, invited, _filled(invited.details), {})
 
     @post("/onboarding/{token:str}", opt={"page": Page("token")})
     async def finish(request: AnyRequest, token: PathText) -> Html:
         """Correct, complete and finish."""
         form = form_of(request)
-        invited = await commands.look(token)
+        with _visiting(request) as visitor:
+            invited = await commands.look(token, visitor)
         given = {name: form.get(name, "") for name in Confirmed.__struct_fields__}
         try:
             confirmed = check(Confirmed, **given)
         except Refusal as refusal:
             return _form(request, invited, given, dict(refusal.field_errors or {}), 400)
         request_id = request.scope["state"]["request_id"]
-        await commands.complete(token, request_id, confirmed)
+        await commands.complete(token, request_id, confirmed, visitor=visitor)
         return lead_to(f"/onboarding/{token}/done")
 
     @get("/onboarding/{token:str}/done", opt={"page": Page("token")})
     async def done(request: AnyRequest, token: PathText) -> Html:
         """Show the entity id, for an hour after finishing."""
-        finished = await commands.finished(token)
+        with _visiting(request) as visitor:
+            finished = await commands.finished(token, visitor)
         access = await connections.access(finished.partner_id, finished.entity_id)
         return page(
             request,
@@ -51,6 +59,18 @@ def onboarding_router(commands: OnboardingCommands, connections: ConnectionsRead
         )
 
     return Router("/", route_handlers=[ask, finish, done])
+
+
+@contextmanager
+def _visiting(request: AnyRequest) -> Iterator[str | None]:
+    """Yield the look-up of the address that is signed in; lead to signing in where it is needed."""
+    person = person_of(request)
+    try:
+        yield None if person is None else person.address_hash
+    except Refusal as refusal:
+        if person is None and refusal.code == "onboarding_needs_sign_in":
+            raise SignInNeeded from refusal
+        raise
 
 
 def _form(
