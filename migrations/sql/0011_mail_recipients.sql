@@ -11,4 +11,4 @@ create index mail_recipients_by_age on ledger.mail_recipients (counted_at);
 -- Mail that was withheld is counted at scrapes, as mail that was given up is.
 create index mail_outbox_withheld on ledger.mail_outbox (message_id) where state = 'withheld';
 
-grant select, insert, delete on ledger.mail_recipients to claim_ledger_of;
+grant select, insert, update, delete on ledger.mail_recipients to claim_ledger_of;
