@@ -3,7 +3,7 @@
 A link that the partner got, too, takes signing in with the address that it is for.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -62,7 +62,7 @@ def onboarding_router(commands: OnboardingCommands, connections: ConnectionsRead
 
 
 @contextmanager
-def _visiting(request: AnyRequest) -> Iterator[str | None]:
+def _visiting(request: AnyRequest) -> Generator[str | None]:
     """Yield the look-up of the address that is signed in; lead to signing in where it is needed."""
     person = person_of(request)
     try:
