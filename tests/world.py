@@ -31,7 +31,8 @@ from tests.patience import PATIENCE_SECONDS
 
 MASTER_KEY = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 PUBLIC_URL = "https://api.example.com"
-STAFF = Cause("staff:test", "req_test")
+STAFF = Cause("system:dev", "req_test")
+"""Who does in tests what the team does: nobody whom `audit verify` would have to find."""
 TEAM = "team@example.com"
 """Who runs the team's commands on a test's installation, once they are added to its team."""
 

@@ -75,6 +75,8 @@ class MemberAdded(Event, frozen=True):
     """A person joined a partner's team and may use its developer console.
 
     Encrypted under the partner's key. `email_hash` is the keyed lookup of the folded address.
+    `person_id` is the id by which events name this person as their actor; events of earlier
+    releases do not have it.
     """
 
     personal: ClassVar = ("email", "email_hash")
@@ -82,6 +84,7 @@ class MemberAdded(Event, frozen=True):
     member_id: str
     email: str | None = None
     email_hash: str | None = None
+    person_id: str | None = None
 
 
 class MemberRemoved(Event, frozen=True):

@@ -3,7 +3,7 @@
 from typing import ClassVar
 from uuid import UUID
 
-from service.core.ids import stream_id
+from service.core.ids import derived_id, stream_id
 from service.ledger.events import Event
 
 
@@ -30,6 +30,11 @@ class PersonalDataOpened(Event, frozen=True):
 
     staff_id: str
     claim_id: str
+
+
+def person_id(email_hash: str) -> str:
+    """Return the id by which events name a person: it reveals nothing without the look-up key."""
+    return derived_id("per", email_hash)
 
 
 def staff_stream(email_hash: str) -> UUID:

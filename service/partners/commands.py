@@ -11,7 +11,6 @@ from service.core.errors import Refusal
 from service.core.ids import NewId, once_id, stream_id
 from service.facts.partners import (
     ApiKeyIssued,
-    MemberAdded,
     Partner,
     PartnerApplied,
     fold,
@@ -91,9 +90,7 @@ class PartnerCommands:
             PartnerApplied(
                 partner_id=partner_id, name=company, email=email, contact_name=contact_name, use=use
             ),
-            MemberAdded(
-                partner_id=partner_id, member_id=member_id, email=email, email_hash=email_hash
-            ),
+            decisions.member_added(partner_id, member_id, email, email_hash),
         ]
 
         async def attempt(transaction: Transaction) -> str:

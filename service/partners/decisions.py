@@ -20,6 +20,7 @@ from service.facts.partners import (
     PartnerSettingsChanged,
     SandboxReset,
 )
+from service.facts.people import person_id
 from service.ledger.events import Event
 
 KEYS_MAX: Final = 50
@@ -154,11 +155,12 @@ def add_member(partner: Partner, *, member_id: str, email: str, email_hash: str)
         return []
     if len(partner.members) >= MEMBERS_MAX:
         raise Refusal("limit_reached", f"A team can have {MEMBERS_MAX} members.")
-    return [
-        MemberAdded(
-            partner_id=partner.partner_id, member_id=member_id, email=email, email_hash=email_hash
-        )
-    ]
+    return [member_added(partner.partner_id, member_id, email, email_hash)]
+
+
+def member_added(partner_id: str, member_id: str, email: str, email_hash: str) -> MemberAdded:
+    """Return the fact that a person joined a team."""
+    return MemberAdded(partner_id, member_id, email, email_hash, person_id(email_hash))
 
 
 def remove_member(partner: Partner, member_id: str) -> list[Event]:

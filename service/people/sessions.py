@@ -6,7 +6,8 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from service.core.clock import Clock
-from service.core.ids import NewId, derived_id
+from service.core.ids import NewId
+from service.facts.people import person_id
 from service.ledger.database import Connection, Database
 from service.ledger.encryption import KeyUnknown, MasterKeys
 from service.ledger.service_keys import token_hash
@@ -28,7 +29,7 @@ class Person(NamedTuple):
     @property
     def person_id(self) -> str:
         """The id by which events name this person: it reveals nothing without the look-up key."""
-        return derived_id("per", self.address_hash)
+        return person_id(self.address_hash)
 
 
 class Session(NamedTuple):

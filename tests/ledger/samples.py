@@ -11,7 +11,7 @@ from service.ledger.events import Cause, Event, Meta
 
 AT = datetime(2026, 3, 1, 10, 15, 30, 123000, tzinfo=UTC)
 META = Meta(AT, "staff:test", "req_1", "live")
-CAUSE = Cause("staff:test", "req_1")
+CAUSE = Cause("system:dev", "req_1")
 STREAM = UUID(int=7)
 CANARY = "canary-Zoë"
 

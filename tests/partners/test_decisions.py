@@ -16,6 +16,7 @@ from service.facts.partners import (
     PartnerSettingsChanged,
     fold,
 )
+from service.facts.people import person_id
 from service.ledger.events import Event
 from service.partners import decisions
 
@@ -219,7 +220,11 @@ def test_a_declined_partner_is_told_why():
 def member(member_id, email_hash):
     """Return the fact that somebody joined."""
     return MemberAdded(
-        partner_id=P, member_id=member_id, email=f"{member_id}@example.com", email_hash=email_hash
+        partner_id=P,
+        member_id=member_id,
+        email=f"{member_id}@example.com",
+        email_hash=email_hash,
+        person_id=person_id(email_hash),
     )
 
 

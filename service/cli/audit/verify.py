@@ -94,6 +94,9 @@ async def verify(
 ) -> Fields:
     """Recompute the log from its tables or an export; exits with 1 if anything is wrong.
 
+    In the database it also checks the actor of every event: its key, member or staff existed and
+    could act then.
+
     `published` counts the published checkpoints that the log was compared with: without any, all
     evidence is the database's own. An export of a part proves that part: `from`, `entity` and
     `events` say which. It only reads, and needs public keys alone: CLAIM_LEDGER_MASTER_KEYS may be
@@ -110,6 +113,7 @@ async def verify(
     if given is not None and given.ledger not in names:
         message = f"it is of {given.origin}; expected one of {', '.join(names)}"
         raise click.BadParameter(message, param_hint="--checkpoint")
+    accounts = service.accounts.database
     verdicts: list[Verdict] = []
     for log in service.ledgers:
         if log.name not in names:
@@ -121,7 +125,7 @@ async def verify(
             message = f"What was published cannot be read: {error}"
             raise Refusal("service_unavailable", message) from error
         with progress(f"verifying {log.name}", await size_of(log.database)) as advance:
-            verdicts.append(await verify_ledger(log.database, evidence, advance))
+            verdicts.append(await verify_ledger(log.database, evidence, advance, accounts))
     return _answer(verdicts)
 
 

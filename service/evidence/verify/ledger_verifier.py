@@ -15,8 +15,10 @@ from typing import Final
 from service.evidence.lineages import lineages_of
 from service.evidence.rolled_back import rolled_back
 from service.evidence.verdict import Verdict
+from service.evidence.verify.actors import Actors
 from service.evidence.verify.expectations import Evidence, Expectations, unpublished
 from service.evidence.verify.head_and_queue import tail_fault
+from service.evidence.verify.known_actors import known_actors
 from service.evidence.verify.pinpoint import pinpoint
 from service.evidence.verify.rows import FIRST, log_rows
 from service.evidence.verify.walk import Found, Walk
@@ -31,12 +33,16 @@ _SQL = queries("service.evidence.verify")
 
 
 async def verify_ledger(
-    database: Database, evidence: Evidence, advance: Callable[[int], object] = lambda _events: None
+    database: Database,
+    evidence: Evidence,
+    advance: Callable[[int], object] = lambda _events: None,
+    accounts: Database | None = None,
 ) -> Verdict:
     """Verify a ledger on a snapshot of it, while the service runs.
 
-    `advance` gets the number of events read since the last call. Raises LedgerUnavailable, and
-    ArchiveUnavailable if the archive has to be asked again.
+    `advance` gets the number of events read since the last call. With the ledger of `accounts`, the
+    actors of the events are checked, too. Raises LedgerUnavailable, and ArchiveUnavailable if the
+    archive has to be asked again.
     """
     async with (
         database.background.connection(DEADLINE_SECONDS) as connection,
@@ -47,7 +53,7 @@ async def verify_ledger(
             readonly=True,
         ),
     ):
-        return await verify(connection, database.schema, evidence, advance)
+        return await verify(connection, database.schema, evidence, advance, accounts)
 
 
 async def size_of(database: Database) -> int:
@@ -61,6 +67,7 @@ async def verify(
     schema: str,
     evidence: Evidence,
     advance: Callable[[int], object] = lambda _events: None,
+    accounts: Database | None = None,
 ) -> Verdict:
     """Verify a ledger in the caller's transaction, which must see one snapshot."""
     lineages = await lineages_of(connection, schema, evidence.keys)
@@ -68,13 +75,16 @@ async def verify(
     known = await unpublished(evidence, lineages, stored)
     expectations = Expectations(schema, evidence, lineages, stored, known)
     walk = Walk(expectations.by_size)
+    if accounts is not None:  # only now, when the snapshot was taken
+        known = await known_actors(accounts, DEADLINE_SECONDS)
+        walk.actors = Actors(schema, known, walk.rows.streams)
     found = await _walked(connection, schema, walk, advance)
     if found is not None:
         fault = await pinpoint(connection, schema, evidence, lineages, walk.last_held, found)
     else:
         has_lineage = bool(lineages.begun)
         fault = await tail_fault(connection, schema, walk.rows, has_lineage=has_lineage)
-        fault = fault or walk.unplaced
+        fault = fault or walk.unplaced or (walk.actors and walk.actors.fault())
     return Verdict.of(
         schema,
         walk.rows.size,

@@ -12,6 +12,18 @@ select
     (select count(*) from ledger.log as l where l.position is null) as unplaced
 from ledger.head as h
 
+-- name: people
+-- The events of the ledger of accounts that say who could act, numbered or about to be.
+select e.topic, e.state
+from ledger.events as e
+where
+    e.topic = any($1::text[])
+    and (
+        exists(select from ledger.log as l where l.append_id = e.append_id)
+        or exists(select from ledger.pending as p where p.append_id = e.append_id)
+    )
+order by e.append_id
+
 -- name: plan
 -- Reading the log in its order: by its index, row by row. Sorting it whole would take its size again
 -- on disk before the first row came. For this transaction; 'on' lets the planner choose again.

@@ -73,6 +73,10 @@ class Streams:
     def __init__(self) -> None:
         self._last: dict[int, int] = {}
 
+    def has_begun(self, stream: UUID) -> bool:
+        """Return whether an event of a stream was taken."""
+        return stream.int in self._last
+
     def take(self, stream: UUID, version: int, append_id: int) -> str | None:
         """Take the next event; return what is wrong with its place in its stream."""
         key = stream.int

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from service.evidence.verdict import Fault
+from service.evidence.verify.actors import Actors
 from service.evidence.verify.expectations import Expected
 from service.evidence.verify.rows import LogRow, Rows
 
@@ -26,8 +27,12 @@ class Walk:
     """Takes the rows in their order and finds the first fault, at the lowest position."""
 
     def __init__(self, expected: Sequence[Expected]) -> None:
-        """Begin with an empty log; `expected` is what it is compared with, by size."""
+        """Begin with an empty log; `expected` is what it is compared with, by size.
+
+        `actors` None: nobody knows who could act.
+        """
         self.rows = Rows()
+        self.actors: Actors | None = None
         self.held: set[tuple[str, int]] = set()
         self.last_held = Held()
         self.unplaced: Fault | None = None
@@ -39,6 +44,8 @@ class Walk:
             fault = self.rows.take(row)
             if fault is not None:
                 return Found(fault)
+            if self.actors is not None:
+                self.actors.take(row)
             if self._ahead and self._ahead[-1].size <= self.rows.size:
                 found = self.compare()
                 if found is not None:

@@ -1,0 +1,176 @@
+"""Checking who the events of a log are said to be of: each key and person existed and could act.
+
+Whoever can forge a whole event can name anybody as its actor, or somebody whose access has ended.
+An event is judged by its own time, but not by one that is behind the events before it: the middle
+one of their times counts then, so that nobody gains by dating an event back, and one clock that was
+wrong disturbs nothing.
+"""
+
+from collections import deque
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from service.evidence.verdict import Fault
+from service.evidence.verify.known_actors import NEVER, KnownActors, Span
+from service.evidence.verify.rows import LogRow, Streams
+from service.facts.entities import entity_stream
+
+BEFORE_MAX: Final = 31
+"""Of so many events before one, the middle time counts."""
+ENTITIES_LATE_MAX: Final = 4096
+"""An entity that acts may be registered by the same transaction, and numbered a little later."""
+SYSTEM: Final = frozenset({"checkpoints", "dev", "documents", "installation", "sandbox"})
+"""The parts of the service that append events by themselves."""
+
+FORMER_STAFF: Final = frozenset({"cli"})
+"""Names of staff who were nobody in particular, as earlier releases recorded them."""
+
+_SHOWN_MAX: Final = 120
+
+
+class _Meta(msgspec.Struct):
+    at: str
+    actor: str
+
+
+class _Who(msgspec.Struct):
+    meta: _Meta
+
+
+class _Waiting(NamedTuple):
+    position: int
+    actor: str
+    stream: UUID
+
+
+_decoder = msgspec.json.Decoder(_Who)
+
+
+class Actors:
+    """Takes the sound rows of a log in their order; memory is bounded by the actors there are."""
+
+    def __init__(self, ledger: str, known: KnownActors, streams: Streams) -> None:
+        """`streams` are those that the log has begun so far."""
+        self._ledger = ledger
+        self._known = known
+        self._streams = streams
+        self._spans: dict[str, Span] = {}
+        self._before = deque[str](maxlen=BEFORE_MAX)
+        self._waiting = deque[_Waiting]()
+        self._first: Fault | None = None
+        self._others = 0
+
+    def take(self, row: LogRow) -> None:
+        """Take the next row."""
+        try:
+            meta = _decoder.decode(row.state).meta
+        except (msgspec.MsgspecError, ValueError):
+            return  # not an event at all: whoever reads it says so
+        actor, at = meta.actor, meta.at
+        if actor.startswith("customer:"):
+            self._customer(row.position, actor)
+        else:
+            self._check(row.position, actor, at)
+        self._before.append(at)
+
+    def _check(self, position: int, actor: str, at: str) -> None:
+        span = self._spans.get(actor)
+        if span is None:
+            found = self._span(actor)
+            if isinstance(found, str):
+                self._found(position, actor, found)
+                return
+            span = self._spans[actor] = found
+        if not span.since <= at <= span.until or self._is_late(span, at):
+            self._found(position, actor, _outside(span, at))
+
+    def fault(self) -> Fault | None:
+        """Return the first fault of a log that was read to its end, with the number of others."""
+        self._settle(0)
+        if self._first is None or not self._others:
+            return self._first
+        others = "another event" if self._others == 1 else f"{self._others} other events"
+        return self._first._replace(sentence=f"{self._first.sentence} So it is with {others}.")
+
+    def _span(self, actor: str) -> Span | str:
+        """Return when an actor could act, or why it never could."""
+        kind, _, name = actor.partition(":")
+        match kind:
+            case "partner":
+                return self._of_key(*name.partition("/")[::2])
+            case "staff" if name in FORMER_STAFF:
+                return Span("")
+            case "staff":
+                return self._known.staff.get(name) or "nobody of that id was ever staff"
+            case "member":
+                return self._of_person(name)
+            case "system" if name in SYSTEM:
+                return Span("")
+            case _:
+                return "that is nobody who could act"
+
+    def _of_key(self, partner_id: str, key_id: str) -> Span | str:
+        key = self._known.key(key_id)
+        if key is None:
+            return "no such key was issued"
+        if (key.partner_id, key.mode) != (partner_id, self._ledger):
+            return f"the key was issued to {_shown(key.partner_id)} for {_shown(key.mode)}"
+        return key.span
+
+    def _of_person(self, person_id: str) -> Span | str:
+        spans = self._known.members.get(person_id)
+        if spans is None:
+            spans = self._known.unnamed
+        if not spans:
+            return "nobody of that id was ever a member"
+        # Of several teams, or of members whom their events do not name: at any time of any of them.
+        since = min(one.since for one in spans.values())
+        last = max(spans.values(), key=lambda one: one.until)
+        return last._replace(since=since)
+
+    def _is_late(self, span: Span, at: str) -> bool:
+        """Return whether an event within its actor's time follows events that are beyond it."""
+        if span.until == NEVER or len(self._before) < BEFORE_MAX:
+            return False
+        middle = sorted(self._before)[BEFORE_MAX // 2]
+        return middle > at and middle > span.until
+
+    def _customer(self, position: int, actor: str) -> None:
+        name = actor.partition(":")[2]
+        if name.startswith("per_"):
+            return  # somebody who signed in, of whom the log has nothing else
+        self._waiting.append(_Waiting(position, actor, entity_stream(self._ledger, name)))
+        if len(self._waiting) > ENTITIES_LATE_MAX:
+            self._settle(ENTITIES_LATE_MAX)
+
+    def _settle(self, keep: int) -> None:
+        """Look for the entities that acted, but for the last so many."""
+        while len(self._waiting) > keep:
+            position, actor, stream = self._waiting.popleft()
+            if not self._streams.has_begun(stream):
+                self._found(position, actor, "no such entity was registered")
+
+    def _found(self, position: int, actor: str, why: str) -> None:
+        fault = Fault(
+            position, f"The event at position {position} is not of {_shown(actor)}: {why}."
+        )
+        if self._first is None:
+            self._first = fault
+            return
+        self._others += 1
+        if position < (self._first.position or 0):  # an entity that was waited for
+            self._first = fault
+
+
+def _outside(span: Span, at: str) -> str:
+    if at < span.since:
+        return f"it was not there yet at {_shown(at)}"
+    return f"it ended at {span.ended_at}"
+
+
+def _shown(text: str) -> str:
+    """Return what an event says, fit for a terminal: anybody may have written it."""
+    shown = text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
+    return "".join(mark if mark.isascii() and mark.isprintable() else "?" for mark in shown)
