@@ -43,6 +43,10 @@ class Counted:
         """Return the inner store's listing."""
         return self.inner.each(prefix)
 
+    async def part(self, name: str, generation: int, start: int, size: int) -> bytes | None:
+        """Read from the inner store."""
+        return await self.inner.part(name, generation, start, size)
+
     async def delete(self, name: str, generation: int) -> bool:
         """Delete in the inner store."""
         return await self.inner.delete(name, generation)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from service.facts.claims import DocumentsAttached
+from service.facts.claims import DocumentFlagged, DocumentsAttached
 from service.facts.privacy import PersonalDataErased
 from service.ledger.events import Recorded
 from service.ledger.projector import Projector, Table, Update, Write
@@ -18,14 +18,22 @@ CLAIM_DOCUMENTS = Table(
     """,
 )
 
+DOCUMENT_FLAGS = Table(
+    "document_flags",
+    "document_id text, claim_id text, reason text, flagged_at timestamptz",
+)
+
 
 class ClaimDocumentsProjector(Projector):
-    """Table `claim_documents`. It holds nothing personal: filenames stay sealed in the log."""
+    """Tables `claim_documents` and `document_flags`, which hold nothing personal.
+
+    Filenames stay sealed in the log.
+    """
 
     name = "claim_documents"
     version = 1
-    tables = (CLAIM_DOCUMENTS,)
-    topics = (DocumentsAttached, PersonalDataErased)
+    tables = (CLAIM_DOCUMENTS, DOCUMENT_FLAGS)
+    topics = (DocumentsAttached, DocumentFlagged, PersonalDataErased)
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
         """Return what this event changes."""
@@ -33,6 +41,8 @@ class ClaimDocumentsProjector(Projector):
             case DocumentsAttached() as event:
                 for document in event.documents:
                     yield CLAIM_DOCUMENTS.new(document, claim_id=event.claim_id)
+            case DocumentFlagged() as event:
+                yield DOCUMENT_FLAGS.new(event, flagged_at=recorded.meta.at)
             case PersonalDataErased(subject=subject):
                 yield Update(CLAIM_DOCUMENTS, _SQL.erase, (subject,))
             case _:

@@ -6,12 +6,17 @@ from service.ledger.database import Reader, Row
 from service.ledger.sql import queries
 
 PAGE = 1000
+FLAGGED_MAX = 20
 
 _SQL = queries("projections.claim_documents")
 
 
 class ClaimDocumentsReader(Reader):
     """Reads `claim_documents` of one ledger."""
+
+    async def flagged(self) -> list[Row]:
+        """Return what checks of documents found last, newest first."""
+        return await self._reads.fetch(_SQL.flagged, FLAGGED_MAX)
 
     async def pages(self) -> AsyncIterator[list[Row]]:
         """Yield every linked document in the order of the paths, in pages of at most 1,000."""

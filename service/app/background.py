@@ -6,6 +6,8 @@ from service.app.bootstrap import Service
 from service.app.ledgers import wake_nobody
 from service.claims.hand_overs import HandOverQueue, HandOvers
 from service.claims.processing import LogProcessing, Processing
+from service.documents.checks import DocumentCheckQueue, DocumentChecks
+from service.documents.clamd import Clamd
 from service.evidence.checkpoints.schedule import Schedule
 from service.ledger.following.runner import Background, Follower
 from service.mail.outbox import Outbox
@@ -18,12 +20,13 @@ log = structlog.get_logger()
 def background(
     service: Service, transport: MailTransport, processing: Processing | None = None
 ) -> Background:
-    """Return the sequencers and the subscribers. Test mode has none that reaches outside."""
+    """Return the sequencers and the subscribers. Test mode has neither mail nor processing."""
     return Background(
         [(ledger, service.parking[ledger.name]) for ledger in service.ledgers],
         [
             *_mail(service, transport),
             _hand_overs(service, processing or LogProcessing()),
+            *_document_checks(service),
             *_checkpoints(service),
         ],
     )
@@ -57,9 +60,28 @@ def _mail(service: Service, transport: MailTransport) -> list[Follower]:
 
 def _hand_overs(service: Service, processing: Processing) -> Follower:
     live = service.modes["live"].ledger
-    (queue,) = (one for one in service.parking["live"] if one.name == HandOverQueue.name)
+    queue = service.parked_by("live", HandOverQueue.name)
     hand_overs = HandOvers(live, queue, processing, service.clock)
     return Follower("live.hand_overs", hand_overs.step, wake_nobody)
+
+
+def _document_checks(service: Service) -> list[Follower]:
+    url = service.settings.clamd_url
+    scanner = None if url is None else Clamd(url)
+    return [
+        Follower(
+            f"{name}.document_checks",
+            DocumentChecks(
+                mode.ledger,
+                service.parked_by(name, DocumentCheckQueue.name),
+                mode.storage.store,
+                scanner,
+                service.clock,
+            ).step,
+            wake_nobody,
+        )
+        for name, mode in service.modes.items()
+    ]
 
 
 def _checkpoints(service: Service) -> list[Follower]:

@@ -17,6 +17,7 @@ from service.app.storage import archive_for, storage_of_mode
 from service.claims.hand_overs import HandOverQueue
 from service.core.clock import Clock, system_clock
 from service.core.ids import NewId, new_id
+from service.documents.checks import DocumentCheckQueue
 from service.documents.commands import StorageFailures
 from service.evidence.checkpoints.signing import Checkpoints
 from service.facts import catalogue
@@ -105,13 +106,17 @@ class Service:
         """The subscribers of each ledger that park what they cannot handle."""
         handlers: Mapping[str, Sequence[Handler]] = {
             "accounts": [self.sandbox],
-            "live": [MailSubscriber(), HandOverQueue()],
-            "test": [],
+            "live": [MailSubscriber(), HandOverQueue(), DocumentCheckQueue()],
+            "test": [DocumentCheckQueue()],
         }
         return {
             name: [*(ParkingSubscriber(one, self.clock) for one in handlers[name]), *projections]
             for name, projections in self.catch_up.items()
         }
+
+    def parked_by(self, ledger: str, name: str) -> ParkingSubscriber:
+        """Return the subscriber of a ledger that has a name."""
+        return next(one for one in self.parking[ledger] if one.name == name)
 
     @property
     def read_models(self) -> list[ReadModel]:

@@ -122,6 +122,7 @@ def _backoffice(service: Service) -> Router:
                 parts.connection_list,
                 parts.claims,
                 parts.claim_list,
+                parts.claim_documents,
             )
             for mode, parts in service.modes.items()
         },

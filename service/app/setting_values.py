@@ -61,6 +61,17 @@ def redis_url(text: str) -> str:
     return text
 
 
+def clamd_url(text: str) -> str:
+    """Take the address of a clamd, over TCP or a socket."""
+    expected = "tcp://host:3310 or unix:///socket"
+    parts = _split(text, ("tcp", "unix"), expected)
+    is_socket = parts.scheme == "unix"
+    named = parts.path.strip("/") if is_socket else parts.hostname and parts.port
+    if not named or (parts.netloc if is_socket else parts.path.strip("/")) or parts.query:
+        raise ValueError(f"names no scanner; expected {expected}")
+    return text
+
+
 def mail_url(text: str) -> str:
     """Take the URL of a mail server or a mail directory."""
     parse_mail_url(text)

@@ -83,6 +83,12 @@ class Settings:
     storage_endpoint = OptionalSetting(
         values.origin, "origin of the local store, in development; default: Google Cloud Storage"
     )
+    clamd_url = OptionalSetting(
+        values.clamd_url,
+        "`clamd` that scans uploads: `tcp://host:3310`, on a private network because its protocol "
+        "is not encrypted, or `unix:///socket`; default: none, and only an upload's first bytes "
+        "are compared with its declared type",
+    )
     checkpoint_keys = OptionalSetting(
         values.note_keys,
         "ring of the keys that sign checkpoints, newest first, comma-separated: "

@@ -19,6 +19,7 @@ import structlog
 
 from service.claims.processing import Processing
 from service.core.clock import Clock
+from service.core.loops import repeated
 from service.core.retries import ATTEMPTS_MAX, wait_after
 from service.facts.claims import FirstMessagePosted
 from service.ledger.database import Row
@@ -37,7 +38,6 @@ AT_ONCE_MAX: Final = 32
 HAND_OVER_SECONDS_MAX: Final = 20.0
 LEASE_SECONDS: Final = 60.0
 """After this, hand-overs of a process that was cut off are due again."""
-STEP_SECONDS: Final = 10.0
 CUT_OFF: Final = "cut off at each attempt"
 
 _SQL = queries("service.claims")
@@ -83,11 +83,7 @@ class HandOvers:
 
     async def step(self) -> int:
         """Make what is due, for some seconds; return how many were attempted."""
-        time, made = asyncio.get_running_loop().time, 0
-        ends_at = time() + STEP_SECONDS
-        while time() < ends_at and (some := await self._some()):
-            made += some
-        return made
+        return await repeated(self._some)
 
     async def _some(self) -> int:
         """Attempt the next hand-overs; return how many."""

@@ -57,12 +57,23 @@ def _answer(mode: Mode, claim: Claim) -> Fields:
 
 
 def _documents(claim: Claim) -> list[Fields]:
-    """Return what is attached, with the partner's filenames unless they were erased."""
+    """Return what is attached, with the partner's filenames unless they were erased.
+
+    `flags` are what checks of the content found.
+    """
     if claim.attached is None:
         return []
     documents = claim.attached.documents
     filenames = claim.attached.filenames or [None] * len(documents)
     return [
-        {"filename": filename, **msgspec.structs.asdict(document)}
+        {
+            "filename": filename,
+            **msgspec.structs.asdict(document),
+            "flags": [
+                f"{one.reason}: {one.detail}"
+                for one in claim.flags
+                if one.document_id == document.document_id
+            ],
+        }
         for filename, document in zip(filenames, documents, strict=True)
     ]

@@ -1,11 +1,13 @@
 """Loops that run beside the requests until they are stopped."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Final
 
 STOP_SECONDS: Final = 0.5
 """After this a loop that has not stopped is cancelled again."""
+STEP_SECONDS: Final = 10.0
+"""How long one step of a loop goes on while there is more to do."""
 
 
 class Loop:
@@ -30,3 +32,15 @@ class Loop:
         while task is not None and not task.done():
             task.cancel()
             await asyncio.wait([task], timeout=STOP_SECONDS)
+
+
+async def repeated(some: Callable[[], Awaitable[int]]) -> int:
+    """Repeat what returns how much it did until there is nothing to do, or the step's time is up.
+
+    Returns how much was done.
+    """
+    time, done = asyncio.get_running_loop().time, 0
+    ends_at = time() + STEP_SECONDS
+    while time() < ends_at and (more := await some()):
+        done += more
+    return done

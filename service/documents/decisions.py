@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from service.claims.decisions import Upload
 from service.core.errors import Refusal
 from service.documents.paths import Reference
-from service.facts.claims import Document
+from service.facts.claims import Claim, Document, DocumentFlagged
 from service.storage.port import StoredObject
 
 
@@ -28,6 +28,13 @@ def uploads(references: Sequence[Reference], stored: Mapping[str, StoredObject])
         Upload(_document(reference, stored[reference.storage_path]), reference.filename)
         for reference in references
     ]
+
+
+def flag(claim: Claim, document_id: str, reason: str, detail: str) -> list[DocumentFlagged]:
+    """Record what a check found in a document; the same reason twice changes nothing."""
+    if any((one.document_id, one.reason) == (document_id, reason) for one in claim.flags):
+        return []
+    return [DocumentFlagged(claim.claim_id, document_id, reason, detail)]
 
 
 def _document(reference: Reference, found: StoredObject) -> Document:

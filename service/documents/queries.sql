@@ -1,3 +1,56 @@
+-- name: checks_done
+-- A document was checked.
+delete from ledger.document_checks where position = $1 and document_id = $2
+
+-- name: checks_due
+-- Is any check due? Takes no lock and draws no transaction id.
+select 1 from ledger.document_checks where next_attempt_at <= $1 limit 1
+
+-- name: checks_erased
+-- A row if the document's claim was erased, which deletes its objects.
+select 1 from ledger.claim_documents where document_id = $1 and erased
+
+-- name: checks_note
+-- Documents to check.
+insert into ledger.document_checks (
+    position, stream_id, noted_at, claim_id, document_id, storage_path, mime_type, size, generation,
+    next_attempt_at
+)
+select
+    n.position, n.stream_id, n.noted_at, n.claim_id, n.document_id, n.storage_path, n.mime_type,
+    n.size, n.generation, n.noted_at
+from unnest(
+    $1::bigint[], $2::uuid[], $3::timestamptz[], $4::text[], $5::text[], $6::text[], $7::text[],
+    $8::bigint[], $9::bigint[]
+) as n (
+    position, stream_id, noted_at, claim_id, document_id, storage_path, mime_type, size, generation
+)
+on conflict do nothing
+
+-- name: checks_remove
+-- Removes what an event queued that is left; it is set aside.
+delete from ledger.document_checks where position = $1 returning document_id
+
+-- name: checks_take
+-- Counts an attempt of the checks that have been due longest, and returns them. They are due again
+-- at $3, should this process be cut off.
+update ledger.document_checks as c set attempts = c.attempts + 1, next_attempt_at = $3
+from (
+    select position, document_id from ledger.document_checks
+    where next_attempt_at <= $1
+    order by next_attempt_at, position, document_id
+    limit $2
+    for update skip locked
+) as due
+where c.position = due.position and c.document_id = due.document_id
+returning
+    c.position, c.document_id, c.stream_id, c.claim_id, c.storage_path, c.mime_type, c.size,
+    c.generation, c.attempts
+
+-- name: checks_wait
+-- A check failed, and is due again later.
+update ledger.document_checks set next_attempt_at = $3 where position = $1 and document_id = $2
+
 -- name: context
 -- What checking documents decides on, before the claim's transaction: the entity and the partner's
 -- connection, whether the claim exists, and which of the paths were minted for it. One round trip.

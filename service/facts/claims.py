@@ -68,6 +68,19 @@ class DocumentsAttached(Event, frozen=True):
     filenames: list[str] | None = None
 
 
+class DocumentFlagged(Event, frozen=True):
+    """A document's content is not what was declared, or a scanner found it malicious.
+
+    `reason` is `type_mismatch` or `malware`; `detail` is the type that its first bytes show, or
+    what the scanner calls its finding. Recorded once for each document and reason.
+    """
+
+    claim_id: str
+    document_id: str
+    reason: str
+    detail: str
+
+
 class FirstMessagePosted(Event, frozen=True):
     """A claim's first message was posted; it starts automated processing (contract section 1)."""
 
@@ -105,6 +118,7 @@ class Claim(msgspec.Struct, frozen=True):
     created: ClaimCreated | None = None
     message: FirstMessagePosted | None = None
     attached: DocumentsAttached | None = None
+    flags: tuple[DocumentFlagged, ...] = ()
     erased: bool = False
 
 
@@ -130,6 +144,8 @@ def _evolve(state: Claim, event: Event) -> Claim:
             return change(state, claim_id=event.claim_id, stage=STAGES[0], created=event)
         case DocumentsAttached():
             return change(state, attached=event)
+        case DocumentFlagged():
+            return change(state, flags=(*state.flags, event))
         case FirstMessagePosted():
             return change(state, message=event)
         case ClaimStageChanged():

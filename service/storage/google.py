@@ -13,6 +13,7 @@ from google.auth.exceptions import GoogleAuthError
 from google.auth.transport.requests import AuthorizedSession, Request
 from google.cloud.storage import Blob, Client
 from requests import RequestException, Session
+from urllib3.exceptions import HTTPError
 
 from service.storage.deadline import AbortableAdapter, CallFailed
 from service.storage.port import StorageUnavailable, StoredObject
@@ -31,6 +32,7 @@ _FAULTS: Final = (
     GoogleAPIError,
     GoogleAuthError,
     RequestException,
+    HTTPError,  # urllib3's, which nobody wraps where bytes are read as they are stored
     OSError,
     ValueError,
     # A response of another shape than the client expects.
@@ -40,6 +42,21 @@ _FAULTS: Final = (
 )
 
 T = TypeVar("T")
+
+
+class _Bounded:
+    """A file to download to that takes no more than it was asked for: servers may ignore ranges."""
+
+    def __init__(self, size: int) -> None:
+        self.content = bytearray()
+        self._size = size
+
+    def write(self, more: bytes) -> int:
+        """Keep what came; raises ValueError beyond the size."""
+        self.content += more
+        if len(self.content) > self._size:
+            raise ValueError("more bytes than were asked for")
+        return len(more)
 
 
 class _Channel(NamedTuple):
@@ -91,6 +108,27 @@ class GoogleObjectStore:
             if token is None:
                 return
 
+    async def part(self, name: str, generation: int, start: int, size: int) -> bytes | None:
+        """Return at most `size` bytes of one generation of an object; None where it is gone.
+
+        They come as they are stored: what was uploaded compressed is not unpacked.
+        """
+        unchecked: Any = None  # a checksum is of all of an object; the stubs demand one
+
+        def read(client: Client) -> bytes | None:
+            blob = client.bucket(self.bucket).blob(name, generation=generation)
+            sink, end = _Bounded(size), start + size - 1
+            try:
+                blob.download_to_file(
+                    sink, start=start, end=end, raw_download=True, checksum=unchecked, **_ONE_TRY
+                )
+            except NotFound:
+                self._demand_bucket(client)
+                return None
+            return bytes(sink.content)
+
+        return await self._ask(read)
+
     async def delete(self, name: str, generation: int) -> bool:
         """Delete an object unless it has changed; return whether it is gone."""
 
@@ -124,8 +162,7 @@ class GoogleObjectStore:
             try:
                 return self._blob(client, name).download_as_bytes(**_ONE_TRY)
             except NotFound:
-                # The same error for a missing bucket, which is not an empty one.
-                next(client.list_blobs(self.bucket, max_results=1, **_ONE_TRY).pages, None)
+                self._demand_bucket(client)
                 return None
 
         return await self._ask(read)
@@ -206,6 +243,10 @@ class GoogleObjectStore:
         # Otherwise it asks for the bucket's location, for tracing, in a thread of its own.
         vars(client)["_bucket_metadata_cache"] = None
         return _Channel(client, adapter)
+
+    def _demand_bucket(self, client: Client) -> None:
+        """Raise for a missing bucket: the error is the same as for an object of an empty one."""
+        next(client.list_blobs(self.bucket, max_results=1, **_ONE_TRY).pages, None)
 
     def _blob(self, client: Client, name: str) -> Blob:
         return client.bucket(self.bucket).blob(name)

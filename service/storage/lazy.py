@@ -35,6 +35,10 @@ class LazyStorage:
         async for stored in self._storage.store.each(prefix):
             yield stored
 
+    async def part(self, name: str, generation: int, start: int, size: int) -> bytes | None:
+        """Read from the chosen store."""
+        return await self._storage.store.part(name, generation, start, size)
+
     async def delete(self, name: str, generation: int) -> bool:
         """Delete from the chosen store."""
         return await self._storage.store.delete(name, generation)

@@ -53,6 +53,10 @@ class ObjectStore(Protocol):
         """Return all objects under a prefix, a page at a time: for audits and sweeps."""
         ...
 
+    async def part(self, name: str, generation: int, start: int, size: int, /) -> bytes | None:
+        """Return at most `size` bytes of one generation of an object; None where it is gone."""
+        ...
+
     async def delete(self, name: str, generation: int, /) -> bool:
         """Delete an object unless it has changed; return whether it is gone."""
         ...

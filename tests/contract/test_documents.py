@@ -4,12 +4,13 @@ import asyncio
 
 import pytest
 
-from service.facts.claims import ClaimCreated, DocumentsAttached
+from service.facts.claims import ClaimCreated, DocumentFlagged, DocumentsAttached
 from service.sandbox.fixtures import fixture_ids
 from tests.contract.events import events_of, execute
 from tests.contract.refusals import fields, refused
 from tests.contract.rows import rows_as_text
 from tests.document_store import CONTENT, PDF, reference_to
+from tests.patience import eventually
 from tests.tables import every_row
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -36,6 +37,31 @@ async def test_from_an_upload_to_a_claim_with_documents(documents):
     assert body["message_id"].startswith("msg_"), "documents alone make a first message"
     listed = await partner.call("GET", "/claims", params={"entity_id": entity})
     assert [one["claim_id"] for one in listed.json()["claims"]] == [body["claim_id"]]
+
+
+async def test_a_disguised_upload_is_flagged_and_its_partner_told_nothing(documents):
+    """The claim is answered as ever; the finding is an event of the claim."""
+    partner, entity = await connected(documents)
+    ref = await documents.uploaded(partner, entity, content=b"<html>not a PDF</html>")
+    made = await partner.claim(entity, document_refs=[ref])
+    assert made.status_code == 201, made.text
+
+    async def flagged():
+        events = await events_of(documents.world, "live", DocumentFlagged)
+        return [one for one in events if one.claim_id == made.json()["claim_id"]]
+
+    (flag,) = await eventually(flagged)
+    assert (flag.document_id, flag.reason, flag.detail) == (
+        made.json()["document_ids"][0],
+        "type_mismatch",
+        "text/html",
+    )
+    again = await partner.claim(entity, document_refs=[ref])
+    assert again.json() == made.json() | {
+        "message_id": None,
+        "document_ids": [],
+        "already_existed": True,
+    }
 
 
 async def test_size_generation_and_checksum_are_recorded(documents):

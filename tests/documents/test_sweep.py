@@ -37,6 +37,10 @@ class Interposed:
         """Return the inner store's listing."""
         return self._inner.each(prefix)
 
+    async def part(self, name: str, generation: int, start: int, size: int) -> bytes | None:
+        """Read from the inner store."""
+        return await self._inner.part(name, generation, start, size)
+
     async def delete(self, name: str, generation: int) -> bool:
         """Delete after the interruption."""
         await self._meanwhile("delete")

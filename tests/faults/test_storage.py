@@ -299,3 +299,21 @@ async def test_a_url_that_cannot_be_signed_is_503(documents, capsys):
     ].ledger.database.writes.connection() as connection:
         assert await connection.fetchval("select count(*) from live.uploads") == 0
     signer.close()
+
+
+async def test_a_part_of_an_object_is_bounded(server):
+    """A server that ignores the range, or sends what is no object, is a failure and not memory."""
+    store = GoogleObjectStore(Credentials("token"), BUCKETS["live"], endpoint=server.endpoint)
+    for fault, behave in {
+        "more than was asked for": answers(200, bytes(1 << 20)),
+        "an error": answers(503, b"{}"),
+        "a lost connection": resets,
+        "an early end": ends_early,
+    }.items():
+        server.behave = behave
+        with pytest.raises(StorageUnavailable):
+            await store.part("a", 1, 0, 1000)
+        assert server.connections, fault
+    server.behave = answers(206, b"%PDF")
+    assert await store.part("a", 1, 0, 1000) == b"%PDF"
+    store.close()

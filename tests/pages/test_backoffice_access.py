@@ -3,8 +3,9 @@
 import psycopg
 import pytest
 
-from service.facts.claims import STAGES
+from service.facts.claims import STAGES, Document, DocumentFlagged, DocumentsAttached
 from service.facts.connections import connection_stream
+from service.ledger.writing import Append
 from service.pages.shell import moment
 from service.people.sessions import Person
 from tests.pages.visitor import Visitor
@@ -91,6 +92,26 @@ async def test_staff_see_every_page(ids, staff):
         assert answer.status_code == 200, path
         assert "Debtor" not in answer.text
         assert "A private message." not in answer.text
+
+
+async def test_what_checks_found_in_documents_is_shown_to_staff(world, ids, staff):
+    """On the claim's page, beside the document, and in a list on the first page."""
+    live = world.service.modes["live"]
+    row = await live.claim_list.by_id(ids["claim"])
+    pdf = Document("doc_1", "entities/x.pdf", "application/pdf", 1, 1, "AAAAAA==")
+    found = [
+        DocumentsAttached(ids["claim"], [pdf]),
+        DocumentFlagged(ids["claim"], "doc_1", "type_mismatch", "text/html"),
+        DocumentFlagged(ids["claim"], "doc_1", "malware", "<b>Test</b>"),
+    ]
+    async with live.ledger.transaction() as transaction:
+        past = await transaction.read(row["stream_id"])
+        await transaction.append(Append(row["stream_id"], len(past), found, STAFF))
+    shown = (await staff.get(f"/backoffice/claims/{ids['claim']}")).text
+    for text in ("Not the declared type", "text/html", "Malware found", "&lt;b&gt;Test&lt;/b&gt;"):
+        assert text in shown
+    listed = (await staff.get("/backoffice")).text
+    assert listed.count(f'href="/backoffice/claims/{ids["claim"]}"') == 2
 
 
 async def test_unknown_ids_are_404(staff):

@@ -7,12 +7,12 @@ from service.core.errors import Refusal
 from service.ledger.sequencer import Sequencer
 from service.onboardings.commands import PURPOSE
 from service.partners.commands import OVERLAPS
-from tests.document_store import Documents, reference_to
+from tests.document_store import CONTENT, Documents, reference_to
 from tests.world import STAFF, Partner, World
 
 PARTNER_TABLES = (
     *("entities", "connections", "onboardings", "connect_links", "claim_list"),
-    "claim_documents",
+    *("claim_documents", "document_flags"),
 )
 TABLES = [
     *(f"accounts.{table}" for table in ("partners", "api_keys", "members", "staff")),
@@ -70,7 +70,8 @@ class History:
             minted = await self.documents.mint(partner, entity_id, reference, mode=mode)
             if minted.status_code != 201:
                 return
-            await self.documents.put(minted)
+            content = self.draw.choice([CONTENT, b"not what it says"])
+            await self.documents.put(minted, content)
             refs.append(reference_to(minted))
         await partner.claim(entity_id, reference, document_refs=refs, mode=mode)
 

@@ -18,7 +18,6 @@ NO_SUBJECTS = {
     "partner_user_id": "the partner's own word for a user",
     "partner_claim_id": "the partner's own word for a claim",
     "partner_invoice_ids": "the partner's own words for invoices",
-    "document_id": "in a list of documents, which the projector looks into",
 }
 
 

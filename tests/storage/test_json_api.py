@@ -12,7 +12,7 @@ from itertools import product
 import google_crc32c
 import pytest
 import requests
-from google.api_core.exceptions import NotFound, PreconditionFailed
+from google.api_core.exceptions import NotFound, PreconditionFailed, RequestRangeNotSatisfiable
 from google.auth.credentials import AnonymousCredentials
 from google.cloud.storage import Bucket, Client
 
@@ -135,6 +135,20 @@ async def test_a_download_equals_the_upload(side: ModeContext):
     assert await asyncio.to_thread(blob.download_as_bytes) == content
     await asyncio.to_thread(blob.reload)
     assert await asyncio.to_thread(blob.download_as_bytes) == content  # by its media link
+
+
+async def test_a_range_is_served_alone(served: Served):
+    """First and last byte included, cut at the object's end."""
+    content = bytes(range(256)) * 3
+    await served.put(f"{PREFIX}a.pdf", content)
+    blob = served.bucket().blob(f"{PREFIX}a.pdf")
+    for first, last in ((0, 9), (100, 100), (700, 5000)):
+        part = await asyncio.to_thread(
+            blob.download_as_bytes, start=first, end=last, raw_download=True, checksum=None
+        )
+        assert part == content[first : last + 1]
+    with pytest.raises(RequestRangeNotSatisfiable):
+        await asyncio.to_thread(blob.download_as_bytes, start=768, end=800)
 
 
 async def test_deleting_twice_is_404(side: ModeContext):

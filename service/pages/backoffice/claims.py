@@ -1,12 +1,13 @@
 """`/backoffice/claims/<id>`: a claim, its stage, and its personal data on request."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from litestar import Router, get, post
 
 from service.core.errors import Refusal
-from service.facts.claims import STAGES, Claim
+from service.facts.claims import STAGES, Claim, DocumentFlagged
 from service.http.bodies import AnyRequest
 from service.pages.backoffice.frame import STAFF, BackofficeContext, backoffice_page
 from service.pages.gate import staff_cause, staff_of
@@ -61,6 +62,7 @@ def claims_router(context: BackofficeContext) -> Router:
             mode=mode,
             row=row,
             claim=claim,
+            flags=_flags(claim),
             partner=await context.partner_named(row["partner_id"]),
             stages=STAGES,
             personal=list(_personal(claim)) if is_open else [],
@@ -70,6 +72,14 @@ def claims_router(context: BackofficeContext) -> Router:
         )
 
     return Router("/claims/{claim_id:str}", route_handlers=[claim, move, personal])
+
+
+def _flags(claim: Claim) -> Mapping[str, Sequence[DocumentFlagged]]:
+    """Return what checks found in each of a claim's documents."""
+    flags: dict[str, list[DocumentFlagged]] = defaultdict(list)
+    for one in claim.flags:
+        flags[one.document_id].append(one)
+    return flags
 
 
 def _personal(claim: Claim) -> Iterator[tuple[str, str]]:

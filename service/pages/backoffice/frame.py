@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from projections.claim_documents.reader import ClaimDocumentsReader
 from projections.claim_list.reader import ClaimListReader
 from projections.connections.reader import ConnectionsReader
 from projections.partners.reader import PartnersReader
@@ -38,6 +39,7 @@ class ModeContext(NamedTuple):
     connection_list: ConnectionsReader
     claims: ClaimCommands
     claim_list: ClaimListReader
+    documents: ClaimDocumentsReader
 
     async def entity(self, entity_id: str) -> Row | None:
         """Return one business of this mode."""

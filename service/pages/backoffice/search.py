@@ -90,6 +90,7 @@ def search_router(context: BackofficeContext, ledgers: Sequence[Ledger]) -> Rout
             sought=sought,
             hits=hits,
             person_id=person_id,
+            flagged=await context.modes["live"].documents.flagged(),
             pending=(await context.counts()).get("pending", 0),
         )
 

@@ -1,6 +1,7 @@
 """What the store needs of ASGI: request bodies in chunks, and responses."""
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -52,12 +53,16 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response; `file`, if given, is the body and is closed after it."""
+    """A response; `file`, if given, is the body and is closed after it.
+
+    Of a file that was opened for a range, `file_bytes` are sent.
+    """
 
     status: int
     headers: Sequence[tuple[str, str]] = ()
     body: bytes = b""
     file: BinaryIO | None = field(default=None, repr=False)
+    file_bytes: int | None = None
 
 
 def request_of(scope: Scope) -> Request:
@@ -82,6 +87,8 @@ async def send_answer(send: Send, answer: Answer) -> None:
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     if answer.file is not None:
         with answer.file as file:
-            while chunk := await asyncio.to_thread(file.read, READ_BYTES):
+            left = sys.maxsize if answer.file_bytes is None else answer.file_bytes
+            while chunk := await asyncio.to_thread(file.read, min(READ_BYTES, left)):
+                left -= len(chunk)
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
     await send({"type": "http.response.body", "body": answer.body})

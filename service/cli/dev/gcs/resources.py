@@ -72,11 +72,15 @@ def object_resource(origin: str, stored: DiskObject) -> dict[str, Any]:
     }
 
 
-def media_headers(stored: DiskObject) -> list[tuple[str, str]]:
-    """Return the headers that go with an object's bytes."""
+def media_headers(
+    stored: DiskObject, first: int = 0, last: int | None = None
+) -> list[tuple[str, str]]:
+    """Return the headers that go with an object's bytes, all or those of a range."""
+    span = [] if last is None else [("content-range", f"bytes {first}-{last}/{stored.size}")]
     return [
+        *span,
         ("content-type", stored.content_type),
-        ("content-length", str(stored.size)),
+        ("content-length", str(stored.size if last is None else last - first + 1)),
         ("x-goog-generation", str(stored.generation)),
         ("x-goog-metageneration", "1"),
         ("x-goog-hash", f"crc32c={stored.crc32c},md5={stored.md5}"),
