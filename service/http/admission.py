@@ -24,8 +24,11 @@ PER_SECOND_FIRST: Final = 500.0
 WINDOW_SECONDS: Final = 0.1
 SMOOTHING: Final = 0.3
 """The weight of a window in the estimate: nine tenths of a change are seen after 0.7 s."""
-WAIT_SHARE: Final = 0.5
-"""Of a deadline: what a request may expect to wait. The rest is for an estimate that is too low."""
+WAIT_SHARE: Final = 0.25
+"""Of a deadline: what a request may expect to wait. A longer queue answers no more: at half a
+deadline twice the load took 30 MB more, and each answer twice as long."""
+BODY_WAIT_SHARE: Final = 0.5
+"""Of a deadline: how long a large body may wait for room. It is not read meanwhile."""
 
 SMALL_BYTES_MAX: Final = 64 * 1024
 """Bodies up to this size are not counted: the requests that hold them are."""
@@ -158,7 +161,7 @@ class Admission:
         """`deadline_seconds` is what a request may take; `monotonic` (seconds) measures."""
         wait = deadline_seconds * WAIT_SHARE
         self.reads, self.writes = Lane(wait, monotonic), Lane(wait, monotonic)
-        self.room = BodyRoom(wait)
+        self.room = BodyRoom(deadline_seconds * BODY_WAIT_SHARE)
 
     def enter(self, method: str, *, limited: bool) -> AdmittedRequest | None:
         """Return a request's place, or None where it would not be answered in time.
