@@ -17,6 +17,7 @@ import click
 
 from service.core.clock import timestamp
 from service.core.errors import Refusal
+from service.core.unseen import visible
 from service.ledger.database import Row
 
 HASH = re.compile(r"[0-9a-f]{32,}")
@@ -152,7 +153,7 @@ def _text(value: object) -> str:
     if isinstance(value, datetime | UUID):
         return _plain(value)
     if isinstance(value, str) and value.isprintable():
-        return value
+        return visible(value)
     text = _json(value, ensure_ascii=False)
     return text if text.isprintable() else _json(value)
 

@@ -2,18 +2,20 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from ipaddress import ip_network
 from typing import Any, NamedTuple
 
 import pytest
 from litestar.datastructures import Headers
 
-from service.app.serve import BUFFER_BYTES_MAX
 from service.claims.wire import ClaimListQuery
 from service.core.errors import Refusal
 from service.core.unseen import name_fault, visible
 from service.http import decoding
+from service.http.client_address import ForwardedClients
 from service.http.decoding import CONTENT_TYPE_CHARACTERS_MAX, decode, decode_query
 from service.http.scalars import LIMITS, email_fault
+from service.http.server import BUFFER_BYTES_MAX
 from service.ledger.service_keys import Secrets
 from service.pages.shell import safe_path
 from service.pages.visit import (
@@ -76,7 +78,28 @@ def address(text: str) -> None:
     refuse_unknown(path, query.encode())
 
 
+def forwarded(text: str) -> None:
+    """Look for the client behind a proxy that is trusted."""
+    headers = [(b"x-forwarded-for", text.encode())]
+    scope: Any = {"type": "http", "client": ("127.0.0.1", 1), "headers": headers}
+    nothing: Any = None
+    with suppress(StopIteration):
+        CLIENTS(scope, nothing, nothing).send(None)
+
+
+async def nobody(*_given: object) -> None:
+    """Answer nothing."""
+
+
+CLIENTS = ForwardedClients(nobody, [ip_network("127.0.0.0/8"), ip_network("::1/128")])
+
 PARSERS = {
+    "clients behind proxies": Parser(
+        forwarded,
+        BUFFER_BYTES_MAX,
+        False,
+        of(",", "127.0.0.1,", "::1, ", "1", "1.", ":", "[", "%", " ", "[::1]:1,", "f:"),
+    ),
     "email addresses": Parser(
         email_fault,
         LIMITS["email"],
