@@ -2,10 +2,10 @@
 
 from migrations.apply import PARTNER_LEDGERS, run
 
-revision = "0011"
-down_revision = "0010"
+revision = "0012"
+down_revision = "0011"
 
 
 def upgrade() -> None:
     """Create a table for each."""
-    run("0011_document_checks.sql", PARTNER_LEDGERS)
+    run("0012_document_checks.sql", PARTNER_LEDGERS)
