@@ -18,6 +18,7 @@ from service.app.operations import operations_loop
 from service.app.settings import Settings
 from service.core import logs
 from service.core.loops import Loop
+from service.http.connections import ConnectionWatch
 from service.ledger.connection_limit import warn_of_limits
 from service.ledger.database import LedgerUnavailable
 from service.mail.transport import mail_transport
@@ -67,6 +68,7 @@ async def _work(
     loops = [Loop("connection limits", lambda: _warn_of_limits(service))]
     if settings.operations_port:
         loops.append(operations_loop(service, counted, others))
+        loops.append(ConnectionWatch([settings.operations_port], lambda _closed: None).loop)
     async with service.opened():
         if followers is not None:
             followers.start()

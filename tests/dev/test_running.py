@@ -91,6 +91,14 @@ def test_silent_connections_keep_nobody_out(dev):
         assert httpx.get(f"{url}/health/live").status_code == 200
 
 
+def test_a_page_elsewhere_cannot_reach_it(dev):
+    """Whose name resolves to this machine; by loopback's own names it is reached."""
+    url = httpx.URL(f"{dev.facts['public_url']}/v1/openapi.json")
+    hosts = (f"127.0.0.1:{url.port}", f"localhost:{url.port}", "evil.example", "10.0.0.1")
+    codes = [httpx.get(url, headers={"Host": host}).status_code for host in hosts]
+    assert codes == [200, 200, 421, 421]
+
+
 def test_the_log_is_private_json(dev):
     """service.log has one JSON object per line, is readable by its owner alone, and grows."""
     log = dev.data_dir / "service.log"

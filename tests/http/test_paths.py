@@ -2,7 +2,7 @@
 
 from urllib.parse import unquote
 
-from service.http.paths import is_canonical
+from service.http.paths import BYTES_MAX, is_canonical
 
 OURS = (
     *("/", "/metrics", "/v1/claims", "/assets/pages.css", "/a/b.c-d_e~f", "/.well-known/x"),
@@ -13,7 +13,16 @@ ALIASES = (
     *("/x/../metrics", "/./metrics", "/metrics/.", "/metrics/..", "/%2e%2e/metrics", "/%2Fmetrics"),
     *("/metrics%2F", "/metrics%00", "/metrics%0A", "/%0d%0aX", "/%0D%0AX", "/%E2%80%AE", "/a:b"),
     *("/%e2%80%ae", "/%C3%BC%", "/%zz", "/%FF", "/\u00fc", "/\\metrics", "/metrics;x", "metrics"),
-    *("*", "", "/ ", "/a b", "/%E2%80%8B", "/%ED%A0%80"),
+    *(
+        "/" + "a" * BYTES_MAX,
+        "/" + "a%20" * BYTES_MAX,
+        "*",
+        "",
+        "/ ",
+        "/a b",
+        "/%E2%80%8B",
+        "/%ED%A0%80",
+    ),
 )
 
 
