@@ -5,6 +5,7 @@ from alembic import context
 from sqlalchemy import create_engine, pool
 
 from migrations import CONNECT_SECONDS_MAX, is_newest
+from migrations.logins import make_logins
 
 MIGRATION_LOCK = 7_236_801_172_605_581
 """An arbitrary constant: the advisory lock that keeps two migrators from running at once."""
@@ -13,7 +14,7 @@ _SOMETHING_TO_COMMIT = "select pg_logical_emit_message(true, 'claim-ledger', 'be
 
 
 def upgrade() -> None:
-    """Connect as the owner and apply the missing revisions."""
+    """Connect as the owner, apply the missing revisions, and make the logins."""
     url = context.config.attributes["database_url"]
     engine = create_engine(
         "postgresql+psycopg://",
@@ -33,6 +34,9 @@ def upgrade() -> None:
         context.configure(connection=connection, version_table_schema="public")
         with context.begin_transaction():
             context.run_migrations()
+        driver = connection.connection.driver_connection
+        assert isinstance(driver, psycopg.Connection)  # noqa: S101 - the creator has made it
+        make_logins(driver, context.config.attributes["logins"])
 
 
 upgrade()

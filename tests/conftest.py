@@ -9,10 +9,9 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 
-from migrations import migrate
 from service.cli.dev.gcs.credentials import local_credentials
 from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
-from tests.databases import cloned, on, run
+from tests.databases import cloned, migrated, on, run
 from tests.memory_ledger import memory_world
 from tests.processes import ended
 from tests.redis_server import RedisServer
@@ -148,7 +147,7 @@ def template(postgres_url) -> str:
     """Return the name of a migrated database to clone."""
     name = "template_of_tests"
     run(postgres_url, f"create database {name}")
-    migrate(on(postgres_url, name))
+    migrated(on(postgres_url, name))
     return name
 
 

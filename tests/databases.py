@@ -1,11 +1,43 @@
-"""Databases of the tests: clones of one that is migrated once."""
+"""Databases of the tests: clones of one that is migrated once.
 
-from collections.abc import Iterator
+The roles are the cluster's: its ledgers' logins have the owner's password in every database.
+"""
+
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from uuid import uuid4
 
 import psycopg
 from psycopg.conninfo import make_conninfo
+
+from migrations import migrate
+from service.facts.caller import LEDGERS
+
+OWNER = "://claim_ledger:"
+
+
+def migrated(owner_url: str) -> None:
+    """Migrate a database, with the logins of its ledgers."""
+    migrate(owner_url, {ledger: login_url(owner_url, ledger) for ledger in LEDGERS})
+
+
+def login_url(owner_url: str, ledger: str) -> str:
+    """Return the URL of a ledger's own login."""
+    return owner_url.replace(OWNER, f"://claim_ledger_{ledger}:", 1)
+
+
+def with_logins(values: Mapping[str, str]) -> dict[str, str]:
+    """Return settings, by their names without the prefix, with those that the owner's URL implies.
+
+    Settings that have no owner's URL, or the ledgers' own, are left as they are.
+    """
+    if "DATABASE_URL" not in values:
+        return dict(values)
+    implied = {
+        f"{ledger.upper()}_DATABASE_URL": login_url(values["DATABASE_URL"], ledger)
+        for ledger in LEDGERS
+    }
+    return implied | dict(values)
 
 
 def clone(postgres_url: str, template: str) -> str:

@@ -11,6 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from service.cli.dev.state import PEOPLE, DevState
+from tests.databases import with_logins
 from tests.patience import PATIENCE_SECONDS, until
 from tests.prepared import prepared, run_prepared
 from tests.processes import start
@@ -20,7 +22,8 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def environment(**given: str) -> dict[str, str]:
-    """Return our environment with only these settings of the service."""
+    """Return our environment with only these settings of the service, and those they imply."""
+    given = with_logins(given)
     kept = {k: v for k, v in os.environ.items() if not k.startswith("CLAIM_LEDGER_")}
     return kept | {f"CLAIM_LEDGER_{name}": value for name, value in given.items()}
 
@@ -54,6 +57,18 @@ class Dev:
     def facts(self) -> dict[str, Any]:
         """The content of dev.json."""
         return json.loads((self.data_dir / "dev.json").read_text())
+
+    def environment(self, **given: str) -> dict[str, str]:
+        """Return the environment of a team that works on its database, by settings of its own."""
+        state = DevState.of_running(self.data_dir)
+        urls = {f"{ledger.upper()}_DATABASE_URL": url for ledger, url in state.ledger_urls.items()}
+        settings = {
+            "DATABASE_URL": state.database_url,
+            "MASTER_KEYS": state.master_keys,
+            "PUBLIC_URL": state.public_url,
+            "STAFF": PEOPLE["team"],
+        }
+        return environment(**settings | urls | given)
 
     @property
     def printed(self) -> str:

@@ -20,24 +20,36 @@ class RedisServer:
         self._directory = directory
         self._process: subprocess.Popen[bytes] | None = None
         self.port = free_port()
+        self.tls_port = 0
 
     @property
     def url(self) -> str:
         """The address for clients."""
         return f"redis://127.0.0.1:{self.port}/0"
 
-    def start(self, *, cluster: bool = False) -> None:
+    def start(self, *, cluster: bool = False, tls: Path | None = None) -> None:
         """Start it, always on the same port, and wait until it answers.
 
-        `cluster`: as the one node of a cluster, which has all slots.
+        `cluster`: as the one node of a cluster, which has all slots. `tls`: a certificate, beside
+        its key, with which it listens on `tls_port`, too.
         """
         assert self.binary is not None, "redis-server is not installed"
         assert self._process is None, "already started"
-        options = {"port": self.port, "bind": "127.0.0.1", "save": "", "appendonly": "no"}
+        options: dict[str, object] = {
+            "port": self.port,
+            "bind": "127.0.0.1",
+            "save": "",
+            "appendonly": "no",
+        }
         if cluster:
             # Without it, the bus has a port ten thousand higher, which there may not be.
             bus = {"cluster-port": free_port()}
             options |= {"cluster-enabled": "yes", "cluster-config-file": "nodes.conf"} | bus
+        if tls:
+            self.tls_port = free_port()
+            files = {"tls-cert-file": tls, "tls-key-file": tls.with_suffix(".key")}
+            options |= {"tls-port": self.tls_port, "tls-auth-clients": "no", **files}
+            options |= {"tls-ca-cert-file": tls}
         words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
         self._process = start(
             [self.binary, *words, "--dir", str(self._directory)],

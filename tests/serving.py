@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import httpx
 
+from tests.databases import with_logins
 from tests.no_tls import NO_TLS
 from tests.patience import until
 from tests.processes import free_port, started
@@ -41,7 +42,8 @@ def served(database_url: str, directory: Path, **given: str) -> Iterator[Served]
         "OPERATIONS_PORT": "0",
         "LOG_LEVEL": "info",
     } | given
-    environment = os.environ | {f"CLAIM_LEDGER_{name}": text for name, text in values.items()}
+    given = with_logins(values)
+    environment = os.environ | {f"CLAIM_LEDGER_{name}": text for name, text in given.items()}
     one = Served(port, directory / "serve.log")
     command = [sys.executable, "-c", "from service.cli import main; main()", "serve"]
     with (

@@ -12,7 +12,9 @@ import pytest
 from service.app.setting import PREFIX
 from service.app.settings import SERVE, Settings
 from service.evidence.note import NoteKey
+from service.facts.caller import LEDGERS
 from tests import runbook
+from tests.databases import login_url
 from tests.dev_process import PROGRAM, environment, run
 from tests.world import MASTER_KEY, PUBLIC_URL, STAFF, TEAM, settings_for, world_on
 
@@ -29,6 +31,12 @@ def settings_of(**words: str) -> dict[str, str]:
     return {name: words.get(value, value) for name, value in named.items()}
 
 
+def urls_of(owner_url: str) -> dict[str, str]:
+    """Return what stands for the placeholders on the page."""
+    logins = {f"{ledger.upper()}_URL": login_url(owner_url, ledger) for ledger in LEDGERS}
+    return {"DRILL_URL": owner_url, "MASTER_KEYS": MASTER_KEY, "EMAIL": TEAM} | logins
+
+
 @pytest.fixture
 def drill_url(database_url):
     """Return the restored database's URL, once it exists."""
@@ -40,9 +48,7 @@ def drill_url(database_url):
 
 def test_the_settings_of_a_drill_reach_nothing_of_production():
     """With them `serve` runs, and follows, mails, signs and publishes nothing."""
-    words = settings_of(
-        DRILL_URL="postgresql://u:p@127.0.0.1/drill", MASTER_KEYS=MASTER_KEY, EMAIL=TEAM
-    )
+    words = settings_of(**urls_of("postgresql://claim_ledger:p@127.0.0.1/drill"))
     given = {f"{PREFIX}{name}": value for name, value in words.items()}
     settings = Settings.from_environment(given, require=SERVE)
     assert not settings.run_worker
@@ -80,7 +86,7 @@ async def test_a_drill_passes_and_production_goes_on(database_url, drill_url, tm
     shutil.copytree(place, copy)
     before = _contents(place)
 
-    env = environment(**settings_of(DRILL_URL=drill_url, MASTER_KEYS=MASTER_KEY, EMAIL=TEAM))
+    env = environment(**settings_of(**urls_of(drill_url)))
     env["PATH"] = f"{PROGRAM.parent}{os.pathsep}{env['PATH']}"
     note = copy / "checkpoints" / older.checkpoint.origin / f"{older.checkpoint.size:020}.txt"
     lines = (LOG + ERASURES).replace("FILE", str(note)).replace("PUBLIC_KEY", KEY.public_text)

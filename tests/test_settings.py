@@ -9,16 +9,28 @@ import pytest
 
 from service.app import setting
 from service.app.setting import PREFIX, SettingsError
-from service.app.settings import MIGRATE, SERVE, SETTINGS, TEAM, Settings, given, settings_table
+from service.app.settings import (
+    LEDGER_URLS,
+    MIGRATE,
+    SERVE,
+    SETTINGS,
+    TEAM,
+    Settings,
+    given,
+    settings_table,
+)
 
 KEYS = [bytes([n]) * 32 for n in (251, 252)]
 RING = ",".join(base64.b64encode(key).decode() for key in KEYS)
 GOOD = {
-    "DATABASE_URL": "postgresql://app:canary-p@db.example.com:5432/ledger",
+    "DATABASE_URL": "postgresql://app:canary-p@db.example.com:5432/ledger?sslmode=require",
+    "ACCOUNTS_DATABASE_URL": "postgresql://claim_ledger_accounts:canary-a@127.0.0.1/ledger",
+    "LIVE_DATABASE_URL": "postgresql://claim_ledger_live:canary-l@127.0.0.1/ledger",
+    "TEST_DATABASE_URL": "postgresql://claim_ledger_test:canary-t@127.0.0.1/ledger",
     "MASTER_KEYS": RING,
     "PUBLIC_URL": "https://api.example.com",
     "SMTP_URL": "smtp://mailer:canary-s@mail.example.com:587",
-    "REDIS_URL": "redis://:canary-r@cache.example.com:6379/0",
+    "REDIS_URL": "rediss://:canary-r@cache.example.com:6379/0",
 }
 
 
@@ -51,13 +63,13 @@ def test_unset_settings_have_their_default() -> None:
     assert (parsed.pool_size, parsed.rate_limit_per_minute) == (4, 120)
     assert (parsed.trusted_proxies, parsed.log_level, parsed.run_worker) == ((), "info", True)
     assert parsed.redis_url is None
-    assert parsed.accounts_database_url is None
+    assert (parsed.transaction_pooler, parsed.plaintext_hosts) == (False, ())
 
 
 def test_all_faults_are_reported_at_once() -> None:
     """Each line has variable, fault and expectation."""
     found = faults(
-        DATABASE_URL=None,
+        LIVE_DATABASE_URL=None,
         MASTER_KEYS="c2hvcnQ=",
         PUBLIC_URL="api.example.com",
         SMTP_URL="http://mail.example.com",
@@ -72,12 +84,12 @@ def test_all_faults_are_reported_at_once() -> None:
         "SMTP_URL",
         "PORT",
         "WORKERS",
-        "DATABASE_URL",
+        "LIVE_DATABASE_URL",
     ]
     assert "did you mean CLAIM_LEDGER_WORKERS?" in found[0]
     assert "key 1 of 1 has 5 bytes; expected base64 of 32 bytes" in found[1]
     assert "from 1 to 65535, not '70000'" in found[4]
-    assert "is not set; expected: PostgreSQL" in found[6]
+    assert "is not set; expected: the ledger `live` under a login of its own" in found[6]
 
 
 def test_only_our_prefix_is_checked() -> None:
@@ -88,11 +100,15 @@ def test_only_our_prefix_is_checked() -> None:
 
 @pytest.mark.parametrize(
     ("require", "absent"),
-    [(MIGRATE, set()), (TEAM, {"PUBLIC_URL"}), (SERVE, {"PUBLIC_URL", "SMTP_URL"})],
+    [
+        (MIGRATE, set()),
+        (TEAM, {"PUBLIC_URL"} | LEDGER_URLS),
+        (SERVE, {"PUBLIC_URL", "SMTP_URL"} | LEDGER_URLS),
+    ],
 )
 def test_commands_declare_their_settings(require: frozenset[str], absent: set[str]) -> None:
     """A setting that a command did not declare cannot be used by accident."""
-    few = environ(PUBLIC_URL=None, SMTP_URL=None, REDIS_URL=None)
+    few = environ(PUBLIC_URL=None, SMTP_URL=None, REDIS_URL=None, **dict.fromkeys(LEDGER_URLS))
     if absent:
         with pytest.raises(SettingsError) as caught:
             Settings.from_environment(few, require=require)
@@ -100,7 +116,7 @@ def test_commands_declare_their_settings(require: frozenset[str], absent: set[st
         assert found == absent
     else:
         parsed = Settings.from_environment(few, require=require)
-        for name in ("public_url", "smtp_url", "mail_from"):
+        for name in ("public_url", "smtp_url", "mail_from", "live_database_url"):
             with pytest.raises(SettingsError, match=name.upper()):
                 getattr(parsed, name)
 
@@ -148,13 +164,13 @@ def test_secrets_are_masked() -> None:
     """Neither repr nor str nor a format shows a password or a key."""
     parsed = settings(
         LIVE_DATABASE_URL="postgres:///ledger?host=/run/pg&user=x&password=canary-q&sslmode=off",
-        TEST_DATABASE_URL="postgres://x:canary@at@db.example.com/ledger",
+        TEST_DATABASE_URL="postgres://x:canary@at@localhost/ledger",
     )
     for shown in (repr(parsed), str(parsed), f"{parsed}"):
         assert "canary" not in shown
         assert RING[:20] not in shown
         assert repr(KEYS[0])[2:20] not in shown
-        assert "postgresql://app:***@db.example.com:5432/ledger" in shown
+        assert "postgresql://app:***@db.example.com:5432/ledger?sslmode=require" in shown
         assert "password=***&sslmode=off" in shown
         assert "mailer:***@mail.example.com" in shown
 
@@ -168,10 +184,16 @@ def test_a_password_in_another_setting_is_masked() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "value"),
     [
-        ("DATABASE_URL", "postgres://u@h1:5432,h2:5433/d", "postgres://u@h1:5432,h2:5433/d"),
+        (
+            "DATABASE_URL",
+            "postgres://u@h1:5432,h2:5433/d?sslmode=require",
+            "postgres://u@h1:5432,h2:5433/d?sslmode=require",
+        ),
         ("DATABASE_URL", "postgresql://u:p,w@[::1]:5432/d", "postgresql://u:p,w@[::1]:5432/d"),
         ("DATABASE_URL", "postgresql:///d?host=/run/pg", "postgresql:///d?host=/run/pg"),
-        ("TEST_DATABASE_URL", "postgresql://u@h/d", "postgresql://u@h/d"),
+        ("TEST_DATABASE_URL", "postgresql://u@localhost/d", "postgresql://u@localhost/d"),
+        ("TRANSACTION_POOLER", "on", True),
+        ("PLAINTEXT_HOSTS", "Db, 10.0.0.1", ("db", "10.0.0.1")),
         ("REDIS_URL", "rediss://h:6380/1", "rediss://h:6380/1"),
         ("REDIS_URL", "unix:///run/redis.sock?db=1", "unix:///run/redis.sock?db=1"),
         ("CLAMD_URL", "tcp://clamd.internal:3310", "tcp://clamd.internal:3310"),
@@ -219,6 +241,9 @@ def test_accepted_values(name: str, text: str, value: object) -> None:
         ("PUBLIC_URL", "https://münchen.example", "expected an origin"),
         ("PUBLIC_URL", "ftp://example.com", "expected an origin"),
         ("PUBLIC_URL", "https://example.com:99999", "expected an origin"),
+        ("PUBLIC_URL", "http://example.com", "expected https://"),
+        ("PUBLIC_URL", "http://10.0.0.1:8000", "expected https://"),
+        ("PLAINTEXT_HOSTS", "a b", "expected an address"),
         ("SMTP_URL", "file:relative", "absolute"),
         ("MAIL_FROM", "nobody", "expected an address"),
         ("MAIL_FROM", "a@example.com\r\nBcc: b@example.com", "expected an address"),
@@ -341,4 +366,5 @@ def test_the_document_lists_every_setting() -> None:
 
 def test_required_names_exist() -> None:
     """All settings that commands require are in the table."""
-    assert {row.name for row in SETTINGS} >= SERVE > TEAM > MIGRATE
+    assert {row.name for row in SETTINGS} >= SERVE | MIGRATE
+    assert SERVE > TEAM > LEDGER_URLS

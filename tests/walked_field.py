@@ -5,7 +5,7 @@ import json
 import sys
 from pathlib import Path
 
-from migrations import migrate
+from tests.databases import migrated
 from tests.world import settings_for, world_on
 
 
@@ -24,5 +24,5 @@ async def walk(database_url: str, mail_dir: Path) -> list[object]:
 
 
 if __name__ == "__main__":
-    migrate(sys.argv[1])
+    migrated(sys.argv[1])
     json.dump(asyncio.run(walk(sys.argv[1], Path(sys.argv[2]))), sys.stdout)

@@ -26,6 +26,7 @@ from service.operations.metrics import Metrics
 from service.operations.request_middleware import RequestMiddleware
 from service.operations.scrapes import Scrapes
 from tests.conformance import conforms
+from tests.databases import with_logins
 from tests.histories import History, RecordingTransport
 from tests.patience import PATIENCE_SECONDS
 
@@ -54,7 +55,7 @@ def settings_for(database_url: str, mail_dir: Path, **given: str) -> Settings:
         "SMTP_URL": mail_dir.as_uri(),
         "RATE_LIMIT_PER_MINUTE": "100000",
     } | given
-    environment = {f"CLAIM_LEDGER_{name}": value for name, value in values.items()}
+    environment = {f"CLAIM_LEDGER_{name}": value for name, value in with_logins(values).items()}
     settings = Settings.from_environment(environment, require=SERVE)
     if "ARCHIVE_URL" in given and given["ARCHIVE_URL"].startswith("file:"):
         Path(unquote(urlsplit(given["ARCHIVE_URL"]).path)).mkdir(mode=0o700, exist_ok=True)

@@ -12,6 +12,7 @@ from projections.connections.reader import ConnectionsReader
 from projections.onboardings.projector import OnboardingsProjector
 from projections.onboardings.reader import OnboardingsReader
 from projections.partners.reader import PartnersReader
+from service.app.databases import database_of
 from service.app.settings import Settings
 from service.claims.commands import ClaimCommands
 from service.connections.commands import ConnectionCommands
@@ -19,7 +20,6 @@ from service.core.clock import Clock
 from service.core.ids import NewId
 from service.documents.commands import DocumentCommands, StorageFailures
 from service.entities.commands import EntityCommands
-from service.ledger.database import Database
 from service.ledger.encryption import MasterKeys
 from service.ledger.events import Catalogue
 from service.ledger.ledger import Ledger, Projector
@@ -38,14 +38,7 @@ def ledger_for(
     projectors: Sequence[Projector],
 ) -> Ledger:
     """Return the ledger accounts, live or test, its pool not yet opened."""
-    own_url: str | None = settings.values[f"{name.upper()}_DATABASE_URL"]
-    database = Database(
-        own_url or settings.database_url,
-        name,
-        role=None if own_url else f"claim_ledger_{name}",
-        pool_size=settings.pool_size,
-        deadline=deadline_seconds,
-    )
+    database = database_of(settings, name, deadline_seconds)
     return Ledger(database, events, projectors, master_keys, clock, wake_nobody)
 
 

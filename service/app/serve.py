@@ -1,5 +1,6 @@
 """`claim-ledger serve`: the application in worker processes of Granian, and one beside them."""
 
+import asyncio
 import gc
 import os
 import signal
@@ -12,6 +13,7 @@ import structlog
 from granian.constants import Interfaces, Loops
 from granian.server import Server
 
+from service.app.logins import check_logins
 from service.app.settings import SERVE, Settings
 from service.app.worker_process import METRICS_DIRECTORY, WorkerProcess
 from service.core import logs
@@ -31,8 +33,9 @@ GC_THRESHOLD = 10_000
 
 
 def serve_forever(settings: Settings) -> None:
-    """Serve until SIGINT or SIGTERM; raises ServeFault when the address is not available.
+    """Serve until SIGINT or SIGTERM.
 
+    Raises ServeFault when the address is not available, SettingsError when a login may do too much.
     Beside the API's processes there is one that follows the log and serves the operations listener,
     as far as the settings want either: requests never wait for its work.
     """
@@ -40,6 +43,7 @@ def serve_forever(settings: Settings) -> None:
     allow_files()
     logs.configure(settings.log_level)
     warn_of_untrusted_proxy(settings)
+    asyncio.run(check_logins(settings))
     # A worker inherits the parent's handlers: until it had its own it would miss SIGTERM, and be
     # waited for.
     os.register_at_fork(after_in_child=partial(signal.signal, signal.SIGTERM, signal.SIG_DFL))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
+from service.app.transport import is_this_machine
 from service.evidence.note import NoteKey
 from service.http.scalars import email_fault
 from service.mail.address import parse_mail_url
@@ -88,6 +89,14 @@ def origin(text: str) -> str:
     default = {"http": 80, "https": 443}[parts.scheme]
     port = "" if parts.port in (None, default) else f":{parts.port}"
     return f"{parts.scheme}://{host}{port}"
+
+
+def public_origin(text: str) -> str:
+    """Return an origin at which people and partners reach the service: https, off this machine."""
+    found = origin(text)
+    if found.startswith("http:") and not is_this_machine(urlsplit(found).hostname or ""):
+        raise ValueError(f"expected https:// for all but this machine, not {_quoted(text)}")
+    return found
 
 
 def sender(text: str) -> str:
@@ -169,6 +178,11 @@ def choice(options: Mapping[str, _T]) -> Callable[[str], _T]:
         return options[text.lower()]
 
     return parse
+
+
+def host_names(text: str) -> tuple[str, ...]:
+    """Return comma separated names or addresses of hosts."""
+    return tuple(host(part.strip()).lower() for part in text.split(",") if text)
 
 
 def bucket(text: str) -> str:

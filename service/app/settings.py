@@ -12,11 +12,15 @@ from typing import Any, Final, Self
 
 from service.app import setting_values as values
 from service.app.setting import PREFIX, OptionalSetting, Setting, SettingsError
+from service.app.transport import encrypt
+from service.facts.caller import LEDGERS
 
 MIGRATE: Final = frozenset({"DATABASE_URL", "MASTER_KEYS"})
 """What `migrate` cannot do without."""
 
-TEAM: Final = MIGRATE | {"PUBLIC_URL"}
+LEDGER_URLS: Final = frozenset(f"{ledger.upper()}_DATABASE_URL" for ledger in LEDGERS)
+
+TEAM: Final = LEDGER_URLS | {"MASTER_KEYS", "PUBLIC_URL"}
 """What the commands of the service's team cannot do without."""
 
 SERVE: Final = TEAM | {"SMTP_URL"}
@@ -26,11 +30,11 @@ _ON_OFF: Final = {"on": True, "off": False}
 _LEVELS: Final = {name: name for name in ("debug", "info", "warning", "error", "critical")}
 
 
-def _ledger_url(ledger: str) -> OptionalSetting[str]:
-    return OptionalSetting(
+def _ledger_url(ledger: str) -> Setting[str]:
+    return Setting(
         values.database_url,
-        f"database of the ledger `{ledger}` under a login role of its own, for a transaction "
-        "pooler that cannot pass a role on; default: `DATABASE_URL` and the ledger's role",
+        f"the ledger `{ledger}` under a login of its own, `postgresql://claim_ledger_{ledger}:"
+        "password@host:5432/database`: `migrate` lets that role log in with this password",
         secret=True,
     )
 
@@ -40,12 +44,22 @@ class Settings:
 
     database_url = Setting(
         values.database_url,
-        "PostgreSQL 15 or later: `postgresql://user:password@host:5432/database`",
+        "PostgreSQL 15 or later as the owner of the tables, over a direct connection: "
+        "`postgresql://user:password@host:5432/database`; for `migrate`, and for `projections` "
+        "`rebuild`, `rollback` and `verify` alone: keep it out of the environment of `serve` and "
+        "`worker`. Off this machine `sslmode` is `verify-full`, and `sslrootcert=FILE` has the "
+        "authority; `sslmode=require` encrypts without verifying the server",
         secret=True,
     )
     accounts_database_url = _ledger_url("accounts")
     live_database_url = _ledger_url("live")
     test_database_url = _ledger_url("test")
+    transaction_pooler = Setting(
+        values.choice(_ON_OFF),
+        "`on` or `off`: whether the ledgers' URLs lead through a pooler that lends connections by "
+        "the transaction, such as PgBouncer",
+        default="off",
+    )
     master_keys = Setting(
         values.master_keys,
         "ring of master keys, newest first: comma-separated base64 of 32 random bytes each "
@@ -53,8 +67,9 @@ class Settings:
         secret=True,
     )
     public_url = Setting(
-        values.origin,
-        "origin at which the service is reached, without a path: `https://api.example.com`",
+        values.public_origin,
+        "origin at which the service is reached, without a path: `https://api.example.com`; "
+        "`http` on this machine alone",
     )
     smtp_url = Setting(
         values.mail_url,
@@ -110,9 +125,15 @@ class Settings:
     )
     redis_url = OptionalSetting(
         values.redis_url,
-        "Redis for the rate limits (`redis://`, `rediss://`, `unix://`); default: in memory, "
-        "which allows one worker",
+        "Redis for the rate limits (`rediss://`, `unix://`, and on this machine `redis://`); "
+        "default: in memory, which allows one worker",
         secret=True,
+    )
+    plaintext_hosts = Setting(
+        values.host_names,
+        "comma-separated hosts of PostgreSQL or Redis that are reached without TLS, because the "
+        "network between encrypts already; default: none, and this machine",
+        default="",
     )
     host = Setting(values.host, "address that `serve` listens on", default="127.0.0.1")
     port = Setting(values.whole(1, 65_535), "port that `serve` listens on", default="8000")
@@ -190,7 +211,8 @@ class Settings:
                 parsed[setting.name] = setting.read(environ)
             except ValueError as error:
                 faults.append(f"{setting.variable}: {error}")
-        faults += _absent(parsed, MIGRATE.union(require))
+        faults += [f"{PREFIX}{fault}" for fault in encrypt(parsed)]
+        faults += _absent(parsed, require)
         faults += _conflicts(parsed)
         if faults:
             raise SettingsError(faults)

@@ -14,6 +14,7 @@ from prometheus_client.registry import Collector as Source
 
 from service.app.background import background
 from service.app.bootstrap import Service
+from service.app.logins import check_logins
 from service.app.operations import operations_loop
 from service.app.settings import Settings
 from service.core import logs
@@ -31,7 +32,7 @@ RETRY_SECONDS: Final = 5.0
 
 
 def work(settings: Settings) -> None:
-    """Follow the logs until SIGINT or SIGTERM."""
+    """Follow the logs until SIGINT or SIGTERM; raises SettingsError as `check_logins` does."""
     _run(settings, follow=True)
 
 
@@ -60,6 +61,7 @@ def _run(
 async def _work(
     settings: Settings, follow: bool, counted: Sequence[Source], others: Sequence[Collector]
 ) -> None:
+    await check_logins(settings)
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)

@@ -69,8 +69,9 @@ _GROUPS: Final = {
     "projections": (
         (
             "Read models: status, and rebuilding them from the log.\n\n"
-            "`rebuild`, `rollback` and `verify` work as the owner of the tables, over a direct "
-            "connection to PostgreSQL: not through a transaction pooler."
+            "`rebuild`, `rollback` and `verify` work as the owner of the tables "
+            "(`CLAIM_LEDGER_DATABASE_URL`), over a direct connection to PostgreSQL: not through a "
+            "transaction pooler."
         ),
         {
             "projections.status": "status",

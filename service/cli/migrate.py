@@ -9,15 +9,29 @@ from service.app.setting import SettingsError
 from service.app.settings import MIGRATE, Settings
 from service.cli.faults import one_line
 from service.cli.options import json_option
+from service.facts.caller import LEDGERS
 
 
 @click.command()
 @json_option
 def migrate(*, as_json: bool) -> None:
-    """Migrate the database to the newest schema."""
+    """Migrate the database to the newest schema. Then the roles of the ledgers can log in.
+
+    Each of claim_ledger_accounts, claim_ledger_live and claim_ledger_test gets the password of its
+    URL in the settings. Nothing else of the service needs the owner's login, but for rebuilds.
+    """
     with one_line(SettingsError, migrations.MigrationFailed):
-        migrations.migrate(Settings.from_environment(require=MIGRATE).database_url)
+        settings = Settings.from_environment(require=MIGRATE)
+        urls = {name: settings.values[f"{name.upper()}_DATABASE_URL"] for name in LEDGERS}
+        given = {name: url for name, url in urls.items() if url is not None}
+        logins = migrations.migrate(settings.database_url, given)
     if as_json:
-        click.echo(json.dumps({"revision": migrations.newest_revision()}))
-    else:
-        click.echo("The database is at the newest revision.")
+        answer = {"revision": migrations.newest_revision(), "logins": logins}
+        click.echo(json.dumps(answer))
+        return
+    click.echo("The database is at the newest revision.")
+    for name in logins:
+        click.echo(f"{name} can log in.")
+    lacking = [f"CLAIM_LEDGER_{name.upper()}_DATABASE_URL" for name in LEDGERS if name not in given]
+    if lacking:
+        click.echo(f"The service also needs {', '.join(lacking)}: set them, and run this again.")

@@ -21,10 +21,11 @@ Generated from the commands by `just docs`; a test compares the two.
 `dev`, `serve`, `worker` and `migrate` run the service. All other commands are the team's. They take
 `--json` (print one JSON object, also for refusals and wrong usage), `--data-dir` (work on the
 running `claim-ledger dev` of this directory) and `--as EMAIL` (who runs the command). Without
-`--data-dir`, they work on the installation named by `CLAIM_LEDGER_DATABASE_URL`,
-`CLAIM_LEDGER_MASTER_KEYS` and `CLAIM_LEDGER_PUBLIC_URL` ([settings](settings.md)). `audit check`
-and `audit keygen` need no installation. A refusal prints the error envelope on stdout and exits
-with 1; wrong usage exits with 2.
+`--data-dir`, they work on the installation named by the three ledgers' URLs,
+`CLAIM_LEDGER_ACCOUNTS_DATABASE_URL` and so on, `CLAIM_LEDGER_MASTER_KEYS` and
+`CLAIM_LEDGER_PUBLIC_URL` ([settings](settings.md)). `audit check` and `audit keygen` need no
+installation. A refusal prints the error envelope on stdout and exits with 1; wrong usage exits
+with 2.
 
 Whoever runs a command has to belong to the team at that moment, and its events name them as
 `staff:<staff id>`. Without `--as` that is `CLAIM_LEDGER_STAFF`, and on a `dev` its own member of
@@ -41,8 +42,9 @@ Generated from `service/app/settings.py` by `just docs`; a test compares the two
 
 Settings are environment variables, read once at the start. All faults are reported together,
 unknown `CLAIM_LEDGER_` variables among them; secrets are never printed. `migrate` needs
-`DATABASE_URL` and `MASTER_KEYS`; the team's commands also need `PUBLIC_URL`; `serve` and `worker`
-also need `SMTP_URL`. `dev` makes its own settings and takes over `RATE_LIMIT_PER_MINUTE` and
+`DATABASE_URL` and `MASTER_KEYS`, and lets the logins of the ledgers' URLs log in. The team's
+commands need the ledgers' URLs, `MASTER_KEYS` and `PUBLIC_URL`; `serve` and `worker` also need
+`SMTP_URL`. `dev` makes its own settings and takes over `RATE_LIMIT_PER_MINUTE` and
 `REDIS_URL`. It refuses to start if the environment configures buckets, because it keeps documents
 in a local store.
 

@@ -13,7 +13,7 @@ from asyncpg import PostgresError
 
 from service.app.bootstrap import Service
 from service.app.setting import SettingsError
-from service.app.settings import TEAM, Settings, given
+from service.app.settings import LEDGER_URLS, TEAM, Settings, given
 from service.app.storage import storage_of_mode
 from service.archive.port import ArchiveUnavailable
 from service.cli.dev.state import FACTS, DevState
@@ -21,7 +21,7 @@ from service.cli.options import as_option, json_option
 from service.cli.output import refuse, show
 from service.core import logs
 from service.core.errors import Refusal, invalid
-from service.ledger.database import LedgerError
+from service.ledger.database import LedgerError, WrongLogin
 from service.ledger.encryption import KeyUnknown
 from service.ledger.events import Cause, Unreadable
 from service.storage.lazy import lazy_storage
@@ -40,8 +40,9 @@ Named = Literal["always", "unless-first", "never"]
 
 _NOT_MIGRATED = "The database is not migrated: run `claim-ledger migrate`."
 _WHY = {
-    "InvalidPasswordError": "PostgreSQL refuses the password of CLAIM_LEDGER_DATABASE_URL.",
-    "InvalidAuthorizationSpecificationError": "PostgreSQL refuses the user of the database URL.",
+    "InvalidPasswordError": "PostgreSQL refuses the password of a database URL: is it the one that "
+    "`claim-ledger migrate` was given?",
+    "InvalidAuthorizationSpecificationError": "PostgreSQL refuses the user of a database URL.",
     "InvalidCatalogNameError": "PostgreSQL has no such database.",
     "InvalidParameterValueError": _NOT_MIGRATED,
     "InvalidSchemaNameError": _NOT_MIGRATED,
@@ -196,12 +197,13 @@ def _settings(data_dir: Path | None, environment: Callable[[], Settings]) -> Set
         except (OSError, ValueError, KeyError) as error:
             message = f"{data_dir}/{FACTS} cannot be read ({type(error).__name__})"
             raise click.ClickException(message) from error
-    if not given("DATABASE_URL"):
+    if not given(*LEDGER_URLS):
         nearby = (DEV_DIRECTORY / FACTS).exists()
         hint = f"--data-dir {DEV_DIRECTORY}, which runs here," if nearby else "--data-dir DIRECTORY"
         raise click.ClickException(
             f"which installation? Give {hint} for a running `claim-ledger dev`, or set "
-            "CLAIM_LEDGER_DATABASE_URL, CLAIM_LEDGER_MASTER_KEYS and CLAIM_LEDGER_PUBLIC_URL"
+            "CLAIM_LEDGER_ACCOUNTS_DATABASE_URL, CLAIM_LEDGER_LIVE_DATABASE_URL, "
+            "CLAIM_LEDGER_TEST_DATABASE_URL, CLAIM_LEDGER_MASTER_KEYS and CLAIM_LEDGER_PUBLIC_URL"
         )
     return environment()
 
@@ -219,6 +221,8 @@ def _why(error: Exception, data_dir: Path | None) -> str:
     """Explain to a person why the database could not do what was asked."""
     cause: BaseException | None = error
     while cause is not None:
+        if isinstance(cause, WrongLogin):
+            return f"{cause}."
         if type(cause).__name__ in _WHY:
             return _WHY[type(cause).__name__]
         cause = cause.__cause__

@@ -12,5 +12,4 @@ from service.cli.faults import one_line
 def worker() -> None:
     """Run the sequencer and the subscribers, without the API. Any number may run."""
     with one_line(SettingsError):
-        settings = Settings.from_environment(require=SERVE)
-    work(settings)
+        work(Settings.from_environment(require=SERVE))

@@ -165,13 +165,14 @@ class Connector:
     is begun anew for ever.
     """
 
-    def __init__(self) -> None:
-        """Begin with no attempt."""
+    def __init__(self, accept: "Callable[[LedgerConnection], Awaitable[None]]") -> None:
+        """Begin with no attempt; `accept` raises where a connection is not to be used."""
+        self._accept = accept
         self._given_up: list[asyncio.Task[LedgerConnection]] = []
 
     async def __call__(self, *given: object, **named: object) -> LedgerConnection:
         """Connect with the driver's arguments."""
-        attempt = self._take() or asyncio.create_task(_connect(*given, **named))
+        attempt = self._take() or asyncio.create_task(self._connect(*given, **named))
         try:
             return await asyncio.shield(attempt)
         except asyncio.CancelledError:
@@ -186,18 +187,22 @@ class Connector:
             if _is_open(attempt):
                 attempt.result().terminate()
 
+    async def _connect(self, *given: object, **named: object) -> LedgerConnection:
+        connection = await asyncpg.connect(*given, **named)
+        connection.keep_alive()
+        try:
+            await self._accept(connection)
+        except BaseException:  # also where the attempt is cancelled
+            connection.terminate()
+            raise
+        return connection
+
     def _take(self) -> "asyncio.Task[LedgerConnection] | None":
         while self._given_up:
             attempt = self._given_up.pop(0)
             if not attempt.done() or _is_open(attempt):
                 return attempt
         return None
-
-
-async def _connect(*given: object, **named: object) -> LedgerConnection:
-    connection = await asyncpg.connect(*given, **named)
-    connection.keep_alive()
-    return connection
 
 
 def _is_open(attempt: "asyncio.Task[LedgerConnection]") -> bool:

@@ -38,6 +38,10 @@ class LedgerUnavailable(LedgerError):
     """PostgreSQL is away, too slow or shutting down. Whether a write took effect is unknown."""
 
 
+class WrongLogin(LedgerUnavailable):
+    """A login may do more than its ledger's work takes: it is refused. `str()` is a line."""
+
+
 class AlreadyExists(LedgerError):
     """A unique constraint refused a row; `constraint` names it."""
 
@@ -54,13 +58,15 @@ class SchemaChanged(LedgerError):
 class Pool:
     """Connections to one ledger for one kind of work: never more than `size` backends."""
 
-    def __init__(self, schema: str, size: int, limits: Limits, drain: Drain) -> None:
+    def __init__(
+        self, schema: str, size: int, limits: Limits, drain: Drain, connector: Connector
+    ) -> None:
         """`limits` hold for each piece of work."""
         self.schema = schema
         self.size = size
         self.deadline_seconds = limits.deadline
         self._drain = drain
-        self._connector = Connector()
+        self._connector = connector
         self._pool: asyncpg.Pool | None = None
         # Set where a session cannot have the limits of its pool, and each transaction sets them.
         self._local_limits = False
@@ -169,7 +175,7 @@ _READ_WRITE, _PRIMARY = "target_session_attrs=read-write", "target_session_attrs
 
 
 class Database:
-    """One schema, reached through pools of its own and its own role (decision 5).
+    """One schema, reached through pools of its own under its own login (decision 5).
 
     `reads` look things up, each statement by itself, and cannot write. `writes` run the
     transactions of commands. `background` is for what no request waits for: sequencer, followers,
@@ -177,18 +183,20 @@ class Database:
     """
 
     def __init__(
-        self, url: str, schema: str, *, role: str | None, pool_size: int, deadline: float
+        self, url: str, schema: str, *, pool_size: int, deadline: float, pooled: bool = False
     ) -> None:
-        """`role` is None where the URL's own login role is the ledger's (behind a pooler)."""
+        """`pooled`: the URL leads through a transaction pooler."""
         self.schema = schema
-        self._url = url
-        self._role = role
+        self.url = url
+        """For software that makes its own connections."""
+        self._is_pooled = pooled
+        self._is_login_accepted = False
         self._requests = Limits.of_requests(deadline)
         self._background = Limits.of_background(max(deadline, BACKGROUND_SECONDS))
         self._drain = Drain(self._is_at_work)
-        self.reads = Pool(schema, pool_size, self._requests, self._drain)
-        self.writes = Pool(schema, pool_size, self._requests, self._drain)
-        self.background = Pool(schema, BACKGROUND_SIZE, self._background, self._drain)
+        self.reads = self._pool(pool_size, self._requests)
+        self.writes = self._pool(pool_size, self._requests)
+        self.background = self._pool(BACKGROUND_SIZE, self._background)
 
     async def open(self) -> None:
         """Make the pools."""
@@ -202,36 +210,51 @@ class Database:
         await self._drain.close()
 
     @property
-    def address(self) -> tuple[str, str | None]:
-        """Return URL and role, for software that makes its own connections."""
-        return self._url, self._role
-
-    @property
     def pools(self) -> dict[str, Pool]:
         """The pools by their names."""
         return {"reads": self.reads, "writes": self.writes, "background": self.background}
 
+    def _pool(self, size: int, limits: Limits) -> Pool:
+        return Pool(self.schema, size, limits, self._drain, Connector(self._accept))
+
     async def _open(self, name: str, settings: dict[str, str]) -> None:
         session = {"application_name": f"claim-ledger {self.schema} {name}"}
-        is_pooled = self._role is None
-        if self._role is not None:
-            session |= {"role": self._role} | _BY_INDEX | settings
+        if not self._is_pooled:
+            session |= _BY_INDEX | settings
         # PgBouncer refuses other settings at the start: `alter role … set` has those of requests.
         await self.pools[name].open(
             # The driver takes a session that cannot write for a server that cannot.
-            self._url.replace(_READ_WRITE, _PRIMARY) if name == "reads" else self._url,
+            self.url.replace(_READ_WRITE, _PRIMARY) if name == "reads" else self.url,
             session,
-            is_pooled=is_pooled,
-            local_limits=is_pooled and name == "background",
+            is_pooled=self._is_pooled,
+            local_limits=self._is_pooled and name == "background",
         )
+
+    async def _accept(self, connection: LedgerConnection) -> None:
+        """Look at what the login may do, before the first thing that it does in this process.
+
+        Raises WrongLogin where that is more than its ledger's work takes.
+        """
+        if self._is_login_accepted:
+            return
+        row = await connection.fetchrow(
+            _SQL.login_excess.on(self.schema), self.schema, timeout=CONNECT_SECONDS_MAX
+        )
+        assert row is not None  # noqa: S101 - the session has a login
+        if row["excess"]:
+            raise WrongLogin(
+                f"the login {row['login']} {' and '.join(row['excess'])}, which the service may "
+                f"not: give {self.schema} the login that `claim-ledger migrate` makes for it"
+            )
+        self._is_login_accepted = True
 
     async def _is_at_work(self, server_pid: int) -> bool:
         try:
-            row = await self.reads.fetchrow(_SQL.is_at_work, server_pid)
+            row = await self.reads.fetchrow(_SQL.is_at_work, server_pid, self._is_pooled)
         except LedgerError:
             # It answers nobody. A pooler may only have no place left to ask by. It would drop the
             # backend of a connection that is closed, which goes on, and open another.
-            return self._role is None
+            return self._is_pooled
         return row is not None and row["is_at_work"]
 
 

@@ -20,10 +20,11 @@ select exists(
 ) as begun
 
 -- name: is_at_work
--- Is there a backend of this process id? Behind a pooler its ids are others; then it is the login's
--- own sessions that tell whether one waits for a replica, which is what takes as long as that.
+-- Is there a backend of this process id? Behind a pooler ($2) its ids are others; then it is the
+-- login's own sessions that tell whether one waits for a replica, which is what takes as long as
+-- that.
 select exists(
-    select from pg_stat_activity where pid = $1 or wait_event = 'SyncRep'
+    select from pg_stat_activity where pid = $1 or ($2 and wait_event = 'SyncRep')
 ) as is_at_work
 
 -- name: leaf_hashes
@@ -55,6 +56,40 @@ select position, append_id, originator_id, originator_version, topic, state
 from measured
 where coalesce(bytes_before, 0) < $4
 order by position
+
+-- name: login_excess
+-- The session's login, and what it may do beyond the work of one ledger, its schema: in words, and
+-- nothing where all is well. A member of a role counts as who can become it, also one who can only
+-- make itself one; what a superuser is need not be told apart. Another ledger is a schema with events.
+select
+    l.rolname::text as login,
+    array_remove(array[
+        case when l.rolsuper then 'is a superuser' end,
+        case when l.rolcreaterole then 'may create roles' end,
+        case when l.rolcreatedb then 'may create databases' end,
+        case when l.rolreplication then 'may replicate' end,
+        case when l.rolbypassrls then 'passes by row security' end,
+        case when exists(
+            select from pg_namespace as n left join pg_class as c on c.relnamespace = n.oid
+            where n.nspname = $1::text and (
+                pg_has_role(l.oid, n.nspowner, 'member') or pg_has_role(l.oid, c.relowner, 'member')
+            )
+        ) then 'owns the tables' end,
+        (
+            select 'may become ' || string_agg(o.rolname, ', ' order by o.rolname)
+            from pg_roles as o
+            where not l.rolsuper and o.oid <> l.oid and o.rolname <> 'claim_ledger_' || $1::text
+            and pg_has_role(l.oid, o.oid, 'member')
+        ),
+        (
+            select 'may use the schema ' || string_agg(n.nspname, ', ' order by n.nspname)
+            from pg_namespace as n inner join pg_class as c on c.relnamespace = n.oid
+            where not l.rolsuper and c.relname = 'events' and n.nspname <> $1::text
+            and has_schema_privilege(l.oid, n.oid, 'usage')
+        )
+    ], null) as excess
+from pg_roles as l
+where l.rolname = session_user
 
 -- name: now
 -- The database's clock: links expire by it, whichever machine asks.

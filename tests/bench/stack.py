@@ -18,13 +18,13 @@ from typing import NamedTuple
 import httpx
 import psycopg
 
-from migrations import migrate
 from service.app.bootstrap import Service
 from service.app.settings import SERVE, Settings
 from service.cli.dev.postgres import EmbeddedPostgres
 from service.facts.caller import Caller
 from service.ledger.events import Cause
 from tests.bench.processes import children, command_line, cpu_seconds
+from tests.databases import migrated, with_logins
 from tests.no_tls import NO_TLS
 from tests.processes import free_port
 from tests.redis_server import RedisServer
@@ -88,7 +88,7 @@ class Stack:
 
     def seed(self, customers: int) -> None:
         """Migrate, and create partners with the team's commands; partner n is `ptn_…n`."""
-        migrate(self.url)
+        migrated(self.url)
         self.customers = asyncio.run(
             _seed(Settings.from_environment(self.environment(self.url), require=SERVE), customers)
         )
@@ -116,7 +116,8 @@ class Stack:
             "RATE_LIMIT_PER_MINUTE": str(RATE_LIMIT),
             "STAFF": TEAM,
         }
-        return {f"CLAIM_LEDGER_{name}": value for name, value in (values | more).items()}
+        given = with_logins(values | more)
+        return {f"CLAIM_LEDGER_{name}": value for name, value in given.items()}
 
     @contextmanager
     def service(self, database: str, workers: int) -> Iterator[Served]:

@@ -12,7 +12,6 @@ from service.evidence.checkpoint import Checkpoint
 from service.evidence.note import NoteKey
 from tests.dev_process import environment, run
 from tests.terminal import answered
-from tests.world import TEAM
 
 LEDGERS = ["accounts", "live", "test"]
 
@@ -162,14 +161,7 @@ def test_lost_events_are_reported_and_a_lineage_goes_on(team):
 
 def of_the_dev(team, **given: str) -> dict[str, str]:
     """Return an environment for the dev's database."""
-    kept = json.loads((team.dev.data_dir / "secrets.json").read_text())
-    return environment(
-        DATABASE_URL=team.dev.facts["database_url"],
-        MASTER_KEYS=kept["master_keys"],
-        PUBLIC_URL=team.dev.facts["public_url"],
-        STAFF=TEAM,
-        **given,
-    )
+    return team.dev.environment(**given)
 
 
 def test_a_checkpoint_without_keys_is_refused(team):

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from migrations import is_newest, newest_revision
+from tests.databases import login_url
 from tests.dev_process import environment, run
 from tests.world import MASTER_KEY
 
@@ -42,9 +43,38 @@ def test_concurrent_migrations_succeed(empty_url):
 
 
 def test_migrate_prints_json(empty_url):
-    """The object names the revision."""
+    """The object names the revision, and the logins that were made."""
     done = run("migrate", "--json", env=environment(DATABASE_URL=empty_url, MASTER_KEYS=MASTER_KEY))
-    assert (done.returncode, json.loads(done.stdout)) == (0, {"revision": newest_revision()})
+    logins = ["claim_ledger_accounts", "claim_ledger_live", "claim_ledger_test"]
+    answer = {"revision": newest_revision(), "logins": logins}
+    assert (done.returncode, json.loads(done.stdout)) == (0, answer)
+
+
+def test_migrate_makes_the_logins_of_the_settings(empty_url):
+    """With the passwords of their URLs, old or new; what lacks a URL is named."""
+    given = {"DATABASE_URL": empty_url, "MASTER_KEYS": MASTER_KEY}
+    changed = login_url(empty_url, "live").replace(
+        "://claim_ledger_live:", "://claim_ledger_live:x"
+    )
+    try:
+        done = run(
+            "migrate", env=environment(**given, LIVE_DATABASE_URL=changed, TEST_DATABASE_URL="")
+        )
+        with psycopg.connect(changed) as session:
+            who = session.execute(
+                "select current_user, rolinherit, rolcreaterole from pg_roles"
+                " where rolname = session_user"
+            ).fetchone()
+        with pytest.raises(psycopg.OperationalError, match="password"):
+            psycopg.connect(login_url(empty_url, "live"))
+    finally:
+        again = migrate(empty_url)
+    psycopg.connect(login_url(empty_url, "live")).close()
+    assert (done.returncode, done.stderr, again.returncode) == (0, "", 0)
+    assert who == ("claim_ledger_live", False, False)
+    assert "claim_ledger_live can log in." in done.stdout
+    assert "needs CLAIM_LEDGER_TEST_DATABASE_URL: set" in done.stdout
+    assert empty_url.split(":")[2].partition("@")[0] not in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ import httpx
 import psycopg
 import pytest
 
-from migrations import migrate
 from service.cli.dev.postgres import EmbeddedPostgres
+from tests.databases import migrated
 from tests.dev_process import PROGRAM, environment, no_orphans, run
 from tests.mail.mail_server import MailServer
 from tests.no_tls import NO_TLS
@@ -267,7 +267,7 @@ def test_serve_runs_the_worker_beside_the_api(database_url, tmp_path):
 def test_serve_starts_before_postgresql(tmp_path):
     """Without PostgreSQL serve starts and answers 503; once it is up, requests succeed."""
     with EmbeddedPostgres(tmp_path / "postgres", durable=False) as server:
-        migrate(server.url)
+        migrated(server.url)
         env = settings(server.url, tmp_path)
         headers = {"Authorization": f"Bearer {live_key(env)}"}
         entity_id = team(env, "entities", "add", "E", "--email", "e@example.com")["entity_id"]
@@ -303,6 +303,19 @@ def test_every_faulty_setting_is_reported(command):
     assert (done.returncode, done.stdout) == (1, "")
     assert [name for name in faults if f"CLAIM_LEDGER_{name}: " not in done.stderr] == []
     assert "hunter2" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["serve", "worker"])
+def test_nothing_runs_as_the_owner(database_url, tmp_path, command):
+    """Each ledger whose login may do more than its work takes is named, in a line."""
+    owner = {f"{name}_DATABASE_URL": database_url for name in ("ACCOUNTS", "LIVE")}
+    done = run(command, env=settings(database_url, tmp_path, **owner))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.findall(r"CLAIM_LEDGER_(\w+)_DATABASE_URL: the login claim_ledger ", done.stderr) == [
+        "ACCOUNTS",
+        "LIVE",
+    ]
+    assert database_url.split(":")[2].partition("@")[0] not in done.stderr
 
 
 def test_a_taken_port_is_one_line(database_url, tmp_path):

@@ -77,6 +77,15 @@ def test_an_unusable_database_gets_an_envelope(database_url, change, said):
     assert password not in done.stdout + done.stderr
 
 
+def test_no_command_works_as_the_owner(installed, database_url):
+    """The envelope says what the login may do that it should not."""
+    owner = installed | {"CLAIM_LEDGER_ACCOUNTS_DATABASE_URL": database_url}
+    done = run("partners", "list", "--json", env=owner)
+    answer = json.loads(done.stdout)
+    assert (done.returncode, answer["code"]) == (1, "service_unavailable")
+    assert "the login claim_ledger may create roles" in answer["message"]
+
+
 def test_faulty_settings_are_named_at_once(installed):
     """Every faulty variable is named, and no secret is shown."""
     secret = "c2VjcmV0"

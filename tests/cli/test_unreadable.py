@@ -35,15 +35,12 @@ async def damaged(world, database_url):
     with psycopg.connect(database_url, autocommit=True) as owner:
         owner.execute(SWAPPED)
         (position,) = owner.execute(PLACE, ["ClaimCreated"]).fetchone()
-    settings = {
-        "CLAIM_LEDGER_DATABASE_URL": database_url,
-        "CLAIM_LEDGER_MASTER_KEYS": MASTER_KEY,
-        "CLAIM_LEDGER_PUBLIC_URL": PUBLIC_URL,
-        "CLAIM_LEDGER_STAFF": TEAM,
-    }
+    env = environment(
+        DATABASE_URL=database_url, MASTER_KEYS=MASTER_KEY, PUBLIC_URL=PUBLIC_URL, STAFF=TEAM
+    )
 
     async def running(*arguments):
-        return await asyncio.to_thread(run, *arguments, env=environment() | settings)
+        return await asyncio.to_thread(run, *arguments, env=env)
 
     return running, claim_id, position
 

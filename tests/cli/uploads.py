@@ -1,6 +1,5 @@
 """Uploads of the demonstration's partner, and a team with other storage settings."""
 
-import json
 from typing import Any
 from uuid import uuid4
 
@@ -8,9 +7,8 @@ import httpx
 import psycopg
 
 from tests.cli.team import Team
-from tests.dev_process import environment
 from tests.no_tls import NO_TLS
-from tests.world import TEAM, claim_body
+from tests.world import claim_body
 
 PDF = "application/pdf"
 
@@ -80,15 +78,12 @@ def endpoint(team: Team) -> str:
 
 def elsewhere(team: Team, **given: str) -> dict[str, str]:
     """Return the environment of a team whose storage settings differ from the dev's."""
-    kept = json.loads((team.dev.data_dir / "secrets.json").read_text())
     settings = {
-        "DATABASE_URL": team.dev.facts["database_url"],
-        "MASTER_KEYS": kept["master_keys"],
-        "PUBLIC_URL": team.dev.facts["public_url"],
-        "STAFF": TEAM,
         "LIVE_BUCKET": "claim-ledger-live",
         "TEST_BUCKET": "claim-ledger-test",
         "STORAGE_KEY_FILE": str(team.dev.data_dir / "storage" / "service-account.json"),
         "STORAGE_ENDPOINT": endpoint(team),
     }
-    return environment(**{name: value for name, value in (settings | given).items() if value})
+    return team.dev.environment(
+        **{name: value for name, value in (settings | given).items() if value}
+    )

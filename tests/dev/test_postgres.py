@@ -1,6 +1,7 @@
 """The embedded server, with the real binaries: the wheel's 18 and, where installed, Debian's."""
 
 import os
+import pwd
 import shutil
 import signal
 import socket
@@ -16,11 +17,12 @@ import pytest
 from service.cli.dev.postgres import (
     EmbeddedPostgres,
     debian_bin_dir,
+    processes,
     wheel_bin_dir,
 )
 from service.cli.dev.postgres import server as running
 from service.cli.dev.postgres.binaries import usable_binaries
-from service.cli.dev.postgres.processes import server_user, servers_tagged
+from service.cli.dev.postgres.processes import OWN_USER, server_user, servers_tagged
 from tests.dev.refusals import refused
 from tests.patience import until
 
@@ -160,7 +162,7 @@ def test_abrupt_shutdown_recovers(data_dir):
 @linux
 @root
 def test_closed_parents_stay_closed(tmp_path):
-    """Under root the data stays in root's 0700 folder, and the server does not run as root."""
+    """Under root the data stays in root's 0700 folder, and the server has a user of its own."""
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
     with EmbeddedPostgres(home / "a" / "data", durable=False) as server:
@@ -168,9 +170,17 @@ def test_closed_parents_stay_closed(tmp_path):
         runner = Path(f"/proc/{server.postmaster_pid}").stat().st_uid
         query(server.url, "SELECT 1")
 
-    assert owner == runner != 0
+    assert owner == runner == pwd.getpwnam(OWN_USER).pw_uid
     assert home.stat().st_mode & 0o777 == 0o700
     assert home.stat().st_uid == 0
+
+
+@root
+def test_a_user_that_cannot_be_made_is_one_line(tmp_path, monkeypatch):
+    """It is named, with what to do, and the server does not run as anybody else."""
+    monkeypatch.setattr(processes, "OWN_USER", "Not a name: of a user")
+    line = refused(EmbeddedPostgres(tmp_path / "data", durable=False))
+    assert "the user Not a name: of a user cannot be made (useradd: " in line
 
 
 @linux

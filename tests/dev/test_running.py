@@ -10,6 +10,7 @@ import httpx
 import psycopg
 
 from service.cli.dev.state import PEOPLE
+from service.facts.caller import LEDGERS
 from tests.no_tls import NO_TLS
 from tests.patience import until
 
@@ -40,6 +41,16 @@ def test_the_printed_text_is_complete(dev):
         *PEOPLE.values(),
     ]
     assert [fact for fact in told if fact not in dev.printed] == []
+
+
+def test_the_service_of_a_dev_works_under_the_ledgers_logins(dev):
+    """No session of it is the owner's."""
+    with psycopg.connect(dev.facts["database_url"]) as owner:
+        found = owner.execute(
+            "select distinct usename from pg_stat_activity where datname = current_database()"
+            " and pid <> pg_backend_pid() and usename is not null"
+        ).fetchall()
+    assert {name for (name,) in found} == {f"claim_ledger_{ledger}" for ledger in LEDGERS}
 
 
 def test_dev_json_has_the_documented_keys(dev):

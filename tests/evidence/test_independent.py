@@ -72,10 +72,9 @@ async def test_the_log_is_read_to_its_position_and_no_further(world, monkeypatch
         await service.partners.add(f"P{number}", f"p{number}@example.com", STAFF)
     size = await _numbered(service.accounts)
     advanced: list[int] = []
-    url, role = service.accounts.database.address
 
     def read(position: int) -> list[Notification]:
-        with stock_recorder(url, "accounts", role) as recorder:
+        with stock_recorder(service.accounts.database.url, "accounts") as recorder:
             return list(numbered(recorder, position, ACCOUNTS, advanced.append))
 
     found = await asyncio.to_thread(read, size - 1)
@@ -132,7 +131,7 @@ async def test_an_unreachable_database_is_unavailable(database_url, tmp_path, mo
 
 
 def _open(url: str, schema: str) -> None:
-    with stock_recorder(url, schema, None) as recorder:
+    with stock_recorder(url, schema) as recorder:
         recorder.max_notification_id()
 
 

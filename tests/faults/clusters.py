@@ -21,7 +21,6 @@ import psycopg
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from migrations import migrate
 from service.app.bootstrap import Service
 from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir, wheel_bin_dir
 from service.evidence.checkpoints.log_tree import LedgerForked
@@ -30,6 +29,7 @@ from service.evidence.note import NoteKey
 from service.evidence.verify.expectations import published_evidence
 from service.evidence.verify.ledger_verifier import verify_ledger
 from service.ledger.merkle import CompactRange, leaf_hash, leaf_record
+from tests.databases import migrated
 from tests.dev_process import environment, run
 from tests.mail.mail_server import MailServer
 from tests.patience import eventually, until
@@ -153,7 +153,7 @@ class Clusters:
     def migrated(self, name: str, **settings: str) -> Cluster:
         """Return a new running cluster with our schema."""
         cluster = self.new(name, **settings)
-        migrate(cluster.url)
+        migrated(cluster.url)
         return cluster
 
     def from_base_backup(self, name: str, backup: Path, of: Cluster, **settings: str) -> Cluster:

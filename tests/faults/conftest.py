@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from migrations import migrate
 from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
 from service.cli.dev.postgres.processes import send, servers_tagged
+from tests.databases import migrated
 from tests.faults.clusters import Clusters, clusters_in
 from tests.faults.recorded import recorded
 from tests.mail.mail_server import MailServer
@@ -51,7 +51,7 @@ def faulty(request, tmp_path_factory) -> Iterator[Faulty]:
     bin_dir = debian_bin_dir() if chosen == "15" else None
     # Durable, because what was committed before a kill is counted afterwards.
     with EmbeddedPostgres(tmp_path_factory.mktemp("faulty"), bin_dir=bin_dir) as server:
-        migrate(server.url)
+        migrated(server.url)
         yield Faulty(server)
 
 

@@ -56,9 +56,7 @@ class Marking(Sequencer):
 
 async def number_for_ever(url: str, schema: str, shared: mmap.mmap, slot: int) -> None:
     """Number whatever arrives, as a worker does."""
-    database = Database(
-        url, schema, role=f"claim_ledger_{schema}", pool_size=1, deadline=PATIENCE_SECONDS
-    )
+    database = Database(url, schema, pool_size=1, deadline=PATIENCE_SECONDS)
     await database.open()
     sequencer = Marking(database, shared, slot)
     while True:

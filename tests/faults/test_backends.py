@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from migrations import migrate
 from service.ledger import connection as ledger_connection
 from service.ledger.database import Database, LedgerUnavailable
 from service.ledger.sql import Sql
+from tests.databases import login_url, migrated
 from tests.faults.clusters import impatient_writes
 from tests.patience import PATIENCE_SECONDS, eventually
 from tests.projections.rebuilding import model, rebuild
@@ -197,7 +197,7 @@ async def test_a_migration_holds_no_table_while_commits_wait_for_a_replica(clust
     cluster = clusters.new("alone")
     cluster.admit_superuser()
     cluster.wait_for_replica("nobody")
-    migrating = asyncio.create_task(asyncio.to_thread(migrate, cluster.url))
+    migrating = asyncio.create_task(asyncio.to_thread(migrated, cluster.url))
     try:
         await eventually(lambda: cluster.value(COMMITS_WAIT, superuser=True))
         assert cluster.value(WAIT_WITH_LOCKS, superuser=True) == 0
@@ -205,7 +205,7 @@ async def test_a_migration_holds_no_table_while_commits_wait_for_a_replica(clust
         cluster.wait_for_replica("")  # or the thread would never end
     await migrating
     cluster.wait_for_replica("nobody")
-    migrate(cluster.url)
+    migrated(cluster.url)
 
 
 async def test_a_silent_server_keeps_no_place(faulty, tmp_path, monkeypatch):
@@ -286,7 +286,7 @@ async def test_a_migration_under_traffic_is_not_noticed(world, owner):
 
 @asynccontextmanager
 async def _database(url, deadline):
-    database = Database(url, "live", role="claim_ledger_live", pool_size=2, deadline=deadline)
+    database = Database(login_url(url, "live"), "live", pool_size=2, deadline=deadline)
     await database.open()
     yield database
     await database.close()

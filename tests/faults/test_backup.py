@@ -7,6 +7,7 @@ import psycopg
 import pytest
 
 from tests import runbook
+from tests.databases import migrated
 from tests.faults.clusters import (
     Installation,
     check_log,
@@ -74,12 +75,13 @@ async def test_a_dump_taken_under_load_goes_on_elsewhere(clusters, smtp, tmp_pat
 
 
 def _restored(clusters, dump):
-    """Return a new cluster with the dump restored as the runbook says."""
+    """Return a new cluster with the dump restored as the runbook says, up to `migrate`."""
     target = clusters.new("target")
     target.execute(ROLES)
     target.run(
         *("pg_restore", "--exit-on-error", "--single-transaction", "--dbname", target.url, dump)
     )
+    migrated(target.url)
     return target
 
 

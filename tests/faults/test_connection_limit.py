@@ -8,10 +8,11 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
-from migrations import migrate
 from service.app.settings import SETTINGS
+from service.facts.caller import LEDGERS
 from service.ledger.connection_limit import OTHERS_MIN, warn_of_limits
 from service.ledger.database import BACKGROUND_SIZE
+from tests.databases import login_url, migrated
 from tests.faults.clusters import impatient_writes
 from tests.patience import eventually
 from tests.runbook import PATH, block
@@ -22,49 +23,48 @@ IMPATIENCE_SECONDS = 0.3
 ROUNDS = 4
 PLACES = 40
 RESERVED = 3
-LIMIT = PLACES - RESERVED - OTHERS_MIN
-PROCESS = 3 * (2 * 1 + 4)
-"""Connections of a process with POOL_SIZE 1."""
-CREATE = "create role claim_ledger_service"
-BACKENDS = "select count(*) from pg_stat_activity where usename = 'claim_ledger_service'"
+LIMIT = (PLACES - RESERVED - OTHERS_MIN) // len(LEDGERS)
+PROCESS = 2 * 1 + 4
+"""Connections of a process with POOL_SIZE 1 to one ledger."""
+LIMITS = "alter role claim_ledger_accounts connection limit"
+BACKENDS = "select count(*) from pg_stat_activity where usename like 'claim_ledger@_%' escape '@'"
 
 
 @pytest.fixture
 def small(clusters):
-    """Return a small server with a login of the service's own, limited as the runbook has it."""
+    """Return a small server with the ledgers' logins, limited as the runbook has it."""
     cluster = clusters.migrated("small", max_connections=str(PLACES))
     cluster.admit_superuser()
-    login = re.sub(r"limit \d+", f"limit {LIMIT}", block("sql", CREATE))
-    cluster.execute(login.replace("…", "secret"))
+    limit_to(cluster, LIMIT)
     return cluster
 
 
-def service_url(cluster):
-    """Return the URL of the service's login."""
-    return "postgresql://claim_ledger_service:secret@" + cluster.url.rpartition("@")[2]
+def limit_to(cluster, limit):
+    """Limit each login by the runbook's statements."""
+    cluster.execute(re.sub(r"limit \d+", f"limit {limit}", block("sql", LIMITS)))
 
 
-def take_places(cluster, stack):
+def take_places(cluster, stack, ledger):
     """Connect until there is no place, as processes do that are killed and replaced."""
     while True:
-        stack.enter_context(psycopg.connect(service_url(cluster)))
+        stack.enter_context(psycopg.connect(login_url(cluster.url, ledger)))
 
 
 def test_the_runbooks_sums_are_those_of_the_code():
     """A limit for two processes of `serve`, their worker, one in reserve and one command."""
     (pool_size,) = [int(one.default or 0) for one in SETTINGS if one.name == "POOL_SIZE"]
-    process = 3 * (2 * pool_size + BACKGROUND_SIZE)
+    process = 2 * pool_size + BACKGROUND_SIZE
     limit = 4 * process + 2
     text = PATH.read_text()
-    assert f"connection limit {limit}\n" in text
+    assert text.count(f"connection limit {limit};\n") == len(LEDGERS)
     assert f"| {process} each |" in text
     assert f"{process} + 2 = {limit} |" in text
-    assert f"at least | {limit + OTHERS_MIN + RESERVED} |" in text
+    assert f"at least | {len(LEDGERS) * limit + OTHERS_MIN + RESERVED} |" in text
 
 
 async def test_operators_find_a_place_while_commits_wait_for_a_replica(small, tmp_path):
     """Reads and authentication go on, and other processes cannot take the operators' places."""
-    settings = settings_for(service_url(small), tmp_path, POOL_SIZE="1")
+    settings = settings_for(small.url, tmp_path, POOL_SIZE="1")
     async with world_on(settings, tmp_path, background_size=BACKGROUND_SIZE) as world:
         partner = await world.partner()
         entity_id = await partner.connected_entity()
@@ -78,15 +78,16 @@ async def test_operators_find_a_place_while_commits_wait_for_a_replica(small, tm
                 listed = await partner.call("GET", list_path)
                 assert [answer.status_code for answer in await posts] == [503] * 3
                 assert (listed.status_code, len(listed.json()["claims"])) == (200, 1)
-                assert small.value(BACKENDS, superuser=True) <= PROCESS
-            with pytest.raises(psycopg.OperationalError, match="too many connections for role"):
-                take_places(small, others)
-            assert small.value(BACKENDS, superuser=True) == LIMIT
+                assert small.value(BACKENDS, superuser=True) <= len(LEDGERS) * PROCESS
+            for ledger in LEDGERS:
+                with pytest.raises(psycopg.OperationalError, match="too many connections for role"):
+                    take_places(small, others, ledger)
+            assert small.value(BACKENDS, superuser=True) == len(LEDGERS) * LIMIT
             for _ in range(OTHERS_MIN):
                 operator = others.enter_context(psycopg.connect(small.url, autocommit=True))
                 assert operator.execute("select count(*) from live.claim_list").fetchone() == (1,)
             operator.close()
-            migrate(small.url)
+            migrated(small.url)
             assert (await partner.call("GET", list_path)).status_code == 200
         small.wait_for_replica("")
         answer = await eventually(lambda: _claimed(partner, entity_id))
@@ -101,12 +102,12 @@ async def test_a_worker_warns_of_limits_that_leave_operators_no_place(small, tmp
         PROCESS - 1: ["a login's connection limit is less than one process may need"],
         LIMIT + 1: ["the connection limits leave too few places for operators"],
     }
-    settings = settings_for(service_url(small), tmp_path, POOL_SIZE="1")
+    settings = settings_for(small.url, tmp_path, POOL_SIZE="1")
     size = BACKGROUND_SIZE
     async with world_on(settings, tmp_path, follow=False, background_size=size) as world:
         with every_row() as row:
             for limit, expected in limits.items():
-                small.execute(f"alter role claim_ledger_service connection limit {limit}")
+                limit_to(small, limit)
                 with row(str(limit)), capture_logs() as lines:
                     await warn_of_limits([ledger.database for ledger in world.service.ledgers])
                     assert [line["event"] for line in lines] == expected

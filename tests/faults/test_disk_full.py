@@ -11,8 +11,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from migrations import migrate
 from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
+from tests.databases import migrated
 from tests.faults.clusters import check_log, settled, unnumbered
 from tests.patience import eventually
 from tests.world import settings_for, world_on
@@ -64,14 +64,14 @@ def full_data(server) -> SmallDisk:
     """Return a migrated server whose data is on a disk of its own."""
     server.data_dir.mkdir(mode=0o700)
     _mount(server.data_dir, "192m")
-    migrate(server.start())
+    migrated(server.start())
     return SmallDisk(server.data_dir, server)
 
 
 @pytest.fixture
 def full_wal(server) -> SmallDisk:
     """Return a migrated server whose write-ahead log is on a disk of its own."""
-    migrate(server.start())
+    migrated(server.start())
     server.stop()
     wal, aside = server.data_dir / "cluster" / "pg_wal", server.data_dir / "aside"
     owner = wal.stat()

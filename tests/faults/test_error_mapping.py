@@ -6,6 +6,7 @@ import pytest
 from psycopg import sql
 
 from service.ledger.database import AlreadyExists, Database, LedgerUnavailable
+from tests.databases import login_url
 from tests.patience import PATIENCE_SECONDS
 
 AWAY = [
@@ -36,9 +37,8 @@ FAULTS_OF_OURS = [asyncpg.UndefinedTableError, asyncpg.CheckViolationError, Zero
 async def database(module_database_url):
     """Return the adapter of the live ledger on a database used by this test alone."""
     one = Database(
-        module_database_url,
+        login_url(module_database_url, "live"),
         "live",
-        role="claim_ledger_live",
         pool_size=POOL_SIZE,
         deadline=PATIENCE_SECONDS,
     )

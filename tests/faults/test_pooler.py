@@ -99,7 +99,7 @@ def pooler(url, made, folder, *, size):
     ):
         _wait_until_it_listens(port, process, folder / "pgbouncer.log")
         address = f"127.0.0.1:{port}{parts.path}"
-        yield {
+        yield {"TRANSACTION_POOLER": "on"} | {
             f"{ledger.upper()}_DATABASE_URL": f"postgresql://{role}:{made.password}@{address}"
             for ledger, role in made.roles.items()
         }
@@ -207,7 +207,7 @@ async def test_a_pooler_without_places_is_waited_for(clusters, folder, monkeypat
     cluster.admit_superuser()
     with logins(cluster.url) as made, pooler(cluster.url, made, folder, size=2) as urls:
         url = urls["LIVE_DATABASE_URL"]
-        database = Database(url, "live", role=None, pool_size=2, deadline=IMPATIENCE_SECONDS)
+        database = Database(url, "live", pooled=True, pool_size=2, deadline=IMPATIENCE_SECONDS)
         await database.open()
         cluster.wait_for_replica("nobody")
         while len(looks) < ROUNDS:

@@ -11,7 +11,6 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from migrations import migrate
 from service.app.background import background
 from service.app.bootstrap import Service
 from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
@@ -21,6 +20,7 @@ from service.ledger.database import LedgerError
 from service.ledger.sequencer import Sequencer
 from service.ledger.writing import Append
 from service.mail.transport import mail_transport
+from tests.databases import login_url, migrated
 from tests.faults.clusters import check_log
 from tests.ledger.samples import CAUSE, sample
 from tests.patience import PATIENCE_SECONDS, eventually
@@ -75,7 +75,7 @@ async def test_an_idle_worker_draws_no_transaction_ids(request, tmp_path):
         settings=quiet,
         durable=False,
     ) as server:
-        migrate(server.url)
+        migrated(server.url)
         settings = settings_for(
             server.url,
             tmp_path / "mail",
@@ -97,7 +97,8 @@ async def test_an_idle_worker_draws_no_transaction_ids(request, tmp_path):
 
 
 async def _kill_sequencers(url):
-    command = [sys.executable, "-m", "tests.faults.killed_sequencers", url, "accounts"]
+    command = [sys.executable, "-m", "tests.faults.killed_sequencers"]
+    command += [login_url(url, "accounts"), "accounts"]
     process = await asyncio.create_subprocess_exec(
         *bound([*command, str(KILLS_EACH), str(MID_BATCH)], signal.SIGKILL),
         cwd=ROOT,

@@ -189,8 +189,7 @@ class LedgerSubscription(ListenNotifySubscription[LedgerApplicationRecorder]):
         self._listening = recorder.thread.run(self._listen())
 
     async def _listen(self) -> asyncpg.Connection:
-        url, _ = self._recorder.ledger.database.address
-        connection = await asyncpg.connect(url)
+        connection = await asyncpg.connect(self._recorder.ledger.database.url)
         await connection.add_listener("stored_events", lambda *_: self._has_been_notified.set())
         self._has_been_notified.set()
         return connection

@@ -6,9 +6,9 @@ import psycopg
 import pytest
 from psycopg.errors import InsufficientPrivilege
 
-from migrations import migrate
 from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
 from service.facts.caller import LEDGERS
+from tests.databases import migrated
 from tests.ledger.samples import CAUSE
 
 TABLES = ("events", "log", "public_ids")
@@ -103,7 +103,7 @@ def replica_owner(request, tmp_path_factory):
         settings={"session_replication_role": "replica"},
         durable=False,
     ) as server:
-        migrate(server.url)
+        migrated(server.url)
         with psycopg.connect(server.url, autocommit=True) as connection:
             yield connection
 

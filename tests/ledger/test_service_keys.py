@@ -28,7 +28,7 @@ async def silent():
     async with await asyncio.start_server(say_nothing, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         url = f"postgresql://nobody@127.0.0.1:{port}/none?sslmode=disable"
-        database = Database(url, "accounts", role="nobody", pool_size=CALLERS, deadline=0.2)
+        database = Database(url, "accounts", pool_size=CALLERS, deadline=0.2)
         await database.open()
         yield ServiceKeyStore(database, MasterKeys([base64.b64decode(MASTER_KEY)])), accepted
         await database.close()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
-from migrations import migrate
 from service.cli.dev.postgres import EmbeddedPostgres
+from tests.databases import migrated
 from tests.pages.chromium import CHROMIUM
 from tests.pages.filled import Filled
 from tests.pages.gallery import Shot, by_visitor, profile, visit
@@ -32,7 +32,7 @@ def main() -> None:
         directory = Path(name)
         directory.chmod(0o755)  # PostgreSQL runs as another user where this runs as root
         with EmbeddedPostgres(directory / "postgres", durable=False) as server:
-            migrate(server.url)
+            migrated(server.url)
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
             with site_on(server.url, directory, browser) as site:
                 filled = Filled(site)

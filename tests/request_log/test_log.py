@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from migrations import migrate
 from service.cli.dev.postgres import EmbeddedPostgres
 from service.ledger.database import Database, LedgerUnavailable
 from service.request_log import log as request_log
@@ -12,6 +11,7 @@ from service.request_log import retention
 from service.request_log.log import RequestLog, RequestLogEntry
 from service.request_log.reader import PAGE, Filter, RequestsReader
 from service.request_log.retention import Retention
+from tests.databases import migrated
 from tests.world import settings_for, world_on
 
 NOW = datetime(2026, 3, 31, 12, 0, tzinfo=UTC)
@@ -170,7 +170,7 @@ async def test_an_entry_that_cannot_be_written_holds_up_no_other(world):
 async def test_entries_outlast_an_outage_of_postgresql(tmp_path):
     """They wait and are written when it returns, at the latest on stopping."""
     with EmbeddedPostgres(tmp_path / "postgres") as server:
-        migrate(server.url)
+        migrated(server.url)
         settings = settings_for(server.url, tmp_path / "mail")
         async with world_on(settings, tmp_path, follow=False, deadline_seconds=2) as world:
             log = log_on(world)
@@ -189,9 +189,7 @@ async def test_entries_outlast_an_outage_of_postgresql(tmp_path):
 async def test_what_a_stop_cannot_write_is_counted():
     """If PostgreSQL does not return, the entries are lost and counted."""
     databases = {
-        name: Database(
-            "postgresql://nobody@127.0.0.1:1/none", name, role=None, pool_size=1, deadline=1
-        )
+        name: Database("postgresql://nobody@127.0.0.1:1/none", name, pool_size=1, deadline=1)
         for name in ("accounts", "live", "test")
     }
     dropped = []

@@ -11,10 +11,10 @@ from typing import Any
 
 import httpx
 
-from migrations import migrate
 from service.app.bootstrap import Service
 from service.cli.dev.postgres import EmbeddedPostgres
 from tests.bench.processes import runs
+from tests.databases import migrated, with_logins
 from tests.no_tls import NO_TLS
 from tests.patience import eventually
 from tests.processes import free_port
@@ -53,7 +53,7 @@ async def soak(
         # Durable, because what was committed before a kill is counted afterwards.
         postgres = ending.enter_context(EmbeddedPostgres(directory / "postgres", bin_dir=bin_dir))
         url = postgres.url
-        migrate(url)
+        migrated(url)
         environment = _environment(url, redis, store, directory)
         serve = Supervised([*SERVICE, "serve"], environment, directory / "serve.log")
         serve.start()
@@ -159,7 +159,8 @@ def _environment(
         "STAFF": TEAM,
         **store.settings,
     }
-    return os.environ | {f"CLAIM_LEDGER_{name}": text for name, text in values.items()}
+    given = with_logins(values)
+    return os.environ | {f"CLAIM_LEDGER_{name}": text for name, text in given.items()}
 
 
 async def _customers(service: Service) -> list[Customer]:

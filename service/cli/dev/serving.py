@@ -49,7 +49,7 @@ def serve(
     """Migrate, seed what is missing, and serve until a signal; raises DevFault."""
     allow_files()
     if not is_newest(state.database_url):
-        migrate(state.database_url)
+        migrate(state.database_url, state.ledger_urls)
     signals.check()
 
     async def main() -> None:

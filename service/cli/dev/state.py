@@ -6,11 +6,13 @@ import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
 from service.app.settings import SERVE, Settings
 from service.cli.dev import storage
 from service.cli.dev.postgres.directory import replace
 from service.evidence.note import NoteKey
+from service.facts.caller import LEDGERS
 
 SECRETS = "secrets.json"
 FACTS = "dev.json"
@@ -44,6 +46,16 @@ class DevState(NamedTuple):
         kept = json.loads((data_dir / SECRETS).read_text())
         return cls(data_dir, kept["master_keys"], facts["database_url"], facts["public_url"])
 
+    @property
+    def ledger_urls(self) -> dict[str, str]:
+        """The URL of each ledger, under its own login."""
+        kept, at = kept_secrets(self.data_dir), urlsplit(self.database_url)
+        where = f"{at.netloc.rpartition('@')[2]}{at.path}"
+        return {
+            ledger: f"postgresql://claim_ledger_{ledger}:{kept[_password(ledger)]}@{where}"
+            for ledger in LEDGERS
+        }
+
     def settings(self, given: dict[str, str] | None = None) -> Settings:
         """Return the settings; `given` are settings of the environment that a dev takes over."""
         return Settings.from_environment(
@@ -56,6 +68,10 @@ class DevState(NamedTuple):
                 "CLAIM_LEDGER_CHECKPOINT_KEYS": kept_secrets(self.data_dir)["checkpoint_keys"],
                 "CLAIM_LEDGER_ARCHIVE_URL": (self.data_dir.resolve() / "published").as_uri(),
                 "CLAIM_LEDGER_STAFF": PEOPLE["team"],
+            }
+            | {
+                f"CLAIM_LEDGER_{ledger.upper()}_DATABASE_URL": url
+                for ledger, url in self.ledger_urls.items()
             }
             | storage.settings(self.data_dir),
             require=SERVE,
@@ -77,7 +93,12 @@ def write_private(path: Path, content: dict[str, Any]) -> None:
     replace(path, json.dumps(content, indent=2))
 
 
+def _password(ledger: str) -> str:
+    return f"{ledger}_database_password"
+
+
 _GENERATORS: Final[Mapping[str, Callable[[], str]]] = {
     "master_keys": lambda: base64.b64encode(secrets.token_bytes(32)).decode(),
     "checkpoint_keys": lambda: NoteKey.generate("localhost/claim-ledger").private_text,
+    **{_password(ledger): lambda: secrets.token_urlsafe(24) for ledger in LEDGERS},
 }

@@ -27,7 +27,7 @@ async def status(target: Target) -> Fields:
     service = target.service
     clock, ledgers = service.clock, service.ledgers
     for ledger in ledgers:
-        await _clear_left_over(service.settings.database_url, ledger)
+        await _clear_left_over(service.settings.values["DATABASE_URL"], ledger)
     heads = await asyncio.gather(*(HeadWatch(ledger, clock).watch() for ledger in ledgers))
     projections = [
         row
@@ -48,17 +48,22 @@ async def status(target: Target) -> Fields:
     return answer if is_well and not any(ahead) else Findings(answer)
 
 
-async def _clear_left_over(database_url: str, ledger: Ledger) -> None:
-    """Drop what a killed rebuild left behind; warn if this login cannot."""
+async def _clear_left_over(owner_url: str | None, ledger: Ledger) -> None:
+    """Drop what a killed rebuild left behind; warn where there is no owner's login to do it."""
     if not await has_left_over(ledger):
         return
-    try:
-        await clear_left_over(database_url, ledger.name)
-    except (RebuildRefused, LedgerUnavailable, PostgresError) as error:
-        warn(
-            f"{ledger.name}_next has tables of a rebuild or verification, which cannot be dropped "
-            f"if it was killed ({error}): as the owner, `projections verify` drops them."
-        )
+    why: object = "CLAIM_LEDGER_DATABASE_URL is not set"
+    if owner_url is not None:
+        try:
+            await clear_left_over(owner_url, ledger.name)
+        except (RebuildRefused, LedgerUnavailable, PostgresError) as error:
+            why = error
+        else:
+            return
+    warn(
+        f"{ledger.name}_next has tables of a rebuild or verification, which cannot be dropped if "
+        f"it was killed ({why}): as the owner, `projections verify` drops them."
+    )
 
 
 async def parked_rows(ledger: Ledger) -> list[Fields]:

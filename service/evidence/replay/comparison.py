@@ -34,11 +34,10 @@ async def independent_claims(
 
     def read() -> Claims:
         mapper = PlainMapper(catalogue.PARTNER_LEDGER)
-        with stock_recorder(url, database.schema, role) as recorder:
+        with stock_recorder(database.url, database.schema) as recorder:
             stored = numbered(recorder, position, catalogue.PARTNER_LEDGER, advance)
             return claim_list(stored, mapper)
 
-    url, role = database.address
     asked = {name: value for name, value in wanted._asdict().items() if value is not None}
     return {
         claim_id: claim

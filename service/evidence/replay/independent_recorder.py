@@ -58,7 +58,7 @@ class BoundedRecorder(PostgresApplicationRecorder):
 
 @contextmanager
 def stock_recorder(
-    url: str, schema: str, role: str | None, connections: int = 1
+    url: str, schema: str, connections: int = 1
 ) -> Generator[PostgresApplicationRecorder, None, None]:
     """Yield a recorder that reads the ledger of a schema. It blocks: use it in a thread.
 
@@ -66,9 +66,6 @@ def stock_recorder(
     transaction pooler may not pass on: it needs a direct connection. A subscription needs two
     `connections`: it listens on one and reads on the other. Raises LedgerUnavailable.
     """
-    options = ["-c default_transaction_read_only=on"]
-    if role is not None:
-        options.append(f"-c role={role}")
     given = conninfo_to_dict(url)
     datastore = PostgresDatastore(
         *(str(given.pop(name, "")) for name in ("dbname", "host", "port", "user", "password")),
@@ -80,7 +77,8 @@ def stock_recorder(
     kwargs = datastore.pool.kwargs
     assert isinstance(kwargs, dict)  # noqa: S101 - the datastore has just made it
     kwargs["application_name"] = "claim-ledger independent"
-    kwargs |= {**given, "options": " ".join([str(given.get("options") or ""), *options]).strip()}
+    options = f"{given.get('options') or ''} -c default_transaction_read_only=on".strip()
+    kwargs |= {**given, "options": options}
     try:
         with datastore:
             yield BoundedRecorder(datastore, events_table_name=VIEW)

@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import shutil
 import signal
 import time
 from collections.abc import Sequence
@@ -12,6 +13,9 @@ from typing import IO, Final, NamedTuple
 
 from service.cli.dev.postgres.faults import EmbeddedPostgresError
 from service.core.parent import signal_with_parent
+
+OWN_USER: Final = "claim-ledger-postgres"
+"""Who runs the server where root starts it: a user of the system, made when it is first needed."""
 
 _PROC: Final = Path("/proc")
 
@@ -31,21 +35,36 @@ class ServerUser(NamedTuple):
 def server_user(cluster: Path) -> ServerUser | None:
     """Choose the server's user; None means our own, which is not root.
 
-    Whoever owns an existing cluster keeps it, so that installing Debian's PostgreSQL later (which
-    adds the user `postgres`) or one start under sudo does not lock anybody out of the data.
+    Root runs it as a user that owns nothing else, so that no other program of that user's can read
+    or signal it. Whoever owns an existing cluster keeps it: one start under sudo locks nobody out.
     """
     if os.geteuid() != 0:
         return None
     if cluster.exists() and (found := cluster.stat()).st_uid != 0:
         return ServerUser(found.st_uid, found.st_gid, _name(found.st_uid))
-    for name in ("postgres", "nobody"):
-        try:
-            entry = pwd.getpwnam(name)
-        except KeyError:
-            continue
-        return ServerUser(entry.pw_uid, entry.pw_gid, name)
+    return _known(OWN_USER) or _made(OWN_USER)
+
+
+def _known(name: str) -> ServerUser | None:
+    try:
+        entry = pwd.getpwnam(name)
+    except KeyError:
+        return None
+    return ServerUser(entry.pw_uid, entry.pw_gid, name)
+
+
+def _made(name: str) -> ServerUser:
+    program = shutil.which("useradd", path=f"{os.defpath}:/usr/sbin:/sbin")
+    options = ("--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent")
+    said = "there is no useradd"
+    if program is not None:
+        said = run([program, *options, "--shell", "/bin/false", name], None).stdout.strip()
+    # Another start may have been faster.
+    if user := _known(name):
+        return user
     raise EmbeddedPostgresError(
-        "PostgreSQL does not run as root, and there is no user postgres or nobody to run it as"
+        f"PostgreSQL does not run as root, and the user {name} cannot be made ({said}): make it, "
+        "or start this as another user than root"
     )
 
 

@@ -1,0 +1,92 @@
+"""What leaves this machine is encrypted: connections to PostgreSQL and Redis, and pages.
+
+Over the loopback, a socket, or to a host that `PLAINTEXT_HOSTS` names, nothing is asked for.
+"""
+
+import os.path
+import re
+from collections.abc import Collection
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+_OF_POSTGRESQL: Final = tuple(
+    f"{prefix}DATABASE_URL" for prefix in ("", "ACCOUNTS_", "LIVE_", "TEST_")
+)
+_ENCRYPTED: Final = ("require", "verify-ca", "verify-full")
+_VERIFIED: Final = ("verify-ca", "verify-full")
+_USUAL_AUTHORITY: Final = "~/.postgresql/root.crt"
+_HOST: Final = re.compile(r"^(\[.*\]|[^:]*):[0-9]*$")
+_NAMED: Final = "or its host in CLAIM_LEDGER_PLAINTEXT_HOSTS"
+
+
+def is_this_machine(host: str) -> bool:
+    """Return whether a URL's host is the loopback, or a socket's path, or none at all."""
+    if not host or host.startswith(("/", "@")) or host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def encrypt(parsed: dict[str, Any]) -> list[str]:
+    """Let the URLs of PostgreSQL verify whom they reach; return a line for each that is not safe.
+
+    It begins with the setting's name.
+    """
+    faults: list[str] = []
+    plaintext = parsed.get("PLAINTEXT_HOSTS") or ()
+    for name, check in {**dict.fromkeys(_OF_POSTGRESQL, postgresql), "REDIS_URL": redis}.items():
+        if parsed.get(name) is not None:
+            try:
+                parsed[name] = check(parsed[name], plaintext)
+            except ValueError as error:
+                faults.append(f"{name}: {error}")
+    return faults
+
+
+def postgresql(url: str, plaintext: Collection[str]) -> str:
+    """Return a URL of PostgreSQL with `sslmode`, which is verify-full where it names none.
+
+    Raises ValueError where the connection would not be encrypted, or the server not be verified
+    although it should.
+    """
+    options = dict(parse_qsl(url.partition("?")[2]))
+    if all(is_this_machine(host) or host in plaintext for host in _hosts(url, options)):
+        return url
+    mode = options.get("sslmode", "verify-full")
+    if mode not in _ENCRYPTED:
+        raise ValueError(
+            f"leaves this machine, and not encrypted; expected sslmode={', '.join(_ENCRYPTED)}, "
+            f"{_NAMED}"
+        )
+    # A user of a container may have no home; then the path stays as it is, and is no file.
+    authority = options.get("sslrootcert") or os.path.expanduser(_USUAL_AUTHORITY)  # noqa: PTH111
+    if mode in _VERIFIED and not Path(authority).is_file():
+        raise ValueError(
+            f"leaves this machine with sslmode={mode} (the default is verify-full), and there is "
+            f"no {authority}; expected sslrootcert=FILE with the authority of the server's "
+            "certificate, or sslmode=require to encrypt without verifying the server"
+        )
+    if "sslmode" in options:
+        return url
+    return f"{url}{'&' if '?' in url else '?'}sslmode={mode}"
+
+
+def redis(url: str, plaintext: Collection[str]) -> str:
+    """Return the URL of Redis; raises ValueError where it would not be encrypted."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if parts.scheme == "redis" and not is_this_machine(host) and host not in plaintext:
+        raise ValueError(f"leaves this machine, and not encrypted; expected rediss://…, {_NAMED}")
+    return url
+
+
+def _hosts(url: str, options: dict[str, str]) -> list[str]:
+    """Return the hosts of a PostgreSQL URL, which may name several, or one as an option."""
+    authority = re.split(r"[/?]", url.partition("://")[2], maxsplit=1)[0]
+    named = [options[name] for name in ("host", "hostaddr") if name in options]
+    parts = ",".join([authority.rpartition("@")[2], *named]).split(",")
+    return [unquote(_HOST.sub(r"\1", part)).strip("[]").lower() for part in parts]

@@ -1,0 +1,39 @@
+"""Whether a ledger's login can be worked with, before a process begins to."""
+
+import ssl
+
+import asyncpg
+
+from service.ledger.database import Database, LedgerUnavailable, WrongLogin
+
+
+async def login_fault(database: Database) -> str | None:
+    """Return in a line what is wrong with the login, or with how the database is reached.
+
+    None where all is well, and where PostgreSQL is away: each process looks again once it answers.
+    """
+    await database.open()
+    try:
+        async with database.reads.connection():
+            return None
+    except WrongLogin as error:
+        return str(error)
+    except LedgerUnavailable as error:
+        return _lasting(error.__cause__)
+    except asyncpg.PostgresError as error:  # the password, the name of the database
+        return str(error)
+    finally:
+        await database.close()
+
+
+def _lasting(cause: BaseException | None) -> str | None:
+    """Return what is wrong where waiting for PostgreSQL is of no use."""
+    match cause:
+        case asyncpg.ProtocolViolationError():
+            return f"{cause}: a transaction pooler? Then set CLAIM_LEDGER_TRANSACTION_POOLER=on"
+        case ssl.SSLError():
+            return f"TLS fails: {cause}"
+        case ConnectionError() if "SSL" in str(cause):  # the driver's own: no TLS over there
+            return str(cause)
+        case _:
+            return None

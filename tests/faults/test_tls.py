@@ -1,0 +1,127 @@
+"""Connections that leave a machine are encrypted, and whom they reach is verified."""
+
+import os
+from datetime import timedelta
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
+from service.cli.dev.postgres.processes import server_user
+from service.core.clock import system_clock
+from service.http.rate_limit.limiter import RateLimiter
+from service.ledger.database import Database
+from service.ledger.login import login_fault
+from tests.databases import login_url, run
+from tests.faults.clusters import folder_for_all
+from tests.http.limiting import HOUR
+from tests.patience import PATIENCE_SECONDS
+from tests.redis_server import RedisServer
+from tests.tables import every_row
+
+
+def certificate(folder: Path, address: str) -> Path:
+    """Write a key, `NAME.key`, and a certificate of its own for an address; return that one."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "a test's")])
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(system_clock() - timedelta(days=1))
+        .not_valid_after(system_clock() + timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))]), critical=False
+        )
+        .sign(key, hashes.SHA256())
+    )
+    path = folder / f"{address}.pem"
+    path.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    private = path.with_suffix(".key")
+    private.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    private.chmod(0o600)
+    if user := server_user(folder / "no-cluster"):
+        os.chown(private, user.uid, user.gid)
+    return path
+
+
+@pytest.fixture
+def folder():
+    """Return a folder that the server's user can read."""
+    with folder_for_all() as one:
+        yield one
+
+
+async def test_postgresql_is_verified(folder, tmp_path):
+    """By the authority of the URL and the name in it; what is wrong is one line."""
+    bin_dir = debian_bin_dir()  # the wheel's PostgreSQL has no TLS
+    if bin_dir is None:
+        pytest.skip("Debian's PostgreSQL is not installed")
+    right, other = certificate(folder, "127.0.0.1"), certificate(folder, "127.0.0.2")
+    over_tls = {
+        "ssl": "on",
+        "ssl_cert_file": str(right),
+        "ssl_key_file": str(right.with_suffix(".key")),
+    }
+    with EmbeddedPostgres(
+        tmp_path / "tls", bin_dir=bin_dir, settings=over_tls, durable=False
+    ) as server:
+        password = server.url.split(":")[2].partition("@")[0]
+        run(server.url, f"create role claim_ledger_live login password '{password}'")
+        url = login_url(server.url, "live")
+        named = url.replace("@127.0.0.1", "@localhost")
+        said = {
+            f"{url}?sslmode=verify-full&sslrootcert={right}": "",
+            f"{named}?sslmode=require": "",
+            f"{url}?sslmode=verify-full&sslrootcert={other}": "certificate verify failed",
+            f"{named}?sslmode=verify-full&sslrootcert={right}": "certificate verify failed",
+        }
+        with every_row() as row:
+            for text, expected in said.items():
+                with row(text.partition("?")[2]):
+                    fault = await fault_of(text)
+                    assert expected in fault
+                    assert bool(fault) == bool(expected)
+                    assert password not in fault
+
+
+async def test_a_server_without_tls_is_named(postgres_url):
+    """A URL that asks for TLS is not answered in clear text."""
+    assert "rejected SSL upgrade" in await fault_of(f"{postgres_url}?sslmode=require")
+
+
+async def test_redis_is_verified(folder, tmp_path):
+    """By the authority of the URL; one that is somebody else's is as good as away."""
+    right, other = certificate(folder, "127.0.0.1"), certificate(folder, "127.0.0.2")
+    server = RedisServer(tmp_path)
+    if server.binary is None:
+        pytest.skip("redis-server is not installed")
+    server.start(tls=right)
+    found: dict[Path, list[bool]] = {right: [], other: []}
+    for authority, degraded in found.items():
+        url = f"rediss://127.0.0.1:{server.tls_port}/0?ssl_ca_certs={authority}"
+        limiter = RateLimiter(
+            redis_url=url, per_minute=5, window_seconds=HOUR, on_degraded=degraded.append
+        )
+        await limiter.charge("p1")
+        await limiter.close()
+    server.stop()
+    assert found == {right: [], other: [True]}
+
+
+async def fault_of(url: str) -> str:
+    """Return what is wrong with the login of a URL."""
+    return await login_fault(Database(url, "live", pool_size=1, deadline=PATIENCE_SECONDS)) or ""

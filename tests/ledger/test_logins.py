@@ -1,0 +1,152 @@
+"""Each ledger's login reaches its ledger, and nobody who works under it gets any further."""
+
+from contextlib import contextmanager
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg.errors import InsufficientPrivilege
+
+from migrations.logins import make_logins
+from service.facts.caller import LEDGERS
+from service.ledger.database import Database, WrongLogin
+from service.ledger.login import login_fault
+from service.ledger.sql import Sql
+from tests.databases import login_url
+from tests.patience import PATIENCE_SECONDS
+from tests.tables import every_row
+
+OWN = "select append_id from {own}.events limit 1"
+FURTHER = {
+    "become the owner": "set role claim_ledger",
+    "become another ledger": "set role claim_ledger_{other}",
+    "read another ledger": "select count(*) from {other}.events",
+    "disable a trigger": "alter table {own}.events disable trigger append_only",
+    "replace a trigger's function": (
+        "create or replace function {own}.refuse_change() returns trigger language plpgsql"
+        " as $$ begin return null; end $$"
+    ),
+    "drop a table": "drop table {own}.pending",
+    "make a table": "create table {own}.other ()",
+    "make a role": "create role mine",
+    "take a role": "grant claim_ledger_{other} to claim_ledger_{own}",
+    "raise itself": "alter role claim_ledger_{own} createrole",
+    "make a schema": "create schema mine",
+    "act as a replica": "set session_replication_role = replica",
+    "run a program": "copy (select 1) to program 'true'",
+}
+ESCALATION = """
+create function pg_temp.taken() returns name language plpgsql as $$
+begin
+    alter table live.events disable trigger append_only;
+    return current_database();
+end $$;
+create temp view pg_stat_activity as
+select pg_temp.taken() as datname, now() as xact_start, 'client backend' as backend_type, 0 as pid;
+"""
+"""What a session would have the owner run for it."""
+
+
+@contextmanager
+def login(owner, attributes, *statements):
+    """Yield the name of a login with some attributes, which is its password, too."""
+    name = f"other_{uuid4().hex}"
+    owner.execute(f"create role {name} login password '{name}' {attributes}")
+    for statement in statements:
+        owner.execute(statement.format(name=name))
+    yield name
+    owner.execute(f"revoke all on schema test from {name}")
+    owner.execute(f"drop role {name}")
+
+
+def as_login(url, name):
+    """Return the URL of another login of the same database."""
+    return f"postgresql://{name}:{name}@{url.rpartition('@')[2]}"
+
+
+def test_a_login_gets_no_further_than_its_ledger(module_database_url):
+    """Whoever can run statements as the service can read and append, and nothing else."""
+    with every_row() as row:
+        for own, other in zip(LEDGERS, (*LEDGERS[1:], LEDGERS[0]), strict=True):
+            url = login_url(module_database_url, own)
+            with psycopg.connect(url, autocommit=True) as session:
+                session.execute(OWN.format(own=own))
+                for what, statement in FURTHER.items():
+                    with row(own, what), pytest.raises(InsufficientPrivilege):
+                        session.execute(statement.format(own=own, other=other))
+
+
+def test_the_owner_runs_nothing_for_a_login(module_database_url, owner_of_module):
+    """A function that works as the owner calls no name that a session can take."""
+    enabled = (
+        "select tgenabled from pg_trigger"
+        " where tgrelid = 'live.events'::regclass and tgname = 'append_only'"
+    )
+    with psycopg.connect(login_url(module_database_url, "live"), autocommit=True) as session:
+        session.execute(ESCALATION)
+        session.execute("select live.oldest_transaction_seconds()")
+    assert owner_of_module.execute(enabled).fetchone() == ("A",)
+
+
+async def test_the_service_refuses_any_other_login(module_database_url, owner_of_module):
+    """The owner, one of several ledgers, one that may make roles: named with what it may do."""
+    every = ", ".join(f"claim_ledger_{ledger}" for ledger in LEDGERS)
+    mine, usage = "in role claim_ledger_live", "grant usage on schema test to {name}"
+    other = owner_of_module
+    with (
+        login(other, f"in role {every}") as shared,
+        login(other, f"{mine} createrole") as maker,
+        login(other, f"{mine} createdb") as creator,
+        login(other, mine, usage) as nosy,
+        login(other, mine) as own,
+    ):
+        said = {
+            module_database_url: "claim_ledger may create roles and may create databases and owns",
+            as_login(module_database_url, shared): (
+                "may become claim_ledger_accounts, claim_ledger_test"
+            ),
+            as_login(module_database_url, maker): "may create roles",
+            as_login(module_database_url, creator): "may create databases",
+            as_login(module_database_url, nosy): "may use the schema test",
+            login_url(module_database_url, "test"): "may use the schema test",
+            as_login(module_database_url, own): None,
+            login_url(module_database_url, "live"): None,
+            login_url(module_database_url, "live") + "x": "does not exist",
+        }
+        with every_row() as row:
+            for url, fault in said.items():
+                database = Database(url, "live", pool_size=1, deadline=PATIENCE_SECONDS)
+                with row(fault):
+                    found = await login_fault(database)
+                    assert (found is None) == (fault is None)
+                    assert fault is None or fault in (found or "")
+
+
+async def test_nothing_is_done_under_a_wrong_login(module_database_url):
+    """Also where the service was started before PostgreSQL: each piece of work is refused."""
+    database = Database(module_database_url, "live", pool_size=1, deadline=PATIENCE_SECONDS)
+    await database.open()
+    for pool in database.pools.values():
+        with pytest.raises(WrongLogin):
+            await pool.fetch(Sql("one", "", "select 1"))
+    await database.close()
+
+
+def test_a_login_that_somebody_else_administers_is_left(module_database_url, owner_of_module):
+    """As long as it can log in; otherwise the missing right is named."""
+    with (
+        login(owner_of_module, "") as guest,
+        login(owner_of_module, "", "alter role {name} nologin") as closed,
+        psycopg.connect(as_login(module_database_url, guest)) as session,
+    ):
+        make_logins(session, {"claim_ledger_live": "another"})
+        with pytest.raises(InsufficientPrivilege):
+            make_logins(session, {closed: "another"})
+    psycopg.connect(login_url(module_database_url, "live")).close()
+
+
+@pytest.fixture
+def owner_of_module(module_database_url):
+    """Return a connection of the owner to a database that holds nothing."""
+    with psycopg.connect(module_database_url, autocommit=True) as connection:
+        yield connection

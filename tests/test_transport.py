@@ -1,0 +1,87 @@
+"""What leaves this machine is encrypted, or goes to a host that the settings except."""
+
+import pytest
+
+from service.app.setting import SettingsError
+from service.app.settings import TEAM, Settings
+from tests.databases import with_logins
+from tests.tables import every_row
+from tests.world import MASTER_KEY, PUBLIC_URL
+
+HERE = "postgresql://claim_ledger:canary@127.0.0.1/d"
+AWAY = "postgresql://u:canary@db.example.com:5432/d"
+CLEAR = "leaves this machine, and not encrypted"
+UNKNOWN = "there is no"
+
+
+def settings(**given: str) -> Settings:
+    """Return the settings of an installation on this machine, but for what is given."""
+    values = {"DATABASE_URL": HERE, "MASTER_KEYS": MASTER_KEY, "PUBLIC_URL": PUBLIC_URL} | given
+    environment = {f"CLAIM_LEDGER_{name}": value for name, value in with_logins(values).items()}
+    return Settings.from_environment(environment, require=TEAM)
+
+
+def test_what_leaves_this_machine_is_encrypted(tmp_path, monkeypatch):
+    """One line says what is wrong and what is expected, and shows no password."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    authority = tmp_path / "ca.pem"
+    refused = {
+        ("LIVE_DATABASE_URL", f"{AWAY}?sslmode=disable"): CLEAR,
+        ("LIVE_DATABASE_URL", f"{AWAY}?application_name=x&sslmode=prefer"): CLEAR,
+        ("LIVE_DATABASE_URL", f"{HERE}?host=10.0.0.7&sslmode=allow"): CLEAR,
+        ("LIVE_DATABASE_URL", f"{HERE}?hostaddr=10.0.0.7&sslmode=allow"): CLEAR,
+        ("LIVE_DATABASE_URL", "postgresql://u@localhost,[fd00::1]:5432/d?sslmode=allow"): CLEAR,
+        ("LIVE_DATABASE_URL", AWAY): UNKNOWN,
+        ("DATABASE_URL", f"{AWAY}?sslmode=verify-ca"): UNKNOWN,
+        ("TEST_DATABASE_URL", f"{AWAY}?sslrootcert={authority}.none"): f"no {authority}.none",
+        ("REDIS_URL", "redis://:canary@cache.example.com:6379/0"): CLEAR,
+        ("REDIS_URL", "redis://:canary@10.0.0.7"): CLEAR,
+        ("PUBLIC_URL", "http://api.example.com"): "expected https://",
+        ("PUBLIC_URL", "http://192.168.0.1:8000"): "expected https://",
+        ("PUBLIC_URL", "http://localhost.example.com"): "expected https://",
+    }
+    authority.write_text("")
+    accepted = {
+        ("LIVE_DATABASE_URL", f"{AWAY}?sslmode=require"): f"{AWAY}?sslmode=require",
+        ("LIVE_DATABASE_URL", f"{AWAY}?sslrootcert={authority}"): (
+            f"{AWAY}?sslrootcert={authority}&sslmode=verify-full"
+        ),
+        ("LIVE_DATABASE_URL", f"{HERE}?sslmode=disable"): f"{HERE}?sslmode=disable",
+        ("LIVE_DATABASE_URL", "postgresql://u@[::1]:5432/d"): "postgresql://u@[::1]:5432/d",
+        ("LIVE_DATABASE_URL", "postgresql:///d?host=/run/pg"): "postgresql:///d?host=/run/pg",
+        ("LIVE_DATABASE_URL", "postgresql://%2Frun%2Fpg/d"): "postgresql://%2Frun%2Fpg/d",
+        ("REDIS_URL", "rediss://cache.example.com"): "rediss://cache.example.com",
+        ("REDIS_URL", "redis://127.0.0.1:6379/0"): "redis://127.0.0.1:6379/0",
+        ("PUBLIC_URL", "http://localhost:8000"): "http://localhost:8000",
+    }
+    with every_row() as row:
+        for (name, text), said in refused.items():
+            with row(name, text):
+                with pytest.raises(SettingsError) as caught:
+                    settings(**{name: text})
+                faults = [
+                    one for one in caught.value.faults if one.startswith(f"CLAIM_LEDGER_{name}: ")
+                ]
+                assert [said in one for one in faults] == [True]
+                assert "canary" not in str(caught.value)
+        for (name, text), value in accepted.items():
+            with row(name, text):
+                assert getattr(settings(**{name: text}), name.lower()) == value
+
+
+def test_a_verified_server_is_the_default_once_its_authority_is_known(tmp_path, monkeypatch):
+    """In the place where PostgreSQL's own programs look for it."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".postgresql").mkdir()
+    (tmp_path / ".postgresql" / "root.crt").write_text("")
+    assert settings(LIVE_DATABASE_URL=AWAY).live_database_url == f"{AWAY}?sslmode=verify-full"
+
+
+def test_hosts_on_an_encrypted_network_are_named():
+    """Each by its name; no other host is excepted with it."""
+    named = {"PLAINTEXT_HOSTS": "DB.example.com, 10.0.0.7"}
+    redis = "redis://10.0.0.7"
+    parsed = settings(LIVE_DATABASE_URL=AWAY, REDIS_URL=redis, **named)
+    assert (parsed.live_database_url, parsed.redis_url) == (AWAY, redis)
+    with pytest.raises(SettingsError, match=CLEAR):
+        settings(REDIS_URL="redis://10.0.0.8", **named)
