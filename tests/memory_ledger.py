@@ -148,7 +148,7 @@ class MemoryDatabase:
 def in_memory() -> Iterator[None]:
     """Keep the ledgers of services built inside the block in memory."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("service.app.ledgers.Database", MemoryDatabase)
+        patch.setattr("service.app.databases.Database", MemoryDatabase)
         yield
 
 
