@@ -15,13 +15,13 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from ipaddress import IPv6Address, ip_address
 from resource import RLIMIT_NOFILE, getrlimit, setrlimit
 from typing import Final, NamedTuple
 
 import structlog
 
 from service.core.loops import Loop
+from service.http.networks import network_of_host
 from service.http.server import CONNECTIONS_MAX, HEAD_SECONDS_MAX
 
 LOOK_SECONDS: Final = 0.25
@@ -122,17 +122,6 @@ def to_close(
     return [one for them in of_network.values() for one in them[share:]]
 
 
-def network_of(address: str) -> str:
-    """Return the network of an address: of IPv6, 64 bits, any address of which is one person's."""
-    try:
-        parsed = ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if isinstance(parsed, IPv6Address):
-        return str(parsed.ipv4_mapped or IPv6Address(int(parsed) >> 64 << 64))
-    return address
-
-
 def _kept(sizes: Sequence[int], each: int) -> int:
     return sum(min(size, each) for size in sizes)
 
@@ -159,7 +148,7 @@ def _look_at(fd: int, ports: Collection[int]) -> AcceptedConnection | None:
         )
         if state not in _OPEN:
             return None
-        return AcceptedConnection(fd, peer, network_of(peer[0]), min(silent) / 1000)
+        return AcceptedConnection(fd, peer, network_of_host(peer[0]), min(silent) / 1000)
 
 
 def _close(one: AcceptedConnection) -> bool:

@@ -8,7 +8,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from service.app.serve import warn_of_untrusted_proxy
-from service.http.client_address import HOPS_MAX, ForwardedClients, address_of, network_of_host
+from service.http.client_address import HOPS_MAX, ForwardedClients
+from service.http.networks import address_of, network_of_host
 from tests.tables import every_row
 from tests.world import settings_for
 

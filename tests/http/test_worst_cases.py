@@ -14,6 +14,8 @@ from service.core.unseen import name_fault, visible
 from service.http import decoding
 from service.http.client_address import ForwardedClients
 from service.http.decoding import CONTENT_TYPE_CHARACTERS_MAX, decode, decode_query
+from service.http.hosts import Hosts
+from service.http.paths import BYTES_MAX, is_canonical
 from service.http.scalars import LIMITS, email_fault
 from service.http.server import BUFFER_BYTES_MAX
 from service.ledger.service_keys import Secrets
@@ -137,6 +139,18 @@ PARSERS = {
         QUERY_BYTES_MAX,
         True,
         (*of("/", "a", "\u00e9", first="/"), *of("&", "%00", "%", "a=b&", first="/?")),
+    ),
+    "paths": Parser(
+        lambda text: is_canonical(text.replace("%41", "A"), text.encode()),
+        BYTES_MAX,
+        True,
+        of("/", "a", "/.", "..", "/a", "%", "%41", "%C3%BC", "%2e", "\u00e9", first="/"),
+    ),
+    "hosts": Parser(
+        lambda text: Hosts("http://localhost").include([(b"host", text.encode())]),
+        BUFFER_BYTES_MAX,
+        False,
+        (*of("a", ".", ":", "[", "1.", "::", "\u00e9"), *of("f:", "1", first="[")),
     ),
     "paths to go on to": Parser(
         safe_path, FORM_BYTES_MAX, True, of("/", "/a", "a", "\\", "/\t", "//", "\u00e9", first="/")
