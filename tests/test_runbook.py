@@ -13,6 +13,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from service.app.bootstrap import Service
 from service.cli import cli
+from service.cli.audit.verdict_metrics import write_metrics
+from service.core.clock import system_clock
+from service.evidence.verdict import Verdict
 from service.ledger.following.status import AHEAD, HeadWatch, Progress, progress
 from service.ledger.sequencer import Sequencer
 from service.operations.gauges import ScrapedGauges
@@ -128,11 +131,15 @@ def test_links_resolve():
     assert runbook.anchors() - {"runbook"} <= set(re.findall(r"\]\(#([^)]+)\)", TEXT[:2500]))
 
 
-def test_alerts_use_existing_metrics():
+def test_alerts_use_existing_metrics(tmp_path):
     """A misspelt metric would never fire."""
     registry = CollectorRegistry()
     ScrapedGauges(registry)
-    made = METRIC.findall(b"".join(map(generate_latest, (Metrics().registry, registry))).decode())
+    verdict = Verdict(ledger="live", ok=True, size=0, root="")
+    write_metrics(tmp_path / "verified", [verdict], system_clock())
+    texts = [*map(generate_latest, (Metrics().registry, registry))]
+    texts.append((tmp_path / "verified").read_bytes())
+    made = METRIC.findall(b"".join(texts).decode())
     for rule in RULES:
         watched = METRIC.findall(rule["expr"])
         assert watched, rule

@@ -1,6 +1,7 @@
 """`claim-ledger audit verify`, on a database that belongs to the test."""
 
 import json
+import re
 
 import psycopg
 import pytest
@@ -57,9 +58,14 @@ def change(database_url, statement, *tables):
         connection.execute(statement)
 
 
-def test_a_sound_installation_verifies(installed):
+def test_a_sound_installation_verifies(installed, tmp_path):
     """All three ledgers, live first, have size and root and no fault; the exit code is 0."""
-    code, answer = verified(installed)
+    metrics = tmp_path / "verified.prom"
+    code, answer = verified(installed, "--metrics", metrics)
+    sound = re.findall(
+        r"^claim_ledger_verification_failed{.*} 0$", metrics.read_text(), re.MULTILINE
+    )
+    assert (len(sound), metrics.stat().st_mode & 0o777) == (3, 0o644)
     names = [one["ledger"] for one in answer["ledgers"]]
     sizes = [one["size"] for one in answer["ledgers"]]
     assert (code, answer["ok"], answer["ledger"]) == (0, True, "live")
@@ -93,7 +99,9 @@ def test_an_empty_archive_is_a_fault(installed, tmp_path):
     """A wrong location proves nothing: stored checkpoints must be published there."""
     (tmp_path / "empty").mkdir()
     wrong = installed | {"CLAIM_LEDGER_ARCHIVE_URL": (tmp_path / "empty").as_uri()}
-    code, answer = verified(wrong, "--ledger", "accounts")
+    metrics = tmp_path / "verified.prom"
+    code, answer = verified(wrong, "--ledger", "accounts", "--metrics", metrics)
+    assert 'claim_ledger_verification_failed{ledger="accounts"} 1\n' in metrics.read_text()
     assert (code, answer["position"], answer["published"]) == (1, 20, 0)
     assert "is not where they are published" in answer["fault"]
 

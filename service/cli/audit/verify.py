@@ -10,6 +10,7 @@ import click
 from service.archive.port import ArchiveUnavailable
 from service.cli.audit.auditor import auditor_settings
 from service.cli.audit.evidence_file import refuse_kind
+from service.cli.audit.verdict_metrics import write_metrics
 from service.cli.faults import one_line
 from service.cli.options import ledger_option
 from service.cli.target import Fields, Findings, Run, Target, print_answer, team_command
@@ -64,7 +65,9 @@ def _offline_first(online: Run) -> Run:
             online(as_json=as_json, public_key=public_key, checkpoint=checkpoint, **installation)
             return
         if any(value is not None for value in installation.values()):
-            raise click.UsageError("--export is verified alone; expected no --ledger, --data-dir")
+            raise click.UsageError(
+                "--export is verified alone; expected no --ledger, --data-dir, --metrics"
+            )
         if not public_key:
             raise click.UsageError("--export needs --public-key, the key that signed")
         refuse_kind(export, "receipt", "use `claim-ledger audit check`")
@@ -89,8 +92,18 @@ def _offline_first(online: Run) -> Run:
     metavar="FILE",
     help="An older signed checkpoint that the log has to continue.",
 )
+@click.option(
+    "--metrics",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Also write the outcome to this file, for the node exporter of Prometheus.",
+)
 async def verify(
-    target: Target, ledger: str | None, public_key: tuple[NoteKey, ...], checkpoint: str | None
+    target: Target,
+    ledger: str | None,
+    public_key: tuple[NoteKey, ...],
+    checkpoint: str | None,
+    metrics: Path | None,
 ) -> Fields:
     """Recompute the log from its tables or an export; exits with 1 if anything is wrong.
 
@@ -126,6 +139,8 @@ async def verify(
             raise Refusal("service_unavailable", message) from error
         with progress(f"verifying {log.name}", await size_of(log.database)) as advance:
             verdicts.append(await verify_ledger(log.database, evidence, advance, accounts))
+    if metrics is not None:
+        write_metrics(metrics, verdicts, service.clock())
     return _answer(verdicts)
 
 
