@@ -25,6 +25,8 @@ ALLOWED: Final = frozenset(
         # whose request, and which
         "request_id", "partner_id", "key_id", "mode", "method", "route", "status", "code",
         "duration_ms",
+        # of pages: from where, and who; ids that say nothing without the look-up key
+        "client_address", "person_id", "staff_id",
         # where in the log, and how far
         "ledger", "position", "subscriber", "projection", "lag", "count", "attempts", "version",
         "event_type",

@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 import structlog
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
@@ -12,6 +13,7 @@ from service.core.clock import Clock
 from service.core.ids import NewId
 from service.facts.caller import Caller
 from service.operations.metrics import Metrics
+from service.people.sessions import Person
 from service.request_log.log import RequestLog, RequestLogEntry
 
 log = structlog.get_logger()
@@ -70,6 +72,7 @@ class RequestMiddleware:
             who = (state["request_id"], caller.partner_id, caller.key_id, at)
             entry = RequestLogEntry(*who, scope["method"], route, status, code, seconds * 1000)
             self.request_log.add(caller.mode, entry)
+        visitor = _visitor(scope)
         log.info(
             "request",
             request_id=state["request_id"],
@@ -81,4 +84,24 @@ class RequestMiddleware:
             partner_id=caller.partner_id if caller else None,
             key_id=caller.key_id if caller else None,
             mode=caller.mode if caller else None,
+            client_address=visitor.address,
+            person_id=visitor.person_id,
+            staff_id=visitor.staff_id,
         )
+
+
+class _Visitor(NamedTuple):
+    """Who asked for a page, and from where; nothing of what is no page."""
+
+    address: str | None = None
+    person_id: str | None = None
+    staff_id: str | None = None
+
+
+def _visitor(scope: HTTPScope) -> _Visitor:
+    state, client = scope["state"], scope.get("client")
+    if "person" not in state:
+        return _Visitor()
+    person: Person | None = state["person"]
+    address, person_id = client[0] if client else None, person.person_id if person else None
+    return _Visitor(address, person_id, state.get("staff_id"))
