@@ -18,25 +18,31 @@ from tests.world import MASTER_KEY
 
 
 class Served(NamedTuple):
-    """A server that answers: its port and the file that its output goes to."""
+    """A server that answers: its port, the file that its output goes to, and its public host."""
 
     port: int
     log: Path
+    host: str = "127.0.0.1"
 
     @property
     def url(self) -> str:
         """The origin."""
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{self.host}:{self.port}"
 
 
 @contextmanager
-def served(database_url: str, directory: Path, **given: str) -> Iterator[Served]:
-    """Serve until left; `given` are more settings, without their prefix."""
+def served(
+    database_url: str, directory: Path, *, host: str = "127.0.0.1", **given: str
+) -> Iterator[Served]:
+    """Serve until left; `given` are more settings, without their prefix.
+
+    `host`: of its public address; browsers have no passkeys of a bare IP address.
+    """
     port = free_port()
     values = {
         "DATABASE_URL": database_url,
         "MASTER_KEYS": MASTER_KEY,
-        "PUBLIC_URL": f"http://127.0.0.1:{port}",
+        "PUBLIC_URL": f"http://{host}:{port}",
         "SMTP_URL": (directory / "mail").as_uri(),
         "PORT": str(port),
         "OPERATIONS_PORT": "0",
@@ -44,7 +50,7 @@ def served(database_url: str, directory: Path, **given: str) -> Iterator[Served]
     } | given
     given = with_logins(values)
     environment = os.environ | {f"CLAIM_LEDGER_{name}": text for name, text in given.items()}
-    one = Served(port, directory / "serve.log")
+    one = Served(port, directory / "serve.log", host)
     command = [sys.executable, "-c", "from service.cli import main; main()", "serve"]
     with (
         one.log.open("wb") as log,

@@ -21,6 +21,8 @@ SUBJECT_FIELDS: Final = (
     "message_id",
     "document_id",
     "staff_id",
+    "person_id",
+    "passkey_id",
     "subject",
 )
 """Fields of events that hold an id of ours; partners' own references are not among them."""

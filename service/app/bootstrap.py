@@ -5,6 +5,7 @@ Beside it, `background.py`, `web.py` and `pages.py` wire what only they need.
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from functools import partial
 
 from projections.activity.projector import ActivityProjector
@@ -31,6 +32,7 @@ from service.ledger.service_keys import ServiceKeyStore
 from service.mail.outbox import MailSubscriber
 from service.mail.sent import SentMail
 from service.partners.commands import PartnerCommands
+from service.people.passkeys import PasskeyCommands
 from service.people.sessions import Sessions
 from service.people.sign_in import SignIn
 from service.people.staff import StaffCommands
@@ -70,9 +72,11 @@ class Service:
         self.secrets = ServiceKeyStore(database, master_keys)
         self.partner_list = PartnersReader(database)
         self.partners = PartnerCommands(self.accounts, self.secrets, clock, new_id)
-        self.sessions = Sessions(database, master_keys, clock, new_id)
+        idle = timedelta(minutes=settings.session_idle_minutes)
+        self.sessions = Sessions(database, master_keys, clock, new_id, idle=idle)
         self.sign_in = SignIn(database, self.secrets, master_keys, self.sessions, clock, new_id)
         self.staff = StaffCommands(self.accounts, self.secrets, clock, new_id)
+        self.passkeys = PasskeyCommands(self.accounts, self.sessions, clock, new_id)
         make_storage = storage or partial(storage_of_mode, settings)
         self.modes: Mapping[Mode, PartnerLedger] = {
             mode: PartnerLedger(

@@ -23,6 +23,7 @@ from service.pages.backoffice.frame import (
 )
 from service.pages.backoffice.health import Watched, health_router
 from service.pages.backoffice.partners import partners_router
+from service.pages.backoffice.people import people_router
 from service.pages.backoffice.search import search_router
 from service.pages.backoffice.timeline import timeline_router
 from service.pages.console.apply import apply_router
@@ -40,10 +41,13 @@ from service.pages.customer.connect import connect_router
 from service.pages.customer.onboarding import onboarding_router
 from service.pages.gate import page_guard
 from service.pages.home import home_router
+from service.pages.proof import Proofs, proof_router
 from service.pages.router import pages_routers
+from service.pages.security import security_router
 from service.pages.sign_in import sign_in_router
 from service.pages.visit import Visits
 from service.partner_api.gate import API_PATH
+from service.people.ceremonies import Ceremonies
 from service.request_log.reader import RequestsReader
 from service.sandbox.commands import SandboxCommands
 
@@ -57,12 +61,17 @@ def pages(service: Service, limiter: RateLimiter) -> list[Router]:
         rows = await service.partner_list.partners(partner_id)
         return rows[0]["name"] if rows else ERASED
 
+    settings = service.settings
+    ceremonies = Ceremonies(service.secrets, service.clock, settings.public_url)
+    proofs = Proofs(service.passkeys, ceremonies, service.sessions)
     return pages_routers(
-        Visits(service.sessions, service.secrets, service.settings.public_url),
-        page_guard(service.partner_list, service.staff),
+        Visits(service.sessions, service.secrets, settings.public_url),
+        page_guard(service.partner_list, service.staff, staff_by_passkey=ceremonies.are_possible),
         [
             home_router(accounts),
             sign_in_router(service.sign_in, service.sessions, limiter, accounts),
+            proof_router(proofs),
+            security_router(proofs),
             connect_router(live.connections, live.connection_list),
             onboarding_router(live.onboardings, live.connection_list),
             account_router(
@@ -72,20 +81,20 @@ def pages(service: Service, limiter: RateLimiter) -> list[Router]:
                 partner_name,
                 service.sessions,
             ),
-            *_console(service),
-            _backoffice(service),
+            *_console(service, proofs),
+            _backoffice(service, proofs),
         ],
     )
 
 
-def _console(service: Service) -> list[Router]:
+def _console(service: Service, proofs: Proofs) -> list[Router]:
     """Return the routers of the console, in the order of its navigation."""
     partners, partner_list, test = service.partners, service.partner_list, service.modes["test"]
     modes = service.modes.items()
     calls: Mapping[Mode, RequestsReader] = {
         mode: RequestsReader(one.ledger.database, service.clock) for mode, one in modes
     }
-    keys = KeyPages(partners, partner_list, service.secrets, service.sandbox, service.clock)
+    keys = KeyPages(partners, partner_list, service.secrets, service.sandbox, service.clock, proofs)
     sandbox = SandboxCommands(test.ledger, partners, service.sandbox)
     return [
         apply_router(partners, partner_list),
@@ -103,11 +112,11 @@ def _console(service: Service) -> list[Router]:
         checklist_router(calls["test"], partner_list, service.accounts),
         keys_router(keys),
         settings_router(partners),
-        members_router(partners, partner_list),
+        members_router(partners, partner_list, proofs),
     ]
 
 
-def _backoffice(service: Service) -> Router:
+def _backoffice(service: Service, proofs: Proofs) -> Router:
     """Return the router of the team's pages."""
     context = BackofficeContext(
         service.staff,
@@ -135,10 +144,11 @@ def _backoffice(service: Service) -> Router:
         BACKOFFICE,
         route_handlers=[  # in the order of the navigation
             search_router(context, service.ledgers),
-            partners_router(context),
+            partners_router(context, proofs),
             entities_router(context),
             connecting_router(context),
             claims_router(context),
+            people_router(context, proofs),
             timeline_router(service.ledgers),
             health_router(watched, service.read_models, service.clock),
         ],

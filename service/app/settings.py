@@ -164,6 +164,11 @@ class Settings:
         "requests a partner may send in any 60 seconds, 1 to 1,000,000",
         default="120",
     )
+    session_idle_minutes = Setting(
+        values.whole(1, 720),
+        "minutes after which a session of the pages ends when it is not used, 1 to 720",
+        default="60",
+    )
     trusted_proxies = Setting(
         values.networks,
         "comma-separated addresses and networks whose `X-Forwarded-For` is trusted; default: none",

@@ -36,6 +36,10 @@ _GROUPS: Final = {
         {"members": "add list remove"},
     ),
     "staff": ("The service's team, who may use the back office.", {"staff": "add remove list"}),
+    "people": (
+        "Sessions and passkeys of anybody who signs in.",
+        {"people": "show sign-out recover"},
+    ),
     "entities": (
         "Businesses and their connections to partners.",
         {"entities": "add show disconnect"},

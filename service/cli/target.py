@@ -55,10 +55,14 @@ _WHY = {
 
 
 class Target(NamedTuple):
-    """The service's parts, and the cause that this command's events will name."""
+    """The service's parts, and the cause that this command's events will name.
+
+    `person` is the address of whoever runs it.
+    """
 
     service: Service
     cause: Cause
+    person: str | None = None
 
 
 Fields = dict[str, Any]
@@ -164,16 +168,17 @@ async def _run(call: _Call, settings: Settings, options: Mapping[str, object]) -
         storage=lambda mode: lazy_storage(partial(storage_of_mode, settings, mode)),
     )
     async with service.opened():
-        cause = Cause(await _actor(call, service), service.new_id("req", service.clock()))
-        return await call.command(Target(service, cause), **options)
+        person = call.person or settings.staff
+        actor = await _actor(call.named, person, service)
+        cause = Cause(actor, service.new_id("req", service.clock()))
+        return await call.command(Target(service, cause, person), **options)
 
 
-async def _actor(call: _Call, service: Service) -> str:
+async def _actor(named: Named, email: str | None, service: Service) -> str:
     """Return who runs a command, as its events name them; refuses with `not_staff`."""
-    if call.named == "never":
+    if named == "never":
         return _NOBODY
-    email = call.person or service.settings.staff
-    if call.named == "unless-first" and not await service.staff.has_anyone():
+    if named == "unless-first" and not await service.staff.has_anyone():
         return FIRST_ACTOR
     if email is None:
         raise click.ClickException(

@@ -96,6 +96,8 @@ _OURS: Final = (
     ("sign_in_link_used", 409, "This sign-in link was already used."),
     ("cross_site_request", 403, "This form was sent from another site."),
     ("not_staff", 403, "This page is for the service's team."),
+    ("passkey_refused", 400, "This passkey was not accepted."),
+    ("own_recovery", 409, "Somebody else of the team has to remove your passkeys."),
     ("not_member", 403, "This page is for the members of a partner's team."),
     ("key_state", 409, "The API key's state does not allow this."),
     ("member_not_found", 404, "No such member of the partner's team."),

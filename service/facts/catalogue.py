@@ -10,6 +10,7 @@ from service.facts import (
     lineages,
     onboardings,
     partners,
+    passkeys,
     people,
     privacy,
 )
@@ -26,7 +27,7 @@ def _events(*modules: ModuleType) -> dict[str, type[Event]]:
     }
 
 
-ACCOUNTS: Final = _events(partners, people, lineages)
+ACCOUNTS: Final = _events(partners, people, passkeys, lineages)
 """What the ledger of accounts holds."""
 
 PARTNER_LEDGER: Final = _events(entities, connections, onboardings, claims, privacy, lineages)

@@ -13,6 +13,7 @@ _TYPES: Final = {
     "pages.css": "text/css",
     "pages.js": "text/javascript",
     "htmx.min.js": "text/javascript",
+    "passkeys.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
 _FOR_GOOD: Final = "public, max-age=31536000, immutable"

@@ -11,7 +11,7 @@ from service.core.errors import Refusal
 from service.http.bodies import AnyRequest
 from service.ledger.events import Cause
 from service.pages.site_map import Page
-from service.pages.visit import AnyConnection, signed_in
+from service.pages.visit import AnyConnection, ProofNeeded, signed_in
 from service.people.sessions import Person
 from service.people.staff import StaffCommands
 
@@ -37,10 +37,13 @@ class Member(NamedTuple):
         return f"/console/{self.partner_id}"
 
 
-def page_guard(partners: PartnersReader, staff: StaffCommands) -> PageGuard:
+def page_guard(
+    partners: PartnersReader, staff: StaffCommands, *, staff_by_passkey: bool
+) -> PageGuard:
     """Return the guard of all pages. It looks everything up anew at every request.
 
-    Raises SignInNeeded; refuses with `not_member`, for a partner of other people as for one that
+    Raises SignInNeeded, and ProofNeeded where the team's pages are asked for without a passkey
+    (`staff_by_passkey`); refuses with `not_member`, for a partner of other people as for one that
     does not exist, `auth_partner_not_approved` and `not_staff`.
     """
 
@@ -58,6 +61,8 @@ def page_guard(partners: PartnersReader, staff: StaffCommands) -> PageGuard:
             row = await staff.by_address(person.address_hash)
             if row is None:
                 raise Refusal("not_staff")
+            if staff_by_passkey and not person.by_passkey:
+                raise ProofNeeded
             state["staff_id"] = row["staff_id"]
 
     return guard

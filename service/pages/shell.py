@@ -20,7 +20,7 @@ from service.ledger.database import LedgerError
 from service.ledger.encryption import KeyUnknown
 from service.pages.assets import asset_path
 from service.pages.site_map import Html, site_map_of
-from service.pages.visit import CSRF_FIELD, HEADERS, SignInNeeded, person_of
+from service.pages.visit import CSRF_FIELD, HEADERS, ProofNeeded, SignInNeeded, person_of
 from service.pages.words import TEXTS, seen, text
 from service.partner_api.gate import API_PATH
 
@@ -131,13 +131,26 @@ def on_refusal(request: AnyRequest, refusal: Refusal) -> Html:
 
 def on_sign_in_needed(request: AnyRequest, _error: SignInNeeded) -> Html:
     """Lead to the sign-in page, and back afterwards: from a form, to the page that it stands on."""
+    return lead_to(with_next("/sign-in", _way_back(request)))
+
+
+def on_proof_needed(request: AnyRequest, _error: ProofNeeded) -> Html:
+    """Lead to proving who one is, and back afterwards, as from signing in."""
+    return lead_to(with_next("/proof", _way_back(request)))
+
+
+def with_next(path: str, next_path: str) -> str:
+    """Return a path that leads on to another one of ours afterwards."""
+    return f"{path}?next={quote(next_path, safe='/')}" if next_path else path
+
+
+def _way_back(request: AnyRequest) -> str:
     if request.method in {"GET", "HEAD"}:
         query = request.url.query
         path = f"{request.url.path}?{query}" if query else request.url.path
     else:
         path = site_map_of(request).page_of_form(request.url.path)
-    next_path = quote(safe_path(path, ""), safe="/")
-    return lead_to(f"/sign-in?next={next_path}" if next_path else "/sign-in")
+    return safe_path(path, "")
 
 
 def on_ledger_error(request: AnyRequest, error: Exception) -> Html:
@@ -174,6 +187,7 @@ def on_unexpected(request: AnyRequest, error: Exception) -> Html:
 EXCEPTION_HANDLERS: Final = {
     Refusal: on_refusal,
     SignInNeeded: on_sign_in_needed,
+    ProofNeeded: on_proof_needed,
     HTTPException: on_http_exception,
     LedgerError: on_ledger_error,
     KeyUnknown: on_ledger_error,

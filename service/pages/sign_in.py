@@ -23,6 +23,7 @@ from service.pages.visit import (
     form_of,
     host_cookie,
     no_cookie,
+    place_of,
     session_cookie,
 )
 from service.people.browsers import browser_token
@@ -54,7 +55,7 @@ def sign_in_router(
             await _charge(limiter, f"codes of {link.link_id}")
         try:
             session, next_path = await sign_in.redeem(
-                token, request.scope["state"]["session"], browser, code
+                token, request.scope["state"]["session"], browser, code, place_of(request)
             )
         except Refusal as refusal:
             if refusal.code != "validation_failed":

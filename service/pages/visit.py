@@ -21,8 +21,9 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 
 from service.core.errors import Refusal
 from service.http.bodies import AnyRequest, read_body
+from service.http.client_address import network_of
 from service.ledger.service_keys import ServiceKeyStore
-from service.people.sessions import LIFETIME, Person, Sessions
+from service.people.sessions import LIFETIME, Person, Sessions, SignInPlace
 
 AnyConnection = ASGIConnection[Any, Any, Any, Any]
 
@@ -39,6 +40,7 @@ QUERY_BYTES_MAX: Final = 8 * 1024
 _PATH: Final = re.compile(r"/[!-~]{0,511}")
 """What the paths of pages are made of: words of ours, ids and tokens."""
 _MALFORMED: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+BROWSER_CHARACTERS_MAX: Final = 200
 
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -59,6 +61,10 @@ HEADERS: Final = {
 
 class SignInNeeded(Exception):
     """The page is for people who are signed in; the handler redirects them to sign in, and back."""
+
+
+class ProofNeeded(Exception):
+    """Whoever is signed in has to prove anew who they are; they are asked, and led back."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +117,12 @@ def signed_in(connection: AnyConnection) -> Person:
     if person is None:
         raise SignInNeeded
     return person
+
+
+def place_of(request: AnyRequest) -> SignInPlace:
+    """Return where a session is begun from, as its person will be shown it."""
+    browser = request.headers.get("user-agent", "")[:BROWSER_CHARACTERS_MAX]
+    return SignInPlace(network_of(request.scope), browser if browser.isprintable() else "")
 
 
 def form_of(request: AnyRequest) -> dict[str, str]:

@@ -74,18 +74,53 @@ with forgotten as (
     delete from ledger.sign_in_links where expires_at < now() - interval '1 day'
 )
 insert into ledger.sessions (
-    token_hash, session_id, address_hash, wrapped, master_key_id, started_at, expires_at
-) values ($1, $2, $3, $4, $5, now(), now() + $6::interval)
+    token_hash, session_id, address_hash, wrapped, master_key_id, started_at, expires_at, person_id
+) values ($1, $2, $3, $4, $5, now(), now() + $6::interval, $7)
 
 -- name: session_end
--- A session ends.
+-- A session ends; no row for one that has ended before.
 update ledger.sessions set ended_at = now() where token_hash = $1 and ended_at is null
+returning session_id
 
 -- name: session_end_all
 -- All sessions of one person end.
 update ledger.sessions set ended_at = now() where address_hash = $1 and ended_at is null
 
+-- name: session_end_one
+-- One of a person's sessions ends.
+update ledger.sessions set ended_at = now()
+where person_id = $1 and session_id = $2 and ended_at is null
+
+-- name: session_end_others
+-- All sessions of a person end but one.
+update ledger.sessions set ended_at = now()
+where person_id = $1 and session_id <> $2 and ended_at is null
+
+-- name: session_list
+-- The sessions of a person that hold, newest first; $2 is how long one may be left unused.
+select
+    session_id, wrapped, master_key_id, started_at, coalesce(seen_at, started_at) as seen_at
+from ledger.sessions
+where
+    person_id = $1 and ended_at is null and expires_at > now()
+    and coalesce(seen_at, started_at) > now() - $2::interval
+order by started_at desc
+limit $3
+
 -- name: session_read
--- A session that holds, by its token's hash.
-select session_id, address_hash, wrapped, master_key_id from ledger.sessions
-where token_hash = $1 and ended_at is null and expires_at > now()
+-- A session that holds, by its token's hash: $2 is how long it may be left unused, $3 how long a
+-- proof is fresh.
+select
+    session_id, address_hash, wrapped, master_key_id,
+    now() - coalesce(seen_at, started_at) as unseen,
+    started_at > now() - $3::interval as is_fresh
+from ledger.sessions
+where
+    token_hash = $1 and ended_at is null and expires_at > now()
+    and coalesce(seen_at, started_at) > now() - $2::interval
+
+-- name: session_seen
+-- A session is in use. Nobody waits for a replica to have this, which a failover may lose.
+with unwaited as (select set_config('synchronous_commit', 'off', true) as setting)
+update ledger.sessions as s set seen_at = now() from unwaited as u
+where s.token_hash = $1 and u.setting = 'off'

@@ -1,30 +1,63 @@
 """Sessions on the server: a random token in a cookie, of which only the SHA-256 is stored."""
 
 import secrets
-from dataclasses import dataclass
-from datetime import timedelta
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple
+
+import msgspec
 
 from service.core.clock import Clock
 from service.core.ids import NewId
 from service.facts.people import person_id
-from service.ledger.database import Connection, Database
+from service.ledger.database import Connection, Database, LedgerError, Row
 from service.ledger.encryption import KeyUnknown, MasterKeys
 from service.ledger.service_keys import token_hash
 from service.ledger.sql import queries
 
 LIFETIME: Final = timedelta(hours=12)
+FRESH: Final = timedelta(minutes=10)
+"""How long a proof of who somebody is counts for what asks for one again."""
+SEEN_EVERY: Final = timedelta(minutes=1)
+"""How often it is recorded that a session is in use."""
+LISTED_MAX: Final = 50
 TOKEN_BYTES: Final = 32
 
 _SQL = queries("service.people")
 
 
+class SignInPlace(NamedTuple):
+    """From where a session was begun: the network's address, and what the browser calls itself."""
+
+    network: str = ""
+    browser: str = ""
+
+
+NOWHERE: Final = SignInPlace()
+"""For sessions that no browser began."""
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """What is encrypted in a session's row."""
+
+    email: str
+    by_passkey: bool
+    network: str
+    browser: str
+
+
 class Person(NamedTuple):
-    """A signed-in person. `address_hash` is the keyed look-up of the folded email address, hex."""
+    """A signed-in person. `address_hash` is the keyed look-up of the folded email address, hex.
+
+    `by_passkey`: they proved who they are with a passkey; `is_fresh`: within the last minutes.
+    """
 
     email: str
     address_hash: str
     session_id: str
+    by_passkey: bool = False
+    is_fresh: bool = False
 
     @property
     def person_id(self) -> str:
@@ -39,6 +72,15 @@ class Session(NamedTuple):
     person: Person
 
 
+class OpenSession(NamedTuple):
+    """A session that holds, as it is listed."""
+
+    session_id: str
+    started_at: datetime
+    seen_at: datetime
+    kept: Kept
+
+
 @dataclass(frozen=True, slots=True)
 class Sessions:
     """Begins, reads and ends sessions, in the schema of the ledger of accounts."""
@@ -47,12 +89,25 @@ class Sessions:
     master_keys: MasterKeys
     clock: Clock
     new_id: NewId
+    _: KW_ONLY
+    idle: timedelta
+    """A session ends when it was not used for so long."""
 
-    async def begin(self, connection: Connection, email: str, address_hash: bytes) -> Session:
+    async def begin(
+        self,
+        connection: Connection,
+        email: str,
+        address_hash: bytes,
+        place: SignInPlace = NOWHERE,
+        *,
+        by_passkey: bool = False,
+    ) -> Session:
         """Begin a session of 12 hours, in the caller's transaction."""
         token = secrets.token_urlsafe(TOKEN_BYTES)
         session_id = self.new_id("ses", self.clock())
-        wrapped = self.master_keys.wrap(email.encode(), session_id.encode())
+        person = Person(email, address_hash.hex(), session_id, by_passkey, is_fresh=True)
+        kept = msgspec.json.encode(Kept(email, by_passkey, *place))
+        wrapped = self.master_keys.wrap(kept, session_id.encode())
         await connection.execute(
             _SQL.session_begin.on(self.accounts.schema),
             token_hash(token),
@@ -61,25 +116,71 @@ class Sessions:
             wrapped,
             self.master_keys.newest,
             LIFETIME,
+            person.person_id,
         )
-        return Session(token, Person(email, address_hash.hex(), session_id))
+        return Session(token, person)
+
+    async def renew(self, token: str, person: Person, place: SignInPlace) -> Session | None:
+        """Begin a session of whoever just used a passkey, in place of the one they had.
+
+        None if that one has ended meanwhile: of two calls with one proof, one gets a session.
+        """
+        async with self.accounts.writes.transaction() as connection:
+            ended = await connection.fetchrow(
+                _SQL.session_end.on(self.accounts.schema), token_hash(token)
+            )
+            if ended is None:
+                return None
+            address_hash = bytes.fromhex(person.address_hash)
+            return await self.begin(connection, person.email, address_hash, place, by_passkey=True)
 
     async def read(self, token: str) -> Person | None:
-        """Return who is signed in; None for a session that ended, expired or never was."""
-        row = await self.accounts.reads.fetchrow(_SQL.session_read, token_hash(token))
-        if row is None:
+        """Return who is signed in; None for a session that ended, expired or never was.
+
+        One that was not used for too long has ended, too.
+        """
+        hashed = token_hash(token)
+        row = await self.accounts.reads.fetchrow(_SQL.session_read, hashed, self.idle, FRESH)
+        kept = self._opened(row) if row else None
+        if row is None or kept is None:
             return None
+        if row["unseen"] > SEEN_EVERY:
+            with suppress(LedgerError):  # reading pages goes on where nothing can be written
+                await self.accounts.writes.fetch(_SQL.session_seen, hashed)
+        address_hash: str = row["address_hash"].hex()
+        return Person(kept.email, address_hash, row["session_id"], kept.by_passkey, row["is_fresh"])
+
+    async def of(self, person_id: str) -> list[OpenSession]:
+        """Return the sessions of a person that hold, newest first."""
+        rows = await self.accounts.reads.fetch(_SQL.session_list, person_id, self.idle, LISTED_MAX)
+        opened = ((row, self._opened(row)) for row in rows)
+        return [
+            OpenSession(row["session_id"], row["started_at"], row["seen_at"], kept)
+            for row, kept in opened
+            if kept is not None
+        ]
+
+    def _opened(self, row: Row) -> Kept | None:
+        """Return what a session's row holds; None where signing in again mends it."""
         try:
-            email = self.master_keys.unwrap(
+            raw = self.master_keys.unwrap(
                 row["wrapped"], row["master_key_id"], row["session_id"].encode()
             )
-        except KeyUnknown:  # its master key was retired: signing in again mends it
+            return msgspec.json.decode(raw, type=Kept)
+        except (KeyUnknown, msgspec.MsgspecError):  # its master key retired, or of an older release
             return None
-        return Person(email.decode(), row["address_hash"].hex(), row["session_id"])
 
     async def end(self, token: str) -> None:
         """End a session."""
         await self.accounts.writes.fetch(_SQL.session_end, token_hash(token))
+
+    async def end_one(self, person_id: str, session_id: str) -> None:
+        """End one of a person's sessions."""
+        await self.accounts.writes.fetch(_SQL.session_end_one, person_id, session_id)
+
+    async def end_others(self, person_id: str, session_id: str = "") -> None:
+        """End every session of a person but this one."""
+        await self.accounts.writes.fetch(_SQL.session_end_others, person_id, session_id)
 
     async def forget(self, address_hash: bytes) -> None:
         """Delete a person's sessions and sign-in links, with the address that they hold.

@@ -23,7 +23,7 @@ from service.ledger.encryption import KeyUnknown, MasterKeys
 from service.ledger.service_keys import ServiceKeyStore, token_hash
 from service.ledger.sql import queries
 from service.people.browsers import browser_code, browser_hash, is_code_of
-from service.people.sessions import Session, Sessions
+from service.people.sessions import NOWHERE, Session, Sessions, SignInPlace
 
 LINK_LIFETIME: Final = timedelta(minutes=15)
 PURPOSE: Final = "sign-in"
@@ -124,14 +124,19 @@ class SignIn:
         )
 
     async def redeem(
-        self, token: str, old_session: str | None, browser: str | None, code: str = ""
+        self,
+        token: str,
+        old_session: str | None,
+        browser: str | None,
+        code: str = "",
+        place: SignInPlace = NOWHERE,
     ) -> tuple[Session, str]:
         """Use up a link; return a new session, and the path that the person asked for.
 
-        `old_session` is ended. All of it happens, or the link can be used again. A `browser` that
-        is not the one that asked needs its `code`, and is led nowhere: the path is empty. Refuses
-        as `look` does, and with `validation_failed` for a wrong code; of two calls at once, one
-        gets the session.
+        `old_session` is ended; `place` is where the new one is begun from. All of it happens, or
+        the link can be used again. A `browser` that is not the one that asked needs its `code`, and
+        is led nowhere: the path is empty. Refuses as `look` does, and with `validation_failed` for
+        a wrong code; of two calls at once, one gets the session.
         """
         link = await self.look(token)
         is_here = link.is_asked_from(browser)
@@ -143,7 +148,7 @@ class SignIn:
                 raise Refusal("sign_in_link_used")
             if old_session is not None:
                 await connection.execute(_SQL.session_end.on(schema), token_hash(old_session))
-            session = await self.sessions.begin(connection, link.email, link.address_hash)
+            session = await self.sessions.begin(connection, link.email, link.address_hash, place)
         return session, link.next_path if is_here else ""
 
     async def code_of(self, browser: str) -> str:

@@ -20,6 +20,7 @@ from service.ledger.ledger import Ledger, Transaction
 from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
 from service.ledger.writing import Append
+from service.people.sessions import Person
 
 _SQL = queries("service.people")
 
@@ -30,6 +31,7 @@ class StaffMember(NamedTuple):
     staff_id: str
     email: str
     added_at: datetime
+    person_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +82,10 @@ class StaffCommands:
         async with self.accounts.transaction() as transaction:
             rows = await transaction.fetch(_SQL.list)
             streams = [await transaction.read(row["stream_id"]) for row in rows]
+        added = [_added(past) for past in streams]
         return [
-            StaffMember(row["staff_id"], _address(past) or ERASED, row["added_at"])
-            for row, past in zip(rows, streams, strict=True)
+            StaffMember(row["staff_id"], one.email or ERASED, row["added_at"], _person_id(one))
+            for row, one in zip(rows, added, strict=True)
         ]
 
     async def find(self, email: str) -> str | None:
@@ -112,9 +115,13 @@ class StaffCommands:
         )
 
 
-def _address(past: list[Recorded]) -> str | None:
-    added = [recorded.event for recorded in past if isinstance(recorded.event, StaffAdded)]
-    return added[-1].email
+def _added(past: list[Recorded]) -> StaffAdded:
+    return [recorded.event for recorded in past if isinstance(recorded.event, StaffAdded)][-1]
+
+
+def _person_id(added: StaffAdded) -> str | None:
+    """Return the id by which events name whoever was added; None once that is erased."""
+    return None if added.email_hash is None else Person("", added.email_hash, "").person_id
 
 
 def _present(events: list[Recorded]) -> str | None:

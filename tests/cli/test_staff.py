@@ -69,6 +69,16 @@ def test_staff_are_added_listed_and_removed(team):
     assert team.refused("staff", "remove", email) == "staff_not_found"
 
 
+def test_people_are_shown_signed_out_and_recovered(team):
+    """Anybody who signs in; nobody recovers themselves, however their address is written."""
+    email = mailbox()
+    shown = [team.do("people", verb, email) for verb in ("show", "sign-out", "recover")]
+    assert {str(one) for one in shown} == {str(shown[0])}
+    assert (shown[0]["passkeys"], shown[0]["sessions"]) == ([], [])
+    assert team.refused("people", "recover", TEAM.upper()) == "own_recovery"
+    assert team.refused("people", "show", "nobody") == "validation_failed"
+
+
 @pytest.mark.parametrize("verb", ["add", "remove"])
 @pytest.mark.parametrize("email", ["", "nobody", "a b@example.com"])
 def test_malformed_staff_addresses_are_refused(team, verb, email):

@@ -28,6 +28,8 @@ _VALUES: dict[str, Any] = {
     "filenames": [f"{CANARY}.pdf", "b.pdf"],
     "expires_at": AT,
     "effective_at": AT,
+    "credential_id": b"\x00\xff",
+    "public_key": b"\x00\xff",
     "secret_hash": b"\0\xff",
     "token_hash": b"\0\xfe",
     "magic_link_hash": b"\0\xfd",

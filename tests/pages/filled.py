@@ -12,7 +12,7 @@ from service.claims.decisions import STAGES
 from service.onboardings.commands import PURPOSE
 from tests.pages.site import Site
 from tests.patience import until
-from tests.sessions import BROWSER
+from tests.sessions import BROWSER, session_of
 from tests.world import STAFF, claim_body
 
 LONG = "Wolstenholme-Featherstonehaugh & Partners Chartered Bookkeeping Associates (Holdings) Ltd"
@@ -156,6 +156,8 @@ class Filled:
         await partners.roll_key(self.partner, keys[3].key_id, timedelta(hours=24), STAFF)
         await service.sandbox.ensure(self.partner)
         await service.staff.add(PEOPLE["staff"], STAFF)
+        self.person = (await session_of(service, PEOPLE["developer"])).person.person_id
+        await service.passkeys.add(self.person, b"credential", b"public key", STAFF)
         self.pending = await self._applied(service, "pending")
         self.declined = await self._applied(service, "declined")
         await partners.decline(self.declined, STAFF, "The use that you describe is not recovery.")

@@ -233,9 +233,19 @@ BACKOFFICE = [
     Shot("backoffice-claim-opened", "staff", _opened, titled=False),
     Shot("backoffice-timeline", "staff", at("/backoffice/timeline/{entity}")),
     Shot("backoffice-timeline-claim", "staff", at("/backoffice/timeline/{claim}"), titled=False),
+    Shot("backoffice-people", "staff", at("/backoffice/people")),
+    Shot("backoffice-person", "staff", at("/backoffice/people/{person}")),
+    Shot("backoffice-person-recover", "staff", at("/backoffice/people/{person}/recover")),
     Shot("backoffice-health", "staff", at("/backoffice/health")),
     Shot("backoffice-unknown", "staff", at("/backoffice/partners/ptn_unknown")),
     Shot("backoffice-not-staff", "stranger", at("/backoffice")),
 ]
 
-SHOTS = CUSTOMERS + CONSOLE + BACKOFFICE
+SECURITY = [
+    Shot("security", "developer", at("/security")),
+    Shot("security-empty", "stranger", at("/security"), titled=False),
+    Shot("security-passkey", "staff", at("/security/passkey")),
+    Shot("proof", "developer", at("/proof?next=/console")),
+]
+
+SHOTS = CUSTOMERS + SECURITY + CONSOLE + BACKOFFICE

@@ -133,7 +133,9 @@ class Site:
         while self.contexts:
             self.contexts.pop().close()
 
-    def sign_in(self, page: Page, email: str, path: str = "/account") -> None:
+    def sign_in(
+        self, page: Page, email: str, path: str = "/account", *, by_passkey: bool = True
+    ) -> None:
         """Begin a session for a visitor without a mail, and open a page.
 
         Links by mail are limited by address and by network; tests that are not about them would
@@ -141,7 +143,7 @@ class Site:
         """
 
         async def begin(service: Service) -> str:
-            return (await session_of(service, email)).token
+            return (await session_of(service, email, by_passkey=by_passkey)).token
 
         self.keep(page, COOKIE, self.do(begin))
         page.goto(path)
@@ -166,7 +168,7 @@ def site_on(database_url: str, directory: Path, browser: Browser) -> Iterator[Si
     """Serve an installation until the block ends."""
     mail_dir = directory / "mail"
     mail_dir.mkdir()
-    with served(database_url, directory, RATE_LIMIT_PER_MINUTE="100000") as one:
+    with served(database_url, directory, host="localhost", RATE_LIMIT_PER_MINUTE="100000") as one:
         team = Team(database_url, mail_dir, one.url)
         try:
             yield Site(one.url, database_url, mail_dir, browser, team)

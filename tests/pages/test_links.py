@@ -45,7 +45,7 @@ def evil_site(target: str, fields: str) -> Iterator[str]:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield f"http://localhost:{server.server_port}/"
+            yield f"http://127.0.0.1:{server.server_port}/"  # not the site of localhost
         finally:
             server.shutdown()
             thread.join()

@@ -21,7 +21,10 @@ UNSEEN = ("%0d%0aX", "%e2%80%ae", "%ff", "%ed%a0%80", "%00", "%20", "%7f", "x" *
 """In addresses that nothing of ours has."""
 GUARDED = {"member": "not_member", "approved": "not_member", "staff": "not_staff"}
 FIXED = {
-    *(f"/assets/{name}" for name in ("pages.css", "pages.js", "htmx.min.js", "icon.svg")),
+    *(
+        f"/assets/{name}"
+        for name in ("pages.css", "pages.js", "passkeys.js", "htmx.min.js", "icon.svg")
+    ),
     *("/favicon.svg", "/favicon.ico", "/docs", "/docs/assets/reference.css", "/v1/openapi.json"),
     *("/health/live", "/health/ready"),
 }
@@ -36,7 +39,11 @@ class People:
         self.site_map = site_map_of(world.service)
         self.pages = self.site_map.pages
         self.posts = [page for page in self.pages if page.method == "POST"]
-        self.values: dict[str, str] = {"request_id": "req_none"}
+        self.values: dict[str, str] = {
+            "request_id": "req_none",
+            "session_id": "ses_none",
+            "passkey_id": "psk_none",
+        }
         self.tokens: dict[str, str] = {}
 
     async def prepare(self) -> None:
@@ -57,6 +64,7 @@ class People:
             "subject": entity_id,
             "key_id": (await service.partner_list.keys(partner.partner_id))[0]["key_id"],
             "member_id": (await service.partner_list.members(partner.partner_id))[0]["member_id"],
+            "person_id": (await Visitor(world).sign_in("member@example.com")).person.person_id,
         }
         body = {"partner_user_id": "u"}
         asked = await partner.call("POST", "/connect-requests", json=body)

@@ -25,9 +25,10 @@ class Visitor:
         self.client = world.calling_from(address)
         self.csrf = ""
 
-    async def sign_in(self, email: str) -> "Visitor":
+    async def sign_in(self, email: str, *, by_passkey: bool = True) -> "Visitor":
         """Begin a session, without a mail."""
-        session = await session_of(self.world.service, email)
+        session = await session_of(self.world.service, email, by_passkey=by_passkey)
+        self.person = session.person
         self.keep(session.token)
         secrets = await self.world.service.secrets.get()
         self.csrf = secrets.link_token("csrf", session.person.session_id)

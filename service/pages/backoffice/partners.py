@@ -11,6 +11,7 @@ from service.http.bodies import AnyRequest
 from service.ledger.sql import queries
 from service.pages.backoffice.frame import BackofficeContext, IdUnknown, backoffice_page
 from service.pages.gate import staff_cause
+from service.pages.proof import Proofs
 from service.pages.shell import lead_to
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import form_of
@@ -24,7 +25,7 @@ PAGE: Final = 50
 _SQL = queries("service.pages.backoffice")
 
 
-def partners_router(context: BackofficeContext) -> Router:
+def partners_router(context: BackofficeContext, proofs: Proofs) -> Router:
     """Return the router of looking at partners, and of reviewing and revoking them."""
 
     @get(opt=PARTNERS)
@@ -54,6 +55,7 @@ def partners_router(context: BackofficeContext) -> Router:
     @post("/{partner_id:str}/approve", opt=PARTNERS)
     async def approve(request: AnyRequest, partner_id: PathText) -> Html:
         """Approve a partner."""
+        await proofs.require(request)
         await context.partners.approve(partner_id, staff_cause(request))
         return lead_to(f"/backoffice/partners/{partner_id}")
 

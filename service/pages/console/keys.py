@@ -22,6 +22,7 @@ from service.ledger.database import Row
 from service.ledger.service_keys import ServiceKeyStore
 from service.pages.console.frame import CONSOLE, console_page
 from service.pages.gate import Member, member_cause, member_of
+from service.pages.proof import Proofs
 from service.pages.shell import lead_to, moment
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import form_of
@@ -46,6 +47,7 @@ class KeyPages:
     secrets: ServiceKeyStore
     sandbox: SandboxFixtures
     clock: Clock
+    proofs: Proofs
 
     async def listed(self, request: AnyRequest) -> Html:
         """Return the list of keys, and a form whose key id is already drawn."""
@@ -76,6 +78,8 @@ class KeyPages:
             raise invalid("key_id", "not from our form")
         if mode not in {"live", "test"}:
             raise invalid("mode", "expected live or test")
+        if mode == "live":
+            await self.proofs.require(request)
         known: Mode = "live" if mode == "live" else "test"
         issuing = self.commands.issue_key(member.partner_id, known, member_cause(request), key_id)
         issued = await first_time(issuing)
@@ -143,6 +147,8 @@ def keys_router(pages: KeyPages) -> Router:
         overlap = OVERLAPS.get(form_of(request).get("overlap", ""))
         if overlap is None:
             raise invalid("overlap", f"expected one of {', '.join(OVERLAPS)}")
+        if (await pages.key(request, key_id))["mode"] == "live":
+            await pages.proofs.require(request)
         cause = member_cause(request)
         issued = await first_time(commands.roll_key(partner_id, key_id, overlap, cause))
         old = await pages.key(request, key_id) if issued else None

@@ -9,6 +9,7 @@ from service.http.scalars import email_fault
 from service.ledger.events import ERASED
 from service.pages.console.frame import CONSOLE, console_page
 from service.pages.gate import member_cause, member_of
+from service.pages.proof import Proofs
 from service.pages.shell import lead_to
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import form_of
@@ -17,7 +18,7 @@ from service.partners.commands import PartnerCommands
 TEAM = {"page": Page("member", "console.nav.team")}
 
 
-def members_router(commands: PartnerCommands, partners: PartnersReader) -> Router:
+def members_router(commands: PartnerCommands, partners: PartnersReader, proofs: Proofs) -> Router:
     """Return the router of a partner's team."""
 
     async def shown(
@@ -46,6 +47,7 @@ def members_router(commands: PartnerCommands, partners: PartnersReader) -> Route
         fault = email_fault(email)
         if fault is not None:
             return await shown(request, partner_id, email, (fault,))
+        await proofs.require(request)  # a colleague could issue keys without this one's passkey
         await commands.add_member(partner_id, email, member_cause(request))
         return lead_to(f"{member_of(request).path}/team")
 

@@ -1,0 +1,75 @@
+"""`/security`: a person's own passkeys and sessions."""
+
+from litestar import Router, get, post
+
+from service.http.bodies import AnyRequest
+from service.pages.gate import customer_cause
+from service.pages.proof import Proofs
+from service.pages.shell import lead_to, page, safe_path
+from service.pages.site_map import Html, Page, PathText
+from service.pages.visit import form_of, signed_in
+
+SECURITY = {"page": Page("signed-in")}
+
+
+def security_router(proofs: Proofs) -> Router:
+    """Return the router of passkeys and sessions."""
+    ceremonies, passkeys, sessions = proofs.ceremonies, proofs.passkeys, proofs.sessions
+
+    @get(opt=SECURITY)
+    async def shown(request: AnyRequest) -> Html:
+        """List the person's passkeys and sessions."""
+        person = signed_in(request)
+        return page(
+            request,
+            "security.html",
+            passkeys=await passkeys.of(person.person_id),
+            are_possible=ceremonies.are_possible,
+            sessions=await sessions.of(person.person_id),
+        )
+
+    @get("/passkey", opt=SECURITY)
+    async def ask(request: AnyRequest) -> Html:
+        """Explain what a passkey is, and ask the browser for one."""
+        await proofs.require(request)
+        person = signed_in(request)
+        if not ceremonies.are_possible:
+            return lead_to("/security")
+        ceremony = await ceremonies.creation(person, await passkeys.of(person.person_id))
+        next_path = safe_path(request.query_params.get("next", ""), "/security")
+        return page(request, "passkey.html", ceremony=ceremony, next_path=next_path)
+
+    @post("/passkey", opt=SECURITY)
+    async def add(request: AnyRequest) -> Html:
+        """Add the passkey that the browser made, and begin a new session."""
+        await proofs.require(request)
+        person, form = signed_in(request), form_of(request)
+        credential_id, public_key = await ceremonies.created(person, form)
+        cause = customer_cause(request, person.person_id)
+        await passkeys.add(person.person_id, credential_id, public_key, cause)
+        return await proofs.renewed(request, safe_path(form.get("next", ""), "/security"))
+
+    @post("/passkeys/{passkey_id:str}/remove", opt=SECURITY)
+    async def remove(request: AnyRequest, passkey_id: PathText) -> Html:
+        """Remove a passkey, and end the sessions that whoever has it may have begun."""
+        await proofs.require(request)
+        person = signed_in(request)
+        cause = customer_cause(request, person.person_id)
+        await passkeys.remove(person.person_id, passkey_id, cause)
+        await sessions.end_others(person.person_id, person.session_id)
+        return lead_to("/security")
+
+    @post("/sessions/{session_id:str}/end", opt=SECURITY)
+    async def end(request: AnyRequest, session_id: PathText) -> Html:
+        """End one session of the person."""
+        await sessions.end_one(signed_in(request).person_id, session_id)
+        return lead_to("/security")
+
+    @post("/sessions/end", opt=SECURITY)
+    async def end_others(request: AnyRequest) -> Html:
+        """End every session of the person but this one."""
+        person = signed_in(request)
+        await sessions.end_others(person.person_id, person.session_id)
+        return lead_to("/security")
+
+    return Router("/security", route_handlers=[shown, ask, add, remove, end, end_others])

@@ -1,0 +1,45 @@
+// Asking the browser for a passkey, whose answer goes into the form. Without a script the page says
+// what is needed, and the button stays hidden.
+const form = document.querySelector("form[data-passkey]");
+
+function bytes(text) {
+  const plain = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
+  return Uint8Array.from(plain, (character) => character.charCodeAt(0));
+}
+
+function base64url(buffer) {
+  const plain = String.fromCharCode(...new Uint8Array(buffer));
+  return btoa(plain).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+}
+
+function options() {
+  const given = JSON.parse(form.dataset.options);
+  given.challenge = bytes(given.challenge);
+  if (given.user) given.user.id = bytes(given.user.id);
+  for (const one of given.allowCredentials ?? given.excludeCredentials ?? []) one.id = bytes(one.id);
+  return given;
+}
+
+async function ask(event) {
+  event.preventDefault();
+  const failed = form.querySelector("[data-failed]");
+  failed.hidden = true;
+  try {
+    const made = await navigator.credentials[form.dataset.passkey]({ publicKey: options() });
+    const response = {};
+    for (const part of ["clientDataJSON", "attestationObject", "authenticatorData", "signature", "userHandle"]) {
+      if (made.response[part]) response[part] = base64url(made.response[part]);
+    }
+    const answer = { id: made.id, rawId: base64url(made.rawId), type: made.type, response };
+    form.elements.credential.value = JSON.stringify(answer);
+    form.submit();
+  } catch {
+    failed.hidden = false;
+  }
+}
+
+if (form && window.PublicKeyCredential) {
+  form.querySelector("button").hidden = false;
+  form.querySelector("[data-needed]").hidden = true;
+  form.addEventListener("submit", ask);
+}

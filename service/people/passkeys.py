@@ -1,0 +1,93 @@
+"""Passkeys that people have: adding and removing them, and recovery by the team."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from service.core.clock import Clock
+from service.core.errors import Refusal
+from service.core.ids import NewId
+from service.facts.passkeys import (
+    Passkey,
+    PasskeyAdded,
+    PasskeyRemoved,
+    PasskeysReset,
+    held,
+    passkeys_stream,
+)
+from service.ledger.events import Cause
+from service.ledger.ledger import Ledger, Transaction
+from service.ledger.writing import Append
+from service.people.sessions import Sessions
+
+PASSKEYS_MAX: Final = 10
+"""Passkeys of one person."""
+
+
+@dataclass(frozen=True, slots=True)
+class PasskeyCommands:
+    """Reads and writes the ledger of accounts: whose passkey it is rests on no other table."""
+
+    accounts: Ledger
+    sessions: Sessions
+    clock: Clock
+    new_id: NewId
+
+    async def of(self, person_id: str) -> list[Passkey]:
+        """Return a person's passkeys, oldest first."""
+        async with self.accounts.transaction() as transaction:
+            return held(await transaction.read(passkeys_stream(person_id)))
+
+    async def add(
+        self, person_id: str, credential_id: bytes, public_key: bytes, cause: Cause
+    ) -> None:
+        """Add a passkey; a repeated one changes nothing. Refuses with `limit_reached`."""
+        stream = passkeys_stream(person_id)
+        added = PasskeyAdded(
+            person_id=person_id,
+            passkey_id=self.new_id("psk", self.clock()),
+            credential_id=credential_id,
+            public_key=public_key,
+        )
+
+        async def attempt(transaction: Transaction) -> None:
+            past = await transaction.read(stream)
+            known = held(past)
+            if any(one.credential_id == credential_id for one in known):
+                return
+            if len(known) >= PASSKEYS_MAX:
+                raise Refusal("limit_reached")
+            await transaction.append(Append(stream, len(past), [added], cause))
+
+        await self.accounts.decide(attempt)
+
+    async def remove(self, person_id: str, passkey_id: str, cause: Cause) -> None:
+        """Remove one of a person's passkeys; one that they do not have changes nothing."""
+        stream = passkeys_stream(person_id)
+        removed = PasskeyRemoved(person_id=person_id, passkey_id=passkey_id)
+
+        async def attempt(transaction: Transaction) -> None:
+            past = await transaction.read(stream)
+            if any(one.passkey_id == passkey_id for one in held(past)):
+                await transaction.append(Append(stream, len(past), [removed], cause))
+
+        await self.accounts.decide(attempt)
+
+    async def recover(self, person_id: str, helper_id: str, cause: Cause) -> None:
+        """Remove all passkeys of a person who lost them, and end their sessions.
+
+        `helper_id` is the person id of the member of the team who does it. Refuses with
+        `own_recovery` where that is the same person: whoever took over an account could
+        otherwise put a passkey of their own in the place of its owner's.
+        """
+        if person_id == helper_id:
+            raise Refusal("own_recovery")
+        stream = passkeys_stream(person_id)
+
+        async def attempt(transaction: Transaction) -> None:
+            past = await transaction.read(stream)
+            if held(past):
+                reset = PasskeysReset(person_id=person_id)
+                await transaction.append(Append(stream, len(past), [reset], cause))
+
+        await self.accounts.decide(attempt)
+        await self.sessions.end_others(person_id)

@@ -1,0 +1,251 @@
+"""Passkeys: what asks for one, what is accepted as one, and recovery; without a browser."""
+
+import html
+import json
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from service.facts.passkeys import PasskeyAdded, PasskeysReset, passkeys_stream
+from service.pages.visit import CSRF_FIELD
+from service.people.ceremonies import Ceremonies
+from tests.authenticator import PRESENT, Authenticator
+from tests.pages.visitor import Visitor
+from tests.world import PUBLIC_URL, STAFF
+
+HOST = "api.example.com"
+MEMBER, TEAM = "dev@example.com", "team@example.com"
+
+
+def authenticator(**given):
+    """Return a new authenticator of our origin, or of what is given."""
+    return Authenticator(**{"origin": PUBLIC_URL, "host": HOST} | given)
+
+
+async def by_link(world, email):
+    """Return a visitor who signed in by the link in a mail."""
+    return await Visitor(world).sign_in(email, by_passkey=False)
+
+
+async def ceremony(visitor, path):
+    """Return the options and the challenge of a page's form."""
+    page = (await visitor.get(path)).text
+    options = re.search(r'data-options="([^"]*)"', page)
+    challenge = re.search(r'name="challenge" value="([^"]*)"', page)
+    csrf = re.search(rf'name="{CSRF_FIELD}" value="([^"]*)"', page)
+    assert options, page
+    assert challenge
+    assert csrf
+    visitor.csrf = csrf[1]
+    return json.loads(html.unescape(options[1])), challenge[1]
+
+
+async def enrolled(visitor, key, path="/security/passkey"):
+    """Add a passkey; return the answer."""
+    options, challenge = await ceremony(visitor, path)
+    return await visitor.post(
+        "/security/passkey", challenge=challenge, credential=key.create(options), next="/account"
+    )
+
+
+async def proved(visitor, key, next_path="/account"):
+    """Prove with a passkey who somebody is; return the answer."""
+    options, challenge = await ceremony(visitor, "/proof")
+    return await visitor.post(
+        "/proof", challenge=challenge, credential=key.get(options), next=next_path
+    )
+
+
+async def recorded(world, person_id):
+    """Return the topics and actors of the events about a person's passkeys."""
+    async with world.service.accounts.transaction() as transaction:
+        past = await transaction.read(passkeys_stream(person_id))
+    return [(type(one.event), one.meta.actor) for one in past]
+
+
+async def test_the_back_office_needs_a_passkey(world):
+    """The first visit adds one; later ones ask for it; a link alone opens nothing."""
+    await world.service.staff.add(TEAM, STAFF)
+    visitor, key = await by_link(world, TEAM), authenticator()
+    led = await visitor.get("/backoffice/partners")
+    assert led.headers["location"] == "/proof?next=/backoffice/partners"
+    led = await visitor.get(led.headers["location"])
+    assert led.headers["location"] == "/security/passkey?next=/backoffice/partners"
+    before = visitor.session
+    assert (await enrolled(visitor, key, led.headers["location"])).status_code == 303
+    assert visitor.session != before
+    assert (await visitor.get("/backoffice/partners")).status_code == 200
+    later = await by_link(world, TEAM)
+    assert (await later.get("/backoffice")).headers["location"] == "/proof?next=/backoffice"
+    refused = await proved(later, authenticator())
+    assert (refused.status_code, "passkey_refused" in refused.text) == (400, True)
+    assert (await later.get("/backoffice")).status_code == 303
+    answer = await proved(later, key, "/backoffice")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/backoffice")
+    assert (await later.get("/backoffice")).status_code == 200
+
+
+async def test_what_weighs_asks_for_a_fresh_proof(world, monkeypatch):
+    """Approving, live keys and colleagues: ten minutes after the last proof it is asked for again.
+
+    Nothing is written, and the way back leads to the page of the form.
+    """
+    await world.service.staff.add(TEAM, STAFF)
+    partner_id = await world.service.partners.add("Books", "books@example.com", STAFF)
+    approved = (await world.partner()).partner_id
+    await world.service.partners.add_member(approved, MEMBER, STAFF)
+    live = await world.service.partners.issue_key(approved, "live", STAFF)
+    staff, member = [await Visitor(world).sign_in(one) for one in (TEAM, MEMBER)]
+    form = await issuing(member, approved)
+    forms = [
+        (staff, f"/backoffice/partners/{partner_id}", "/approve", {}),
+        (member, f"/console/{approved}/keys", "", form),
+        (member, f"/console/{approved}/keys/{live.key_id}/roll", "", {"overlap": "24h"}),
+        (member, f"/console/{approved}/team", "", {"email": "colleague@example.com"}),
+    ]
+    monkeypatch.setattr("service.people.sessions.FRESH", timedelta())  # as if it was long ago
+    for visitor, page, path, fields in forms:
+        answer = await visitor.post(f"{page}{path}", **fields)
+        assert answer.status_code == 303, page
+        assert answer.headers["location"] == f"/proof?next={page}"
+    assert (await world.service.partners.look(partner_id)).status == "pending"
+    assert len((await world.service.partners.look(approved)).members) == 1
+    test_key = await member.post(f"/console/{approved}/keys", **form | {"mode": "test"})
+    assert test_key.status_code == 200
+    led = await member.get("/proof", params={"next": "/console"})
+    assert led.headers["location"] == "/sign-in?next=/console"  # who has no passkey signs in anew
+
+
+async def issuing(visitor, partner_id):
+    """Return the fields of the form that issues a live key."""
+    page = (await visitor.get(f"/console/{partner_id}/keys")).text
+    names = {
+        name: re.search(rf'name="{name}" value="([^"]*)"', page) for name in ("key_id", "proof")
+    }
+    return {name: found[1] for name, found in names.items() if found} | {"mode": "live"}
+
+
+async def test_a_member_with_a_passkey_issues_live_keys_with_it_alone(world):
+    """A fresh link is enough until a passkey is set up, and not afterwards, to remove it either."""
+    partner_id = (await world.partner()).partner_id
+    await world.service.partners.add_member(partner_id, MEMBER, STAFF)
+    path, key = f"/console/{partner_id}/keys", authenticator()
+    member = await by_link(world, MEMBER)
+    assert (await member.post(path, **await issuing(member, partner_id))).status_code == 200
+    assert (await enrolled(member, key)).status_code == 303
+    thief = await by_link(world, MEMBER)
+    (passkey,) = await world.service.passkeys.of(await person_of(world, MEMBER))
+    remove = f"/security/passkeys/{passkey.passkey_id}/remove"
+    for post, fields in ((path, await issuing(thief, partner_id)), (remove, {})):
+        answer = await thief.post(post, **fields)
+        assert (answer.status_code, answer.headers["location"][:7]) == (303, "/proof?"), post
+    assert (await thief.get("/security/passkey")).headers["location"].startswith("/proof?")
+    assert (await proved(thief, key)).status_code == 303
+    thief.csrf = await csrf_of(world, thief)
+    assert (await thief.post(path, **await issuing(thief, partner_id))).status_code == 200
+    assert (await thief.post(remove)).headers["location"] == "/security"
+    assert await world.service.passkeys.of(thief.person.person_id) == []
+    led = await member.get("/account")  # what was begun with that passkey has ended
+    assert led.headers["location"].startswith("/sign-in")
+
+
+async def person_of(world, email):
+    """Return the person id of an address."""
+    return (await Visitor(world).sign_in(email)).person.person_id
+
+
+async def csrf_of(world, visitor):
+    """Return the token of a visitor's forms."""
+    person = await world.service.sessions.read(visitor.session)
+    return (await world.service.secrets.get()).link_token("csrf", person.session_id)
+
+
+async def test_only_our_own_ceremonies_count(world):
+    """Of another host, another origin, without the person, another session, twice or too late."""
+    visitor = await by_link(world, MEMBER)
+    other = await by_link(world, "other@example.com")
+    foreign = (
+        authenticator(origin="https://evil.example"),
+        authenticator(host="evil.example"),
+        authenticator(flags=PRESENT),
+    )
+    for key in foreign:
+        assert (await enrolled(visitor, key)).status_code == 400
+    key = authenticator()
+    options, challenge = await ceremony(visitor, "/security/passkey")
+    fields = {"challenge": challenge, "credential": key.create(options)}
+    _, theirs = await ceremony(other, "/security/passkey")
+    malformed = (
+        {"challenge": theirs},
+        {"challenge": "9" * 400},
+        {"challenge": "0.x"},
+        {"credential": ""},
+        {"credential": "[" * 4_000},
+        {"credential": '{"id": 1}'},
+        {"credential": json.dumps({"response": {}, "rawId": "!", "id": "!", "type": "x"})},
+    )
+    for wrong in malformed:
+        answer = await visitor.post("/security/passkey", **fields | wrong)
+        assert (answer.status_code, "passkey_refused" in answer.text) == (400, True), wrong
+    assert await world.service.passkeys.of(await person_of(world, MEMBER)) == []
+    assert (await visitor.post("/security/passkey", **fields)).status_code == 303
+    visitor.csrf = await csrf_of(world, visitor)
+    again = await visitor.post("/security/passkey", **fields)
+    assert again.status_code == 400  # the session that it was for has ended
+
+
+async def test_a_proof_is_good_for_one_session(world):
+    """Sent again, beside the session that it began, it begins none."""
+    visitor, key = await by_link(world, MEMBER), authenticator()
+    await enrolled(visitor, key)
+    options, challenge = await ceremony(visitor, "/proof")
+    fields = {"challenge": challenge, "credential": key.get(options), "next": "/account"}
+    stolen = Visitor(world)
+    stolen.keep(visitor.session)
+    stolen.csrf = visitor.csrf
+    first = await visitor.post("/proof", **fields)
+    second = await stolen.post("/proof", **fields)
+    assert first.headers["location"] == "/account"
+    assert second.headers["location"].startswith("/sign-in")
+    assert "set-cookie" not in second.headers
+
+
+async def test_another_of_the_team_recovers_whoever_lost_their_passkeys(world):
+    """It is an event with their name; the sessions end, and a link alone enrols anew."""
+    await world.service.staff.add(TEAM, STAFF)
+    helper_id = await world.service.staff.add("helper@example.com", STAFF)
+    lost = await by_link(world, TEAM)
+    await enrolled(lost, authenticator())
+    person_id = await person_of(world, TEAM)
+    path = f"/backoffice/people/{person_id}/recover"
+    own = await (await Visitor(world).sign_in(TEAM)).post(path)
+    assert (own.status_code, "own_recovery" in own.text) == (409, True)
+    helper = await Visitor(world).sign_in("helper@example.com")
+    assert TEAM in (await helper.get("/backoffice/people")).text
+    assert path in (await helper.get(f"/backoffice/people/{person_id}")).text
+    assert (await helper.post(path)).status_code == 303
+    assert await recorded(world, person_id) == [
+        (PasskeyAdded, f"customer:{person_id}"),
+        (PasskeysReset, f"staff:{helper_id}"),
+    ]
+    assert (await lost.get("/account")).headers["location"].startswith("/sign-in")
+    again = await by_link(world, TEAM)
+    assert (await enrolled(again, authenticator())).status_code == 303
+    assert (await again.get("/backoffice")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("origin", "possible"),
+    [
+        ("https://api.example.com", True),
+        ("http://localhost:8000", True),
+        ("http://127.0.0.1:8000", False),
+        ("http://[::1]:8000", False),
+    ],
+)
+def test_browsers_have_no_passkeys_of_an_ip_address(origin, possible):
+    """There, as in `dev`, the back office asks for none."""
+    nothing: Any = None
+    assert Ceremonies(nothing, nothing, origin).are_possible is possible

@@ -1,0 +1,112 @@
+"""Sessions: listed, ended, idle; what the log says of who asked for a page."""
+
+import re
+
+from structlog.testing import capture_logs
+
+from tests.pages.visitor import Visitor
+from tests.world import STAFF
+
+EMAIL, TEAM = "person@example.com", "team@example.com"
+UNUSED = "update accounts.sessions set seen_at = now() - interval '{} minutes'"
+
+
+async def run(world, statement):
+    """Run a statement in the ledger of accounts."""
+    async with world.service.accounts.transaction() as transaction:
+        return await transaction.connection.fetch(statement)
+
+
+async def is_signed_in(visitor):
+    """Return whether the visitor's account is shown."""
+    return (await visitor.get("/account")).status_code == 200
+
+
+def ends(page, before="/security"):
+    """Return the paths of the forms that end a session."""
+    return re.findall(rf'action="({before}/sessions/ses_\w+/end)"', page.text)
+
+
+async def test_a_session_ends_when_it_is_not_used(world):
+    """After an hour, by the setting; a visit within it counts, once a minute."""
+    visitor = await Visitor(world).sign_in(EMAIL)
+    for minutes, holds in ((59, True), (61, False)):
+        await run(world, UNUSED.format(minutes))
+        assert await is_signed_in(visitor) is holds, minutes
+    other = await Visitor(world).sign_in(EMAIL)
+    seen = "select seen_at from accounts.sessions order by started_at desc limit 1"
+    assert (await run(world, seen))[0]["seen_at"] is None
+    await run(world, UNUSED.format(59))
+    assert await is_signed_in(other)
+    ((moment,),) = await run(world, seen)
+    assert await is_signed_in(other)
+    assert (await run(world, seen))[0]["seen_at"] == moment
+
+
+async def test_people_list_and_end_their_own_sessions(world):
+    """With network and browser; nobody's else, neither listed nor ended."""
+    agent = {"User-Agent": "A browser <b>"}
+    first = Visitor(world, "192.0.2.7")
+    await first.get("/sign-in")
+    await first.post("/sign-in", email=EMAIL, next="/account")
+    token = await newest_token(world)
+    answer = await first.client.post(
+        f"/sign-in/{token}", headers={"Sec-Fetch-Site": "same-origin"} | agent
+    )
+    assert answer.status_code == 303
+    second, third = [await Visitor(world).sign_in(EMAIL) for _ in range(2)]
+    stranger = await Visitor(world).sign_in("stranger@example.com")
+    page = await second.get("/security")
+    assert "192.0.2.7" in page.text
+    assert "A browser &lt;b&gt;" in page.text
+    paths = ends(page)
+    assert len(paths) == 3
+    await stranger.post(paths[-1])
+    assert await is_signed_in(first)
+    assert (await second.post(paths[-1])).headers["location"] == "/security"
+    assert [await is_signed_in(one) for one in (first, second, third)] == [False, True, True]
+    await second.post("/security/sessions/end")
+    assert [await is_signed_in(one) for one in (second, third)] == [True, False]
+    assert len(ends(await stranger.get("/security"))) == 1
+
+
+async def newest_token(world):
+    """Return the token of the newest sign-in link."""
+    rows = await run(world, "select link_id from accounts.sign_in_links order by asked_at desc")
+    return (await world.service.secrets.get()).link_token("sign-in", rows[0]["link_id"])
+
+
+async def test_the_team_ends_anybodys_sessions(world):
+    """One of them, or all; found by the search."""
+    await world.service.staff.add(TEAM, STAFF)
+    people = [await Visitor(world).sign_in(EMAIL) for _ in range(3)]
+    staff = await Visitor(world).sign_in(TEAM)
+    found = (await staff.post("/backoffice", sought=EMAIL)).text
+    link = re.search(r'href="(/backoffice/people/per_\w+)"', found)
+    assert link
+    paths = ends(await staff.get(link[1]), link[1])
+    assert (await staff.post(paths[0])).headers["location"] == link[1]
+    assert [await is_signed_in(one) for one in people] == [True, True, False]
+    await staff.post(f"{link[1]}/sign-out")
+    assert [await is_signed_in(one) for one in people] == [False] * 3
+    assert (await staff.get("/backoffice/people/nobody")).status_code == 404
+
+
+async def test_the_log_says_who_asked_for_a_page_and_from_where(world):
+    """Address and person, of the team its member, and neither address of mail nor token."""
+    staff_id = await world.service.staff.add(TEAM, STAFF)
+    visitor = Visitor(world, "192.0.2.7")
+    with capture_logs() as lines:
+        await visitor.get("/sign-in/a-secret-token?next=/another-secret")
+        await visitor.sign_in(TEAM)
+        await visitor.get("/backoffice")
+        await visitor.get("/health/live")
+    pages = [line for line in lines if line["event"] == "request"]
+    names = ("route", "client_address", "person_id", "staff_id")
+    assert [tuple(line[name] for name in names) for line in pages] == [
+        ("/sign-in/{token}", "192.0.2.7", None, None),
+        ("/backoffice", "192.0.2.7", visitor.person.person_id, staff_id),
+        ("/health/live", None, None, None),
+    ]
+    for secret in ("secret", TEAM, visitor.session):
+        assert secret not in str(lines)
