@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import uvloop
 
@@ -22,6 +23,7 @@ from service.ledger.sql import Sql, queries
 from tests.bench.load import MARK
 from tests.bench.post_claims import claim_body
 from tests.memory_ledger import memory_world
+from tests.world import PUBLIC_URL
 
 CLAIMS = 1500
 """In each round."""
@@ -57,7 +59,7 @@ class Caller:
     async def _create(self) -> None:
         body = self.body.replace(MARK.encode(), f"case-{next(self.numbers):015}".encode())
         headers = {
-            "host": "localhost",
+            "host": urlsplit(PUBLIC_URL).netloc,
             "authorization": f"Bearer {self.token}",
             "content-type": "application/json",
             "content-length": str(len(body)),
