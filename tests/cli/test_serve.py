@@ -173,6 +173,7 @@ async def test_four_workers_share_limit_and_metrics(database_url, tmp_path, redi
     )
     assert public == [404] * len(NOT_PUBLIC)
     assert 'claim_ledger_database_up{ledger="live"} 1.0' in scrape
+    assert "claim_ledger_api_up 1.0" in scrape
     totals = {status: sum(float(n) for s, n in counted if s == status) for status in ("404", "429")}
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert (codes.count(404), codes.count(429)) == (120, 180)
