@@ -169,12 +169,17 @@ def _is_contact(name: str) -> bool:
 
 def _folded(text: str) -> str:
     """Return a text as people read it: wide letters as plain ones, without what is invisible."""
-    plain = unicodedata.normalize("NFKC", text)
-    return "".join(one for one in plain if unicodedata.category(one) != "Cf")
+    seen = "".join(one for one in text if unicodedata.category(one) != "Cf")
+    return unicodedata.normalize("NFKC", _beginning(seen))
+
+
+def _beginning(text: str) -> str:
+    """Return what is shown of a text at most, and a character more if there is more."""
+    return " ".join(text.split())[: NAME_CHARACTERS_MAX + 1]
 
 
 def _shown(text: str) -> str:
-    numberless = _NUMBER_LIKE.sub(_NUMBER_SHOWN, blanked(text))
+    numberless = _NUMBER_LIKE.sub(_NUMBER_SHOWN, _beginning(blanked(text)))
     line = " ".join(map(_disarmed, numberless.split()))
     return line if len(line) <= NAME_CHARACTERS_MAX else f"{line[: NAME_CHARACTERS_MAX - 1]}…"
 

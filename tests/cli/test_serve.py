@@ -132,7 +132,8 @@ def worker_process(process: subprocess.Popen[bytes]) -> int | None:
 async def test_four_workers_share_limit_and_metrics(database_url, tmp_path, redis_server):
     """Four workers share one rate limit and one scrape; a crashed worker is restarted.
 
-    The scrape is the operations listener's, and counts what the crashed one has answered.
+    Each says once that a proxy which is not trusted forwards requests. The scrape is the operations
+    listener's, and counts what the crashed one has answered.
     """
     operations = str(free_port())
     env = settings(
@@ -143,7 +144,7 @@ async def test_four_workers_share_limit_and_metrics(database_url, tmp_path, redi
         OPERATIONS_PORT=operations,
         RUN_WORKER="off",
     )
-    headers = {"Authorization": f"Bearer {live_key(env)}"}
+    headers = {"Authorization": f"Bearer {live_key(env)}", "X-Forwarded-For": "192.0.2.7:4711"}
     log = tmp_path / "serve.log"
     with no_orphans(), running("serve", env, log) as process:
         up(env)
@@ -179,6 +180,8 @@ async def test_four_workers_share_limit_and_metrics(database_url, tmp_path, redi
     assert (codes.count(404), codes.count(429)) == (120, 180)
     assert totals == {"404": 120, "429": 180}
     assert [line for line in lines if not {"at", "level", "event"} <= set(line)] == []
+    noticed = [line["level"] for line in lines if "TRUSTED_PROXIES" in line["event"]]
+    assert noticed in [["warning"] * count for count in (1, 2, 3, 4)]
 
 
 @asynccontextmanager

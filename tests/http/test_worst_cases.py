@@ -36,6 +36,7 @@ from service.people.browsers import (
     is_code_of,
 )
 from tests.costs import cpu_seconds, five_milliseconds
+from tests.mail.mail_server import mail
 from tests.tables import every_row
 
 GROWTH = 16
@@ -179,6 +180,12 @@ PARSERS = {
         LIMITS["text"],
         False,
         of("\u202e", "a", "\u200d", "\ufe0f", "\U0001f468\u200d", "\u2764\ufe0f", "\n"),
+    ),
+    "names in mail": Parser(
+        lambda text: mail(user_name=text, company_name=text, partner_name=text),
+        LIMITS["text"],
+        False,
+        of("1", "1.", "1   ", "1    ", "+(1", "a.", "a@", ":/", "www.", "\u3002", "\ufdfa", " "),
     ),
 }
 

@@ -143,6 +143,7 @@ def test_names_are_no_links(field: str, name: str, shown: str) -> None:
     "name",
     [
         *("evil.example", "pay@evil.example", "https://evil.example", "192.0.2.1", "evil.xn--p1ai"),
+        *("\u200b \u2060" * 200 + "evil.example", "\u200b" * 300 + "0800 123456"),
         *("\uff45vil\uff0eexample", "evil\u200b.example", "evil\u3002example", "Zoë.evil.example"),
         *("0800 123456", "+1-555-010-0000", "tel:5550100", "\u0660\u0668\u0660\u0660 123456"),
         *("call 0.8.0.0.1.2.3", "\u2460\u2461\u2462\u2463\u2464\u2465\u2466"),

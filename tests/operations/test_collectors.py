@@ -52,6 +52,9 @@ async def test_mail_that_was_given_up_is_counted(stuck, database_url):
     await _shown(stuck, "failed")
     assert await _mails(stuck, "waiting") == 0
     assert await metric(stuck, "claim_ledger_oldest_mail_seconds", kind="onboarding") == 0
+    assert await _mails(stuck, "withheld") == 0
+    await _change(database_url, "update live.mail_outbox set state = 'withheld'")
+    assert (await _mails(stuck, "withheld"), await _mails(stuck, "failed")) == (1, 0)
 
 
 async def test_a_waiting_hand_over_shows_its_age(stuck, database_url):
