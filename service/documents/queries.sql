@@ -11,19 +11,19 @@ select 1 from ledger.document_checks where next_attempt_at <= $1 limit 1
 select 1 from ledger.claim_documents where document_id = $1 and erased
 
 -- name: checks_note
--- Documents to check.
+-- Documents to check, due since they were attached.
 insert into ledger.document_checks (
-    position, stream_id, noted_at, claim_id, document_id, storage_path, mime_type, size, generation,
-    next_attempt_at
+    position, stream_id, next_attempt_at, claim_id, document_id, storage_path, mime_type, size,
+    generation, noted_at
 )
 select
-    n.position, n.stream_id, n.noted_at, n.claim_id, n.document_id, n.storage_path, n.mime_type,
-    n.size, n.generation, n.noted_at
+    n.position, n.stream_id, n.attached_at, n.claim_id, n.document_id, n.storage_path, n.mime_type,
+    n.size, n.generation, now()
 from unnest(
     $1::bigint[], $2::uuid[], $3::timestamptz[], $4::text[], $5::text[], $6::text[], $7::text[],
     $8::bigint[], $9::bigint[]
 ) as n (
-    position, stream_id, noted_at, claim_id, document_id, storage_path, mime_type, size, generation
+    position, stream_id, attached_at, claim_id, document_id, storage_path, mime_type, size, generation
 )
 on conflict do nothing
 

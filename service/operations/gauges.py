@@ -29,6 +29,7 @@ _GAUGES: Final[Mapping[str, tuple[str, ...]]] = {
     "mails": ("Mails that are waiting, have failed, or were withheld.", "kind", "state"),
     "oldest_mail_seconds": ("Age of the oldest mail that is waiting.", "kind"),
     "hand_overs": ("Hand-overs to processing that are still to be made.",),
+    "oldest_document_check_seconds": ("How long the first of documents to check has waited.",),
     "oldest_hand_over_seconds": ("Age of the oldest of them.",),
     "read_model_position": ("Log position of a read model or subscriber.", "ledger", "name"),
     "read_model_lag_events": ("Committed events it has not handled.", "ledger", "name"),

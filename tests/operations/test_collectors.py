@@ -57,14 +57,21 @@ async def test_mail_that_was_given_up_is_counted(stuck, database_url):
     assert (await _mails(stuck, "withheld"), await _mails(stuck, "failed")) == (1, 0)
 
 
-async def test_a_waiting_hand_over_shows_its_age(stuck, database_url):
+async def test_a_waiting_hand_over_or_check_shows_its_age(stuck, database_url):
     """One that was refused an hour ago is counted, and an hour old in the metrics."""
+    assert await metric(stuck, "claim_ledger_oldest_document_check_seconds") == 0
     assert await metric(stuck, "claim_ledger_oldest_hand_over_seconds") == 0
     await _change(
         database_url,
         "insert into live.hand_overs (position, stream_id, noted_at, next_attempt_at)"
         " values (1, gen_random_uuid(), now() - interval '1 hour', now() + interval '1 hour')",
     )
+    await _change(
+        database_url,
+        "insert into live.document_checks values (1, 'doc_1', gen_random_uuid(), 'clm_1', 'a',"
+        " 'application/pdf', 1, 1, now() - interval '1 hour', 1, now() + interval '1 hour')",
+    )
+    assert 3600 <= await metric(stuck, "claim_ledger_oldest_document_check_seconds") < 3700
     assert await metric(stuck, "claim_ledger_hand_overs") == 1
     assert 3600 <= await metric(stuck, "claim_ledger_oldest_hand_over_seconds") < 3700
 

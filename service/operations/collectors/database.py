@@ -1,4 +1,4 @@
-"""Collectors of what else the database knows: old transactions, mail and hand-overs that wait."""
+"""Collectors of what else the database knows: old transactions, and what waits."""
 
 from datetime import datetime
 
@@ -35,7 +35,11 @@ def database_collectors(accounts: Database, live: Database, clock: Clock) -> lis
             gauges.set("hand_overs", row["waiting"])
             gauges.set("oldest_hand_over_seconds", _age(row["oldest_at"], clock()))
 
-    return [transactions, onboarding_mail, sign_in_mail, hand_overs]
+    async def document_checks(gauges: ScrapedGauges) -> None:
+        row = await live.reads.fetchrow(_SQL.document_check_oldest)
+        gauges.set("oldest_document_check_seconds", row["seconds"] if row else 0.0)
+
+    return [transactions, onboarding_mail, sign_in_mail, hand_overs, document_checks]
 
 
 def _age(at: datetime | None, now: datetime) -> float:

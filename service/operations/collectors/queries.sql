@@ -1,3 +1,10 @@
+-- name: document_check_oldest
+-- For how many seconds the first document in the log's order waits for its check; no row for none.
+select greatest(0, extract(epoch from now() - noted_at))::float8 as seconds
+from ledger.document_checks
+order by position
+limit 1
+
 -- name: event_after
 -- The state of the event after a position (its time is in there); no row where none has a number.
 select e.state
