@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 
+from service.app.serve import GC_THRESHOLD
 from service.cli.dev.gcs.credentials import local_credentials
 from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
 from tests.databases import cloned, migrated, on, run
@@ -206,5 +207,6 @@ def redis_server(tmp_path) -> Iterator[RedisServer]:
 
 
 def pytest_collection_finish() -> None:
-    """Leave what collecting made, which stays, out of every later look for garbage."""
+    """Look for garbage as `serve` does: seldom, and never among what collecting made."""
     gc.freeze()
+    gc.set_threshold(GC_THRESHOLD)

@@ -14,6 +14,8 @@ from service.partners.keys import parse_authorization
 
 KEYS_MAX: Final = 20_000
 """About 4 MB. A key that was pushed out is known again after its next use."""
+DIGEST_BYTES: Final = 16
+_NO_DIGEST: Final = bytes(DIGEST_BYTES)
 
 
 class KnownKeys:
@@ -38,15 +40,15 @@ class KnownKeys:
         self._digests[key_id] = self._digest(authorization)
 
     def knows(self, authorization: str | None) -> bool:
-        """Return whether a header is one that was good."""
+        """Return whether a header is one that was good; as much work whether its key is known."""
         try:
             token = parse_authorization(authorization)
         except Refusal:
             return False
-        digest = self._digests.get(token.key_id)
-        if digest is None or authorization is None:
-            return False
-        return hmac.compare_digest(digest, self._digest(authorization))
+        assert authorization is not None  # noqa: S101 - it was parsed
+        known = self._digests.get(token.key_id)
+        digest = self._digest(authorization)
+        return hmac.compare_digest(known or _NO_DIGEST, digest) and known is not None
 
     def forget(self, authorization: str | None) -> None:
         """Forget the key of a header that is good no longer: it was revoked, or its partner was."""
@@ -56,4 +58,4 @@ class KnownKeys:
     def _digest(self, authorization: str) -> bytes:
         # "Bearer" is read in any case and with spaces: what counts is the token.
         token = authorization.partition(" ")[2].strip(" ")
-        return hashlib.blake2b(token.encode(), digest_size=16, key=self._salt).digest()
+        return hashlib.blake2b(token.encode(), digest_size=DIGEST_BYTES, key=self._salt).digest()
