@@ -49,7 +49,7 @@ def operations_loop(
                 warned = True
             else:
                 async with embedded(
-                    app, host, port, interface=Interfaces.ASGINL, log_level=LogLevels.warning
+                    app, host, port, interface=Interfaces.ASGINL, log_level=LogLevels.error
                 ) as serving:
                     await asyncio.wait([serving])
                 fault = serving.exception()
