@@ -20,9 +20,10 @@ OUTSIDE = {
     *("auth_bad_secret", "invalid_json", "body_required", "document_path_invalid"),
     *("document_not_uploaded", "document_verification_failed", "partner_disconnected"),
     *("claim_conflict", "onboarding_not_found", "staff_not_found"),
-    "reference_used",
+    *("reference_used", "host_unknown"),
 }
-"""Codes that no page meets: of the partner API and of the team's commands alone."""
+"""Codes that no page meets: of the partner API, of the team's commands, and of what is refused
+before anything is looked for."""
 
 Use = tuple[str, str, frozenset[str] | None]
 """Where, which text, which values; None: the values are not seen there."""
