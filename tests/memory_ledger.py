@@ -51,7 +51,7 @@ class MemoryConnection:
     async def fetch(self, statement: str, *args: object) -> list[Row]:
         """Return the rows of a statement."""
         name = _name(statement)
-        rows_from = 19 if name == WRITE else None
+        rows_from = 20 if name == WRITE else None
         found = [Row.of(row) for row in READS[name](self._tables, *args[:rows_from])]
         if rows_from is not None:
             self._add_rows(statement, args[rows_from:], *found[0])

@@ -64,7 +64,7 @@ def _write(tables: Tables, commands: int, *arrays: Sequence[Any]) -> list[Values
     """Do what the function `write` does; no other command runs meanwhile, so none is locked."""
     guards, uploads, events, ids, keys = (
         list(zip(*arrays[first:last], strict=True))
-        for first, last in ((0, 5), (5, 7), (7, 12), (12, 14), (14, 18))
+        for first, last in ((0, 5), (5, 7), (7, 13), (13, 15), (15, 19))
     )
     outcomes = ["written"] * commands
     for _, stream, version, own, nr in sorted(guards, key=lambda guard: guard[3]):
@@ -76,7 +76,7 @@ def _write(tables: Tables, commands: int, *arrays: Sequence[Any]) -> list[Values
             outcomes[nr - 1] = "upload_gone"
     drawn = [tables.next_append_id() if outcomes[event[-1] - 1] == "written" else None
              for event in events]  # fmt: skip
-    columns = ("append_id", "originator_id", "originator_version", "topic", "state")
+    columns = ("append_id", "originator_id", "originator_version", "topic", "state", "mac")
     rows = [(append_id, *event) for append_id, event in zip(drawn, events, strict=True)]
     _add(tables, "events", columns, columns[1:3], outcomes, rows)
     _add(tables, "public_ids", ["public_id"], ["public_id"], outcomes, ids)
@@ -100,7 +100,7 @@ def _add(
 
 
 def _stream(tables: Tables, stream: object) -> Iterator[Values]:
-    columns = ("append_id", "originator_version", "topic", "state")
+    columns = ("append_id", "originator_version", "topic", "state", "mac")
     found = tables.where("events", originator_id=stream)
     for row in sorted(found, key=lambda row: row["originator_version"]):
         yield {name: row[name] for name in columns}
@@ -114,10 +114,19 @@ def _data_keys(tables: Tables, asked: Sequence[object]) -> list[Values]:
     return [row for row in tables["data_keys"] if row["key_id"] in asked]
 
 
-def _draw_secrets(tables: Tables, *columns: Sequence[Any]) -> list[Values]:
-    for name, wrapped, master in zip(*columns, strict=True):
-        if not tables.where("service_keys", name=name):
-            row = {"name": name, "wrapped": wrapped, "master_key_id": master}
+def _draw_secrets(
+    tables: Tables,
+    names: Sequence[str],
+    wrapped: Sequence[bytes],
+    master: str,
+    since_start: bytes,
+    _later: bytes,
+) -> list[Values]:
+    if not tables["event_keys"]:
+        row: Values = {"key_id": 1, "since_start": True, "wrapped": since_start}
+        tables.insert("event_keys", ["key_id"], **row, master_key_id=master)
+        for name, one in zip(names, wrapped, strict=True):
+            row = {"name": name, "wrapped": one, "master_key_id": master}
             tables.insert("service_keys", ["name"], **row)
     return []
 
@@ -138,7 +147,7 @@ def _members_of(tables: Tables, **values: object) -> Iterator[Values]:
 
 def _authenticate(tables: Tables, *asked: Sequence[Any]) -> Iterator[Values]:
     of_partner = ("status", "name", "return_link", "suppress_email", "sandbox_epoch")
-    of_key = ("mode", "secret_hash", "revoked_at", "revoked_later")
+    of_key = ("mode", "secret_hash", "hash_version", "revoked_at", "revoked_later")
     for partner_id, key_id in zip(*asked, strict=True):
         (partner,) = tables.where("partners", partner_id=partner_id) or [{}]
         (key,) = tables.where("api_keys", partner_id=partner_id, key_id=key_id) or [{}]
@@ -179,18 +188,25 @@ def _onboarding_context(
     tables: Tables, stream: object, partner_id: object, email_hash: object, number_hash: object
 ) -> list[Values]:
     found: Values = {"now": datetime.now(UTC)} | _established(tables, email_hash, number_hash)[0]
-    names = ("made", "disconnected_at", "key_id", "wrapped", "master_key_id")
-    found |= dict.fromkeys(names)
+    names = ("key_id", "wrapped", "master_key_id")
+    found |= dict.fromkeys((*names, "disconnected_at")) | _made({})
     for event in tables.where("events", originator_id=stream, originator_version=1):
-        found["made"] = event["state"]
+        found |= _made(event)
     for onboarding in tables.where("onboardings", stream_id=stream):
         entity_id = onboarding["entity_id"]
         known = _access(tables, partner_id, entity_id)
         (entity,) = tables.where("entities", entity_id=entity_id)
         found["disconnected_at"] = known["disconnected_at"]
         for key in tables.where("data_keys", key_id=entity["stream_id"]):
-            found |= {name: key[name] for name in names[2:]}
+            found |= {name: key[name] for name in names}
     return [found]
+
+
+def _made(first: Values) -> Values:
+    """Return the event that begins a stream, as contexts have it."""
+    return {
+        "made_id": first.get("append_id"), "made": first.get("state"), "made_mac": first.get("mac")
+    }  # fmt: skip
 
 
 def _link(tables: Tables, hashed: bytes) -> list[Values]:
@@ -205,7 +221,8 @@ def _claims_context(tables: Tables, *asked: Sequence[Any]) -> Iterator[Values]:
         (key,) = tables.where("data_keys", key_id=stream) or [{}]
         sealed = {name: key.get(name) for name in ("key_id", "wrapped", "master_key_id")}
         access = _access(tables, partner_id, entity_id)
-        yield access | {"made": made[0]["state"] if made else None} | sealed
+        (first,) = made or [{}]
+        yield access | _made(first) | sealed
 
 
 def _events_of(tables: Tables, topic: object) -> Iterator[Values]:
@@ -230,6 +247,7 @@ READS: dict[str, Callable[..., Any]] = {
     "service.ledger now": lambda _: [{"now": datetime.now(UTC)}],
     "service.ledger service_keys_insert": _draw_secrets,
     "service.ledger service_keys": lambda tables: tables["service_keys"],
+    "service.ledger event_keys": lambda tables: tables["event_keys"],
     "service.partners pending_of_address": _pending_of_address,
     "service.claims context": _claims_context,
     "service.onboardings context": _onboarding_context,

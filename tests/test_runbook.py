@@ -102,7 +102,7 @@ async def test_a_subscriber_that_is_ahead_goes_on(database_url, tmp_path):
         live = world.service.modes["live"].ledger
         for _ in range(3):
             await world.entity()
-        await Sequencer(live.database).step()
+        await Sequencer(live).step()
         with psycopg.connect(database_url, autocommit=True) as owner:
             owner.execute(
                 "insert into live.subscriptions (name, position, leaf_hash)"

@@ -27,7 +27,8 @@ PARTNERS = Table(
 )
 API_KEYS = Table(
     "api_keys",
-    "key_id text, partner_id text, mode text, secret_hash bytea, issued_at timestamptz",
+    "key_id text, partner_id text, mode text, secret_hash bytea, hash_version int,"
+    " issued_at timestamptz",
 )
 MEMBERS = Table(
     "members",

@@ -28,7 +28,7 @@ from service.ledger.following.catch_up import CatchUpProjection, Handler, Parkin
 from service.ledger.ledger import Ledger
 from service.ledger.limits import DEADLINE_SECONDS
 from service.ledger.read_model import ReadModel
-from service.ledger.service_keys import ServiceKeyStore
+from service.ledger.service_keys import Secrets, ServiceKeyStore
 from service.mail.outbox import MailSubscriber
 from service.mail.sent import SentMail
 from service.partners.commands import PartnerCommands
@@ -64,7 +64,11 @@ class Service:
         self.storage_failures = StorageFailures()
         self.archive = archive_for(settings)
         master_keys = MasterKeys(settings.master_keys)
-        make_ledger = partial(ledger_for, settings, master_keys, clock, deadline_seconds)
+        make_ledger = partial(
+            ledger_for,
+            *(settings, master_keys, clock, deadline_seconds),
+            self._secrets,
+        )
         self.accounts = make_ledger(
             "accounts", catalogue.ACCOUNTS, [PartnersProjector(), StaffProjector()]
         )
@@ -95,6 +99,10 @@ class Service:
         self.catch_up: Mapping[str, Sequence[CatchUpProjection]] = {
             ledger.name: [CatchUpProjection(ActivityProjector(), clock)] for ledger in self.ledgers
         }
+
+    async def _secrets(self) -> Secrets:
+        """Return the secrets, which are kept in one of the ledgers that need them."""
+        return await self.secrets.get()
 
     @property
     def ledgers(self) -> list[Ledger]:

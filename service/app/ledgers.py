@@ -1,6 +1,6 @@
 """The three ledgers by the settings, and the parts of each mode over its ledger."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from projections.claim_documents.projector import ClaimDocumentsProjector
 from projections.claim_documents.reader import ClaimDocumentsReader
@@ -23,7 +23,7 @@ from service.entities.commands import EntityCommands
 from service.ledger.encryption import MasterKeys
 from service.ledger.events import Catalogue
 from service.ledger.ledger import Ledger, Projector
-from service.ledger.service_keys import ServiceKeyStore
+from service.ledger.service_keys import Secrets, ServiceKeyStore
 from service.onboardings.commands import OnboardingCommands
 from service.storage.port import Storage
 
@@ -33,13 +33,14 @@ def ledger_for(
     master_keys: MasterKeys,
     clock: Clock,
     deadline_seconds: float,
+    secrets: Callable[[], Awaitable[Secrets]],
     name: str,
     events: Catalogue,
     projectors: Sequence[Projector],
 ) -> Ledger:
     """Return the ledger accounts, live or test, its pool not yet opened."""
     database = database_of(settings, name, deadline_seconds)
-    return Ledger(database, events, projectors, master_keys, clock, wake_nobody)
+    return Ledger(database, events, projectors, master_keys, clock, wake_nobody, secrets)
 
 
 def wake_nobody() -> None:

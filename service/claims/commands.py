@@ -16,6 +16,7 @@ from service.core.ids import NewId
 from service.facts.caller import Caller
 from service.facts.claims import Claim, ClaimCreated, fold
 from service.ledger.batching import Batcher
+from service.ledger.binding import Binding, UnboundEvent
 from service.ledger.database import Row
 from service.ledger.events import Cause
 from service.ledger.ledger import (
@@ -36,7 +37,7 @@ CONCURRENCY = 2
 
 _SQL = queries("service.claims")
 
-Step = Decided[Created | Refusal]
+Step = Decided[Created | Refusal | UnboundEvent]
 """What one command of a batch comes to."""
 
 
@@ -119,7 +120,10 @@ class ClaimCommands:
             [command.request.entity_id for command in commands],
             [command.key for command in commands],
         )
-        steps = [self._step(command, row) for command, row in zip(commands, rows, strict=True)]
+        binding = await self.ledger.binding()
+        steps = [
+            self._step(command, row, binding) for command, row in zip(commands, rows, strict=True)
+        ]
         proposals = [step.proposal for step in steps if step.proposal is not None]
         written = iter(await self.ledger.write(proposals) if proposals else ())
         return [
@@ -127,13 +131,14 @@ class ClaimCommands:
             for step in steps
         ]
 
-    def _step(self, command: CreateClaim, row: Row) -> Step:
+    def _step(self, command: CreateClaim, row: Row, binding: Binding) -> Step:
         try:
             if row["made"] is None:
                 return self._create(command, row)
+            binding.check_first(command.key, ClaimCreated.__name__, row)
             return self._replay(command, row)
-        except Refusal as refusal:
-            return Step(refusal)
+        except (Refusal, UnboundEvent) as error:
+            return Step(error)
 
     def _create(self, command: CreateClaim, row: Row) -> Step:
         access = access_from(row)

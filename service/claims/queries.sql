@@ -4,7 +4,8 @@
 -- under. One round trip for a whole batch, without a lock.
 select
     e.entity_id, e.name, e.established, c.version, c.connected_at, c.disconnected_at,
-    made.state as made, k.key_id, k.wrapped, k.master_key_id
+    made.append_id as made_id, made.state as made, made.mac as made_mac,
+    k.key_id, k.wrapped, k.master_key_id
 from unnest($1::text[], $2::text[], $3::uuid[])
     with ordinality as asked (partner_id, entity_id, stream_id, nr)
 left join ledger.entities as e on e.entity_id = asked.entity_id

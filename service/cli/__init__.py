@@ -66,6 +66,7 @@ _GROUPS: Final = {
             "audit.keys": "keygen public-key",
             "audit.checkpoint": "checkpoint",
             "audit.lineage": "lineage",
+            "audit.bind": "bind",
             "audit.export": "export",
             "audit.prove": "prove check",
         },

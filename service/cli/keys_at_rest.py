@@ -7,6 +7,7 @@ from service.privacy.log_pages import log_size
 from service.privacy.lost_keys import find_lost_keys
 from service.privacy.rotation import (
     DATA_KEYS,
+    EVENT_KEYS,
     SERVICE_KEYS,
     SESSIONS,
     SIGN_IN_LINKS,
@@ -51,7 +52,7 @@ async def rotate_all(service: Service) -> Fields:
     ring = service.accounts.master_keys
     tables = [(ledger.database, DATA_KEYS) for ledger in service.ledgers]
     accounts = service.accounts.database
-    tables += [(accounts, kept) for kept in (SERVICE_KEYS, SESSIONS, SIGN_IN_LINKS)]
+    tables += [(accounts, kept) for kept in (SERVICE_KEYS, EVENT_KEYS, SESSIONS, SIGN_IN_LINKS)]
     newest, *older = ring.ids
     in_use: set[str] = set()
     missing: set[str] = set()

@@ -22,6 +22,16 @@ class LineageBegun(Event, frozen=True):
     shared_size: int | None = None
 
 
+class EventsBound(Event, frozen=True):
+    """From here on, every event of this ledger has a MAC, and what has none gets no number.
+
+    `event_key` is the key that made them then (decision 45). An installation that began with MACs
+    has no such event.
+    """
+
+    event_key: int
+
+
 def lineage_stream(ledger: str) -> UUID:
     """Return the id of the stream in which a ledger's lineages begin."""
     return stream_id("lineage", ledger)

@@ -55,12 +55,16 @@ class PartnerSettingsChanged(Event, frozen=True):
 
 
 class ApiKeyIssued(Event, frozen=True):
-    """A key was issued. Only a keyed hash of its secret is stored."""
+    """A key was issued. Only a keyed hash is stored.
+
+    It covers the secret alone in `hash_version` 1, and the whole token since.
+    """
 
     partner_id: str
     key_id: str
     mode: str
     secret_hash: bytes
+    hash_version: int = 1
 
 
 class ApiKeyRevoked(Event, frozen=True):

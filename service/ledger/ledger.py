@@ -17,6 +17,7 @@ from typing import Final, TypeVar
 from uuid import UUID
 
 from service.core.clock import Clock, to_milliseconds
+from service.ledger.binding import BOUND_TOPIC, Binding, boundary_of, boundary_stream
 from service.ledger.codec import Codec
 from service.ledger.database import (
     AlreadyExists,
@@ -28,8 +29,10 @@ from service.ledger.database import (
 )
 from service.ledger.decoding import StoredEvent, StoredRow, Unread, decode
 from service.ledger.encryption import DataKey, MasterKeys
+from service.ledger.event_macs import EventKeys
 from service.ledger.events import Catalogue, Meta, Recorded
 from service.ledger.projector import Projector, Write, arrays, runs
+from service.ledger.service_keys import Secrets
 from service.ledger.sql import Sql, queries
 from service.ledger.writing import Append, Decided, Outcome, Proposal, WriteBatch, lock_number
 
@@ -37,6 +40,9 @@ T = TypeVar("T")
 
 ATTEMPTS_MAX: Final = 8
 """How often a command that conflicts is decided again before it is given up."""
+
+UNBOUND_SECONDS: Final = 60.0
+"""How often a process asks whether events are bound by now, where they were not."""
 
 LOCKED_SECONDS: Final = 0.005
 LOCKED_SECONDS_MAX: Final = 0.1
@@ -60,7 +66,8 @@ class StreamLocked(LedgerError):
 class Ledger:
     """One of the three ledgers: accounts, live or test.
 
-    `projectors` write in the transaction of the append; `on_append` wakes the sequencer.
+    `projectors` write in the transaction of the append; `on_append` wakes the sequencer. `secrets`
+    are the service's own: by them, events are bound to it.
     """
 
     database: Database
@@ -69,11 +76,40 @@ class Ledger:
     master_keys: MasterKeys
     clock: Clock
     on_append: Callable[[], None]
+    secrets: Callable[[], Awaitable[Secrets]]
 
     def __post_init__(self, catalogue: Catalogue) -> None:
         """Name the ledger after its schema."""
         self.name = self.database.schema
         self.codec = Codec(self.name, catalogue)
+        self._event_keys: EventKeys | None = None
+        self._binding: Binding | None = None
+        self._asked_at = 0.0
+
+    async def event_keys(self) -> EventKeys:
+        """Return the keys that bind events to the service: from memory after the first time."""
+        if self._event_keys is None:
+            self._event_keys = (await self.secrets()).events.of_ledger(self.name)
+        return self._event_keys
+
+    async def binding(self) -> Binding:
+        """Return what events are told by: from memory, once all later events are bound.
+
+        Until then the log is asked now and then whether they are.
+        """
+        now = asyncio.get_running_loop().time()
+        known = self._binding
+        if known is None or (known.boundary is None and now > self._asked_at + UNBOUND_SECONDS):
+            keys = await self.event_keys()
+            rows = [] if keys.since_start else await self.database.reads.fetch(*self.bound)
+            known = self._binding = Binding(self.name, keys, boundary_of(self.name, keys, rows))
+            self._asked_at = now
+        return known
+
+    @property
+    def bound(self) -> tuple[Sql, UUID, str]:
+        """What finds where the log says that later events are bound: a statement, its arguments."""
+        return _SQL.bound, boundary_stream(self.name), BOUND_TOPIC
 
     @asynccontextmanager
     async def transaction(
@@ -87,9 +123,10 @@ class Ledger:
         is unknown until the command is repeated.
         """
         pool = self.database.writes if background is None else self.database.background
+        binding = await self.binding()
         with _conflicts():
             async with pool.transaction(background) as connection:
-                transaction = Transaction(self, connection)
+                transaction = Transaction(self, connection, binding)
                 yield transaction
         if transaction.appended:
             self.on_append()
@@ -100,7 +137,7 @@ class Ledger:
         Each is all or nothing, and none waits for a lock. Raises AppendConflict or PublicIdTaken,
         with nothing written, where another command came between; LedgerUnavailable as above.
         """
-        batch = WriteBatch(self.drafts, self.projectors)
+        batch = WriteBatch(self.drafts, self.projectors, await self.event_keys())
         for proposal in proposals:
             batch.propose(proposal)
         sql, arguments = batch.statement()
@@ -172,9 +209,10 @@ class Ledger:
 class Transaction:
     """What a command can do inside its transaction. Lock, then draw (decision 3)."""
 
-    def __init__(self, ledger: Ledger, connection: Connection) -> None:
+    def __init__(self, ledger: Ledger, connection: Connection, binding: Binding) -> None:
         """Made by `Ledger.transaction`."""
         self._ledger = ledger
+        self._binding = binding
         self._schema = self.ledger_name = ledger.name
         self.connection = connection
         self.appended = False
@@ -202,11 +240,15 @@ class Transaction:
         return await self.connection.fetchrow(sql.on(self._schema), *args)
 
     async def read(self, stream_id: UUID) -> list[Recorded]:
-        """Return a stream, oldest first, personal fields opened where their key exists."""
-        rows = await self.fetch(_SQL.stream, stream_id)
-        return await self.decode(
-            StoredEvent(0, row["append_id"], stream_id, *tuple(row)[1:]) for row in rows
-        )
+        """Return a stream, oldest first, personal fields opened where their key exists.
+
+        Raises UnboundEvent where another than this service wrote an event of it.
+        """
+        events: list[StoredEvent] = []
+        for append_id, version, topic, state, mac in await self.fetch(_SQL.stream, stream_id):
+            self._binding.check(append_id, stream_id, version, topic, state, mac)
+            events.append(StoredEvent(0, append_id, stream_id, version, topic, state))
+        return await self.decode(events)
 
     async def exists(self, stream_id: UUID) -> bool:
         """Return whether a stream has begun."""
@@ -240,7 +282,7 @@ class Transaction:
 
         Streams are written in one order, so that two transactions cannot wait for each other.
         """
-        batch = WriteBatch(self._ledger.drafts, self._ledger.projectors)
+        batch = WriteBatch(self._ledger.drafts, self._ledger.projectors, self._binding.keys)
         rest = batch.add(sorted(appends, key=lambda append: append.stream_id.bytes))
         sql, arguments = batch.statement()
         row = await self.fetchrow(sql, *arguments)

@@ -1,3 +1,13 @@
+-- name: bound
+-- The numbered events that say, with a MAC, that every later one has a MAC; the first that this
+-- service wrote counts. A release before this one may have numbered some that nobody did.
+select l.position, e.append_id, e.originator_version, e.topic, e.state, e.mac
+from ledger.events as e
+join ledger.log as l using (append_id)
+where e.originator_id = $1 and e.topic = $2 and octet_length(e.mac) <= 64
+order by e.originator_version
+limit 100
+
 -- name: connection_limit
 -- The session's login, how many connections it may have (-1: any number), and how many there are for
 -- all who are no superusers.
@@ -12,6 +22,10 @@ where rolname = session_user
 -- name: data_keys
 -- The data keys that still exist among those asked for.
 select key_id, wrapped, master_key_id from ledger.data_keys where key_id = any($1::uuid[])
+
+-- name: event_keys
+-- The keys that bind events to this service, wrapped.
+select key_id, since_start, wrapped, master_key_id from ledger.event_keys
 
 -- name: exists
 -- Does this stream exist?
@@ -125,14 +139,14 @@ select
 
 -- name: sequencer_number
 -- Numbers the oldest committed events, at most $2, until they have $3 bytes: a rollback takes the
--- numbers back, so there are no gaps. An event that is gone leaves a hash of null, which the log
--- refuses.
+-- numbers back, so there are no gaps. Beside each hash is what its MAC is of, and the MAC: where that
+-- does not hold, the caller takes all of it back. What is queued and no event has no hash.
 with oldest as (
     select append_id from ledger.pending order by append_id limit $2
 ), measured as (
     select
         o.append_id,
-        e.append_id as event, e.originator_id, e.originator_version, e.topic, e.state,
+        e.append_id as event, e.originator_id, e.originator_version, e.topic, e.state, e.mac,
         sum(octet_length(e.state)) over w as bytes_before
     from oldest as o
     left join ledger.events as e using (append_id)
@@ -140,12 +154,13 @@ with oldest as (
 ), taken as (
     delete from ledger.pending as p using measured as m
     where p.append_id = m.append_id and coalesce(m.bytes_before, 0) < $3
-    returning m.append_id, m.event, m.originator_id, m.originator_version, m.topic, m.state
+    returning m.append_id, m.event, m.originator_id, m.originator_version, m.topic, m.state, m.mac
 ), placed as (
     select
         append_id, event, originator_id, originator_version, topic, state,
         $1 + row_number() over (order by append_id) as position
     from taken
+    where event is not null
 ), numbered as (
     insert into ledger.log (position, append_id, leaf_hash)
     select
@@ -155,9 +170,21 @@ with oldest as (
             position, event, originator_id, originator_version, topic, state
         )
     from placed
-    returning position, leaf_hash
+    returning append_id, leaf_hash
 )
-select leaf_hash from numbered order by position
+select
+    t.append_id,
+    n.leaf_hash,
+    t.originator_id = $4 and t.topic = $5 as is_boundary,
+    ledger.event_digest(t.originator_id, t.originator_version, t.topic, t.state) as digest,
+    case when octet_length(t.mac) > 64 then ''::bytea else t.mac end as mac
+from taken as t
+left join numbered as n using (append_id)
+order by t.append_id
+
+-- name: sequencer_set_aside
+-- Sets aside what must not be numbered: the event, the queue's row, and what follows in its stream.
+select ledger.set_aside_events($1)
 
 -- name: sequencer_probe
 -- Is there anything to number? Takes no lock and draws no transaction id.
@@ -168,14 +195,25 @@ select exists(select from ledger.pending)
 select name, wrapped, master_key_id from ledger.service_keys
 
 -- name: service_keys_insert
--- The first to come draws the service's secrets; everyone after reads them.
-insert into ledger.service_keys (name, wrapped, master_key_id)
-select * from unnest($1::text[], $2::bytea[], $3::text[])
+-- The first to come draws the service's secrets; everyone after reads them. The event key comes with
+-- them and is there since the start ($4), or later ($5), where an installation has secrets or events.
+with drawn as (
+    insert into ledger.service_keys (name, wrapped, master_key_id)
+    select name, wrapped, $3 from unnest($1::text[], $2::bytea[]) as one (name, wrapped)
+    on conflict do nothing
+    returning name
+), begun as (
+    select
+        (select count(*) from drawn) = cardinality($1::text[])
+        and not exists(select from ledger.events) as is_now
+)
+insert into ledger.event_keys (key_id, since_start, wrapped, master_key_id)
+select 1, is_now, case when is_now then $4::bytea else $5::bytea end, $3 from begun
 on conflict do nothing
 
 -- name: stream
 -- One stream, oldest first, with the data key of its subject where the events need it.
-select e.append_id, e.originator_version, e.topic, e.state
+select e.append_id, e.originator_version, e.topic, e.state, e.mac
 from ledger.events as e
 where e.originator_id = $1
 order by e.originator_version
@@ -185,5 +223,5 @@ order by e.originator_version
 -- read models are added in the same statement (service/ledger/writing.py).
 select outcomes, append_ids
 from ledger.write(
-    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20
 )

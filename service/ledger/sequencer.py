@@ -3,22 +3,28 @@
 Positions have no gap, and a reader that remembers the last position never misses an event: they go
 only to committed rows, by one holder of a row lock. Within a stream, version n+1 draws its
 append_id after n has committed, so the order within streams holds. As it numbers events it extends
-the Merkle tree over them (decision 21).
+the Merkle tree over them (decision 21). What this service did not write gets no number: it is set
+aside, and the log goes on (decision 45).
 """
 
 import asyncio
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+import structlog
+
+from service.ledger.binding import boundary_of
 from service.ledger.codec import happened_at
 from service.ledger.database import (
     Connection,
-    Database,
     LedgerError,
     LedgerUnavailable,
     Row,
     transaction_on,
 )
+from service.ledger.event_macs import EventKeys
+from service.ledger.ledger import Ledger
 from service.ledger.merkle import CompactRange
 from service.ledger.sql import queries
 
@@ -34,6 +40,16 @@ TREE_PART = 50_000
 """Events whose hashes join the tree of an older log in one transaction: about half a second."""
 
 _SQL = queries("service.ledger")
+
+log = structlog.get_logger()
+
+
+class _NotOurs(Exception):
+    """What was queued has no event, or one that another than this service wrote."""
+
+    def __init__(self, append_ids: Sequence[int]) -> None:
+        super().__init__(f"{len(append_ids)} events")
+        self.append_ids = append_ids
 
 
 class SequencingTimeout(LedgerUnavailable):
@@ -51,10 +67,12 @@ class Lag(NamedTuple):
 class Sequencer:
     """Numbers one ledger's events. Any number may run; a row lock makes one of them the holder."""
 
-    def __init__(self, database: Database) -> None:
-        """`database` is the ledger's."""
-        self._database = database
+    def __init__(self, ledger: Ledger) -> None:
+        """Make one for a ledger."""
+        self._ledger = ledger
+        self._database = ledger.database
         self._halvings = 0
+        self._is_bound = False
 
     async def step(self) -> int:
         """Give one batch positions; return how many events got one, 0 when idle or not the holder.
@@ -79,11 +97,17 @@ class Sequencer:
             async with self._database.background.connection(BATCH_SECONDS_MAX) as connection:
                 if not await connection.fetchval(_SQL.sequencer_probe.on(self._database.schema)):
                     return 0
-                async with transaction_on(connection):
-                    head = await self._hold(connection)
-                    if head is None or head["tree"] is not None:
-                        return await self._number(connection, head)
-                    await self._grow(connection, head)
+                try:
+                    async with transaction_on(connection):
+                        head = await self._hold(connection)
+                        if head is None or head["tree"] is not None:
+                            return await self._number(connection, head)
+                        await self._grow(connection, head)
+                except _NotOurs as found:
+                    async with transaction_on(connection):
+                        held = await self._hold(connection)  # or two would set it aside
+                        if held is None or not await self._set_aside(connection, found):
+                            return 0
 
     async def number_committed(self, seconds_max: float = NUMBERING_SECONDS_MAX) -> None:
         """Wait until all events that have committed by now have numbers.
@@ -102,29 +126,50 @@ class Sequencer:
     async def number(self, connection: Connection) -> int:
         """Give one batch positions in the caller's transaction; return 0 if another process does.
 
-        Also where the log has no tree yet: `step` makes it, which may take minutes.
+        Also where the log has no tree yet: `step` makes it, which may take minutes. And where
+        something was set aside.
         """
         head = await self._hold(connection)
         if head is not None and head["tree"] is None:
             return 0
-        return await self._number(connection, head)
+        try:
+            async with transaction_on(connection):  # a savepoint
+                return await self._number(connection, head)
+        except _NotOurs as found:
+            await self._set_aside(connection, found)
+            return 0
 
     async def _hold(self, connection: Connection) -> Row | None:
         return await connection.fetchrow(_SQL.sequencer_hold.on(self._database.schema))
 
     async def _number(self, connection: Connection, head: Row | None) -> int:
+        """Give a batch positions; raises _NotOurs where that must not be committed."""
         if head is None:
             return 0
         schema = self._database.schema
         tree = CompactRange.from_bytes(head["size"], head["tree"])
         events_max = max(1, BATCH_MAX >> self._halvings)
         bytes_max = max(1, BATCH_BYTES_MAX >> self._halvings)
+        keys = await self._ledger.event_keys()
+        find, *boundary = self._ledger.bound
+        if not (self._is_bound or keys.since_start):
+            said = await connection.fetch(find.on(schema), *boundary)
+            self._is_bound = boundary_of(self._ledger.name, keys, said) is not None
         numbering = _SQL.sequencer_number.on(schema)
-        rows = await connection.fetch(numbering, head["size"], events_max, bytes_max)
+        rows = await connection.fetch(numbering, head["size"], events_max, bytes_max, *boundary)
+        _check(keys, rows, is_bound=self._is_bound or keys.since_start)
         tree.extend(row["leaf_hash"] for row in rows)
         if rows:
             await connection.execute(_SQL.sequencer_advance.on(schema), tree.size, tree.to_bytes())
         return len(rows)
+
+    async def _set_aside(self, connection: Connection, found: _NotOurs) -> int:
+        """Set aside what must not be numbered; return how much that was."""
+        setting_aside = _SQL.sequencer_set_aside.on(self._database.schema)
+        count: int = await connection.fetchval(setting_aside, found.append_ids) or 0
+        if count:
+            log.error("events set aside", ledger=self._ledger.name, count=count)
+        return count
 
     async def _grow(self, connection: Connection, head: Row) -> None:
         """Make the next part of the tree of a log that is older than trees, and keep it."""
@@ -147,3 +192,18 @@ class Sequencer:
         if row is None:
             return Lag(0, None, 0)
         return Lag(row["waiting"], happened_at(row["oldest"]), row["size"] or 0)
+
+
+def _check(keys: EventKeys, rows: Sequence[Row], *, is_bound: bool) -> None:
+    """Raise _NotOurs unless this service wrote all of these events.
+
+    Those without a MAC are taken for its own up to the one that says that later ones have one.
+    """
+    others: list[int] = []
+    for append_id, leaf_hash, is_boundary, digest, mac in rows:
+        if leaf_hash is None or not keys.is_ours(digest, mac, is_bound=is_bound):
+            others.append(append_id)
+        elif is_boundary and mac is not None:
+            is_bound = True
+    if others:
+        raise _NotOurs(others)

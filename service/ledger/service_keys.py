@@ -7,22 +7,43 @@ import asyncio
 import hashlib
 import hmac
 import secrets
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 from service.core.ids import base32, base62
-from service.ledger.database import Database
-from service.ledger.encryption import KEY_BYTES, MasterKeys
+from service.ledger.database import Database, Row
+from service.ledger.encryption import KEY_BYTES, KeyUnknown, MasterKeys
+from service.ledger.event_macs import EventKeys, key_of_ledger
 from service.ledger.sql import queries
 
 _SQL = queries("service.ledger")
+_NAMES: Final = ("pepper", "link", "lookup")
+_FIRST: Final = 1
+"""The id of an installation's first event key."""
+
+
+class EventRoots(NamedTuple):
+    """The keys from which those of the ledgers' events follow, by their ids."""
+
+    keys: Mapping[int, bytes]
+    since_start: bool
+
+    def of_ledger(self, ledger: str) -> EventKeys:
+        """Return the keys of one ledger."""
+        keys = {key_id: key_of_ledger(key, ledger) for key_id, key in self.keys.items()}
+        return EventKeys(keys, self.since_start)
 
 
 class Secrets(NamedTuple):
-    """`pepper` hashes API keys, `link` makes links' tokens, `lookup` finds sealed values."""
+    """`pepper` hashes API keys, `link` makes links' tokens, `lookup` finds sealed values.
+
+    `events` bind events to the service.
+    """
 
     pepper: bytes
     link: bytes
     lookup: bytes
+    events: EventRoots
 
     def link_token(self, purpose: str, subject: str) -> str:
         """Return the token of a link: the same again whenever asked (decision 10)."""
@@ -96,25 +117,59 @@ class ServiceKeyStore:
             self._attempt = asyncio.create_task(self._load())
         return await asyncio.shield(self._attempt)
 
+    async def known_events(self) -> EventRoots | None:
+        """Return the roots of events' keys where there are some and the ring opens them.
+
+        It only reads: an auditor has no ring, and writes nothing.
+        """
+        rows = await self._accounts.reads.fetch(_SQL.event_keys)
+        try:
+            return self._roots(rows) if rows else None
+        except KeyUnknown:
+            return None
+
+    def _roots(self, rows: Sequence[Row]) -> EventRoots:
+        """Unwrap the roots of events' keys; raises KeyUnknown."""
+        keys = {
+            row["key_id"]: self._master_keys.unwrap(
+                row["wrapped"],
+                row["master_key_id"],
+                event_key_name(row["key_id"], since_start=row["since_start"]),
+            )
+            for row in rows
+        }
+        return EventRoots(keys, since_start=all(row["since_start"] for row in rows))
+
     async def _load(self) -> Secrets:
         """Draw the secrets unless they are there, and read them: under one deadline."""
-        names = list(Secrets._fields)
-        drawn = [secrets.token_bytes(KEY_BYTES) for _ in names]
+        drawn = [secrets.token_bytes(KEY_BYTES) for _ in _NAMES]
         wrapped = [
             self._master_keys.wrap(key, name.encode())
-            for name, key in zip(names, drawn, strict=True)
+            for name, key in zip(_NAMES, drawn, strict=True)
         ]
-        newest = [self._master_keys.newest] * len(names)
+        event_key, newest = secrets.token_bytes(KEY_BYTES), self._master_keys.newest
+        since_start, later = (
+            self._master_keys.wrap(event_key, event_key_name(_FIRST, since_start=is_first))
+            for is_first in (True, False)
+        )
         schema = self._accounts.schema
         async with self._accounts.writes.connection() as connection:
-            await connection.fetch(_SQL.service_keys_insert.on(schema), names, wrapped, newest)
+            await connection.fetch(
+                _SQL.service_keys_insert.on(schema),
+                *(list(_NAMES), wrapped, newest, since_start, later),
+            )
             rows = await connection.fetch(_SQL.service_keys.on(schema))
-        self._loaded = Secrets(
-            **{
-                row["name"]: self._master_keys.unwrap(
-                    row["wrapped"], row["master_key_id"], row["name"].encode()
-                )
-                for row in rows
-            }
-        )
+            event_rows = await connection.fetch(_SQL.event_keys.on(schema))
+        opened = {
+            row["name"]: self._master_keys.unwrap(
+                row["wrapped"], row["master_key_id"], row["name"].encode()
+            )
+            for row in rows
+        }
+        self._loaded = Secrets(**opened, events=self._roots(event_rows))
         return self._loaded
+
+
+def event_key_name(key_id: int, *, since_start: bool) -> bytes:
+    """Return what the wrapping of an event key is bound to: its id, and since when it is there."""
+    return f"event key {key_id}{' since the start' if since_start else ''}".encode()

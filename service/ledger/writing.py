@@ -11,6 +11,7 @@ from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from service.ledger.encryption import DataKey
+from service.ledger.event_macs import EventKeys
 from service.ledger.events import Cause, Event, Recorded
 from service.ledger.projector import Insert, Projector, Table, Values, Write, arrays
 from service.ledger.sql import Sql, queries
@@ -18,7 +19,7 @@ from service.ledger.sql import Sql, queries
 T = TypeVar("T")
 
 _SQL = queries("service.ledger")
-_PARAMETERS = 19
+_PARAMETERS = 20
 """Of the function `write`; those of the rows follow."""
 
 Outcome = Literal["written", "locked", "moved", "conflict", "upload_gone"]
@@ -94,14 +95,17 @@ class WriteBatch:
     number in the batch: the statement puts the drawn one into the rows that refer to it.
     """
 
-    def __init__(self, encode: Encode, projectors: Sequence[Projector]) -> None:
-        """Begin empty."""
+    def __init__(
+        self, encode: Encode, projectors: Sequence[Projector], event_keys: EventKeys
+    ) -> None:
+        """Begin empty; `event_keys` make the events' MACs."""
         self._encode = encode
+        self._mac = event_keys.mac
         self._projectors = projectors
         self._commands = count(1)
         self._guards: list[tuple[int, UUID, int, bool, int]] = []
         self._uploads: list[tuple[str, int]] = []
-        self._events: list[tuple[UUID, int, str, bytes, int]] = []
+        self._events: list[tuple[UUID, int, str, bytes, bytes, int]] = []
         self._public_ids: list[tuple[str, int]] = []
         self._keys: list[tuple[UUID, bytes, str, int]] = []
         self._rows: dict[Table, list[Values]] = {}
@@ -133,7 +137,8 @@ class WriteBatch:
                 recorded = draft._replace(append_id=len(self.recorded) + 1)
                 self.recorded.append(recorded)
                 topic = type(recorded.event).__name__
-                self._events.append((recorded.stream_id, recorded.version, topic, state, nr))
+                stored = (recorded.stream_id, recorded.version, topic, state)
+                self._events.append((*stored, self._mac(*stored), nr))
                 for projector in self._projectors:
                     writes += projector.project(recorded)
             self._public_ids += [(public_id, nr) for public_id in append.public_ids]
@@ -152,7 +157,7 @@ class WriteBatch:
         columns = (
             (self._guards, 5),
             (self._uploads, 2),
-            (self._events, 5),
+            (self._events, 6),
             (self._public_ids, 2),
             (self._keys, 4),
         )

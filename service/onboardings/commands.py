@@ -97,7 +97,7 @@ class OnboardingCommands:
         stream = onboarding_stream(
             caller.mode, caller.epoch, caller.partner_id, request.partner_user_id
         )
-        secrets = await self.secrets.get()
+        secrets, binding = await self.secrets.get(), await self.ledger.binding()
 
         async def decide() -> Decided[Started]:
             business = [
@@ -109,6 +109,7 @@ class OnboardingCommands:
             )
             assert row is not None  # noqa: S101 - the statement always has a row
             if row["made"] is not None:
+                binding.check_first(stream, OnboardingStarted.__name__, row)
                 return self._replay(stream, caller, request, row)
             refuse_trigger(caller.mode, "start_onboarding", request.partner_user_id)
             return self._start(stream, caller, request, secrets, row)

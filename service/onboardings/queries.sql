@@ -10,7 +10,8 @@ select
         union all
         select from ledger.entities where established and company_number_hash = $4::bytea
     ) as taken,
-    made.state as made, c.disconnected_at, k.key_id, k.wrapped, k.master_key_id
+    made.append_id as made_id, made.state as made, made.mac as made_mac,
+    c.disconnected_at, k.key_id, k.wrapped, k.master_key_id
 from (values ($1::uuid)) as asked (stream_id)
 left join ledger.events as made
     on made.originator_id = asked.stream_id and made.originator_version = 1

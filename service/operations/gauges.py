@@ -23,6 +23,8 @@ _GAUGES: Final[Mapping[str, tuple[str, ...]]] = {
     "oldest_pending_seconds": ("Age of the oldest such event.", "ledger"),
     "log_size": ("Numbered events of a ledger.", "ledger"),
     "head_stalled": ("1 while events wait for a number and the log does not grow.", "ledger"),
+    "events_set_aside": ("Events that this service did not write; they have no number.", "ledger"),
+    "events_bound": ("1 where an event without a MAC would get no number.", "ledger"),
     "oldest_transaction_seconds": (
         "Age of the oldest open transaction that the service's log-in may see.",
     ),

@@ -17,7 +17,7 @@ def health_router(ledgers: Sequence[Ledger]) -> Router:
 
     Anybody can ask, so however many do at once, each ledger is asked once.
     """
-    sequencers = [Sequencer(ledger.database) for ledger in ledgers]
+    sequencers = [Sequencer(ledger) for ledger in ledgers]
 
     async def reach() -> None:
         await asyncio.gather(*(sequencer.reachable() for sequencer in sequencers))

@@ -12,7 +12,7 @@ from service.core.clock import Clock
 from service.core.errors import Refusal
 from service.facts.caller import Caller
 from service.ledger.service_keys import ServiceKeyStore
-from service.partners.keys import has_ended, hash_secret, parse_authorization
+from service.partners.keys import HASH_VERSION, has_ended, hash_secret, parse_authorization
 
 _NO_HASH = bytes(32)
 """Compared where there is no such key, so that a miss takes as long as a hit."""
@@ -38,8 +38,12 @@ class Authenticator:
             raise Refusal("auth_unknown_partner")
         if row["status"] in {"pending", "declined"}:
             raise Refusal("auth_partner_not_approved")
-        given = hash_secret((await self.secrets.get()).pepper, token.secret)
-        same_secret = hmac.compare_digest(given, row["secret_hash"] or _NO_HASH)
+        secrets = await self.secrets.get()
+        version, known = row["hash_version"] or HASH_VERSION, row["secret_hash"] or _NO_HASH
+        if version < HASH_VERSION and secrets.events.since_start:
+            known = _NO_HASH  # no key of this installation is as old as that
+        given = hash_secret(secrets.pepper, token, version)
+        same_secret = hmac.compare_digest(given, known)
         if not same_secret or row["mode"] != token.mode:
             raise Refusal("auth_bad_secret")
         if row["status"] == "revoked" or has_ended(

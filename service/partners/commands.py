@@ -1,6 +1,6 @@
 """What staff and a partner's own team do to partner accounts: a method each."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Concatenate, Final, NamedTuple, ParamSpec
@@ -9,6 +9,7 @@ from uuid import UUID
 from service.core.clock import Clock
 from service.core.errors import Refusal
 from service.core.ids import NewId, once_id, stream_id
+from service.facts.caller import MODES
 from service.facts.partners import (
     ApiKeyIssued,
     Partner,
@@ -23,7 +24,7 @@ from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
 from service.ledger.writing import Append
 from service.partners import decisions
-from service.partners.keys import hash_secret, new_secret, successor_id
+from service.partners.keys import Token, hash_secret, new_secret, successor_id
 
 P = ParamSpec("P")
 
@@ -156,7 +157,8 @@ class PartnerCommands:
         key: it is refused with `key_state`, which names the one that was issued.
         """
         key_id = key_id or once_id("key", once, partner_id) or self.new_key_id()
-        secret, secret_hash = await self._new_secret()
+        token = Token(mode, partner_id, key_id, new_secret())
+        secret_hash = hash_secret((await self.secrets.get()).pepper, token)
         await self._decide(
             partner_id,
             cause,
@@ -166,7 +168,7 @@ class PartnerCommands:
             secret_hash=secret_hash,
             now=self.clock(),
         )
-        return IssuedKey(key_id, mode, f"pk_{mode}_{partner_id}.{key_id}.{secret}")
+        return IssuedKey(key_id, mode, str(token))
 
     async def revoke_key(self, partner_id: str, key_id: str, cause: Cause) -> None:
         """Revoke one of a partner's keys at once."""
@@ -181,19 +183,22 @@ class PartnerCommands:
         retry is told so which key took its place, whose id follows from the old one's.
         """
         new_key_id, now = successor_id(partner_id, key_id), self.clock()
-        secret, secret_hash = await self._new_secret()
+        secret, pepper = new_secret(), (await self.secrets.get()).pepper
+        tokens: Mapping[decisions.Mode, Token] = {
+            mode: Token(mode, partner_id, new_key_id, secret) for mode in MODES
+        }
         partner = await self._decide(
             partner_id,
             cause,
             decisions.roll_key,
             key_id,
             new_key_id=new_key_id,
-            secret_hash=secret_hash,
+            secret_hashes={mode: hash_secret(pepper, token) for mode, token in tokens.items()},
             now=now,
             ends_at=now + overlap,
         )
         mode: decisions.Mode = "live" if partner.keys[key_id].mode == "live" else "test"
-        return IssuedKey(new_key_id, mode, f"pk_{mode}_{partner_id}.{new_key_id}.{secret}")
+        return IssuedKey(new_key_id, mode, str(tokens[mode]))
 
     async def reset_sandbox(self, partner_id: str, epoch: int, cause: Cause) -> None:
         """Begin an epoch of a partner's sandbox; one that has begun already is left alone."""
@@ -220,10 +225,6 @@ class PartnerCommands:
         stream = partner_stream(partner_id)
         key = self.accounts.master_keys.new_data_key(stream)
         return Append(stream, 0, events, cause, key, new_key=True, public_ids=[partner_id])
-
-    async def _new_secret(self) -> tuple[str, bytes]:
-        secret = new_secret()
-        return secret, hash_secret((await self.secrets.get()).pepper, secret)
 
     async def _decide(
         self,

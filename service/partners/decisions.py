@@ -1,5 +1,6 @@
 """What may happen to a partner account. Pure: state in, events out, or a refusal."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
@@ -22,6 +23,7 @@ from service.facts.partners import (
 )
 from service.facts.people import person_id
 from service.ledger.events import Event
+from service.partners.keys import HASH_VERSION
 
 KEYS_MAX: Final = 50
 """Keys of a partner that work at one time."""
@@ -97,7 +99,11 @@ def issue_key(
         raise Refusal("limit_reached", f"A partner can have {KEYS_MAX} keys that work.")
     return [
         ApiKeyIssued(
-            partner_id=partner.partner_id, key_id=key_id, mode=mode, secret_hash=secret_hash
+            partner_id=partner.partner_id,
+            key_id=key_id,
+            mode=mode,
+            secret_hash=secret_hash,
+            hash_version=HASH_VERSION,
         )
     ]
 
@@ -114,11 +120,13 @@ def roll_key(
     key_id: str,
     *,
     new_key_id: str,
-    secret_hash: bytes,
+    secret_hashes: Mapping[Mode, bytes],
     now: datetime,
     ends_at: datetime,
 ) -> list[Event]:
     """Issue a key in a key's place, of the same mode; the old one ends then, or at once.
+
+    `secret_hashes` has the hash of the new key in either mode.
 
     A key that has an end is refused: an earlier end stays, and a form that is sent twice does not
     leave a key behind that nobody knows.
@@ -130,11 +138,12 @@ def roll_key(
         raise Refusal("key_state", "This key is revoked, or was rolled already.")
     later = ends_at if ends_at > now else None
     ends = ApiKeyRevoked(partner_id=partner.partner_id, key_id=key_id, effective_at=later)
+    mode: Mode = "live" if old.mode == "live" else "test"
     issued = issue_key(
         partner if later else _without(partner, key_id),
         key_id=new_key_id,
-        mode="live" if old.mode == "live" else "test",
-        secret_hash=secret_hash,
+        mode=mode,
+        secret_hash=secret_hashes[mode],
         now=now,
     )
     return [*issued, ends]

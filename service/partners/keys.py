@@ -21,6 +21,10 @@ TOKEN_CHARACTERS_MAX: Final = 512
 """A longer token is malformed: nothing that we issue comes near."""
 
 
+HASH_VERSION: Final = 2
+"""Of the hashes that are stored today."""
+
+
 class Token(NamedTuple):
     """A parsed bearer token."""
 
@@ -29,6 +33,10 @@ class Token(NamedTuple):
     key_id: str
     secret: str
 
+    def __str__(self) -> str:
+        """Return the token as its holder presents it."""
+        return f"pk_{self.mode}_{self.partner_id}.{self.key_id}.{self.secret}"
+
 
 def new_secret() -> str:
     """Draw a secret: 256 random bits and their checksum, in base62."""
@@ -36,9 +44,14 @@ def new_secret() -> str:
     return random + base62(zlib.crc32(random.encode()), _CHECKSUM_CHARACTERS)
 
 
-def hash_secret(pepper: bytes, secret: str) -> bytes:
-    """Return what is stored: HMAC-SHA-256; the secret has 256 bits, so no slow hash is needed."""
-    return hmac.digest(pepper, secret.encode(), hashlib.sha256)
+def hash_secret(pepper: bytes, token: Token, version: int = HASH_VERSION) -> bytes:
+    """Return what is stored: HMAC-SHA-256; the secret has 256 bits, so no slow hash is needed.
+
+    It covers the whole token, so that it is of no use in another key's row. Version 1, of keys that
+    were issued before there was another, covers the secret alone. No secret has a NUL.
+    """
+    covered = token.secret if version == 1 else "\0".join(("claim-ledger API key v2", *token))
+    return hmac.digest(pepper, covered.encode(), hashlib.sha256)
 
 
 def successor_id(partner_id: str, key_id: str) -> str:

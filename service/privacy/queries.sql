@@ -156,6 +156,27 @@ update ledger.data_keys as k set wrapped = anew.wrapped, master_key_id = $3
 from unnest($1::uuid[], $2::bytea[]) as anew (key_id, wrapped)
 where k.key_id = anew.key_id
 
+-- name: rotate_event_keys
+-- The keys that bind events, those that an older master key wraps; named by what that is bound to.
+select name, wrapped, master_key_id
+from
+    ledger.event_keys as k,
+    lateral (
+        select 'event key ' || key_id || case when since_start then ' since the start' else '' end as name
+    ) as named
+where master_key_id <> $1 and name > $2
+order by name
+limit $3
+for update of k skip locked
+
+-- name: rotate_event_keys_write
+-- The keys that bind events, wrapped anew.
+update ledger.event_keys as k set wrapped = anew.wrapped, master_key_id = $3
+from unnest($1::text[], $2::bytea[]) as anew (name, wrapped)
+where
+    'event key ' || k.key_id || case when k.since_start then ' since the start' else '' end
+    = anew.name
+
 -- name: rotate_service_keys
 -- The service's own secrets that an older master key wraps.
 select name, wrapped, master_key_id
@@ -231,6 +252,10 @@ select storage_path from ledger.uploads where claim_stream = $1 order by storage
 -- name: wrapped_data_keys
 -- How many data keys each master key wraps.
 select master_key_id, count(*) as keys from ledger.data_keys group by 1 order by 1
+
+-- name: wrapped_event_keys
+-- How many of the keys that bind events each master key wraps.
+select master_key_id, count(*) as keys from ledger.event_keys group by 1 order by 1
 
 -- name: wrapped_service_keys
 -- How many of the service's own secrets each master key wraps.

@@ -34,6 +34,7 @@ DATA_KEYS: Final = WrappedTable("data_keys", str(UUID(int=0)))
 SESSIONS: Final = WrappedTable("sessions")
 SIGN_IN_LINKS: Final = WrappedTable("sign_in_links")
 SERVICE_KEYS: Final = WrappedTable("service_keys")
+EVENT_KEYS: Final = WrappedTable("event_keys")
 
 
 class RotationOutcome(NamedTuple):

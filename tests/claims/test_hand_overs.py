@@ -18,6 +18,7 @@ from service.ledger.following.runner import Subscription
 from service.ledger.ledger import Append
 from service.ledger.sequencer import Sequencer
 from service.mail.transport import mail_transport
+from tests.ledger.raw_events import RawEvent, write_raw
 from tests.ledger.samples import CAUSE
 from tests.ledger.wired import service
 from tests.patience import eventually
@@ -26,12 +27,7 @@ __all__ = ["service"]
 
 pytestmark = pytest.mark.server
 DAY = timedelta(days=1)
-UNREADABLE = """
-with e as (
-    insert into live.events (originator_id, originator_version, topic, state)
-    values (%s, %s, %s, '{secret') returning append_id
-) insert into live.pending select append_id from e
-"""
+UNREADABLE = b"{secret"
 
 
 class Pipeline:
@@ -86,7 +82,7 @@ async def post(live, name, stream=None, after=0):
     message = FirstMessagePosted(f"clm_{name}", name, "ptn_1", "ent_1", None)
     async with live.transaction() as transaction:
         await transaction.append(Append(stream_id, after if stream else 0, [message], CAUSE))
-    while await Sequencer(live.database).step():
+    while await Sequencer(live).step():
         pass
 
 
@@ -174,9 +170,9 @@ async def test_a_message_that_ends_the_process_uses_up_no_other_ones_attempts(on
     assert set(one.pipeline.taken) == {"a", "c"}
 
 
-async def test_an_unreadable_message_is_set_aside_and_the_next_one_leaves(one, owner):
+async def test_an_unreadable_message_is_set_aside_and_the_next_one_leaves(one):
     """An event that cannot be decoded stops nobody else's hand-over."""
-    owner.execute(UNREADABLE, (UUID(int=1), 1, "FirstMessagePosted"))
+    await write_raw(one.live, RawEvent(UUID(int=1), 1, "FirstMessagePosted", UNREADABLE))
     await one.post("a")
     await one.post()
     await one.hand_overs.step()
@@ -194,8 +190,7 @@ async def test_an_unreadable_message_is_set_aside_and_the_next_one_leaves(one, o
 )
 async def test_an_unreadable_event_stops_no_follower(service, owner, tmp_path, ledger, name, topic):
     """Mail, processing and the sandbox put it aside, and their checkpoints move on."""
-    statement = UNREADABLE.replace("live.", f"{ledger}.")
-    owner.execute(statement, (UUID(int=1), 1, topic))
+    await write_raw(service.ledger(ledger), RawEvent(UUID(int=1), 1, topic, UNREADABLE))
     followers = background(service, mail_transport(f"file://{tmp_path}"))
     followers.start()
     where = "select position from live.subscriptions where name = %s".replace("live", ledger)

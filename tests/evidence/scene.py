@@ -150,5 +150,5 @@ async def append(
     """Append and number."""
     async with ledger.transaction() as transaction:
         await transaction.append(Append(stream or uuid4(), version, events, CAUSE))
-    while await Sequencer(ledger.database).step():
+    while await Sequencer(ledger).step():
         pass

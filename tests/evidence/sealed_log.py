@@ -114,7 +114,7 @@ async def _append(ledger: Ledger) -> None:
     random = Random(4)  # noqa: S311 - the same log each time
     streams = [UUID(int=random.getrandbits(128)) for _ in range(30)]
     versions = dict.fromkeys(streams, 0)
-    sequencer = Sequencer(ledger.database)
+    sequencer = Sequencer(ledger)
     for number in range(SIZE + WAITING):
         if number == 4:
             begun = authorised(KEY, ORIGIN, "the first checkpoint")

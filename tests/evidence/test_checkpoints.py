@@ -49,7 +49,7 @@ async def test_waiting_events_are_numbered_first(checkpoints, accounts, add, own
     made = await checkpoints.make()
     assert made.checkpoint.size == 4
     assert made.checkpoint.root == root_of(owner)
-    assert (await Sequencer(accounts.database).lag()).waiting == 0
+    assert (await Sequencer(accounts).lag()).waiting == 0
 
 
 async def test_without_new_events_the_newest_checkpoint_is_returned(checkpoints, owner):
@@ -157,7 +157,7 @@ async def test_a_checkpoint_ends_under_traffic(checkpoints, accounts, add):
     async def write() -> None:
         while not stop.is_set():
             await add(1)
-            await Sequencer(accounts.database).step()
+            await Sequencer(accounts).step()
 
     await checkpoints.make()
     writers = [asyncio.create_task(write()) for _ in range(3)]
@@ -226,7 +226,7 @@ async def test_nothing_is_stored_beside_the_log_of_another_database(
             owner, lambda *cuts: attack(*(one for one in cuts if "checkpoints" not in one)), 1
         )
         await add(2)
-        await Sequencer(checkpoints.ledger.database).number_committed()
+        await Sequencer(checkpoints.ledger).number_committed()
         return part
 
     monkeypatch.setattr(signing, "read_part", late)
@@ -300,7 +300,7 @@ async def test_metrics_show_a_checkpoint_dated_ahead(database_url, tmp_path):
         assert 'claim_ledger_checkpoint_age_seconds{ledger="accounts"} 0.0' in text
         checkpoints.ledger.clock = lambda: right() - timedelta(hours=2)
         await world.partner()
-        await Sequencer(checkpoints.ledger.database).number_committed()
+        await Sequencer(checkpoints.ledger).number_committed()
         checkpoints.ledger.clock = right
         text = await world.scrape()
         age = re.search(r'claim_ledger_checkpoint_age_seconds\{ledger="accounts"\} (\S+)', text)

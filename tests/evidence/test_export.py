@@ -218,7 +218,7 @@ async def test_an_older_lineage_binds_as_far_as_it_is_shared(keyed, tmp_path):
         stream = lineage_stream("live")
         version = len(await transaction.read(stream))
         await transaction.append(Append(stream, version, [event], STAFF))
-    await Sequencer(ledger.database).step()
+    await Sequencer(ledger).step()
     rows = await keyed.service.modes["live"].ledger.database.reads.pool.fetch(
         "select leaf_hash from live.log order by position"
     )

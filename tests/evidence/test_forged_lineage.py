@@ -42,7 +42,7 @@ async def appended(accounts, begun):
 async def refused(checkpoints, accounts, place):
     """Fail unless nothing is signed and the verdict reports it; return the verdict."""
     stored = await checkpoints.all()
-    await Sequencer(checkpoints.ledger.database).number_committed()
+    await Sequencer(checkpoints.ledger).number_committed()
     with pytest.raises(LedgerForked):
         await checkpoints.make()
     assert (await checkpoints.state()).forked

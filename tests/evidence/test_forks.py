@@ -18,7 +18,7 @@ async def test_an_altered_event_is_found(checkpoints, add, attack):
     """Its leaf hash no longer matches."""
     await checkpoints.make()
     await add(3)
-    await Sequencer(checkpoints.ledger.database).number_committed()
+    await Sequencer(checkpoints.ledger).number_committed()
     attack("update accounts.events set state = state || ' ' where append_id = 3")
     await forked(checkpoints, "position 3 is not the one that was hashed")
 
@@ -27,7 +27,7 @@ async def test_an_altered_event_with_its_hash_is_found(checkpoints, add, attack)
     """The sequencer's tree, made from the first hash, reveals it."""
     await checkpoints.make()
     await add(3)
-    await Sequencer(checkpoints.ledger.database).number_committed()
+    await Sequencer(checkpoints.ledger).number_committed()
     attack("update accounts.events set state = state || ' ' where append_id = 3", REMAKE)
     await forked(checkpoints, "the head's tree is not that of the 4 events")
 
@@ -65,7 +65,7 @@ async def test_other_attacks_are_refused(checkpoints, add, attack, statement, ma
     """Each is refused, and nothing is signed over it."""
     await checkpoints.make()
     await add(3)
-    await Sequencer(checkpoints.ledger.database).number_committed()
+    await Sequencer(checkpoints.ledger).number_committed()
     attack(statement)
     await forked(checkpoints, match)
 

@@ -147,7 +147,7 @@ def _forgetting(project):
 
 
 async def _numbered(ledger) -> int:
-    sequencer = Sequencer(ledger.database)
+    sequencer = Sequencer(ledger)
     while (await sequencer.lag()).waiting:
         await sequencer.step()
     return (await moment_of(ledger)).position

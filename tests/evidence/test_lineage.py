@@ -45,7 +45,7 @@ async def test_a_sound_log_begins_no_lineage(checkpoints, add):
     """A sound log shares its whole published history."""
     await checkpointed(checkpoints, add, 2, 3)
     await add(1)
-    await Sequencer(checkpoints.ledger.database).number_committed()
+    await Sequencer(checkpoints.ledger).number_committed()
     assert await parted(checkpoints) == (6, 6, 7)
     with pytest.raises(LineageRefused, match="holds all 6 events"):
         await begin_lineage(checkpoints, "no reason", CAUSE, force=False)
@@ -86,7 +86,7 @@ async def test_replaced_events_are_not_shared(checkpoints, add, attack, owner):
     await checkpointed(checkpoints, add, 2, 3, 3)
     await lose(owner, attack, 5)
     await add(7)
-    await Sequencer(checkpoints.ledger.database).number_committed()
+    await Sequencer(checkpoints.ledger).number_committed()
     assert await parted(checkpoints) == (9, 5, 12)
 
 

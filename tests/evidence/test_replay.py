@@ -179,7 +179,7 @@ async def _all_numbered(service: Service) -> dict[str, int]:
     """Number waiting events; return each ledger's size."""
     sizes = {}
     for ledger in service.ledgers:
-        sequencer = Sequencer(ledger.database)
+        sequencer = Sequencer(ledger)
         while (await sequencer.lag()).waiting:
             await sequencer.step()
         sizes[ledger.name] = (await sequencer.lag()).size

@@ -8,6 +8,7 @@ Run as `python -m tests.faults.killed_sequencers DATABASE_URL LEDGER KILLS_EACH 
 """
 
 import asyncio
+import base64
 import json
 import mmap
 import os
@@ -17,10 +18,16 @@ import sys
 import time
 from dataclasses import dataclass
 
+from service.app.ledgers import wake_nobody
+from service.core.clock import system_clock
 from service.ledger.database import Connection, Database, LedgerError, Row
+from service.ledger.encryption import MasterKeys
+from service.ledger.ledger import Ledger
 from service.ledger.sequencer import Sequencer
+from service.ledger.service_keys import ServiceKeyStore
 from tests.patience import PATIENCE_SECONDS
 from tests.processes import die_with_parent
+from tests.world import MASTER_KEY
 
 SLOTS = 3
 LIFE_SECONDS_MAX = 0.1
@@ -35,8 +42,8 @@ UNBORN, UP, IN_BATCH = range(3)
 class Marking(Sequencer):
     """A sequencer that shows its parent when it is up and when it is inside a batch."""
 
-    def __init__(self, database: Database, shared: mmap.mmap, slot: int) -> None:
-        super().__init__(database)
+    def __init__(self, ledger: Ledger, shared: mmap.mmap, slot: int) -> None:
+        super().__init__(ledger)
         self._shared = shared
         self._slot = slot
 
@@ -58,7 +65,10 @@ async def number_for_ever(url: str, schema: str, shared: mmap.mmap, slot: int) -
     """Number whatever arrives, as a worker does."""
     database = Database(url, schema, pool_size=1, deadline=PATIENCE_SECONDS)
     await database.open()
-    sequencer = Marking(database, shared, slot)
+    master_keys = MasterKeys([base64.b64decode(MASTER_KEY)])
+    secrets = ServiceKeyStore(database, master_keys).get  # the ledger is that of accounts
+    ledger = Ledger(database, {}, [], master_keys, system_clock, wake_nobody, secrets)
+    sequencer = Marking(ledger, shared, slot)
     while True:
         try:
             done = await sequencer.step()

@@ -59,7 +59,7 @@ async def claims_of(ledger, streams, in_each=1):
         appends.append(Append(stream, 0, claims, CAUSE, key, new_key=True))
     async with ledger.transaction() as transaction:
         await transaction.append(*appends)
-    while await Sequencer(ledger.database).step():
+    while await Sequencer(ledger).step():
         pass
 
 

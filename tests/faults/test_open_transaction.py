@@ -23,7 +23,6 @@ async def test_a_transaction_that_has_appended_holds_up_nobody(world, database_u
     partner = await world.partner()
     entity_id = await partner.connected_entity()
     with psycopg.connect(database_url) as stranger:
-        stranger.execute("set role claim_ledger_live")
         stranger.execute(
             "with e as (insert into live.events (originator_id, originator_version, topic, state)"
             " select originator_id, originator_version + 1000, topic, state from live.events"
@@ -94,10 +93,10 @@ async def test_an_event_that_is_not_numbered_shows_its_age(world, database_url):
 
 async def test_our_own_forgotten_transaction_is_ended(world, database_url):
     """PostgreSQL ends our session that idles in a transaction; the pool recovers."""
-    database = world.service.modes["test"].ledger.database
+    test = world.service.modes["test"].ledger
 
     async def forget():
-        async with database.writes.transaction() as connection:
+        async with test.database.writes.transaction() as connection:
             limit = await connection.fetchval("show idle_in_transaction_session_timeout")
             assert limit == "10s"
             await connection.execute("set local idle_in_transaction_session_timeout = '100ms'")
@@ -106,13 +105,13 @@ async def test_our_own_forgotten_transaction_is_ended(world, database_url):
 
     with pytest.raises(LedgerUnavailable):
         await forget()
-    assert await Sequencer(database).step() >= 0
+    assert await Sequencer(test).step() >= 0
     check_log(database_url, "test")
 
 
 async def _numbered(world):
     """Wait until the live ledger has no waiting events."""
-    sequencer = Sequencer(world.service.modes["live"].ledger.database)
+    sequencer = Sequencer(world.service.modes["live"].ledger)
 
     async def numbered():
         return not (await sequencer.lag()).waiting

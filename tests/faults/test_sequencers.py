@@ -118,7 +118,7 @@ async def _kill_sequencers(url):
 async def _append_until(killing, ledger):
     """Append to a stream, one event per transaction; return how many there were."""
     stream, version = uuid4(), 0
-    sequencer = Sequencer(ledger.database)
+    sequencer = Sequencer(ledger)
     while not killing.done():
         if (await sequencer.lag()).waiting >= WAITING_MAX:
             await asyncio.sleep(0.002)
@@ -131,7 +131,7 @@ async def _append_until(killing, ledger):
 
 async def _number_the_rest(ledger):
     """Number the rest; a dead sequencer's backend may still hold the row for a moment."""
-    sequencer = Sequencer(ledger.database)
+    sequencer = Sequencer(ledger)
 
     async def numbered():
         with suppress(LedgerError):

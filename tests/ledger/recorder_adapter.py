@@ -26,6 +26,7 @@ from service.app.settings import Settings
 from service.ledger.ledger import AppendConflict, Ledger
 from service.ledger.sequencer import Sequencer
 from service.ledger.sql import Sql, queries
+from tests.ledger.raw_events import RawEvent, write_raw
 from tests.world import PATIENCE_SECONDS
 
 T = TypeVar("T")
@@ -47,7 +48,6 @@ EVENTS = Sql(
     """,
 )
 
-_WRITE = queries("service.ledger").write
 _STREAM = queries("service.ledger").stream
 _SIZE = queries("service.evidence.replay").size
 
@@ -101,7 +101,7 @@ class LedgerAggregateRecorder(AggregateRecorder):
         rows = self.thread.run(self.ledger.database.reads.fetch(_STREAM, originator_id))
         found = [
             StoredEvent(originator_id, version - FIRST_VERSION, topic, state)
-            for _, version, topic, state in map(tuple, rows)
+            for _, version, topic, state, _ in map(tuple, rows)
         ]
         asked = [
             one
@@ -113,22 +113,15 @@ class LedgerAggregateRecorder(AggregateRecorder):
 
     async def _append(self, stored_events: Sequence[StoredEvent]) -> list[int]:
         try:
-            async with self.ledger.transaction() as transaction:
-                row = await transaction.fetchrow(
-                    _WRITE,
-                    1,
-                    *([],) * 7,  # no guards and no uploads
-                    [one.originator_id for one in stored_events],
-                    [one.originator_version + FIRST_VERSION for one in stored_events],
-                    [one.topic for one in stored_events],
-                    [one.state for one in stored_events],
-                    [1] * len(stored_events),
-                    *([],) * 6,  # no public ids and no keys
-                )
+            return await write_raw(self.ledger, *map(_raw, stored_events))
         except AppendConflict as error:
             raise IntegrityError(str(error)) from error
-        assert row is not None
-        return row["append_ids"] or []
+
+
+def _raw(event: StoredEvent) -> RawEvent:
+    assert isinstance(event.originator_id, UUID)
+    version = event.originator_version + FIRST_VERSION
+    return RawEvent(event.originator_id, version, event.topic, event.state)
 
 
 class LedgerApplicationRecorder(LedgerAggregateRecorder, ApplicationRecorder):
@@ -168,7 +161,7 @@ class LedgerApplicationRecorder(LedgerAggregateRecorder, ApplicationRecorder):
 
     async def _append_and_number(self, stored_events: Sequence[StoredEvent]) -> list[int]:
         append_ids = await self._append(stored_events)
-        sequencer = Sequencer(self.ledger.database)
+        sequencer = Sequencer(self.ledger)
         positions: list[int] = []
         while len(positions) < len(append_ids):
             await sequencer.step()  # another may be the holder, and number these too

@@ -22,6 +22,8 @@ _VALUES: dict[str, Any] = {
     "shared_size": 3,
     "epoch": 3,
     "fingerprint_version": 2,
+    "hash_version": 2,
+    "event_key": 1,
     "details": {"defendant": {"name": CANARY, "address": {"postcode": CANARY}}},
     "partner_invoice_ids": ["INV-1", "INV-2"],
     "documents": [Document("doc_1", "entities/a.pdf", "application/pdf", 1, 2**60, "AAAAAA==")],

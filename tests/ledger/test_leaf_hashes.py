@@ -22,7 +22,7 @@ HEAD = "select size, tree from accounts.head"
 
 async def test_the_log_has_the_hash_of_every_event_and_head_their_tree(accounts, owner):
     """What SQL hashes is what the documented record hashes to; the tree grows batch by batch."""
-    sequencer = Sequencer(accounts.database)
+    sequencer = Sequencer(accounts)
     for count in (1, 4, 8):
         await _append(accounts, count)
         assert await sequencer.step() == count
@@ -35,7 +35,7 @@ async def test_the_log_has_the_hash_of_every_event_and_head_their_tree(accounts,
 
 async def test_a_log_without_a_tree_gets_one(accounts, owner):
     """A log from before there were trees is hashed from its beginning, at the next batch."""
-    sequencer = Sequencer(accounts.database)
+    sequencer = Sequencer(accounts)
     await _append(accounts, 5)
     await sequencer.step()
     (before,) = owner.execute("select tree from accounts.head").fetchone()
@@ -49,7 +49,7 @@ async def test_a_log_without_a_tree_gets_one(accounts, owner):
 
 async def test_the_tree_of_a_long_log_is_made_in_parts_that_are_kept(accounts, owner, monkeypatch):
     """Whoever is cut off goes on where the last part ended; nothing is numbered before the end."""
-    sequencer = Sequencer(accounts.database)
+    sequencer = Sequencer(accounts)
     await _append(accounts, 11)
     await sequencer.step()
     (before,) = owner.execute("select tree from accounts.head").fetchone()
@@ -84,7 +84,7 @@ async def test_the_tree_of_a_long_log_is_made_in_parts_that_are_kept(accounts, o
 
 async def test_a_hole_in_an_old_log_makes_no_tree(accounts, owner, monkeypatch):
     """It is an error each time, and no endless search."""
-    sequencer = Sequencer(accounts.database)
+    sequencer = Sequencer(accounts)
     await _append(accounts, 5)
     await sequencer.step()
     owner.execute("update accounts.head set tree = null, size = 7")
@@ -98,7 +98,7 @@ async def test_whoever_listens_is_told_once_a_batch(accounts, owner):
     """A stock recorder's subscription waits for this notice."""
     owner.execute("listen stored_events")
     await _append(accounts, 5)
-    await Sequencer(accounts.database).step()
+    await Sequencer(accounts).step()
     assert len(list(owner.notifies(timeout=1, stop_after=2))) == 1
 
 

@@ -141,7 +141,7 @@ async def test_no_claim_follows_its_disconnection(two_worlds):
         again, _ = await asyncio.gather(claim, partner.connect(entity_id))
         codes.update([*made, again])
     assert codes["created"] + codes["partner_disconnected"] == rounds * 7
-    sequencer = Sequencer(world.service.modes["live"].ledger.database)
+    sequencer = Sequencer(world.service.modes["live"].ledger)
     while (await sequencer.lag()).waiting:
         await sequencer.step()
     for order in ("e.append_id", "l.position"):

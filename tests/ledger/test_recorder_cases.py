@@ -11,6 +11,7 @@ import pytest
 from eventsourcing.tests import persistence as cases
 
 from service.ledger.sequencer import Sequencer
+from tests.ledger.raw_events import RawEvent, append_raw
 from tests.ledger.recorder_adapter import (
     LedgerAggregateRecorder,
     LedgerApplicationRecorder,
@@ -99,7 +100,7 @@ def test_interleaving_is_possible(database_url, tmp_path):
         recorder = LedgerApplicationRecorder(thread)
         one, other = uuid4(), uuid4()
         thread.run(_around(recorder, one, other))
-        thread.run(Sequencer(thread.ledger.database).step())
+        thread.run(Sequencer(thread.ledger).step())
         found = recorder.select_notifications(1, 10)
         assert [note.originator_id for note in found] == [one, other, one]
         assert [note.id for note in found] == [1, 2, 3]
@@ -145,16 +146,13 @@ def _bases(cls: type) -> set[str]:
 
 async def _around(recorder, one, other):
     """Append to `one`; to `other`, in a transaction that commits first; and to `one` again."""
-    append = "insert into accounts.events (originator_id, originator_version, topic, state)"
-    row = f"{append} values ($1, $2, 'topic', 'state') returning append_id"
-    queue = "insert into accounts.pending (append_id) values ($1)"
+    ledger = recorder.ledger
 
-    async def event(connection, stream, version):
-        await connection.execute(queue, await connection.fetchval(row, stream, version))
+    async def event(transaction, stream, version):
+        await append_raw(ledger, transaction, RawEvent(stream, version, "topic", b"state"))
 
-    database = recorder.ledger.database
-    async with database.writes.transaction() as first:
+    async with ledger.transaction() as first:
         await event(first, one, 1)
-        async with database.writes.transaction() as second:
+        async with ledger.transaction() as second:
             await event(second, other, 1)
         await event(first, one, 2)

@@ -50,7 +50,7 @@ def check_log(owner, size):
 
 async def test_committed_events_get_the_next_positions(accounts, owner):
     """Numbering follows the order of appending, a batch after another."""
-    stream, sequencer = uuid4(), Sequencer(accounts.database)
+    stream, sequencer = uuid4(), Sequencer(accounts)
     await append(accounts, events(stream, 0, 3))
     assert await sequencer.step() == 3
     await append(accounts, events(stream, 3))
@@ -64,13 +64,13 @@ async def test_committed_events_get_the_next_positions(accounts, owner):
 async def test_the_lag_tells_how_long_the_oldest_waits(accounts):
     """The age comes from the oldest waiting event's own time."""
     (recorded, *_) = await append(accounts, events(uuid4(), 0, 2))
-    lag = await Sequencer(accounts.database).lag()
+    lag = await Sequencer(accounts).lag()
     assert (lag.waiting, lag.oldest_at, lag.size) == (2, recorded.meta.at, 0)
 
 
 async def test_a_slow_transaction_and_a_rollback_leave_no_gap(accounts, owner):
     """2,000 appends are numbered beside a transaction that stays open, which follows later."""
-    sequencers = [Sequencer(accounts.database) for _ in range(3)]
+    sequencers = [Sequencer(accounts) for _ in range(3)]
     slow, streams = uuid4(), [uuid4() for _ in range(50)]
     async with accounts.transaction(background=PATIENCE_SECONDS) as transaction:
         await transaction.append(events(slow))
@@ -87,7 +87,7 @@ async def test_a_slow_transaction_and_a_rollback_leave_no_gap(accounts, owner):
 
 async def test_an_idle_step_draws_no_transaction_id(accounts, owner):
     """Polling an idle ledger costs reads alone."""
-    sequencer = Sequencer(accounts.database)
+    sequencer = Sequencer(accounts)
     await append(accounts, events(uuid4()))
     await number_everything(sequencer)
     before = owner.execute(XIDS).fetchone()[0]
@@ -100,7 +100,7 @@ async def test_an_idle_step_draws_no_transaction_id(accounts, owner):
 async def test_whoever_finds_the_ledger_held_goes_on(accounts, owner):
     """While another process numbers, a step does not wait and numbers nothing."""
     await append(accounts, events(uuid4()))
-    sequencer = Sequencer(accounts.database)
+    sequencer = Sequencer(accounts)
     with owner.transaction():
         owner.execute("select from accounts.head for update")
         assert await sequencer.step() == 0
@@ -113,7 +113,7 @@ async def test_a_sequencer_killed_in_mid_batch_leaves_nothing_behind(
 ):
     """Its numbers come back with the rollback, and the next step gives them out again."""
     await append(accounts, events(uuid4(), 0, 20))
-    sequencer = Sequencer(accounts.database)
+    sequencer = Sequencer(accounts)
     with monkeypatch.context() as patch:
         table = "accounts.pending" if stage == "before it numbers" else "accounts.log"
         _kill_when_it_writes(owner, table)
@@ -129,7 +129,7 @@ async def test_a_sequencer_killed_in_mid_batch_leaves_nothing_behind(
 async def test_a_batch_is_bounded(accounts, owner):
     """A backlog is numbered in transactions of a bounded size."""
     await append(accounts, events(uuid4(), 0, BATCH_MAX + 5))
-    sequencer = Sequencer(accounts.database)
+    sequencer = Sequencer(accounts)
     assert [await sequencer.step() for _ in range(3)] == [BATCH_MAX, 5, 0]
     check_log(owner, BATCH_MAX + 5)
 
@@ -138,7 +138,7 @@ async def test_a_batch_is_bounded_in_bytes(accounts, owner, monkeypatch):
     """Hashing reads the states: large events are numbered a few at a time, at least one."""
     monkeypatch.setattr("service.ledger.sequencer.BATCH_BYTES_MAX", 1, raising=False)
     await append(accounts, events(uuid4(), 0, 3))
-    sequencer = Sequencer(accounts.database)
+    sequencer = Sequencer(accounts)
     assert [await sequencer.step() for _ in range(4)] == [1, 1, 1, 0]
     check_log(owner, 3)
 
@@ -163,7 +163,7 @@ async def test_a_backlog_on_a_slow_disk_is_numbered_in_smaller_batches(
     monkeypatch.setattr("service.ledger.sequencer.BATCH_MAX", 32)
     owner.execute(SLOW_HASH)  # as if each event took 50 ms to read
     await append(accounts, events(uuid4(), 0, 32))
-    sequencer = Sequencer(accounts.database)
+    sequencer = Sequencer(accounts)
 
     async def numbered():
         with suppress(LedgerUnavailable):
@@ -212,4 +212,4 @@ async def test_a_damaged_event_hides_no_other_figure(accounts, owner):
     await append(accounts, events(uuid4(), 0, 2))
     owner.execute("alter table accounts.events disable trigger append_only")
     owner.execute("update accounts.events set state = 'no json'")
-    assert await Sequencer(accounts.database).lag() == (2, None, 0)
+    assert await Sequencer(accounts).lag() == (2, None, 0)

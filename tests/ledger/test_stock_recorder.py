@@ -35,7 +35,7 @@ async def test_the_stock_recorder_reads_streams_and_the_numbered_log(service, re
         await service.partners.approve(partner_id, CAUSE)
     stream = partner_stream(ids[1])
     before = await asyncio.to_thread(recorder.max_notification_id)
-    await Sequencer(service.accounts.database).step()
+    await Sequencer(service.accounts).step()
     found = await asyncio.to_thread(recorder.select_events, stream)
     after = await asyncio.to_thread(recorder.select_events, stream, gt=1)
     notes = await asyncio.to_thread(recorder.select_notifications, 1, 4)
@@ -88,7 +88,7 @@ async def test_a_part_of_the_log_is_selected(service, recorder):
     for number in range(3):
         partner_id = await service.partners.add(f"P{number}", f"p{number}@example.com", CAUSE)
         await service.partners.approve(partner_id, CAUSE)
-    await Sequencer(service.accounts.database).step()
+    await Sequencer(service.accounts).step()
 
     async def positions(*asked, **more):
         found = await asyncio.to_thread(recorder.select_notifications, *asked, **more)
@@ -126,7 +126,7 @@ async def test_a_subscription_receives_what_is_appended_meanwhile(service, recor
         asyncio.create_task(service.partners.add(f"P{n}", f"p{n}@example.com", CAUSE))
         for n in range(total)
     ]
-    sequencers = [Sequencer(service.accounts.database) for _ in range(2)]
+    sequencers = [Sequencer(service.accounts) for _ in range(2)]
     async with asyncio.timeout(30):
         while reader.is_alive():
             await asyncio.gather(*(one.step() for one in sequencers))
@@ -139,7 +139,7 @@ async def test_a_subscription_receives_what_is_appended_meanwhile(service, recor
 async def test_reading_holds_no_lock_that_an_append_waits_for(service, recorder, owner):
     """While it reads, its sessions hold the locks of reading and no other."""
     await service.partners.add("P", "p@example.com", CAUSE)
-    await Sequencer(service.accounts.database).step()
+    await Sequencer(service.accounts).step()
     stop, seen = threading.Event(), []
 
     def read():
@@ -165,14 +165,14 @@ async def test_a_subscription_waits_for_its_topics(service, recorder):
     """Told by NOTIFY, it gives what is of the topics asked for, from a position on."""
     first = await service.partners.add("A", "a@example.com", CAUSE)
     await service.partners.approve(first, CAUSE)
-    await Sequencer(service.accounts.database).step()
+    await Sequencer(service.accounts).step()
     second = await service.partners.add("B", "b@example.com", CAUSE)
     await service.partners.approve(second, CAUSE)
     with recorder.subscribe(gt=2, topics=["PartnerApproved"]) as subscription:
         waiting = asyncio.create_task(asyncio.to_thread(next, subscription))
         await asyncio.sleep(0.3)
         early = waiting.done()
-        await Sequencer(service.accounts.database).step()
+        await Sequencer(service.accounts).step()
         found = await asyncio.wait_for(waiting, 10)
     assert not early
     assert (found.id, found.originator_id) == (4, partner_stream(second))

@@ -24,7 +24,7 @@ def onboarding(
 async def note_mail(world: World) -> Outbox:
     """Number the events and put their mail into the outbox; return the outbox."""
     service, live = world.service, world.service.modes["live"].ledger
-    await Sequencer(live.database).step()
+    await Sequencer(live).step()
     subscription = Subscription(live, ParkingSubscriber(MailSubscriber(), system_clock))
     while await subscription.step():
         pass

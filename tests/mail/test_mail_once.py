@@ -80,7 +80,7 @@ async def outbox(world, mail_server, place):
     answer = await partner.call("POST", "/onboardings", json=body)
     assert answer.status_code == 201, answer.text
     service, live = world.service, world.service.modes["live"].ledger
-    await Sequencer(live.database).step()
+    await Sequencer(live).step()
     while await Subscription(live, ParkingSubscriber(MailSubscriber(), system_clock)).step():
         pass
     transport = SmtpTransport(f"smtp://127.0.0.1:{mail_server.port}?starttls=offered")

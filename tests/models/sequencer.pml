@@ -23,7 +23,9 @@
  * A sequencer's batch ends after any number of events: it is bounded in bytes, and halved when it
  * took too long.
  *
- * Left out: what events contain, the Merkle tree over them, how long anything takes.
+ * Left out: what events contain, the Merkle tree over them, how long anything takes. And events that
+ * this service did not write: a batch that meets one is rolled back, as a crash would, and the event
+ * leaves `pending` and `events` in a transaction that holds the head and numbers nothing.
  *
  * Invariants, each the name of an assertion:
  *   position_is_free    numbering never meets a position that is taken

@@ -98,7 +98,7 @@ async def test_a_log_without_any_checkpoint_grows_old(database_url, tmp_path):
         assert await _checkpoint(world) == (0, 0)
         await world.partner()
         checkpoints = world.service.checkpoints("accounts")
-        await Sequencer(checkpoints.ledger.database).number_committed()
+        await Sequencer(checkpoints.ledger).number_committed()
         now[0] += timedelta(hours=2)
         size, age = await _checkpoint(world)
         assert (size, round(age)) == (0, 7200)

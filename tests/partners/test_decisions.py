@@ -27,7 +27,9 @@ APPLIED = PartnerApplied(partner_id=P, name="A partner", email="a@example.com")
 APPROVED = PartnerApproved(partner_id=P)
 DECLINED = PartnerDeclined(partner_id=P)
 REVOKED = PartnerRevoked(partner_id=P)
-ISSUED = ApiKeyIssued(partner_id=P, key_id="key_1", mode="live", secret_hash=b"hash")
+ISSUED = ApiKeyIssued(
+    partner_id=P, key_id="key_1", mode="live", secret_hash=b"hash", hash_version=2
+)
 KEY_REVOKED = ApiKeyRevoked(partner_id=P, key_id="key_1")
 
 HISTORIES = {
@@ -138,7 +140,12 @@ def test_a_key_is_revoked_once(facts, then):
 def roll(partner, ends_at, key_id="key_1"):
     """Roll a key, the new one being the same every time."""
     return decisions.roll_key(
-        partner, key_id, new_key_id="key_2", secret_hash=b"other", now=NOW, ends_at=ends_at
+        partner,
+        key_id,
+        new_key_id="key_2",
+        secret_hashes={"live": b"other", "test": b"of test"},
+        now=NOW,
+        ends_at=ends_at,
     )
 
 
@@ -147,7 +154,9 @@ def test_a_rolled_key_has_a_successor_and_an_end(overlap):
     """The new key has the old one's mode; without an overlap the old one ends at once."""
     later = NOW + overlap if overlap else None
     assert roll(fold(RUNNING), NOW + overlap) == [
-        ApiKeyIssued(partner_id=P, key_id="key_2", mode="live", secret_hash=b"other"),
+        ApiKeyIssued(
+            partner_id=P, key_id="key_2", mode="live", secret_hash=b"other", hash_version=2
+        ),
         ending(later),
     ]
 

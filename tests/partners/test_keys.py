@@ -1,3 +1,4 @@
+import hmac
 import re
 import zlib
 
@@ -6,6 +7,8 @@ import pytest
 from service.core.errors import Refusal
 from service.core.ids import base62
 from service.partners.keys import Token, hash_secret, new_secret, parse_authorization
+
+TOKEN = Token("live", "ptn_1", "key_1", "secret")
 
 
 def has_checksum(secret: str) -> bool:
@@ -30,8 +33,20 @@ def test_a_mistyped_secret_fails_its_checksum():
 
 def test_the_stored_hash_depends_on_the_pepper():
     """A stolen table of hashes is of no use without the pepper."""
-    assert hash_secret(b"pepper", "secret") != hash_secret(b"other", "secret")
-    assert len(hash_secret(b"pepper", "secret")) == 32
+    assert hash_secret(b"pepper", TOKEN) != hash_secret(b"other", TOKEN)
+    assert len(hash_secret(b"pepper", TOKEN)) == 32
+
+
+def test_the_stored_hash_binds_all_of_the_key():
+    """Mode, partner, key and secret: in another key's row it is of no use."""
+    others = [TOKEN._replace(**{name: "other"}) for name in Token._fields]
+    hashes = {hash_secret(b"pepper", token) for token in (TOKEN, *others)}
+    assert len(hashes) == 1 + len(Token._fields)
+
+
+def test_a_key_issued_before_is_hashed_as_it_was_then():
+    """Version 1 covers the secret alone, with the pepper as the key."""
+    assert hash_secret(b"pepper", TOKEN, 1) == hmac.digest(b"pepper", b"secret", "sha256")
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])

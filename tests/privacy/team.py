@@ -72,6 +72,6 @@ class Privacy:
     async def number(self) -> None:
         """Number waiting events."""
         for ledger in self.service.ledgers:
-            sequencer = Sequencer(ledger.database)
+            sequencer = Sequencer(ledger)
             while (await sequencer.lag()).waiting:
                 await sequencer.step()

@@ -76,6 +76,7 @@ async def test_all_keys_are_rewrapped(with_ring, wrapped, database_url):
         ("live", "data_keys", 7),
         ("test", "data_keys", 0),
         ("accounts", "service_keys", 3),
+        ("accounts", "event_keys", 1),
         ("accounts", "sessions", 0),
         ("accounts", "sign_in_links", 0),
     ]
@@ -115,7 +116,7 @@ async def test_sessions_and_sign_in_links_are_rewrapped(with_ring, wrapped, data
     link = await new.sign_in.look((await new.secrets.get()).link_token(PURPOSE, link_id))
     person = await new.sessions.read(token)
     assert (answer["unused"], answer["still_used"], type(answer)) == ([OLD_ID], [], dict)
-    assert {one["keys"]: one["rewrapped"] for one in answer["tables"][4:]} == {
+    assert {one["keys"]: one["rewrapped"] for one in answer["tables"][5:]} == {
         "sessions": 1,
         "sign_in_links": 1,
     }

@@ -14,12 +14,6 @@ from tests.ledger.samples import CAUSE, sample
 
 APPROVED = sample(ACCOUNTS["PartnerApproved"])
 META = {"at": "2026-03-01T10:15:30Z", "actor": "staff:test", "request_id": "r", "mode": "accounts"}
-INSERT = """
-with e as (
-    insert into accounts.events (originator_id, originator_version, topic, state)
-    values (%s, %s, %s, %s) returning append_id
-) insert into accounts.pending select append_id from e
-"""
 
 
 class Brittle(ActivityProjector):
@@ -59,7 +53,7 @@ class Setting:
 
     async def number(self):
         """Give every waiting event its position."""
-        while await Sequencer(self.ledger.database).step():
+        while await Sequencer(self.ledger).step():
             pass
 
     async def follow(self):

@@ -177,6 +177,6 @@ class History:
 
 async def number_all(ledger):
     """Number waiting events."""
-    sequencer = Sequencer(ledger.database)
+    sequencer = Sequencer(ledger)
     while (await sequencer.lag()).waiting:
         await sequencer.step()

@@ -42,7 +42,7 @@ async def told(quiet):
 
 async def number(ledger):
     """Give every event of a ledger its position."""
-    while await Sequencer(ledger.database).step():
+    while await Sequencer(ledger).step():
         pass
 
 

@@ -15,8 +15,9 @@ from service.ledger.encryption import KeyUnknown
 from service.ledger.following.parking import FOLLOWS, RetryRefused
 from service.ledger.following.runner import Subscription
 from service.ledger.sql import queries
+from tests.ledger.raw_events import RawEvent, write_raw
 from tests.ledger.samples import CAUSE
-from tests.projections.brittle import INSERT, META, Setting
+from tests.projections.brittle import META, Setting
 from tests.world import settings_for
 
 BAD_STATES = {
@@ -77,7 +78,7 @@ async def test_an_event_that_cannot_be_decoded_is_parked(one):
     """The fault is stored without content; the rest of the log continues."""
     for number, (topic, state) in enumerate(BAD_STATES.values(), 100):
         raw = state if isinstance(state, bytes) else json.dumps({"meta": META} | state).encode()
-        one.owner.execute(INSERT, (UUID(int=number), 1, topic, raw))
+        await write_raw(one.ledger, RawEvent(UUID(int=number), 1, topic, raw))
         await one.append(UUID(int=number), after=1)
     await one.append(B)
     await one.follow()
@@ -97,7 +98,8 @@ async def test_an_undecryptable_event_is_parked(one):
     await service.partners.add("Partner", "p@example.com", CAUSE)
     row = one.owner.execute("select originator_id, topic, state from accounts.events").fetchone()
     state = json.loads(row[2])
-    one.owner.execute(INSERT, (row[0], 2, row[1], json.dumps(state).encode()))  # box of version 1
+    moved = RawEvent(row[0], 2, row[1], json.dumps(state).encode())  # the box is of version 1
+    await write_raw(one.ledger, moved)
     await one.number()
     one.projector.reads_personal = True
     await one.follow()

@@ -19,8 +19,9 @@ from service.ledger.read_model import ReadModel, RebuildRefused
 from service.ledger.rebuild import build as building
 from service.ledger.rebuild.session import clear_left_over, has_left_over, rebuild_session
 from service.ledger.sql import queries
+from tests.ledger.raw_events import RawEvent, write_raw
 from tests.patience import eventually
-from tests.projections.brittle import INSERT, META, Setting
+from tests.projections.brittle import META, Setting
 from tests.world import settings_for
 
 A, B = UUID(int=1), UUID(int=2)
@@ -326,7 +327,7 @@ async def test_a_rebuild_parks_what_it_cannot_apply(one):
 async def test_an_inline_model_is_not_rebuilt_without_an_event_and_is_verified_without(one):
     """The position and the fault are told, and nothing of what the event holds."""
     await one.append(A)
-    one.owner.execute(INSERT, (B, 1, "PartnerApproved", DAMAGED))
+    await write_raw(one.ledger, RawEvent(B, 1, "PartnerApproved", DAMAGED))
     await one.number()
     (partners,) = [model for model in one.service.read_models if model.name == "partners"]
     one.model = partners

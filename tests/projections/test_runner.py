@@ -50,7 +50,7 @@ async def append(ledger, count=1):
     """Append events, number them, and return their append_ids."""
     async with ledger.transaction() as transaction:
         recorded = await transaction.append(Append(uuid4(), 0, [APPROVED] * count, CAUSE))
-    sequencer = Sequencer(ledger.database)
+    sequencer = Sequencer(ledger)
     while (await sequencer.lag()).waiting:
         await sequencer.step()
     return [one.append_id for one in recorded]

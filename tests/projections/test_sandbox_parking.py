@@ -7,6 +7,7 @@ from service.ledger.database import LedgerUnavailable
 from service.ledger.following.parking import FOLLOWS, parked
 from service.ledger.following.runner import Subscription
 from service.ledger.sequencer import Sequencer
+from tests.ledger.raw_events import RawEvent, write_raw
 from tests.world import STAFF, settings_for
 
 
@@ -23,7 +24,7 @@ async def approved(service, *names):
     ids = [await service.partners.add(name, f"{name}@example.com", STAFF) for name in names]
     for partner_id in ids:
         await service.partners.approve(partner_id, STAFF)
-    while await Sequencer(service.accounts.database).step():
+    while await Sequencer(service.accounts).step():
         pass
     return ids
 
@@ -87,12 +88,10 @@ async def test_events_of_unknown_topics_do_not_concern_the_sandbox(sandbox, owne
     """A later release's event does not keep a partner from its sandbox."""
     service, subscriber = sandbox
     (partner_id,) = await approved(service, "one")
-    owner.execute(
-        "with e as (insert into accounts.events (originator_id, originator_version, topic, state)"
-        " select originator_id, max(originator_version) + 1, 'NoSuchThing', '{}'"
-        " from accounts.events group by 1 returning append_id)"
-        " insert into accounts.pending select append_id from e"
-    )
+    (stream, version) = owner.execute(
+        "select originator_id, max(originator_version) + 1 from accounts.events group by 1"
+    ).fetchone()
+    await write_raw(service.accounts, RawEvent(stream, version, "NoSuchThing", b"{}"))
     await approved(service)
     await follow(service, subscriber)
     assert (await parked(service.accounts.database), made_for(owner)) == ([], [partner_id])

@@ -64,7 +64,7 @@ async def test_inline_models_have_no_lag_and_others_do(service, time):
     """Lag is in events, unnumbered ones included, and in seconds."""
     watch = HeadWatch(service.accounts, time)
     await append(service.accounts, 3)
-    await Sequencer(service.accounts.database).step()
+    await Sequencer(service.accounts).step()
     time.pass_(2)
     await append(service.accounts)
     time.pass_(1)
@@ -83,7 +83,7 @@ async def test_inline_models_have_no_lag_and_others_do(service, time):
 
 async def test_a_frozen_sequencer_is_noticed(service, time):
     """Events wait while the head stands still; a moving head or an idle ledger is fine."""
-    watch, sequencer = HeadWatch(service.accounts, time), Sequencer(service.accounts.database)
+    watch, sequencer = HeadWatch(service.accounts, time), Sequencer(service.accounts)
     await append(service.accounts)
     seen = [(await watch.look()).is_stalled]
     time.pass_(4)

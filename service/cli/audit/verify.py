@@ -113,7 +113,7 @@ async def verify(
     `published` counts the published checkpoints that the log was compared with: without any, all
     evidence is the database's own. An export of a part proves that part: `from`, `entity` and
     `events` say which. It only reads, and needs public keys alone: CLAIM_LEDGER_MASTER_KEYS may be
-    absent.
+    absent. With them, it also checks that this service wrote every event.
     """
     service = target.service
     keys = (*(service.settings.checkpoint_keys or ()), *public_key)
@@ -128,6 +128,7 @@ async def verify(
         raise click.BadParameter(message, param_hint="--checkpoint")
     accounts = service.accounts.database
     verdicts: list[Verdict] = []
+    roots = await service.secrets.known_events()
     for log in service.ledgers:
         if log.name not in names:
             continue
@@ -138,7 +139,10 @@ async def verify(
             message = f"What was published cannot be read: {error}"
             raise Refusal("service_unavailable", message) from error
         with progress(f"verifying {log.name}", await size_of(log.database)) as advance:
-            verdicts.append(await verify_ledger(log.database, evidence, advance, accounts))
+            event_keys = None if roots is None else roots.of_ledger(log.name)
+            verdicts.append(
+                await verify_ledger(log.database, evidence, advance, accounts, event_keys)
+            )
     if metrics is not None:
         write_metrics(metrics, verdicts, service.clock())
     return _answer(verdicts)

@@ -166,7 +166,7 @@ async def _each(
     for model in models:
         name = model.ledger.name
         which = {"ledger": name, "name": model.name}
-        size = (await Sequencer(model.ledger.database).lag()).size
+        size = (await Sequencer(model.ledger).lag()).size
         with one_line(RebuildRefused, before=f"{_place(model)}: "):
             async with rebuild_session(target.service.settings.database_url, name) as session:
                 with progress(f"{doing} {name}.{model.name}", size, unit="events") as advance:

@@ -9,7 +9,7 @@ from service.cli.target import Fields, Findings, Target, team_command
 from service.cli.terminal import warn
 from service.ledger.database import LedgerUnavailable
 from service.ledger.following.parking import parked
-from service.ledger.following.status import HeadWatch, progress
+from service.ledger.following.status import HeadWatch, foreign, progress
 from service.ledger.ledger import Ledger
 from service.ledger.read_model import RebuildRefused
 from service.ledger.rebuild.session import clear_left_over, has_left_over
@@ -21,7 +21,8 @@ async def status(target: Target) -> Fields:
 
     Wrong is: a ledger is stalled (events wait to be numbered and the log does not grow: no
     sequencer runs), a stream is parked, a subscriber is ahead of the log, which was cut or
-    restored, or the last checkpoint is dated ahead, by a clock that was wrong. Tables that a killed
+    restored, the last checkpoint is dated ahead, by a clock that was wrong, or an event was set
+    aside within the last day, because this service did not write it. Tables that a killed
     rebuild or verification left behind are dropped.
     """
     service = target.service
@@ -34,17 +35,21 @@ async def status(target: Target) -> Fields:
         for ledger, head in zip(ledgers, heads, strict=True)
         for row in await progress(ledger, service.read_models, head, clock)
     ]
+    aside = [await foreign(ledger) for ledger in ledgers]
     ahead = [await warn_ahead(service.checkpoints(ledger.name)) for ledger in ledgers]
     answer = {
         "is_moving": not any(head.is_stalled for head in heads),
         "ledgers": [
-            head._asdict() | {"checkpoint_ahead_seconds": seconds}
-            for head, seconds in zip(heads, ahead, strict=True)
+            head._asdict() | one._asdict() | {"checkpoint_ahead_seconds": seconds}
+            for head, one, seconds in zip(heads, aside, ahead, strict=True)
         ],
         "projections": [row._asdict() for row in projections],
         "parked": [row for ledger in ledgers for row in await parked_rows(ledger)],
     }
     is_well = answer["is_moving"] and not any(row.parked or row.fault for row in projections)
+    is_well = is_well and not any(one.set_aside_lately for one in aside)
+    if not all(one.is_bound for one in aside):
+        warn("events without a MAC are numbered: `claim-ledger audit bind` ends that")
     return answer if is_well and not any(ahead) else Findings(answer)
 
 

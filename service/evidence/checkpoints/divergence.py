@@ -94,7 +94,7 @@ async def begin_lineage(
     unless forced, and if there is no past at all.
     """
     key = checkpoints.signing_key()
-    await Sequencer(checkpoints.ledger.database).number_committed()
+    await Sequencer(checkpoints.ledger).number_committed()
     divergence = await find_divergence(checkpoints)
     present = (await lineages(checkpoints.ledger) or [None])[-1]
     is_forked = divergence is not None and divergence.is_forked

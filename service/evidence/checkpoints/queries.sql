@@ -52,6 +52,25 @@ select
 from measured as m
 where coalesce(m.bytes_before, 0) < $3
 
+-- name: macs
+-- What the MACs of a range of the log are of, and the MACs, until its events have $4 bytes.
+with measured as (
+    select
+        l.position, e.originator_id, e.originator_version, e.topic, e.state, e.mac,
+        sum(octet_length(e.state)) over w as bytes_before
+    from ledger.log as l
+    left join ledger.events as e using (append_id)
+    where l.position > $1 and l.position <= least($2, $1 + $3::int)
+    window w as (order by l.position rows between unbounded preceding and 1 preceding)
+)
+select
+    position,
+    ledger.event_digest(originator_id, originator_version, topic, state) as digest,
+    case when octet_length(mac) > 64 then ''::bytea else mac end as mac
+from measured
+where coalesce(bytes_before, 0) < $4
+order by position
+
 -- name: newest
 -- The checkpoint that was made last, of whichever lineage.
 select origin, size from ledger.checkpoints order by made_at desc, size desc limit 1

@@ -26,6 +26,7 @@ from service.evidence.checkpoints.log_tree import (
 )
 from service.evidence.checkpoints.published import ArchiveEmpty, PublishedHistory
 from service.evidence.checkpoints.stored import KeyMissing, StoredCheckpoint, StoredCheckpoints
+from service.evidence.checkpoints.unbound import refuse_unbound
 from service.evidence.note import NoteKey
 from service.ledger.ledger import Ledger
 from service.ledger.merkle import HASH_BYTES, CompactRange
@@ -79,7 +80,7 @@ class Checkpoints:
         """Reach what is stored and what is published."""
         self.published = PublishedHistory(self.ledger, self.keys, archive)
         self._database = self.ledger.database
-        self._sequencer = Sequencer(self._database)
+        self._sequencer = Sequencer(self.ledger)
         self._stored = StoredCheckpoints(self.ledger, self.keys)
 
     async def make(
@@ -217,6 +218,9 @@ class Checkpoints:
         there = await self.published.get(origin, checkpoint.size)
         if there is not None and there[0] != checkpoint:
             raise LedgerForked(f"the first {checkpoint.size} events are not those published")
+        await refuse_unbound(
+            self._database, await self.ledger.binding(), tree.size, checkpoint.size
+        )
         note = checkpoint.sign(key) if there is None else there[1]
         leaf = part.leaves[-HASH_BYTES:]
         if not await self._stored.store(checkpoint, note, grown, leaf, tree.size):

@@ -59,9 +59,10 @@ class StoredCheckpoints:
 
         By size: dates are those of clocks, which may have been wrong.
         """
-        database = self._ledger.database
+        database, binding = self._ledger.database, await self._ledger.binding()
         async with database.reads.transaction() as connection:
-            known = await read_lineages(Transaction(self._ledger, connection), self._ledger)
+            transaction = Transaction(self._ledger, connection, binding)
+            known = await read_lineages(transaction, self._ledger)
             for one in reversed(known):
                 row = await connection.fetchrow(_SQL.last.on(database.schema), one.origin)
                 if row is not None:

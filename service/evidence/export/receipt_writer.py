@@ -59,7 +59,7 @@ async def numbered_stream(ledger: Ledger, stream_id: UUID) -> list[Row]:
         rows = await _stream(ledger, stream_id)
         if all(row["position"] for row in rows):
             return rows
-        await Sequencer(ledger.database).number_committed(NUMBERING_SECONDS_MAX)
+        await Sequencer(ledger).number_committed(NUMBERING_SECONDS_MAX)
     raise SequencingTimeout("the claim's events wait for their numbers")
 
 

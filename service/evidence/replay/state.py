@@ -151,6 +151,7 @@ async def replayed(
     Raises LogFault where a position is missing, repeated or without its event, and for an event
     that is not in the ledger's catalogue: a state without it would be wrong.
     """
+    binding = await ledger.binding()
     async with (
         ledger.database.background.connection(REPLAY_SECONDS_MAX) as connection,
         rolled_back(connection, seconds_max=REPLAY_SECONDS_MAX),
@@ -160,7 +161,7 @@ async def replayed(
                 statement = _SQL.table.on(ledger.name).replace("the_table", table.name)
                 await connection.execute(statement)
         await connection.execute(_SQL.erasures_table.on(_SCRATCH))
-        transaction = Transaction(ledger, connection)
+        transaction = Transaction(ledger, connection, binding)
         projectors = (*ledger.projectors, ErasedProjector())
         topics, known = sorted(_topics(projectors)), frozenset(ledger.codec.topics)
         personal = _topics(one for one in projectors if one.reads_personal)

@@ -20,9 +20,10 @@ from service.evidence.verify.expectations import Evidence, Expectations, unpubli
 from service.evidence.verify.head_and_queue import tail_fault
 from service.evidence.verify.known_actors import known_actors
 from service.evidence.verify.pinpoint import pinpoint
-from service.evidence.verify.rows import FIRST, log_rows
+from service.evidence.verify.rows import FIRST, Macs, log_rows
 from service.evidence.verify.walk import Found, Walk
 from service.ledger.database import Connection, Database
+from service.ledger.event_macs import EventKeys
 from service.ledger.sql import queries
 
 DEADLINE_SECONDS: Final = 86_400.0
@@ -37,12 +38,13 @@ async def verify_ledger(
     evidence: Evidence,
     advance: Callable[[int], object] = lambda _events: None,
     accounts: Database | None = None,
+    event_keys: EventKeys | None = None,
 ) -> Verdict:
     """Verify a ledger on a snapshot of it, while the service runs.
 
     `advance` gets the number of events read since the last call. With the ledger of `accounts`, the
-    actors of the events are checked, too. Raises LedgerUnavailable, and ArchiveUnavailable if the
-    archive has to be asked again.
+    actors of the events are checked, too, and with its `event_keys` their MACs. Raises
+    LedgerUnavailable, and ArchiveUnavailable if the archive has to be asked again.
     """
     async with (
         database.background.connection(DEADLINE_SECONDS) as connection,
@@ -53,7 +55,7 @@ async def verify_ledger(
             readonly=True,
         ),
     ):
-        return await verify(connection, database.schema, evidence, advance, accounts)
+        return await verify(connection, database.schema, evidence, advance, accounts, event_keys)
 
 
 async def size_of(database: Database) -> int:
@@ -68,13 +70,15 @@ async def verify(
     evidence: Evidence,
     advance: Callable[[int], object] = lambda _events: None,
     accounts: Database | None = None,
+    event_keys: EventKeys | None = None,
 ) -> Verdict:
     """Verify a ledger in the caller's transaction, which must see one snapshot."""
     lineages = await lineages_of(connection, schema, evidence.keys)
     stored = await connection.fetch(_SQL.checkpoints.on(schema))
     known = await unpublished(evidence, lineages, stored)
     expectations = Expectations(schema, evidence, lineages, stored, known)
-    walk = Walk(expectations.by_size)
+    macs = None if event_keys is None else Macs(schema, event_keys)
+    walk = Walk(expectations.by_size, macs)
     if accounts is not None:  # only now, when the snapshot was taken
         known = await known_actors(accounts, DEADLINE_SECONDS)
         walk.actors = Actors(schema, known, walk.rows.streams)

@@ -43,7 +43,8 @@ select
     e.originator_id,
     e.originator_version,
     e.topic,
-    e.state
+    e.state,
+    e.mac
 from ledger.log as l
 left join ledger.events as e on e.append_id = l.append_id
 where l.position >= $1

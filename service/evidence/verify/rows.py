@@ -5,8 +5,10 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from service.evidence.verdict import Fault
+from service.ledger.binding import BOUND_TOPIC, boundary_stream
 from service.ledger.database import Connection
 from service.ledger.decoding import PAGE_BYTES_MAX
+from service.ledger.event_macs import EventKeys, event_digest
 from service.ledger.merkle import CompactRange, leaf_hash, leaf_record
 from service.ledger.sql import queries
 
@@ -35,11 +37,12 @@ class LogRow(NamedTuple):
     originator_version: int
     topic: str
     state: bytes
+    mac: bytes | None
 
     def leaf(self) -> bytes | None:
         """Return the hash of the columns; None if they cannot be hashed."""
         try:
-            return leaf_hash(leaf_record(*self[:2], *self[4:]))
+            return leaf_hash(leaf_record(*self[:2], *self[4:-1]))
         except (TypeError, ValueError, AttributeError):  # no text, no bytes: a column was replaced
             return None
 
@@ -93,10 +96,32 @@ class Streams:
         return None
 
 
+class Macs:
+    """What the rows' MACs are checked by. Those before the first event that says so need none."""
+
+    def __init__(self, ledger: str, keys: EventKeys) -> None:
+        """`keys` are the ledger's."""
+        self._keys = keys
+        self._stream = boundary_stream(ledger)
+        self._is_bound = keys.since_start
+
+    def hold(self, row: LogRow) -> bool:
+        """Return whether the service wrote an event, as far as that can be known."""
+        if row.mac is None:
+            return not self._is_bound
+        digest = event_digest(row.originator_id, row.originator_version, row.topic, row.state)
+        holds = self._keys.holds(digest, row.mac)
+        if row.topic == BOUND_TOPIC and row.originator_id == self._stream:
+            self._is_bound = self._is_bound or holds
+        return holds
+
+
 class Rows:
     """The log so far: every row until now was what it should be."""
 
-    def __init__(self) -> None:
+    def __init__(self, macs: Macs | None = None) -> None:
+        """Without `macs`, nobody knows who wrote them."""
+        self._macs = macs
         self.tree = CompactRange()
         self.streams = Streams()
         self.misplaced: Fault | None = None
@@ -139,6 +164,8 @@ class Rows:
         try:
             if not row.topic.isprintable():
                 return "its topic is not one line of text"
+            if self._macs is not None and not self._macs.hold(row):
+                return "this service did not write it: its MAC does not hold"
             return self.streams.take(row.originator_id, row.originator_version, row.append_id)
         except (TypeError, AttributeError):
             return "a column of it is not what it was made as"

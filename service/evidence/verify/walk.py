@@ -6,7 +6,7 @@ from typing import NamedTuple
 from service.evidence.verdict import Fault
 from service.evidence.verify.actors import Actors
 from service.evidence.verify.expectations import Expected
-from service.evidence.verify.rows import LogRow, Rows
+from service.evidence.verify.rows import LogRow, Macs, Rows
 
 
 class Held(NamedTuple):
@@ -26,12 +26,12 @@ class Found(NamedTuple):
 class Walk:
     """Takes the rows in their order and finds the first fault, at the lowest position."""
 
-    def __init__(self, expected: Sequence[Expected]) -> None:
+    def __init__(self, expected: Sequence[Expected], macs: Macs | None = None) -> None:
         """Begin with an empty log; `expected` is what it is compared with, by size.
 
-        `actors` None: nobody knows who could act.
+        `actors` None: nobody knows who could act; `macs` None: nor who wrote it.
         """
-        self.rows = Rows()
+        self.rows = Rows(macs)
         self.actors: Actors | None = None
         self.held: set[tuple[str, int]] = set()
         self.last_held = Held()

@@ -66,6 +66,19 @@ select
 from ledger.subscriptions as s
 order by s.name
 
+-- name: status_set_aside
+-- How many events were refused a number so far, by the number that the last one was given; and how
+-- many within the last day, of which a thousand are counted.
+select
+    coalesce((select max(id) from ledger.set_aside), 0) as ever,
+    (
+        select count(*) from (
+            select from ledger.set_aside
+            where set_aside_at > clock_timestamp() - interval '1 day'
+            limit 1000
+        ) as recent
+    ) as lately
+
 -- name: status_versions
 -- Which version of its code made the rows of each read model that was ever rebuilt.
 select name, version, rebuilt_at, previous_version from ledger.read_models

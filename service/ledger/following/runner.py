@@ -201,7 +201,7 @@ class Background:
             ]
             sequencer = Follower(
                 f"{ledger.name}.sequencer",
-                Sequencer(ledger.database).step,
+                Sequencer(ledger).step,
                 _wake(readers),
                 NUMBERING_REST_SECONDS,
             )

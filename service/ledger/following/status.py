@@ -59,6 +59,25 @@ class Head(NamedTuple):
     is_stalled: bool
 
 
+class Foreign(NamedTuple):
+    """What a ledger has set aside because this service did not write it: ever, and since yesterday.
+
+    `is_bound`: an event without a MAC gets no number.
+    """
+
+    set_aside: int
+    set_aside_lately: int
+    is_bound: bool
+
+
+async def foreign(ledger: Ledger) -> Foreign:
+    """Return what was set aside in a ledger, and whether what has no MAC would be."""
+    row = await ledger.database.reads.fetchrow(_SQL.status_set_aside)
+    assert row is not None  # noqa: S101 - the statement always has a row
+    is_bound = (await ledger.binding()).boundary is not None
+    return Foreign(row["ever"], row["lately"], is_bound)
+
+
 class HeadWatch:
     """Detects that a head stands still while events wait, over more than one look.
 
@@ -67,7 +86,7 @@ class HeadWatch:
 
     def __init__(self, ledger: Ledger, clock: Clock) -> None:
         """`clock` is the one that events take their time from."""
-        self._sequencer = Sequencer(ledger.database)
+        self._sequencer = Sequencer(ledger)
         self._name = ledger.name
         self._clock = clock
         self._seen: tuple[int, datetime] | None = None

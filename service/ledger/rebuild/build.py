@@ -192,7 +192,8 @@ class Builder:
         parked = await self._parked()
         kept = [row for row in rows if row["position"] not in parked] if parked else rows
         unread = list[Unread]() if progress.may_skip else None
-        recorded = await Transaction(self.model.ledger, self.writer).decode(
+        ledger = self.model.ledger
+        recorded = await Transaction(ledger, self.writer, await ledger.binding()).decode(
             kept, personal=self.model.projector.reads_personal, unread=unread
         )
         events = sorted([*recorded, *unread], key=_APPEND_ID) if unread else recorded

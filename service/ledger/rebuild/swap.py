@@ -131,7 +131,7 @@ async def _lock_inline(builder: Builder) -> int:
     """Keep writers out, number what has committed, and return the head."""
     await _lock_tables(builder)
     last = await builder.number(_SQL.newest_unnumbered)
-    sequencer, clock = Sequencer(builder.model.ledger.database), asyncio.get_running_loop().time
+    sequencer, clock = Sequencer(builder.model.ledger), asyncio.get_running_loop().time
     ends_at = clock() + NUMBERING_SECONDS
     while last is not None and not await builder.number(_SQL.is_numbered, last):
         if clock() > ends_at:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from service.core.clock import Clock
-from service.ledger.following.status import HeadWatch, progress
+from service.ledger.following.status import HeadWatch, foreign, progress
 from service.ledger.ledger import Ledger
 from service.ledger.read_model import ReadModel
 from service.operations.gauges import Collector, ScrapedGauges
@@ -29,6 +29,9 @@ def ledger_collector(ledger: Ledger, models: Sequence[ReadModel], clock: Clock) 
         gauges.set("oldest_pending_seconds", head.oldest_pending_seconds, name)
         gauges.set("log_size", head.size, name)
         gauges.set("head_stalled", head.is_stalled, name)
+        aside = await foreign(ledger)
+        gauges.set("events_set_aside", aside.set_aside, name)
+        gauges.set("events_bound", aside.is_bound, name)
         for one in await progress(ledger, models, head, clock):
             gauges.set("read_model_position", one.position, name, one.name)
             gauges.set("read_model_lag_events", one.lag_events, name, one.name)

@@ -1,0 +1,23 @@
+"""`claim-ledger audit bind`: from here on, every event has a MAC."""
+
+from service.cli.faults import one_line
+from service.cli.options import ledger_option
+from service.cli.target import Fields, Target, team_command
+from service.evidence.binding import BindingRefused, bind_events
+from service.facts.caller import LEDGERS
+
+
+@team_command
+@ledger_option
+async def bind(target: Target, ledger: str | None) -> Fields:
+    """Say in each log that every later event has a MAC; what has none is set aside from then on.
+
+    For an installation that is older than the MACs, once every process of the release before has
+    ended. One that began with them has nothing to say. Refused while events come without a MAC.
+    """
+    rows: list[Fields] = []
+    for name in [ledger] if ledger else LEDGERS:
+        with one_line(BindingRefused):
+            is_new = await bind_events(target.service.ledger(name), target.cause)
+        rows.append({"ledger": name, "is_bound": True, "is_new": is_new})
+    return {"ledgers": rows}

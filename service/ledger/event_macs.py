@@ -1,0 +1,60 @@
+"""What binds an event to the service that wrote it: a MAC (decision 45).
+
+It covers what the writer knows of the leaf's record: stream, version, topic and state, and by its
+key the ledger. PostgreSQL's `event_digest` makes the same digest, where the rows are.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+from uuid import UUID
+
+MAC_BYTES: Final = 33
+"""The id of the key, and HMAC-SHA-256 under it."""
+
+
+class EventKeys(NamedTuple):
+    """The keys of one ledger by their ids. The greatest id signs.
+
+    `since_start`: no event of the installation is older than the keys, so each has a MAC.
+    """
+
+    keys: Mapping[int, bytes]
+    since_start: bool
+
+    @property
+    def newest(self) -> int:
+        """The id of the key that signs."""
+        return max(self.keys)
+
+    def mac(self, stream: UUID, version: int, topic: str, state: bytes) -> bytes:
+        """Return the MAC of an event that is about to be written."""
+        return self._of(self.newest, event_digest(stream, version, topic, state))
+
+    def holds(self, digest: bytes, mac: bytes) -> bool:
+        """Return whether one of the keys made this MAC of an event's digest."""
+        if len(mac) != MAC_BYTES or mac[0] not in self.keys:
+            return False
+        return hmac.compare_digest(self._of(mac[0], digest), mac)
+
+    def is_ours(self, digest: bytes, mac: bytes | None, *, is_bound: bool) -> bool:
+        """Return whether an event counts: `is_bound` is whether it has to have a MAC."""
+        return not is_bound if mac is None else self.holds(digest, mac)
+
+    def _of(self, key_id: int, digest: bytes) -> bytes:
+        return bytes((key_id,)) + hmac.digest(self.keys[key_id], digest, hashlib.sha256)
+
+
+def event_digest(stream: UUID, version: int, topic: str, state: bytes) -> bytes:
+    """Return what the MAC is of; `event_digest` of the ledger's schema makes the same."""
+    record = (
+        f"claim-ledger event mac v1\n{stream}\n{version}\n{topic}\n"
+        f"{hashlib.sha256(state).hexdigest()}\n"
+    )
+    return hashlib.sha256(record.encode()).digest()
+
+
+def key_of_ledger(root: bytes, ledger: str) -> bytes:
+    """Return the key of one ledger: no event can move to another."""
+    return hmac.digest(root, b"claim-ledger events of " + ledger.encode(), hashlib.sha256)

@@ -1,0 +1,131 @@
+"""An installation that is older than the MACs: its roll-out, and from when on all is bound."""
+
+import base64
+import os
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+
+from service.app.bootstrap import Service
+from service.evidence.binding import BindingRefused, bind_events
+from service.evidence.verify.expectations import Evidence
+from service.evidence.verify.ledger_verifier import verify_ledger
+from service.facts.lineages import EventsBound
+from service.ledger.binding import Boundary, UnboundEvent, boundary_stream
+from service.ledger.encryption import MasterKeys
+from service.ledger.events import Meta
+from service.ledger.sequencer import Sequencer
+from service.ledger.service_keys import event_key_name
+from tests.evidence.sealed_log import KEY
+from tests.ledger.appending import APPROVED, append, approved, read
+from tests.ledger.raw_events import RawEvent, append_with_macs
+from tests.ledger.samples import CAUSE
+from tests.world import MASTER_KEY, PATIENCE_SECONDS, settings_for
+
+OF_THE_RELEASE_BEFORE = """
+select accounts.write(1, '{}', '{}', '{}', '{}', '{}', '{}', '{}',
+    array[%s]::uuid[], array[%s]::bigint[], array[%s], array[%s]::bytea[], '{1}',
+    '{}', '{}', '{}', '{}', '{}', '{}')
+"""
+
+
+@pytest.fixture
+async def older(database_url, tmp_path, owner):
+    """Return the parts of an installation whose secrets are older than its event key."""
+    ring = MasterKeys([base64.b64decode(MASTER_KEY)])
+    wrapped = ring.wrap(os.urandom(32), event_key_name(1, since_start=False))
+    owner.execute(
+        "insert into accounts.event_keys values (1, false, %s, %s)", [wrapped, ring.newest]
+    )
+    settings = settings_for(database_url, tmp_path)
+    async with Service(settings, deadline_seconds=PATIENCE_SECONDS).opened() as one:
+        yield one
+
+
+def approval(service, stream, version, age=timedelta()):
+    """Return an event as a process of the release before stores it."""
+    meta = Meta(service.clock() - age, CAUSE.actor, CAUSE.request_id, "accounts")
+    codec = service.accounts.codec
+    state = codec.encode(stream, version, APPROVED, meta, None)
+    return RawEvent(stream, version, "PartnerApproved", state)
+
+
+def write_as_before(owner, event):
+    """Write with the ledger's role, as the release before does."""
+    with owner.transaction():
+        owner.execute("set local role claim_ledger_accounts")
+        owner.execute(OF_THE_RELEASE_BEFORE, [*event])
+
+
+async def number(ledger):
+    """Number what can be; return the log's size and how many events were set aside."""
+    sequencer = Sequencer(ledger)
+    while await sequencer.step():
+        pass
+    row = await ledger.database.reads.pool.fetchrow(
+        "select (select size from accounts.head), (select count(*) from accounts.set_aside)"
+    )
+    return tuple(row)
+
+
+async def test_beside_the_release_before_nothing_is_lost(older, owner):
+    """Its events have no MAC and are numbered among ours; a MAC that does not hold never is."""
+    accounts, stream = older.accounts, uuid4()
+    write_as_before(owner, approval(older, stream, 1))
+    await append(accounts, approved(stream, 1))
+    write_as_before(owner, approval(older, stream, 3))
+    assert len(await read(accounts, stream)) == 3
+    async with accounts.transaction() as transaction:
+        await append_with_macs(transaction, [approval(older, stream, 4)], [bytes(33)])
+    assert await number(accounts) == (3, 1)
+
+
+async def test_once_the_log_says_so_every_event_has_a_mac(older, owner, monkeypatch):
+    """What comes without one later is set aside by every process; what came before counts."""
+    accounts, stream, forged = older.accounts, uuid4(), uuid4()
+    says_so = EventsBound(event_key=1)
+    meta = Meta(older.clock(), CAUSE.actor, CAUSE.request_id, "accounts")
+    place = boundary_stream("accounts")
+    state = accounts.codec.encode(place, 1, says_so, meta, None)
+    write_as_before(owner, RawEvent(place, 1, "EventsBound", state))  # nobody's word
+    write_as_before(owner, approval(older, stream, 1))
+    assert await number(accounts) == (2, 0)
+    assert (await accounts.binding()).boundary is None
+    with pytest.raises(BindingRefused, match="without a MAC at"):
+        await bind_events(accounts, CAUSE)
+    monkeypatch.setattr("service.evidence.binding.QUIET", timedelta())
+    assert await bind_events(accounts, CAUSE)
+    assert not await bind_events(accounts, CAUSE)
+    monkeypatch.setattr("service.ledger.ledger.UNBOUND_SECONDS", 0)
+    assert (await accounts.binding()).boundary == Boundary(3, 3)
+    write_as_before(owner, approval(older, stream, 2))
+    write_as_before(owner, approval(older, forged, 1))
+    for one in (stream, forged):
+        with pytest.raises(UnboundEvent):
+            await read(accounts, one)
+    assert await number(accounts) == (3, 2)
+    assert [len(await read(accounts, one)) for one in (stream, forged)] == [1, 0]
+    await append(accounts, approved(stream, 1))
+    assert await number(accounts) == (4, 2)
+    roots = await older.secrets.known_events()
+    verdict = await verify_ledger(
+        accounts.database, Evidence([KEY]), event_keys=roots.of_ledger("accounts")
+    )
+    assert (verdict.ok, verdict.size) == (True, 4)
+
+
+async def test_in_one_batch_the_boundary_counts_from_its_place_on(older, owner, monkeypatch):
+    """What is queued before it is numbered without a MAC, and what is queued behind it is not."""
+    accounts = older.accounts
+    monkeypatch.setattr("service.evidence.binding.QUIET", timedelta())
+
+    async def later(_self):
+        pass
+
+    monkeypatch.setattr(Sequencer, "number_committed", later)
+    write_as_before(owner, approval(older, uuid4(), 1))
+    assert await bind_events(accounts, CAUSE)
+    write_as_before(owner, approval(older, uuid4(), 1))
+    await append(accounts, approved(uuid4(), 0))
+    assert await number(accounts) == (3, 1)

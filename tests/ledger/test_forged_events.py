@@ -1,0 +1,228 @@
+"""An insider with a ledger's role writes to its log by whatever rights the role has.
+
+Nothing of it is numbered, signed, published or believed; it is kept aside, and the log goes on.
+"""
+
+import asyncio
+from contextlib import suppress
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg.errors import InsufficientPrivilege
+
+from service.evidence.checkpoints.log_tree import LedgerForked
+from service.evidence.checkpoints.signing import Checkpoints
+from service.evidence.verify.expectations import Evidence
+from service.evidence.verify.ledger_verifier import verify_ledger
+from service.facts.claims import claim_stream
+from service.facts.lineages import lineage_stream
+from service.facts.partners import ApiKeyIssued, partner_stream
+from service.ledger.binding import UnboundEvent
+from service.ledger.events import Meta
+from service.ledger.merkle import CompactRange
+from service.ledger.sequencer import Sequencer
+from service.partners.keys import Token, hash_secret
+from tests.evidence.sealed_log import KEY
+from tests.ledger.raw_events import RawEvent, append_with_macs, write_raw
+from tests.ledger.samples import CAUSE
+from tests.world import STAFF
+
+ASIDE = "select originator_version, topic, reason from accounts.set_aside order by id"
+LOG = "select e.topic from accounts.log as l join accounts.events as e using (append_id) order by 1"
+
+
+async def forge(ledger, event, mac=None):
+    """Write an event as the ledger's role can: by the function, without the key."""
+    async with ledger.transaction() as transaction:
+        (append_id,) = await append_with_macs(transaction, [event], [mac])
+    return append_id
+
+
+async def number(ledger):
+    """Number what can be."""
+    while await Sequencer(ledger).step():
+        pass
+
+
+@pytest.fixture
+async def partner_id(service):
+    """Return an approved partner."""
+    found = await service.partners.add("Partner", "p@example.com", CAUSE)
+    await service.partners.approve(found, STAFF)
+    await number(service.accounts)
+    return found
+
+
+@pytest.mark.parametrize("mac", [None, b"", bytes(33), b"\1" + bytes(32), b"\1" * 1_000_000])
+async def test_a_forged_key_is_set_aside_and_the_log_goes_on(service, owner, partner_id, mac):
+    """Whatever its MAC is: it gets no number, and the next event of its stream does."""
+    accounts = service.accounts
+    token = Token("live", partner_id, "key_forged", "secret")
+    forged = ApiKeyIssued(
+        partner_id=partner_id,
+        key_id=token.key_id,
+        mode="live",
+        secret_hash=hash_secret(b"no pepper", token),
+    )
+    stream = partner_stream(partner_id)
+    meta = Meta(service.clock(), STAFF.actor, STAFF.request_id, accounts.name)
+    state = accounts.codec.encode(stream, 3, forged, meta, None)
+    await forge(accounts, RawEvent(stream, 3, "ApiKeyIssued", state), mac)
+    with pytest.raises(UnboundEvent):
+        await service.partners.issue_key(partner_id, "live", STAFF)
+    await number(accounts)
+    issued = await service.partners.issue_key(partner_id, "live", STAFF)
+    await number(accounts)
+    assert owner.execute(ASIDE).fetchall() == [(3, "ApiKeyIssued", "mac")]
+    numbered = [topic for (topic,) in owner.execute(LOG).fetchall()]
+    assert numbered == ["ApiKeyIssued", "PartnerApplied", "PartnerApproved"]
+    assert set((await service.partners.look(partner_id)).keys) == {issued.key_id}
+    assert owner.execute("select count(*) from accounts.pending").fetchone() == (0,)
+
+
+async def test_what_was_decided_on_a_forged_event_is_set_aside_with_it(service, owner, partner_id):
+    """The order within a stream is kept: nothing is numbered behind an event that is not there."""
+    accounts, stream = service.accounts, partner_stream(partner_id)
+    await forge(accounts, RawEvent(stream, 3, "PartnerRevoked", b"{}"))
+    await write_raw(accounts, RawEvent(stream, 4, "PartnerApproved", b"{}"))
+    await number(accounts)
+    assert owner.execute(ASIDE).fetchall() == [
+        (3, "PartnerRevoked", "mac"),
+        (4, "PartnerApproved", "follows"),
+    ]
+
+
+async def test_an_event_of_another_stream_version_topic_or_ledger_does_not_pass(
+    service, owner, partner_id
+):
+    """A MAC is of one event: copied to another it is none."""
+    accounts, test = service.accounts, service.ledger("test")
+    stream, other = partner_stream(partner_id), partner_stream("other")
+    state, mac = owner.execute(
+        "select state, mac from accounts.events where originator_version = 2"
+    ).fetchone()
+    for event in (
+        RawEvent(stream, 3, "PartnerApproved", state),
+        RawEvent(other, 2, "PartnerApproved", state),
+        RawEvent(stream, 4, "PartnerRevoked", state),
+        RawEvent(stream, 5, "PartnerApproved", state + b" "),
+    ):
+        await forge(accounts, event, mac)
+    await forge(test, RawEvent(stream, 2, "PartnerApproved", state), mac)
+    await number(accounts)
+    await number(test)
+    counts = "select (select count(*) from {0}.set_aside), (select count(*) from {0}.log)"
+    assert owner.execute(counts.format("accounts")).fetchone() == (4, 2)
+    assert owner.execute(counts.format("test")).fetchone() == (1, 0)
+
+
+async def test_garbage_in_the_stream_of_lineages_stops_nothing(service, owner):
+    """Neither numbering nor, later, checkpoints and exports: they never see it."""
+    accounts = service.accounts
+    await forge(accounts, RawEvent(lineage_stream("accounts"), 1, "LineageBegun", b"garbage"))
+    await number(accounts)
+    async with accounts.transaction() as transaction:
+        assert await transaction.read(lineage_stream("accounts")) == []
+    assert owner.execute(ASIDE).fetchall() == [(1, "LineageBegun", "mac")]
+
+
+def test_the_role_can_neither_write_the_log_past_the_function_nor_remove_from_it(database_url):
+    """It cannot choose an append_id, leave out the queue, or queue what is no event."""
+    with psycopg.connect(database_url, autocommit=True) as insider:
+        for role in ("accounts", "live", "test"):
+            insider.execute(f"set role claim_ledger_{role}")
+            for statement in (
+                "insert into {0}.events values (default, gen_random_uuid(), 1, 'ClaimCreated', '')",
+                "insert into {0}.pending values (1)",
+                "insert into {0}.set_aside (append_id, reason) values (1, 'gone')",
+                "delete from {0}.set_aside",
+                "delete from {0}.events",
+                "update {0}.events set mac = null",
+            ):
+                with pytest.raises(InsufficientPrivilege):
+                    insider.execute(statement.format(role))
+            insider.execute("reset role")
+
+
+async def test_a_queue_without_its_event_does_not_stop_the_log(service, owner, partner_id):
+    """What is queued and not there is noted, and what follows is numbered."""
+    owner.execute("insert into accounts.pending values (1000000)")
+    await service.partners.revoke(partner_id, STAFF)
+    await number(service.accounts)
+    assert owner.execute("select append_id, reason from accounts.set_aside").fetchall() == [
+        (1_000_000, "gone")
+    ]
+    assert owner.execute("select size from accounts.head").fetchone() == (3,)
+
+
+async def test_only_what_has_no_number_leaves_and_only_as_it_was(service, owner, partner_id):
+    """The function refuses a numbered event, and nobody else removes one, the owner included."""
+    append_id = owner.execute("select min(append_id) from accounts.log").fetchone()[0]
+    assert owner.execute("select accounts.set_aside_events(%s)", [[append_id]]).fetchone() == (0,)
+    await service.partners.revoke(partner_id, STAFF)
+    with owner.transaction(), suppress(InsufficientPrivilege):
+        owner.execute("set local claim_ledger.sets_aside = 'on'")
+        owner.execute("delete from accounts.events")
+    assert owner.execute("select count(*) from accounts.events").fetchone() == (3,)
+
+
+async def test_sequencers_at_once_set_each_event_aside_once(service, owner, partner_id):
+    """Whoever holds the head does; what is ours is numbered beside it."""
+    accounts = service.accounts
+    for _ in range(20):
+        await forge(accounts, RawEvent(uuid4(), 1, "PartnerApproved", b"{}"))
+    await service.partners.revoke(partner_id, STAFF)
+    sequencers = [Sequencer(accounts) for _ in range(3)]
+    while sum(await asyncio.gather(*(one.step() for one in sequencers))):
+        pass
+    assert owner.execute("select count(*) from accounts.set_aside").fetchone() == (20,)
+    assert owner.execute("select size from accounts.head").fetchone() == (3,)
+
+
+@pytest.mark.usefixtures("partner_id")
+async def test_what_is_put_into_the_log_itself_is_never_signed(service, owner):
+    """The role can still write `log` and `head`: then nothing more is signed or published."""
+    accounts = service.accounts
+    append_id = await forge(accounts, RawEvent(uuid4(), 1, "PartnerApproved", b"{}"))
+    tree = CompactRange.from_bytes(
+        *owner.execute("select size, tree from accounts.head").fetchone()
+    )
+    owner.execute("set role claim_ledger_accounts")
+    owner.execute("delete from accounts.pending")
+    (leaf,) = owner.execute(
+        "insert into accounts.log select 3, append_id, accounts.leaf_hash(3, append_id,"
+        " originator_id, originator_version, topic, state) from accounts.events"
+        " where append_id = %s returning leaf_hash",
+        [append_id],
+    ).fetchone()
+    tree.append(leaf)
+    owner.execute("update accounts.head set size = 3, tree = %s", [tree.to_bytes()])
+    owner.execute("reset role")
+    checkpoints = Checkpoints(accounts, [KEY], None)
+    with pytest.raises(LedgerForked, match="position 3 was not written by this service"):
+        await checkpoints.make()
+    assert owner.execute("select count(*) from accounts.checkpoints").fetchone() == (0,)
+    roots = await service.secrets.known_events()
+    verdict = await verify_ledger(
+        accounts.database, Evidence([KEY]), event_keys=roots.of_ledger("accounts")
+    )
+    assert (verdict.ok, verdict.position) == (False, 3)
+    assert "this service did not write it" in verdict.fault
+
+
+async def test_a_claim_is_not_replayed_from_a_forged_beginning(world, owner):
+    """What a partner is told comes from an event of this service; meanwhile it is told to retry."""
+    partner = await world.partner()
+    entity_id = await partner.connected_entity()
+    live = world.service.modes["live"].ledger
+    (state,) = owner.execute("select state from live.events limit 1").fetchone()
+    with_head = psycopg.connect(world.service.settings.database_url)
+    with with_head as holder:
+        holder.execute("select from live.head for update")
+        stream = claim_stream("live", 0, partner.partner_id, entity_id, "case-1")
+        await forge(live, RawEvent(stream, 1, "ClaimCreated", state))
+        refused = await partner.claim(entity_id)
+    await number(live)
+    created = await partner.claim(entity_id)
+    assert (refused.status_code, created.status_code) == (503, 201)

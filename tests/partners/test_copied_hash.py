@@ -1,0 +1,73 @@
+"""The stored hash of a key is of use in that key's row alone."""
+
+import pytest
+
+from service.partners.keys import hash_secret, parse_authorization
+from tests.tables import every_row
+from tests.world import claim_body
+
+
+def parts(partner, mode="live"):
+    """Return a partner's token taken apart."""
+    return parse_authorization(f"Bearer {partner.keys[mode]}")
+
+
+def stored(world, token):
+    """Return the row of a key, to be changed as whoever can write the table does."""
+    tables = world.service.accounts.database.tables
+    (row,) = tables.where("api_keys", key_id=token.key_id)
+    return row
+
+
+async def status(world, token):
+    """Return what a write under a token is answered."""
+    headers = {"Authorization": f"Bearer {token}"}
+    body = claim_body("ent_none")
+    answer = await world.client.post("/v1/claims", headers=headers, json=body)
+    return answer.status_code
+
+
+@pytest.fixture
+def older(in_memory, monkeypatch):
+    """Return a service whose secrets are older than its event key."""
+
+    async def make():
+        secrets = await in_memory.service.secrets.get()
+        events = secrets.events._replace(since_start=False)
+        monkeypatch.setattr(in_memory.service.secrets, "_loaded", secrets._replace(events=events))
+        return secrets.pepper
+
+    return make
+
+
+async def test_a_copied_hash_does_not_authenticate(in_memory):
+    """Neither for another partner, nor another key or mode of one's own, whatever its version."""
+    one, other = await in_memory.partner(), await in_memory.partner()
+    mine, test = parts(one), parts(one, "test")
+    copied = dict(stored(in_memory, mine))
+    with every_row() as row:
+        for name, target in (("partner", parts(other)), ("mode", test)):
+            for version in (1, 2):
+                with row(name, version):
+                    change = {"secret_hash": copied["secret_hash"], "hash_version": version}
+                    stored(in_memory, target).update(change)
+                    assert await status(in_memory, target._replace(secret=mine.secret)) == 401
+        with row("its own"):
+            assert await status(in_memory, mine) == 404
+
+
+async def test_a_key_issued_before_works(in_memory, older):
+    """Its hash covers its secret alone, as its row says."""
+    partner, pepper = await in_memory.partner(), await older()
+    token = parts(partner)
+    stored(in_memory, token).update(secret_hash=hash_secret(pepper, token, 1), hash_version=1)
+    assert await status(in_memory, token) == 404
+    assert await status(in_memory, token._replace(secret="x")) == 401
+
+
+async def test_no_key_was_issued_before_an_installation_began(in_memory):
+    """A row that claims a hash of the old kind is not believed where there were none."""
+    partner = await in_memory.partner()
+    token, pepper = parts(partner), (await in_memory.service.secrets.get()).pepper
+    stored(in_memory, token).update(secret_hash=hash_secret(pepper, token, 1), hash_version=1)
+    assert await status(in_memory, token) == 401
