@@ -39,7 +39,7 @@ async def append_with_macs(
         _WRITE,
         1,
         *([],) * 7,  # no guards and no uploads
-        *(list(column) for column in zip(*events, strict=True)),
+        *([event[place] for event in events] for place in range(len(RawEvent._fields))),
         list(macs),
         [1] * len(events),
         *([],) * 6,  # no public ids and no keys
