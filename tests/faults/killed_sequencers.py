@@ -68,6 +68,7 @@ async def number_for_ever(url: str, schema: str, shared: mmap.mmap, slot: int) -
     master_keys = MasterKeys([base64.b64decode(MASTER_KEY)])
     secrets = ServiceKeyStore(database, master_keys).get  # the ledger is that of accounts
     ledger = Ledger(database, {}, [], master_keys, system_clock, wake_nobody, secrets)
+    await ledger.event_keys()
     sequencer = Marking(ledger, shared, slot)
     while True:
         try:

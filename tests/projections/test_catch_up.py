@@ -114,8 +114,8 @@ async def test_a_missing_master_key_parks_nothing(one, database_url, tmp_path):
     one.projector.reads_personal = True
     settings = settings_for(database_url, tmp_path, MASTER_KEYS="B" * 42 + "A=")
     async with Service(settings).opened() as other:
+        await Subscription(one.ledger, one.projection).step()  # registers
         subscription = Subscription(other.accounts, one.projection)
-        await subscription.step()  # registers
         with pytest.raises(KeyUnknown):
             await subscription.step()
     assert (await one.parked(), one.checkpoint()) == ([], 0)
