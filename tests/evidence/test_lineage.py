@@ -184,7 +184,7 @@ async def test_an_altered_log_is_not_a_lost_one(checkpoints, add, attack):
     """It has its full size but contradicts its own checkpoint: no restore does that."""
     await checkpointed(checkpoints, add, 2, 3)
     attack(
-        "update accounts.events set state = state || ' ' where append_id = 3",
+        "update accounts.events set state = state || ' ' where append_id = 2",
         REMAKE,
         "update accounts.head set tree = null",
     )
