@@ -74,7 +74,7 @@ class Setting:
         claim_id = f"clm_{claim}"
         created = ClaimCreated(claim_id, "ptn_1", "ent_1", claim_id, "fingerprint")
         await self.append(claim, 0, created, DocumentsAttached(claim_id, documents))
-        while await Sequencer(self.live.database).step():
+        while await Sequencer(self.live).step():
             pass
         while await Subscription(self.live, self.queue).step():
             pass

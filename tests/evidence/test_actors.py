@@ -251,7 +251,7 @@ async def test_a_forged_actor_is_found_in_a_real_ledger(service):
     async def append(stream, event, actor):
         async with live.transaction() as transaction:
             await transaction.append(Append(stream, 0, [event], Cause(actor, "req_1")))
-        while await Sequencer(live.database).step():
+        while await Sequencer(live).step():
             pass
 
     async def verdict(ledger):

@@ -18,7 +18,7 @@ from service.http.hosts import Hosts
 from service.http.paths import BYTES_MAX, is_canonical
 from service.http.scalars import LIMITS, email_fault
 from service.http.server import BUFFER_BYTES_MAX
-from service.ledger.service_keys import Secrets
+from service.ledger.service_keys import EventRoots, Secrets
 from service.pages.shell import safe_path
 from service.pages.visit import (
     COOKIE,
@@ -46,7 +46,7 @@ TIMES = 3 * GROWTH
 BEYOND = 2**17
 
 Make = Callable[[int], str]
-KEYS = Secrets(b"p" * 32, b"l" * 32, b"k" * 32)
+KEYS = Secrets(b"p" * 32, b"l" * 32, b"k" * 32, EventRoots({}, since_start=True))
 
 
 class Parser(NamedTuple):

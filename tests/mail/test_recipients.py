@@ -7,13 +7,13 @@ import psycopg
 import pytest
 
 from service.core.ids import stream_id
-from service.ledger.service_keys import Secrets
+from service.ledger.service_keys import EventRoots, Secrets
 from service.ledger.writing import lock_number
 from service.mail.recipients import ALL_MAX, PARTNER_MAX, PERIOD
 from tests.mail.noted import mails, note_mail, onboarding
 from tests.world import settings_for, world_on
 
-SECRETS = Secrets(b"p", b"l", b"k")
+SECRETS = Secrets(b"p", b"l", b"k", EventRoots({1: b"e"}, since_start=True))
 
 
 class Moment:
