@@ -37,7 +37,7 @@ class LogRow(NamedTuple):
     originator_version: int
     topic: str
     state: bytes
-    mac: bytes | None
+    mac: bytes | None = None
 
     def leaf(self) -> bytes | None:
         """Return the hash of the columns; None if they cannot be hashed."""
