@@ -2,7 +2,7 @@
  * Append, crash, number, read: how events get positions (decision 2).
  *
  * Which process is which code:
- *   Writer     an append by the function `write` (migrations/sql/0013_event_macs.sql), as
+ *   Writer     an append by the function `write` (migrations/sql/0015_event_macs.sql), as
  *              Transaction.append calls it (service/ledger/ledger.py): of commands that decide inside
  *              their transaction and, unless they ask for locks, rely on the unique key alone.
  *              Ledger.write calls the same function, with locks and a second look before the append:

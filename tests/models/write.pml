@@ -4,7 +4,7 @@
  * Which process is which code:
  *   Batch       ClaimCommands._create_all (service/claims): the context is read, each command is
  *               decided, and `Ledger.write` writes what was decided in one statement, the function
- *               `write` (migrations/sql/0013_event_macs.sql), a step each of its statements. What is not
+ *               `write` (migrations/sql/0015_event_macs.sql), a step each of its statements. What is not
  *               written is tried again by Batcher (service/ledger/batching.py). A batch of one is
  *               also Ledger.decide_and_write, of onboardings and connect requests.
  *   Disconnect  a command with a transaction of its own: ConnectionCommands.disconnect, by
