@@ -31,8 +31,10 @@ async def move(target: Target, claim_id: str, stage: str) -> Fields:
 
 
 async def _find(target: Target, claim_id: str) -> tuple[Mode, ClaimCommands]:
+    """Look for a claim in both modes, and record that its personal data is about to be printed."""
     for mode, ledger in target.service.modes.items():
         if await ledger.claim_list.by_id(claim_id) is not None:
+            await target.service.staff.opened(target.staff_id, claim_id, target.cause)
             return mode, ledger.claims
     raise Refusal("claim_not_found")
 

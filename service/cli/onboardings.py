@@ -14,7 +14,10 @@ from service.facts.caller import MODES, Mode
 async def complete(target: Target, magic_link_url: str) -> Fields:
     """Complete an onboarding by a link that was only mailed: its entity is connected."""
     live = target.service.modes["live"].onboardings
-    onboarding_id, _, _ = await live.complete(token_of(magic_link_url), target.cause.request_id)
+    cause = target.cause
+    onboarding_id, _, _ = await live.complete(
+        token_of(magic_link_url), cause.request_id, actor=cause.actor
+    )
     return await _onboarding(target, onboarding_id, "live")
 
 

@@ -66,6 +66,11 @@ class Target(NamedTuple):
     cause: Cause
     person: str | None = None
 
+    @property
+    def staff_id(self) -> str:
+        """The staff id of whoever runs the command."""
+        return self.cause.actor.partition(":")[2]
+
 
 Fields = dict[str, Any]
 """A JSON object that is printed: a command's answer, or a part of it."""

@@ -133,9 +133,11 @@ class OnboardingCommands:
         confirmed: Confirmed | None = None,
         *,
         visitor: str | None = None,
+        actor: str | None = None,
     ) -> tuple[str, str, str]:
-        """Finish an onboarding as its person; return (onboarding, entity, partner) ids.
+        """Finish an onboarding as its person, or as `actor`.
 
+        Returns the ids of onboarding, entity and partner.
         `confirmed` is what the person confirmed on the page; None keeps what the partner sent.
         `visitor` is the look-up of the address that is signed in, without which a link that its
         partner had, too, is refused with `onboarding_needs_sign_in`. Refuses with
@@ -146,7 +148,7 @@ class OnboardingCommands:
         connection = connection_stream(self.ledger.name, row["partner_id"], row["entity_id"])
         stream = entity_stream(self.ledger.name, row["entity_id"])
         secrets = await self.secrets.get()
-        cause = Cause(f"customer:{row['entity_id']}", request_id)
+        cause = Cause(actor or f"customer:{row['entity_id']}", request_id)
 
         async def attempt(transaction: Transaction) -> tuple[str, str, str]:
             past = await transaction.read(stream)

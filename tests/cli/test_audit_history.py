@@ -53,7 +53,7 @@ def topics(answer):
 def test_a_claims_history_shows_each_event(team, demo, claim):
     """Each event has its position, time, actor, request and its unencrypted fields."""
     claim_id, request_id, message_id = claim
-    answer = team.do("audit", "history", claim_id)
+    answer = team.do("audit", "history", claim_id, "--ledger", "live")
     created, message, moved = answer["events"]
     assert topics(answer) == ["ClaimCreated", "FirstMessagePosted", "ClaimStageChanged"]
     assert {event["ledger"] for event in answer["events"]} == {"live"}
@@ -132,7 +132,7 @@ def test_an_unreadable_event_is_in_the_history(team, claim, owner):
     claim_id = claim[0].encode()
     (before,) = owner.execute(STATE, (claim_id,)).fetchone()
     owner.execute(SET_STATE, (b"{" + claim_id, claim_id))
-    damaged = team.do("audit", "history", claim[0])["events"][-1]
+    damaged = team.do("audit", "history", claim[0], "--ledger", "live")["events"][-1]
     owner.execute(SET_STATE, (before, claim_id))
     owner.execute("alter table live.events enable always trigger append_only")
     assert (damaged["topic"], damaged["at"]) == ("ClaimStageChanged", None)
@@ -176,7 +176,7 @@ def test_hashes_of_secrets_are_left_out(team):
 
 def test_people_get_a_block_per_event(team, claim):
     """There is one field per line, nested data included, and long hashes are shortened."""
-    shown = team.raw("audit", "history", claim[0]).stdout
+    shown = team.raw("audit", "history", claim[0], "--ledger", "live").stdout
     blocks = shown.split("\n\n")
     assert len(blocks) == 4
     assert max(map(len, shown.splitlines())) < 100
