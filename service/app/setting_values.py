@@ -91,8 +91,8 @@ def origin(text: str) -> str:
     return f"{parts.scheme}://{host}{port}"
 
 
-def public_origin(text: str) -> str:
-    """Return an origin at which people and partners reach the service: https, off this machine."""
+def secure_origin(text: str) -> str:
+    """Return an origin that nobody reads along with: https, but for this machine."""
     found = origin(text)
     if found.startswith("http:") and not is_this_machine(urlsplit(found).hostname or ""):
         raise ValueError(f"expected https:// for all but this machine, not {_quoted(text)}")

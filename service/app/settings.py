@@ -67,7 +67,7 @@ class Settings:
         secret=True,
     )
     public_url = Setting(
-        values.public_origin,
+        values.secure_origin,
         "origin at which the service is reached, without a path: `https://api.example.com`; "
         "`http` on this machine alone",
     )
@@ -96,7 +96,8 @@ class Settings:
         str, "with workload identity, the account that signs; default: the identity's own"
     )
     storage_endpoint = OptionalSetting(
-        values.origin, "origin of the local store, in development; default: Google Cloud Storage"
+        values.secure_origin,
+        "origin of the local store, in development; default: Google Cloud Storage",
     )
     clamd_url = OptionalSetting(
         values.clamd_url,

@@ -266,6 +266,7 @@ def test_serve_runs_the_worker_beside_the_api(database_url, tmp_path):
         process.kill()
         process.wait(PATIENCE_SECONDS)
     assert b"worker ended and is restarted" in log.read_bytes()
+    assert b"the owner's database url is in the environment" in log.read_bytes()
 
 
 def test_serve_starts_before_postgresql(tmp_path):

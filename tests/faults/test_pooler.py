@@ -26,6 +26,7 @@ import pytest
 
 from service.ledger import connection as ledger_connection
 from service.ledger.database import BACKGROUND_SIZE, Database, LedgerUnavailable
+from service.ledger.login import login_fault
 from service.ledger.sql import Sql
 from tests.database_proxy import proxied
 from tests.faults.clusters import impatient_writes
@@ -141,6 +142,14 @@ async def test_the_service_works_behind_a_transaction_pooler(pooled, database_ur
         await partner.connect(entity_id)
         assert (await partner.claim(entity_id, "again")).status_code == 201
         await _all_numbered(world)
+
+
+async def test_a_pooler_that_is_not_named_is_one_line(pooled):
+    """It refuses the settings of a session; the line has the setting that says what it is."""
+    url = pooled["LIVE_DATABASE_URL"]
+    fault = await login_fault(Database(url, "live", pool_size=1, deadline=PATIENCE_SECONDS))
+    assert fault is not None
+    assert "CLAIM_LEDGER_TRANSACTION_POOLER=on" in fault
 
 
 async def test_the_limits_of_a_login_hold_behind_a_pooler(pooled, database_url, tmp_path):

@@ -145,6 +145,21 @@ def test_a_login_that_somebody_else_administers_is_left(module_database_url, own
     psycopg.connect(login_url(module_database_url, "live")).close()
 
 
+def test_the_server_is_told_no_password(module_database_url, owner_of_module, tmp_path):
+    """What is sent has a verifier of it, whatever the server logs; the login works with it."""
+    password = "canary-of-a-password"
+    with login(owner_of_module, "") as name, (tmp_path / "sent").open("w+b") as sent:
+        owner_of_module.pgconn.trace(sent.fileno())
+        make_logins(owner_of_module, {name: password})
+        owner_of_module.pgconn.untrace()
+        url = f"postgresql://{name}:{password}@{module_database_url.rpartition('@')[2]}"
+        psycopg.connect(url).close()
+        sent.seek(0)
+        text = sent.read()
+    assert b"SCRAM-SHA-256$" in text
+    assert password.encode() not in text
+
+
 @pytest.fixture
 def owner_of_module(module_database_url):
     """Return a connection of the owner to a database that holds nothing."""
