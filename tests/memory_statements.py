@@ -111,7 +111,12 @@ def _exists(tables: Tables, stream: object) -> list[Values]:
 
 
 def _data_keys(tables: Tables, asked: Sequence[object]) -> list[Values]:
-    return [row for row in tables["data_keys"] if row["key_id"] in asked]
+    return [
+        row
+        for row in tables["data_keys"]
+        if row["key_id"] in asked
+        and not tables.where("events", originator_id=row["key_id"], topic="PersonalDataErased")
+    ]
 
 
 def _draw_secrets(

@@ -21,7 +21,7 @@ TABLE = re.findall(
 FILES = {change: re.findall(r"`([^`]+)`", files) for change, files in TABLE}
 
 REQUEST = """    currency: Annotated[
-        Text | UnsetType, described("Currency of the invoices.", "EUR", extra={"since": 2})
+        Text | UnsetType, described("Currency of the invoices.", "EUR", extra={"since": 3})
     ] = UNSET
 """
 SHOWN = '    currency: Annotated[str | None, described("Null when none was given.", "EUR", None)]\n'

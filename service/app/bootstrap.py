@@ -13,6 +13,7 @@ from projections.partners.projector import PartnersProjector
 from projections.partners.reader import PartnersReader
 from projections.staff.projector import StaffProjector
 from service.app.ledgers import PartnerLedger, inline_projectors, ledger_for
+from service.app.master_keys import master_keys
 from service.app.settings import Settings
 from service.app.storage import archive_for, storage_of_mode
 from service.claims.hand_overs import HandOverQueue
@@ -23,7 +24,6 @@ from service.documents.commands import StorageFailures
 from service.evidence.checkpoints.signing import Checkpoints
 from service.facts import catalogue
 from service.facts.caller import MODES, Mode
-from service.ledger.encryption import MasterKeys
 from service.ledger.following.catch_up import CatchUpProjection, Handler, ParkingSubscriber
 from service.ledger.ledger import Ledger
 from service.ledger.limits import DEADLINE_SECONDS
@@ -63,22 +63,22 @@ class Service:
         self.deadline_seconds = deadline_seconds
         self.storage_failures = StorageFailures()
         self.archive = archive_for(settings)
-        master_keys = MasterKeys(settings.master_keys)
+        ring = master_keys(settings)
         make_ledger = partial(
             ledger_for,
-            *(settings, master_keys, clock, deadline_seconds),
+            *(settings, ring, clock, deadline_seconds),
             self._secrets,
         )
         self.accounts = make_ledger(
             "accounts", catalogue.ACCOUNTS, [PartnersProjector(), StaffProjector()]
         )
         database = self.accounts.database
-        self.secrets = ServiceKeyStore(database, master_keys)
+        self.secrets = ServiceKeyStore(database, ring)
         self.partner_list = PartnersReader(database)
         self.partners = PartnerCommands(self.accounts, self.secrets, clock, new_id)
         idle = timedelta(minutes=settings.session_idle_minutes)
-        self.sessions = Sessions(database, master_keys, clock, new_id, idle=idle)
-        self.sign_in = SignIn(database, self.secrets, master_keys, self.sessions, clock, new_id)
+        self.sessions = Sessions(database, ring, clock, new_id, idle=idle)
+        self.sign_in = SignIn(database, self.secrets, ring, self.sessions, clock, new_id)
         self.staff = StaffCommands(self.accounts, self.secrets, clock, new_id)
         self.passkeys = PasskeyCommands(self.accounts, self.sessions, clock, new_id)
         make_storage = storage or partial(storage_of_mode, settings)

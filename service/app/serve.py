@@ -14,6 +14,7 @@ from granian.constants import Interfaces, Loops
 from granian.server import Server
 
 from service.app.logins import check_logins
+from service.app.master_keys import master_keys
 from service.app.settings import SERVE, Settings
 from service.app.worker_process import METRICS_DIRECTORY, WorkerProcess
 from service.core import logs
@@ -37,9 +38,11 @@ def serve_forever(settings: Settings) -> None:
 
     Raises ServeFault when the address is not available, SettingsError when a login may do too much.
     Beside the API's processes there is one that follows the log and serves the operations listener,
-    as far as the settings want either: requests never wait for its work.
+    as far as the settings want either: requests never wait for its work. Raises KeyServiceFault
+    when KMS does not unwrap the master keys.
     """
     _check_address(settings.host, settings.port)
+    master_keys(settings)  # here, so that workers inherit what KMS unwrapped, and do not ask again
     allow_files()
     logs.configure(settings.log_level)
     warn_of_untrusted_proxy(settings)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from service.app.secret_file import secret_in
 from service.app.setting_values import masked
 
 PREFIX: Final = "CLAIM_LEDGER_"
@@ -30,12 +31,15 @@ class OptionalSetting(Generic[_T_co]):
     """A setting that may be absent: None then. Its name is that of its attribute.
 
     `default` is text as in the environment. `secret` values are masked wherever settings are
-    shown. `formerly` is the name of an earlier release, which this one accepts with a warning.
+    shown, and may stand in a file that the variable with `_FILE` names. `formerly` is the name of
+    an earlier release, which this one accepts with a warning.
     """
 
     name: str
     variable: str
     """The environment variable's full name."""
+    file_variable: str | None
+    """The variable that names a file with the value, if it is secret."""
     variables: list[str]
     """The names under which it can be set, today's first."""
 
@@ -58,7 +62,9 @@ class OptionalSetting(Generic[_T_co]):
     def __set_name__(self, _owner: type, attribute: str) -> None:
         self.name = attribute.upper()
         self.variable = PREFIX + self.name
-        self.variables = [self.variable, self.formerly] if self.formerly else [self.variable]
+        self.file_variable = f"{self.variable}_FILE" if self.secret else None
+        names = (self.variable, self.formerly, self.file_variable)
+        self.variables = [name for name in names if name]
 
     def __get__(self, settings: _HasValues, _owner: type) -> _T_co | None:
         return settings.values[self.name]
@@ -68,6 +74,14 @@ class OptionalSetting(Generic[_T_co]):
 
     def read(self, environ: Mapping[str, str]) -> object:
         """Return the value, None when there is none; raises ValueError."""
+        text = self.text(environ) or self.default
+        return None if text is None else self._parse(text)
+
+    def text(self, environ: Mapping[str, str]) -> str | None:
+        """Return the value's text as it is given, None when it is not; raises ValueError.
+
+        A file is read here, once: a new one is taken at the next start.
+        """
         new, old = (environ.get(name or "", "").strip() for name in (self.variable, self.formerly))
         if old:
             if new and new != old:
@@ -76,8 +90,15 @@ class OptionalSetting(Generic[_T_co]):
                 f"{self.formerly} is deprecated and will be removed in the next release: "
                 f"set {self.variable} instead"
             )
-        text = new or old or self.default
-        return None if text is None else self._parse(text)
+        path = environ.get(self.file_variable or "", "").strip()
+        if not path:
+            return new or old or None
+        if new or old:
+            raise ValueError(f"is set, and {self.file_variable} too: unset one of them")
+        try:
+            return secret_in(path)
+        except ValueError as error:
+            raise ValueError(f"from {self.file_variable}: {error}") from error
 
     def shown(self, value: object) -> str:
         """Return a value as it may be printed."""

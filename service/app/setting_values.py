@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Final, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
+from service.app.key_service import PREFIX as KMS_PREFIX
+from service.app.key_service import KmsKey
 from service.app.transport import is_this_machine
 from service.evidence.note import NoteKey
 from service.http.scalars import email_fault
+from service.ledger.encryption import KEY_BYTES as MASTER_KEY_BYTES
 from service.mail.address import parse_mail_url
-
-MASTER_KEY_BYTES: Final = 32
 
 _T = TypeVar("_T")
 
@@ -99,6 +100,14 @@ def secure_origin(text: str) -> str:
     return found
 
 
+def local_origin(text: str) -> str:
+    """Take an http origin on this machine."""
+    found = origin(text)
+    if not found.startswith("http:") or not is_this_machine(urlsplit(found).hostname or ""):
+        raise ValueError(f"expected http://127.0.0.1:PORT, not {_quoted(text)}")
+    return found
+
+
 def sender(text: str) -> str:
     """Take `user@domain` or `Name <user@domain>`, in ASCII."""
     name, spec = parseaddr(text)
@@ -137,8 +146,11 @@ def archive_url(text: str) -> str:
     return text.rstrip("/")
 
 
-def master_keys(text: str) -> tuple[bytes, ...]:
-    """Return the ring, newest first: comma separated base64 (either alphabet) of 32 bytes each."""
+def master_keys(text: str) -> tuple[bytes | KmsKey, ...]:
+    """Return the ring, newest first, comma separated.
+
+    Each key is base64 (either alphabet) of 32 bytes, or `gcp-kms:NAME:CIPHERTEXT`.
+    """
     parts = [part.strip() for part in text.split(",")]
     keys = tuple(_master_key(part, f"key {n} of {len(parts)}") for n, part in enumerate(parts, 1))
     if len(set(keys)) != len(keys):
@@ -225,7 +237,13 @@ def _split(text: str, schemes: tuple[str, ...], expected: str) -> SplitResult:
     return parts
 
 
-def _master_key(text: str, which: str) -> bytes:
+def _master_key(text: str, which: str) -> bytes | KmsKey:
+    if text.startswith(KMS_PREFIX):
+        try:
+            return KmsKey.parse(text)
+        except ValueError:
+            expected = "gcp-kms:NAME:CIPHERTEXT, as `keys-at-rest keygen --kms-key NAME` prints it"
+            raise ValueError(f"{which} is malformed; expected {expected}") from None
     expected = f"expected base64 of {MASTER_KEY_BYTES} bytes"
     standard = text.translate(str.maketrans("-_", "+/"))
     if not _BASE64.fullmatch(standard):

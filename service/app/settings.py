@@ -63,8 +63,14 @@ class Settings:
     master_keys = Setting(
         values.master_keys,
         "ring of master keys, newest first: comma-separated base64 of 32 random bytes each "
-        "(`openssl rand -base64 32`); keep an older key until it wraps nothing any more",
+        "(`openssl rand -base64 32`), or `gcp-kms:NAME:CIPHERTEXT` for one that Google Cloud KMS "
+        "wraps (`keys-at-rest keygen --kms-key NAME`); keep an older key until it wraps nothing "
+        "any more",
         secret=True,
+    )
+    kms_endpoint = OptionalSetting(
+        values.local_origin,
+        "origin of a local key service in place of Google Cloud KMS, in development",
     )
     public_url = Setting(
         values.secure_origin,
@@ -249,7 +255,8 @@ def settings_table() -> str:
     lines = ["| variable | default | what it is |", "|---|---|---|"]
     for setting in SETTINGS:
         default = f"`{setting.default}`" if setting.default else ""
-        lines.append(f"| `{setting.variable}` | {default} | {setting.description} |")
+        file = f"; or `{setting.file_variable}`" if setting.file_variable else ""
+        lines.append(f"| `{setting.variable}` | {default} | {setting.description}{file} |")
     return "\n".join(lines) + "\n"
 
 

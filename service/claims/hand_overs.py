@@ -109,8 +109,14 @@ class HandOvers:
         try:
             async with self.live.transaction(background=HANDLE_SECONDS_MAX) as transaction:
                 messages = await transaction.decode(stored, unread=unread)
-        except KeyUnknown:  # the ring lacks a key: wait until it is complete
-            return [], [_Outcome(*one, KeyUnknown.__name__) for one in attempts.items()]
+        except KeyUnknown:  # of one of them, which waits until the ring is complete, or mended
+            if len(rows) == 1:
+                position = rows[0]["position"]
+                return [], [_Outcome(position, attempts[position], KeyUnknown.__name__)]
+            each = [await self._decoded([row], attempts) for row in rows]
+            return [one for some, _ in each for one in some], [
+                one for _, some in each for one in some
+            ]
         return messages, [
             _Outcome(one.position, attempts[one.position], one.fault, is_final=True)
             for one in unread

@@ -4,10 +4,11 @@ import click
 import msgspec
 
 from service.claims.commands import ClaimCommands
-from service.cli.target import Fields, Target, team_command
+from service.cli.target import Fields, Findings, Target, team_command
 from service.core.errors import Refusal
 from service.facts.caller import Mode
 from service.facts.claims import Claim
+from service.ledger.events import ERASED, KEY_MISSING
 
 _NOT_SHOWN = {"fingerprint", "fingerprint_version", "details"}
 """Fields of `ClaimCreated` that are not shown as they are."""
@@ -16,9 +17,15 @@ _NOT_SHOWN = {"fingerprint", "fingerprint_version", "details"}
 @team_command
 @click.argument("claim_id")
 async def show(target: Target, claim_id: str) -> Fields:
-    """Show a claim, folded from its events."""
+    """Show a claim, folded from its events.
+
+    What was erased is not shown, even if its key came back. Exits with 1 if the key of its personal
+    data is missing although nobody erased it (`keys-at-rest verify` lists those).
+    """
     mode, commands = await _find(target, claim_id)
-    return _answer(mode, await commands.show(claim_id))
+    claim = await commands.show(claim_id)
+    answer = _answer(mode, claim)
+    return Findings(answer) if claim.personal == "key missing" else answer
 
 
 @team_command
@@ -51,15 +58,27 @@ def _answer(mode: Mode, claim: Claim) -> Fields:
         "stage": claim.stage,
         **references,
         "message_id": claim.message.message_id if claim.message else None,
-        "message": claim.message.text if claim.message else None,
+        "message": _shown(claim, claim.message.text) if claim.message else None,
         **(created.details or {}),
         "documents": _documents(claim),
+        "personal": claim.personal,
         "erased": claim.erased,
     }
 
 
+def _shown(claim: Claim, text: str | None) -> str | None:
+    """Return a personal text, or what became of it."""
+    match claim.personal:
+        case "readable":
+            return text
+        case "erased":
+            return ERASED
+        case "key missing":
+            return KEY_MISSING
+
+
 def _documents(claim: Claim) -> list[Fields]:
-    """Return what is attached, with the partner's filenames unless they were erased.
+    """Return what is attached, with the partner's filenames or what became of them.
 
     `flags` are what checks of the content found.
     """
@@ -69,7 +88,7 @@ def _documents(claim: Claim) -> list[Fields]:
     filenames = claim.attached.filenames or [None] * len(documents)
     return [
         {
-            "filename": filename,
+            "filename": _shown(claim, filename),
             **msgspec.structs.asdict(document),
             "flags": [
                 f"{one.reason}: {one.detail}"

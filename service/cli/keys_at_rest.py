@@ -1,10 +1,25 @@
 """`claim-ledger keys-at-rest`: the keys in the database, and the master keys that wrap them."""
 
+import base64
+import secrets
+from collections.abc import AsyncIterator
+
+import click
+
 from service.app.bootstrap import Service
+from service.app.key_service import KeyServiceFault, kms_name, new_key
+from service.app.setting_values import local_origin
+from service.app.settings import given
+from service.cli.faults import one_line
+from service.cli.options import json_option
+from service.cli.output import show
 from service.cli.target import Fields, Findings, Target, team_command
 from service.cli.terminal import progress
+from service.ledger.database import Database
+from service.ledger.encryption import KEY_BYTES
+from service.privacy.faulty_keys import FaultyKey, faulty_by_list, faulty_in
 from service.privacy.log_pages import log_size
-from service.privacy.lost_keys import find_lost_keys
+from service.privacy.lost_keys import NAMED_MAX, find_lost_keys
 from service.privacy.rotation import (
     DATA_KEYS,
     EVENT_KEYS,
@@ -12,7 +27,29 @@ from service.privacy.rotation import (
     SESSIONS,
     SIGN_IN_LINKS,
     Rotation,
+    WrappedTable,
 )
+
+
+@click.command()
+@click.option(
+    "--kms-key",
+    metavar="NAME",
+    help="Wrap it by Google Cloud KMS: projects/…/locations/…/keyRings/…/cryptoKeys/…",
+)
+@json_option
+def keygen(kms_key: str | None, *, as_json: bool) -> None:
+    """Generate a master key for the settings: in the clear, or wrapped by Google Cloud KMS.
+
+    The key itself is shown only without --kms-key. `keys-at-rest rotate` puts it into use.
+    """
+    if kms_key is None:
+        key = base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
+    else:
+        local = given("KMS_ENDPOINT").get("CLAIM_LEDGER_KMS_ENDPOINT", "").strip()
+        with one_line(ValueError, KeyServiceFault):
+            key = new_key(kms_name(kms_key), local_origin(local) if local else None).text
+    show({"master_key": key}, as_json=as_json)
 
 
 @team_command
@@ -28,36 +65,66 @@ async def rotate(target: Target) -> Fields:
 
 @team_command
 async def verify(target: Target) -> Fields:
-    """Find data keys that are gone although no erasure explains it: their data is lost.
+    """Find keys that are gone or wrong: lost, altered, exchanged, mislabelled, or back.
 
-    Exits with 1 if there are any. An erasure leaves a `PersonalDataErased` in the log.
+    `lost_keys` are gone although no erasure explains it: an erasure leaves a `PersonalDataErased`
+    in the log. `unfit_keys` do not open what is encrypted under them. `faulty_keys` do not open as
+    what they are stored as, or came back after their subject was erased; with an archive, the list
+    of erasures counts, too. Each list names at most 1,000. Exits with 1 if there are any.
     """
     return await verify_all(target.service)
 
 
 async def verify_all(service: Service) -> Fields:
-    """Search every ledger; return Findings if keys are lost."""
-    events, lost = 0, []
+    """Check every ledger's keys; return Findings if some are lost or wrong."""
+    events_lost, lost, events_unfit, unfit = 0, list[Fields](), 0, list[Fields]()
     for ledger in service.ledgers:
         with progress(f"searching {ledger.name}", await log_size(ledger)) as advance:
             found = await find_lost_keys(ledger, advance)
-        events += found.events
+        events_lost += found.events
+        events_unfit += found.unfit_events
         lost += [{"ledger": ledger.name} | key._asdict() for key in found.keys]
-    answer: Fields = {"events_lost": events, "lost_keys": lost}
-    return Findings(answer) if events else answer
+        unfit += [{"ledger": ledger.name} | key._asdict() for key in found.unfit_keys]
+    keys_faulty, faulty = 0, list[Fields]()
+    async for one in _faulty(service):
+        keys_faulty += 1
+        if len(faulty) < NAMED_MAX:
+            faulty.append(one._asdict())
+    answer: Fields = {
+        "events_lost": events_lost,
+        "lost_keys": lost,
+        "events_unfit": events_unfit,
+        "unfit_keys": unfit,
+        "keys_faulty": keys_faulty,
+        "faulty_keys": faulty,
+    }
+    return Findings(answer) if events_lost or events_unfit or keys_faulty else answer
+
+
+async def _faulty(service: Service) -> AsyncIterator[FaultyKey]:
+    for database, kept in _wrapped_tables(service):
+        async for one in faulty_in(database, kept, service.accounts.master_keys):
+            yield one
+    if service.archive is not None:
+        for mode in service.modes.values():
+            async for one in faulty_by_list(mode.ledger, service.archive):
+                yield one
+
+
+def _wrapped_tables(service: Service) -> list[tuple[Database, WrappedTable]]:
+    tables = [(ledger.database, DATA_KEYS) for ledger in service.ledgers]
+    accounts = service.accounts.database
+    return tables + [(accounts, kept) for kept in (SERVICE_KEYS, EVENT_KEYS, SESSIONS, SIGN_IN_LINKS)]
 
 
 async def rotate_all(service: Service) -> Fields:
     """Rewrap every ledger's keys; return Findings if some are left."""
     ring = service.accounts.master_keys
-    tables = [(ledger.database, DATA_KEYS) for ledger in service.ledgers]
-    accounts = service.accounts.database
-    tables += [(accounts, kept) for kept in (SERVICE_KEYS, EVENT_KEYS, SESSIONS, SIGN_IN_LINKS)]
     newest, *older = ring.ids
     in_use: set[str] = set()
     missing: set[str] = set()
     rows: list[Fields] = []
-    for database, kept in tables:
+    for database, kept in _wrapped_tables(service):
         rotation = Rotation(database, kept, ring)
         with progress(f"{database.schema} {kept.name}", await rotation.older()) as advance:
             outcome = await rotation.run(advance)

@@ -5,6 +5,7 @@ import click
 from service.cli.target import Fields, Target, team_command
 from service.core.errors import Refusal
 from service.http.decoding import check
+from service.ledger.events import KEY_MISSING
 from service.partners.wire import NewMember
 
 
@@ -41,7 +42,7 @@ async def _members(target: Target, partner_id: str) -> Fields:
     listed = [
         {
             "member_id": row["member_id"],
-            "email": partner.members[row["member_id"]].email,
+            "email": partner.members[row["member_id"]].email or KEY_MISSING,
             "added_at": row["added_at"],
         }
         for row in await target.service.partner_list.members(partner_id)

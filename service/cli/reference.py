@@ -23,14 +23,14 @@ Generated from the commands by `just docs`; a test compares the two.
 running `claim-ledger dev` of this directory) and `--as EMAIL` (who runs the command). Without
 `--data-dir`, they work on the installation named by the three ledgers' URLs,
 `CLAIM_LEDGER_ACCOUNTS_DATABASE_URL` and so on, `CLAIM_LEDGER_MASTER_KEYS` and
-`CLAIM_LEDGER_PUBLIC_URL` ([settings](settings.md)). `audit check` and `audit keygen` need no
+`CLAIM_LEDGER_PUBLIC_URL` ([settings](settings.md)). `audit check` and the two `keygen` need no
 installation. A refusal prints the error envelope on stdout and exits with 1; wrong usage exits
 with 2.
 
 Whoever runs a command has to belong to the team at that moment, and its events name them as
 `staff:<staff id>`. Without `--as` that is `CLAIM_LEDGER_STAFF`, and on a `dev` its own member of
 the team. `staff add` needs nobody while the team is empty, and records `system:installation`.
-`audit verify`, `audit check` and `audit keygen` are an auditor's, and name nobody.
+`audit verify`, `audit check` and the two `keygen` name nobody.
 
 | command | what it does |
 |---|---|
@@ -47,6 +47,13 @@ commands need the ledgers' URLs, `MASTER_KEYS` and `PUBLIC_URL`; `serve` and `wo
 `SMTP_URL`. `dev` makes its own settings and takes over `RATE_LIMIT_PER_MINUTE` and
 `REDIS_URL`. It refuses to start if the environment configures buckets, because it keeps documents
 in a local store.
+
+A secret can stand in a file instead, which the variable with `_FILE` names: as a Kubernetes secret
+that is mounted (`defaultMode: 0440` and an `fsGroup` of the service's), or a credential of systemd
+(`LoadCredential=master-keys:/etc/claim-ledger/master-keys` and
+`Environment=CLAIM_LEDGER_MASTER_KEYS_FILE=%d/master-keys`). Nobody but root and the service's user
+may be able to change the file, and others may not read it: its mode is 0400, 0440 or 0600. White
+space around the value is dropped. The file is read once, at the start; setting both is a fault.
 
 A setting that had another name in an earlier release names it below ("formerly"). The old name
 works for one release, with a warning; setting both is a fault unless they are equal.

@@ -2,6 +2,7 @@
 
 import click
 
+from service.app.key_service import KeyServiceFault
 from service.app.serve import ServeFault, serve_forever
 from service.app.setting import SettingsError
 from service.app.settings import SERVE, Settings
@@ -11,5 +12,5 @@ from service.cli.faults import one_line
 @click.command()
 def serve() -> None:
     """Serve the API, configured by the environment."""
-    with one_line(SettingsError, ServeFault):
+    with one_line(SettingsError, ServeFault, KeyServiceFault):
         serve_forever(Settings.from_environment(require=SERVE))

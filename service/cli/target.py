@@ -12,6 +12,7 @@ import structlog
 from asyncpg import PostgresError
 
 from service.app.bootstrap import Service
+from service.app.key_service import KeyServiceFault
 from service.app.setting import SettingsError
 from service.app.settings import LEDGER_URLS, TEAM, Settings, given
 from service.app.storage import storage_of_mode
@@ -152,8 +153,9 @@ def _answer(
         return asyncio.run(_run(call, settings, options))
     except (Refusal, click.ClickException, click.Abort):
         raise
-    except (KeyUnknown, Unreadable, SettingsError) as error:
-        whose = "CLAIM_LEDGER_MASTER_KEYS: " if isinstance(error, KeyUnknown) else ""
+    except (KeyUnknown, KeyServiceFault, Unreadable, SettingsError) as error:
+        of_ring = isinstance(error, KeyUnknown | KeyServiceFault)
+        whose = "CLAIM_LEDGER_MASTER_KEYS: " if of_ring else ""
         raise click.ClickException(f"{whose}{error}") from error
     except ArchiveUnavailable as error:
         message = f"CLAIM_LEDGER_ARCHIVE_URL cannot be written or read: {error}"

@@ -2,6 +2,7 @@
 
 import click
 
+from service.app.key_service import KeyServiceFault
 from service.app.setting import SettingsError
 from service.app.settings import SERVE, Settings
 from service.app.worker import work
@@ -11,5 +12,5 @@ from service.cli.faults import one_line
 @click.command()
 def worker() -> None:
     """Run the sequencer and the subscribers, without the API. Any number may run."""
-    with one_line(SettingsError):
+    with one_line(SettingsError, KeyServiceFault):
         work(Settings.from_environment(require=SERVE))

@@ -1,7 +1,7 @@
 """Facts about claims, and the state folded from them."""
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Literal
 from uuid import UUID
 
 import msgspec
@@ -106,6 +106,10 @@ class ClaimReplayMismatched(Event, frozen=True):
     fingerprint: str
 
 
+Personal = Literal["readable", "erased", "key missing"]
+"""What became of a subject's personal data. A key is missing where no erasure says that it went."""
+
+
 class Claim(msgspec.Struct, frozen=True):
     """A claim's state, folded from its stream. `claim_id` empty: there is none.
 
@@ -120,6 +124,14 @@ class Claim(msgspec.Struct, frozen=True):
     attached: DocumentsAttached | None = None
     flags: tuple[DocumentFlagged, ...] = ()
     erased: bool = False
+
+    @property
+    def personal(self) -> Personal:
+        """Whether the claim's personal fields could be read, and why not."""
+        if self.erased:
+            return "erased"
+        has_details = self.created is not None and self.created.details is not None
+        return "readable" if has_details else "key missing"
 
 
 def claim_stream(

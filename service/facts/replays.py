@@ -5,10 +5,11 @@ shape that the fingerprint covers. A field that a later release adds was ignored
 not, so it is no part of earlier fingerprints: a replay is compared by the version that its creation
 recorded. Each added field, nested ones included, names its version beside its type:
 
-    currency: Annotated[Text | UnsetType, described("…", extra={"since": 2})] = UNSET
+    currency: Annotated[Text | UnsetType, described("…", extra={"since": 3})] = UNSET
 
 So do the fields of a struct that comes with a later field. The fields of a version never change,
-nor does their order: both are part of the fingerprint.
+nor does their order: both are part of the fingerprint. Version 2 has no fields of its own: since
+it, fingerprints have a key of their own (service/ledger/encryption.py).
 """
 
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ import msgspec.inspect as mi
 from service.core.ids import stream_id
 from service.facts.claims import ClaimCreated, ClaimReplayMismatched
 from service.facts.onboardings import OnboardingReplayMismatched, OnboardingStarted
-from service.ledger.encryption import DataKey
+from service.ledger.encryption import FINGERPRINT_VERSION, DataKey
 
 
 class Mismatch(NamedTuple):
@@ -66,15 +67,15 @@ def compare(
 
 def fingerprint(key: DataKey, request: msgspec.Struct, version: int) -> str:
     """Return the fingerprint of a request as one version of its shape has it."""
-    if version < request_version(type(request)):
-        return key.fingerprint(msgspec.json.encode(_as_of(request, version)))
-    return key.fingerprint(msgspec.json.encode(request, order="deterministic"))
+    if version < _youngest(type(request)):
+        return key.fingerprint(msgspec.json.encode(_as_of(request, version)), version)
+    return key.fingerprint(msgspec.json.encode(request, order="deterministic"), version)
 
 
 @cache
 def request_version(kind: type[msgspec.Struct]) -> int:
-    """Return the version of a request's shape: that of its youngest field, nested ones included."""
-    return max(since for struct in shapes(kind) for since in fields_since(struct).values())
+    """Return the version that a request's fingerprint has today."""
+    return max(FINGERPRINT_VERSION, _youngest(kind))
 
 
 @cache
@@ -89,6 +90,12 @@ def fields_since(kind: type[msgspec.Struct]) -> dict[str, int]:
     info = mi.type_info(kind)
     assert isinstance(info, mi.StructType)  # noqa: S101 - a Struct's info is this
     return {field.encode_name: _since(field.type) for field in info.fields}
+
+
+@cache
+def _youngest(kind: type[msgspec.Struct]) -> int:
+    """Return the version of a request's youngest field, nested ones included."""
+    return max(since for struct in shapes(kind) for since in fields_since(struct).values())
 
 
 def _as_of(value: object, version: int) -> object:

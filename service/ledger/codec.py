@@ -3,10 +3,11 @@
     {"class_version": 1,
      "meta": {"at": ..., "actor": ..., "request_id": ..., "mode": ...},
      "data": {the fields in the clear},
-     "sealed": {"key": "<id of the subject's stream>", "box": "<base64>"}}
+     "sealed": {"key": "<id of the subject's stream>", "box": "<base64>", "version": 2}}
 
-The box holds the personal fields as JSON, encrypted under the subject's data key and bound to
-ledger, stream, version and key id. It is left out where an event has no personal field.
+The box holds the personal fields as JSON, encrypted under a key derived from the subject's data key
+and bound to ledger, stream, version and key id. It is left out where an event has no personal
+field. Boxes of version 1, which name no version, are encrypted under the data key itself.
 """
 
 from collections.abc import Sequence
@@ -17,15 +18,19 @@ from uuid import UUID
 
 import msgspec
 
-from service.ledger.encryption import DataKey, decrypt, encrypt
+from service.ledger.encryption import BOX_VERSION, DataKey
 from service.ledger.events import Catalogue, Event, Meta, Unreadable, upcast
 
 
 class Sealed(msgspec.Struct, frozen=True):
-    """The personal fields, encrypted under the data key that `key` names."""
+    """The personal fields, encrypted under the data key that `key` names.
+
+    `version` says how; a box that names none is the first.
+    """
 
     key: UUID
     box: bytes
+    version: int = 1
 
 
 class _Written(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -77,8 +82,9 @@ class Codec:
             raise ValueError(f"{type(event).__name__} has personal fields and no key")
         clear = msgspec.structs.replace(event, **dict.fromkeys(personal))
         bound_to = self._bound_to(stream_id, version, key.key_id)
-        box = encrypt(key.key, _encoder.encode(personal), bound_to)
-        return _encoder.encode(_Written(event.class_version, meta, clear, Sealed(key.key_id, box)))
+        box = key.encrypt(_encoder.encode(personal), bound_to)
+        sealed = Sealed(key.key_id, box, BOX_VERSION)
+        return _encoder.encode(_Written(event.class_version, meta, clear, sealed))
 
     def decode(
         self, stream_id: UUID, version: int, topic: str, state: bytes, key: DataKey | None = None
@@ -117,7 +123,8 @@ class Codec:
         data: dict[str, Any] = msgspec.json.decode(stored.data)
         if stored.sealed is not None and key is not None:
             bound_to = self._bound_to(stream_id, version, stored.sealed.key)
-            data |= msgspec.json.decode(decrypt(key.key, stored.sealed.box, bound_to))
+            opened = key.decrypt(stored.sealed.box, bound_to, stored.sealed.version)
+            data |= msgspec.json.decode(opened)
         data = upcast(cls, data, stored.class_version)
         return msgspec.convert(data, cls, str_keys=True)
 

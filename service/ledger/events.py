@@ -89,3 +89,6 @@ def upcast(cls: type[Event], data: dict[str, Any], class_version: int) -> dict[s
 
 ERASED = "[erased]"
 """Stands in read models where a person's data was, once their key is destroyed."""
+
+KEY_MISSING = "[key missing]"
+"""Is shown where a person's data cannot be read although nobody erased it: its key is gone."""

@@ -260,22 +260,31 @@ class Transaction:
         *,
         personal: bool | Container[str] = True,
         unread: list[Unread] | None = None,
+        even_erased: bool = False,
     ) -> list[Recorded]:
         """Decode stored events, with the keys of those topics whose `personal` fields are wanted.
 
         Without its key, an event's personal fields are None. What cannot be read is added to
-        `unread`, or raises Unreadable where that is None.
+        `unread`, or raises Unreadable where that is None. `even_erased` is for searches: it opens
+        also what was erased and can be opened again, because its key came back.
         """
-        codec = self._ledger.codec
-        return await decode(codec, self.data_keys, rows, personal=personal, unread=unread)
+        codec, keys_of = self._ledger.codec, self._stored_keys if even_erased else self.data_keys
+        return await decode(codec, keys_of, rows, personal=personal, unread=unread)
 
     async def data_keys(self, key_ids: Iterable[UUID]) -> dict[UUID, DataKey]:
-        """Return the data keys that still exist, in one round trip; in none for no ids."""
-        asked = list(key_ids)
-        if not asked:
-            return {}
+        """Return the data keys that still exist, in one round trip; in none for no ids.
+
+        No key of a subject that was erased is among them, even if it came back.
+        """
+        return await self._keys(_SQL.data_keys, list(key_ids))
+
+    async def _stored_keys(self, key_ids: Iterable[UUID]) -> dict[UUID, DataKey]:
+        return await self._keys(_SQL.data_keys_stored, list(key_ids))
+
+    async def _keys(self, sql: Sql, asked: list[UUID]) -> dict[UUID, DataKey]:
         open_key = self._ledger.master_keys.open_data_key
-        return {row["key_id"]: open_key(*row) for row in await self.fetch(_SQL.data_keys, asked)}
+        rows = await self.fetch(sql, asked) if asked else []
+        return {row["key_id"]: open_key(*row) for row in rows}
 
     async def append(self, *appends: Append) -> list[Recorded]:
         """Append to the log and to the inline read models; all or nothing.

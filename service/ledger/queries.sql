@@ -20,7 +20,19 @@ from pg_roles
 where rolname = session_user
 
 -- name: data_keys
--- The data keys that still exist among those asked for.
+-- The data keys that still exist among those asked for. One that came back after its subject was erased
+-- is not among them: what was erased is opened for nobody.
+select k.key_id, k.wrapped, k.master_key_id
+from ledger.data_keys as k
+where
+    k.key_id = any($1::uuid[])
+    and not exists(
+        select from ledger.events as e
+        where e.originator_id = k.key_id and e.topic = 'PersonalDataErased'
+    )
+
+-- name: data_keys_stored
+-- The data keys that are stored among those asked for, also those that came back after an erasure.
 select key_id, wrapped, master_key_id from ledger.data_keys where key_id = any($1::uuid[])
 
 -- name: event_keys

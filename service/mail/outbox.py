@@ -171,11 +171,17 @@ class Outbox:
         return "sent"
 
     async def _compose(self, transaction: Transaction, row: Row, now: datetime) -> Composed | None:
-        """Return the mail; None when it must no longer be sent."""
+        """Return the mail; None when it must no longer be sent.
+
+        Raises MailRefused where nobody erased its person and their key is missing.
+        """
         onboarding = fold(await transaction.read(row["stream_id"]))
-        if onboarding is None or onboarding.completed or onboarding.started.details is None:
+        if onboarding is None or onboarding.completed:
             return None
         started, details = onboarding.started, onboarding.started.details
+        if details is None:  # an erasure settles its mail, so that it never comes here
+            log.error("mail not opened", message_id=row["message_id"])
+            raise MailRefused("the key of its person's data is missing")
         (partner,) = await self.partners.partners(started.partner_id)
         expires_at = started.expires_at
         if partner["status"] != "approved" or expires_at is None or expires_at <= now:

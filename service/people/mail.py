@@ -51,7 +51,7 @@ class SignInMail:
         link_id = row["link_id"]
         try:
             email = unwrapped(self.master_keys, row).email
-        except KeyUnknown:  # its master key was retired: nobody can open it
+        except KeyUnknown:  # altered, or its master key was retired: nobody can open it
             log.warning("mail not opened", message_id=link_id)
             return "failed"
         token = (await self.secrets.get()).link_token(PURPOSE, link_id)

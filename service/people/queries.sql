@@ -17,13 +17,15 @@ delete from ledger.sessions where address_hash = $1
 -- name: link_ask
 -- Notes a sign-in link to be sent, unless its mailbox was sent enough of them lately.
 insert into ledger.sign_in_links (
-    link_id, token_hash, address_hash, wrapped, master_key_id, asked_at, expires_at, mail_next_at,
-    recipient_hash
+    link_id, token_hash, address_hash, recipient_hash, asked_at, expires_at,
+    wrapped, master_key_id, mail_next_at
 )
-select $1, $2, $3, $4, $5, now(), now() + $6::interval, now(), $8
-where $7 > (
+select $1, $2, $3, $4, $5, $6, $7, $8, $5
+where $10 > (
     select count(*) from ledger.sign_in_links
-    where (address_hash = $3 or recipient_hash = $8) and asked_at > now() - $6::interval
+    where
+        (address_hash = $3 or recipient_hash = $4)
+        and asked_at > $5::timestamptz - $9::interval
 )
 
 -- name: link_lock
@@ -33,12 +35,15 @@ select pg_advisory_xact_lock(('x' || encode(substr($1::bytea, 1, 8), 'hex'))::bi
 
 -- name: link_look
 -- A sign-in link by its token's hash, by the database's clock.
-select link_id, address_hash, wrapped, master_key_id, used_at, expires_at <= now() as expired
+select
+    link_id, token_hash, address_hash, recipient_hash, wrapped, master_key_id, asked_at, expires_at,
+    used_at, expires_at <= now() as expired
 from ledger.sign_in_links where token_hash = $1
 
 -- name: link_use
--- Uses a link up, once: whoever comes second gets no row.
-update ledger.sign_in_links set used_at = now()
+-- Uses a link up, once: whoever comes second gets no row. What it held goes too, so that nobody makes
+-- it new by taking back that it was used. Its mail has arrived.
+update ledger.sign_in_links set used_at = now(), wrapped = '', mail_state = 'sent'
 where token_hash = $1 and used_at is null and expires_at > now()
 returning link_id
 
@@ -59,12 +64,18 @@ where link_id = $1
 
 -- name: mail_take
 -- The oldest sign-in mail that is due, held until the end of the transaction.
-select link_id, wrapped, master_key_id, asked_at, expires_at, mail_attempts
+select
+    link_id, token_hash, address_hash, recipient_hash, wrapped, master_key_id, asked_at, expires_at,
+    mail_attempts
 from ledger.sign_in_links
 where mail_state = 'waiting' and mail_next_at <= now() and expires_at > now()
 order by mail_next_at
 limit 1
 for update skip locked
+
+-- name: now
+-- The time of the transaction, by the database's clock.
+select now() as now
 
 -- name: session_begin
 -- A session begins, and what is long over is forgotten.
@@ -74,32 +85,35 @@ with forgotten as (
     delete from ledger.sign_in_links where expires_at < now() - interval '1 day'
 )
 insert into ledger.sessions (
-    token_hash, session_id, address_hash, wrapped, master_key_id, started_at, expires_at, person_id
-) values ($1, $2, $3, $4, $5, now(), now() + $6::interval, $7)
+    token_hash, session_id, address_hash, person_id, started_at, expires_at, wrapped, master_key_id
+) values ($1, $2, $3, $4, $5, $6, $7, $8)
 
 -- name: session_end
--- A session ends; no row for one that has ended before.
-update ledger.sessions set ended_at = now() where token_hash = $1 and ended_at is null
+-- A session ends; no row for one that has ended before. What it holds goes, so that nobody revives it
+-- by taking back its end.
+update ledger.sessions set ended_at = now(), wrapped = '' where token_hash = $1 and ended_at is null
 returning session_id
 
 -- name: session_end_all
--- All sessions of one person end.
-update ledger.sessions set ended_at = now() where address_hash = $1 and ended_at is null
+-- All sessions of one person end, as one does.
+update ledger.sessions set ended_at = now(), wrapped = ''
+where address_hash = $1 and ended_at is null
 
 -- name: session_end_one
 -- One of a person's sessions ends.
-update ledger.sessions set ended_at = now()
+update ledger.sessions set ended_at = now(), wrapped = ''
 where person_id = $1 and session_id = $2 and ended_at is null
 
 -- name: session_end_others
 -- All sessions of a person end but one.
-update ledger.sessions set ended_at = now()
+update ledger.sessions set ended_at = now(), wrapped = ''
 where person_id = $1 and session_id <> $2 and ended_at is null
 
 -- name: session_list
 -- The sessions of a person that hold, newest first; $2 is how long one may be left unused.
 select
-    session_id, wrapped, master_key_id, started_at, coalesce(seen_at, started_at) as seen_at
+    token_hash, session_id, address_hash, person_id, started_at, expires_at, seen_at, wrapped,
+    master_key_id
 from ledger.sessions
 where
     person_id = $1 and ended_at is null and expires_at > now()
@@ -111,8 +125,9 @@ limit $3
 -- A session that holds, by its token's hash: $2 is how long it may be left unused, $3 how long a
 -- proof is fresh.
 select
-    session_id, address_hash, wrapped, master_key_id,
-    now() - coalesce(seen_at, started_at) as unseen,
+    token_hash, session_id, address_hash, person_id, started_at, expires_at, seen_at, wrapped,
+    master_key_id,
+    now() as read_at, now() - coalesce(seen_at, started_at) as unseen,
     started_at > now() - $3::interval as is_fresh
 from ledger.sessions
 where
@@ -120,7 +135,8 @@ where
     and coalesce(seen_at, started_at) > now() - $2::interval
 
 -- name: session_seen
--- A session is in use. Nobody waits for a replica to have this, which a failover may lose.
+-- A session is in use ($3), sealed anew ($4, $5) if nobody did so meanwhile ($2). Nobody waits for a
+-- replica to have this, which a failover may lose.
 with unwaited as (select set_config('synchronous_commit', 'off', true) as setting)
-update ledger.sessions as s set seen_at = now() from unwaited as u
-where s.token_hash = $1 and u.setting = 'off'
+update ledger.sessions as s set seen_at = $3, wrapped = $4, master_key_id = $5 from unwaited as u
+where s.token_hash = $1 and s.wrapped = $2 and s.ended_at is null and u.setting = 'off'

@@ -1,4 +1,10 @@
-"""Sessions on the server: a random token in a cookie, of which only the SHA-256 is stored."""
+"""Sessions on the server: a random token in a cookie, of which only the SHA-256 is stored.
+
+The person's address is encrypted in the row and bound to the row's other columns. Whoever can write
+to the table and has no master key cannot make a session, prolong one, give it to somebody else, or
+put another token in its place: an altered row is no session. One that ended has nothing left to
+open.
+"""
 
 import secrets
 from contextlib import suppress
@@ -12,7 +18,7 @@ from service.core.clock import Clock
 from service.core.ids import NewId
 from service.facts.people import person_id
 from service.ledger.database import Connection, Database, LedgerError, Row
-from service.ledger.encryption import KeyUnknown, MasterKeys
+from service.ledger.encryption import BoundColumns, KeyUnknown, MasterKeys, bound_row
 from service.ledger.service_keys import token_hash
 from service.ledger.sql import queries
 
@@ -24,7 +30,26 @@ SEEN_EVERY: Final = timedelta(minutes=1)
 LISTED_MAX: Final = 50
 TOKEN_BYTES: Final = 32
 
+BOUND: Final = (
+    *("token_hash", "session_id", "address_hash", "person_id", "started_at", "expires_at"),
+    "seen_at",
+)
+"""Columns that a session's row is bound to: all but the box itself, the id of the master key that
+opens it, and `ended_at`, with which the box goes."""
+
 _SQL = queries("service.people")
+
+
+async def now(connection: Connection, schema: str) -> datetime:
+    """Return the time of a transaction, by the database's clock."""
+    at: datetime | None = await connection.fetchval(_SQL.now.on(schema))
+    assert at is not None  # noqa: S101 - the statement always has a row
+    return at
+
+
+def bound_to(row: BoundColumns) -> bytes:
+    """Return what the address in a session's row is bound to."""
+    return bound_row("sessions", row, BOUND)
 
 
 class SignInPlace(NamedTuple):
@@ -105,18 +130,16 @@ class Sessions:
         """Begin a session of 12 hours, in the caller's transaction."""
         token = secrets.token_urlsafe(TOKEN_BYTES)
         session_id = self.new_id("ses", self.clock())
+        schema = self.accounts.schema
+        # The database's clock, by which sessions end, in hand before the row is sealed.
+        started_at = await now(connection, schema)
         person = Person(email, address_hash.hex(), session_id, by_passkey, is_fresh=True)
-        kept = msgspec.json.encode(Kept(email, by_passkey, *place))
-        wrapped = self.master_keys.wrap(kept, session_id.encode())
+        ids = (token_hash(token), session_id, address_hash, person.person_id)
+        values = (*ids, started_at, started_at + LIFETIME)
+        bound = bound_to(dict[str, object](zip(BOUND, (*values, None), strict=True)))
+        wrapped = self.master_keys.wrap(msgspec.json.encode(Kept(email, by_passkey, *place)), bound)
         await connection.execute(
-            _SQL.session_begin.on(self.accounts.schema),
-            token_hash(token),
-            session_id,
-            address_hash,
-            wrapped,
-            self.master_keys.newest,
-            LIFETIME,
-            person.person_id,
+            _SQL.session_begin.on(schema), *values, wrapped, self.master_keys.newest
         )
         return Session(token, person)
 
@@ -135,7 +158,7 @@ class Sessions:
             return await self.begin(connection, person.email, address_hash, place, by_passkey=True)
 
     async def read(self, token: str) -> Person | None:
-        """Return who is signed in; None for a session that ended, expired or never was.
+        """Return who is signed in; None for a session that ended, was altered or never was.
 
         One that was not used for too long has ended, too.
         """
@@ -146,7 +169,7 @@ class Sessions:
             return None
         if row["unseen"] > SEEN_EVERY:
             with suppress(LedgerError):  # reading pages goes on where nothing can be written
-                await self.accounts.writes.fetch(_SQL.session_seen, hashed)
+                await self._seen(row, kept)
         address_hash: str = row["address_hash"].hex()
         return Person(kept.email, address_hash, row["session_id"], kept.by_passkey, row["is_fresh"])
 
@@ -155,19 +178,29 @@ class Sessions:
         rows = await self.accounts.reads.fetch(_SQL.session_list, person_id, self.idle, LISTED_MAX)
         opened = ((row, self._opened(row)) for row in rows)
         return [
-            OpenSession(row["session_id"], row["started_at"], row["seen_at"], kept)
+            OpenSession(
+                row["session_id"], row["started_at"], row["seen_at"] or row["started_at"], kept
+            )
             for row, kept in opened
             if kept is not None
         ]
 
+    async def _seen(self, row: Row, kept: Kept) -> None:
+        """Record that a session is in use, and seal its row anew."""
+        seen_at: datetime = row["read_at"]
+        values = [row[name] for name in BOUND[:-1]]
+        bound = bound_to(dict[str, object](zip(BOUND, (*values, seen_at), strict=True)))
+        wrapped = self.master_keys.wrap(msgspec.json.encode(kept), bound)
+        before = (row["token_hash"], row["wrapped"])
+        newest = self.master_keys.newest
+        await self.accounts.writes.fetch(_SQL.session_seen, *before, seen_at, wrapped, newest)
+
     def _opened(self, row: Row) -> Kept | None:
         """Return what a session's row holds; None where signing in again mends it."""
         try:
-            raw = self.master_keys.unwrap(
-                row["wrapped"], row["master_key_id"], row["session_id"].encode()
-            )
+            raw = self.master_keys.unwrap(row["wrapped"], row["master_key_id"], bound_to(row))
             return msgspec.json.decode(raw, type=Kept)
-        except (KeyUnknown, msgspec.MsgspecError):  # its master key retired, or of an older release
+        except KeyUnknown:  # altered; or its master key was retired: signing in again mends it
             return None
 
     async def end(self, token: str) -> None:

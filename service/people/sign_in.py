@@ -1,7 +1,8 @@
 """Signing in by a link that is sent to an email address.
 
 Any address gets one: the response does not depend on whether it is known. The link's token is an
-HMAC of its id, so that the mail can be made again; only its SHA-256 is stored (decision 10).
+HMAC of its id, so that the mail can be made again; only its SHA-256 is stored (decision 10). What
+a link holds is bound to its row as in sessions: a row that was altered is no link.
 
 A link belongs to the browser that asked for it, which has a random token in a cookie. Anybody can
 ask for anybody's link, and send on what they were sent: in another browser a link signs in only
@@ -18,17 +19,23 @@ import msgspec
 from service.core.clock import Clock
 from service.core.errors import Refusal, invalid
 from service.core.ids import NewId
-from service.ledger.database import Database, Row
-from service.ledger.encryption import KeyUnknown, MasterKeys
+from service.ledger.database import Database
+from service.ledger.encryption import BoundColumns, KeyUnknown, MasterKeys, bound_row
 from service.ledger.service_keys import ServiceKeyStore, token_hash
 from service.ledger.sql import queries
 from service.people.browsers import browser_code, browser_hash, is_code_of
-from service.people.sessions import NOWHERE, Session, Sessions, SignInPlace
+from service.people.sessions import NOWHERE, Session, Sessions, SignInPlace, now
 
 LINK_LIFETIME: Final = timedelta(minutes=15)
 PURPOSE: Final = "sign-in"
 ASKED_MAX: Final = 5
 """Links that one mailbox may be sent in LINK_LIFETIME; further ones are silently dropped."""
+
+BOUND: Final = (
+    *("link_id", "token_hash", "address_hash", "recipient_hash", "asked_at", "expires_at"),
+)
+"""Columns that a link's row is bound to: all but the box itself, the id of the master key that
+opens it, what became of its mail, and `used_at`, with which the box goes."""
 
 _SQL = queries("service.people")
 
@@ -44,10 +51,14 @@ class Asked(msgspec.Struct, frozen=True):
     browser: str = ""
 
 
-def unwrapped(master_keys: MasterKeys, row: Row) -> Asked:
-    """Decrypt a link's row; raise KeyUnknown."""
-    link_id: str = row["link_id"]
-    sealed = master_keys.unwrap(row["wrapped"], row["master_key_id"], link_id.encode())
+def bound_to(row: BoundColumns) -> bytes:
+    """Return what is encrypted in a link's row is bound to."""
+    return bound_row("sign_in_links", row, BOUND)
+
+
+def unwrapped(master_keys: MasterKeys, row: BoundColumns) -> Asked:
+    """Decrypt a link's row; raise KeyUnknown, also for a row that was altered."""
+    sealed = master_keys.unwrap(row["wrapped"], row["master_key_id"], bound_to(row))
     return msgspec.json.decode(sealed, type=Asked)
 
 
@@ -84,23 +95,25 @@ class SignIn:
         secrets = await self.secrets.get()
         link_id = self.new_id("sin", self.clock())
         # The path is encrypted with the address: it may hold another link's token.
-        sealed = msgspec.json.encode(Asked(email, next_path, browser_hash(browser)))
-        wrapped = self.master_keys.wrap(sealed, link_id.encode())
+        asked = msgspec.json.encode(Asked(email, next_path, browser_hash(browser)))
+        hashed = token_hash(secrets.link_token(PURPOSE, link_id))
         address_hash = bytes.fromhex(secrets.lookup_email(email))
         recipient = bytes.fromhex(secrets.lookup_recipient(email))
         schema = self.accounts.schema
         async with self.accounts.writes.transaction() as connection:
             await connection.execute(_SQL.link_lock.on(schema), recipient)
+            asked_at = await now(connection, schema)
+            hashes = (hashed, address_hash, recipient)
+            values = (link_id, *hashes, asked_at, asked_at + LINK_LIFETIME)
+            bound = bound_to(dict[str, object](zip(BOUND, values, strict=True)))
+            wrapped = self.master_keys.wrap(asked, bound)
             await connection.execute(
                 _SQL.link_ask.on(schema),
-                link_id,
-                token_hash(secrets.link_token(PURPOSE, link_id)),
-                address_hash,
+                *values,
                 wrapped,
                 self.master_keys.newest,
                 LINK_LIFETIME,
                 ASKED_MAX,
-                recipient,
             )
 
     async def look(self, token: str) -> SignInLink:
@@ -117,7 +130,7 @@ class SignIn:
             raise Refusal("sign_in_link_expired")
         try:
             asked = unwrapped(self.master_keys, row)
-        except KeyUnknown as error:  # its master key was retired: asking again mends it
+        except KeyUnknown as error:  # altered; or its master key was retired: asking again mends it
             raise Refusal("sign_in_link_invalid") from error
         return SignInLink(
             row["link_id"], asked.email, row["address_hash"], asked.next_path, asked.browser

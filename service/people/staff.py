@@ -15,7 +15,7 @@ from service.facts.people import (
     staff_stream,
 )
 from service.ledger.database import Row
-from service.ledger.events import ERASED, Cause, Recorded
+from service.ledger.events import KEY_MISSING, Cause, Recorded
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
@@ -84,7 +84,7 @@ class StaffCommands:
             streams = [await transaction.read(row["stream_id"]) for row in rows]
         added = [_added(past) for past in streams]
         return [
-            StaffMember(row["staff_id"], one.email or ERASED, row["added_at"], _person_id(one))
+            StaffMember(row["staff_id"], one.email or KEY_MISSING, row["added_at"], _person_id(one))
             for row, one in zip(rows, added, strict=True)
         ]
 

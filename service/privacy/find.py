@@ -1,6 +1,7 @@
 """Finding where a person's data is, without showing it: places and fields only.
 
 Every event whose key exists is decrypted, a page at a time: there is no other way to search them.
+So is what was erased and could be opened again, because its key came back.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -71,7 +72,7 @@ class Search:
         stored = (
             StoredEvent(row["position"] or 0, row["append_id"], *tuple(row)[2:]) for row in rows
         )
-        events = await transaction.decode(stored, unread=self.unread)
+        events = await transaction.decode(stored, unread=self.unread, even_erased=True)
         of = {row["append_id"]: row for row in rows}
         for recorded in events:
             row = of[recorded.append_id]

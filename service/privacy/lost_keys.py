@@ -1,6 +1,11 @@
-"""Finding data keys that are missing although their subject was not erased: data loss."""
+"""Finding data keys that are missing although their subject was not erased: data loss.
+
+And those that are there and do not open what is encrypted under them, such as an older key of the
+same name that somebody put in its place.
+"""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -8,6 +13,7 @@ import msgspec
 
 from service.ledger.codec import stored_form
 from service.ledger.database import Row
+from service.ledger.encryption import DataKey, DecryptionFailed, KeyUnknown
 from service.ledger.events import Unreadable
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.sql import queries
@@ -32,29 +38,49 @@ class Lost(NamedTuple):
 
 
 class LostKeysFound(NamedTuple):
-    """`events` counts events encrypted under lost keys; `keys` lists at most NAMED_MAX keys."""
+    """`events` counts events encrypted under lost keys; `keys` lists at most NAMED_MAX keys.
+
+    So do `unfit_events` and `unfit_keys` for keys that are there and do not open their events.
+    """
 
     events: int
     keys: list[Lost]
+    unfit_events: int
+    unfit_keys: list[Lost]
+
+
+class _Page(NamedTuple):
+    """Events of a page by the key that is lost, or that does not open them."""
+
+    lost: list[tuple[UUID, Row]]
+    unfit: list[tuple[UUID, Row]]
 
 
 async def find_lost_keys(ledger: Ledger, advance: Advance) -> LostKeysFound:
-    """Check every event of a ledger, reporting progress to `advance`. No key is unwrapped."""
-    events = 0
-    keys: dict[UUID, Lost] = {}
-    async for lost in each_page(ledger, PAGE, advance, _lost_in):
-        events += len(lost)
-        for key, row in lost:
-            if key not in keys and len(keys) < NAMED_MAX:
-                keys[key] = Lost(key, _subject(row), row["topic"], row["position"])
-    return LostKeysFound(events, list(keys.values()))
+    """Check every event of a ledger, reporting progress to `advance`."""
 
+    async def read(transaction: Transaction, rows: Sequence[Row]) -> _Page:
+        sealed = [(key, row) for row in rows if (key := _key_of(row)) is not None]
+        asked = list({key for key, _ in sealed})
+        stored = {row["key_id"]: row for row in await transaction.fetch(_SQL.keys_of_events, asked)}
+        gone = {key for key, row in stored.items() if row["wrapped"] is None}
+        lost = {key for key in gone if not stored[key]["is_erased"]}
+        keys = {key: _opened(ledger, row) for key, row in stored.items() if key not in gone}
+        return _Page(
+            [(key, row) for key, row in sealed if key in lost],
+            [(key, row) for key, row in sealed if _is_unfit(ledger, keys.get(key), row)],
+        )
 
-async def _lost_in(transaction: Transaction, rows: Sequence[Row]) -> list[tuple[UUID, Row]]:
-    sealed = [(key, row) for row in rows if (key := _key_of(row)) is not None]
-    asked = list({key for key, _ in sealed})
-    lost = {row["key_id"] for row in await transaction.fetch(_SQL.keys_lost, asked)}
-    return [(key, row) for key, row in sealed if key in lost]
+    events, unfit_events = 0, 0
+    keys, unfit_keys = dict[UUID, Lost](), dict[UUID, Lost]()
+    async for page in each_page(ledger, PAGE, advance, read):
+        events += len(page.lost)
+        unfit_events += len(page.unfit)
+        for found, named in ((page.lost, keys), (page.unfit, unfit_keys)):
+            for key, row in found:
+                if key not in named and len(named) < NAMED_MAX:
+                    named[key] = Lost(key, _subject(row), row["topic"], row["position"])
+    return LostKeysFound(events, list(keys.values()), unfit_events, list(unfit_keys.values()))
 
 
 def _key_of(row: Row) -> UUID | None:
@@ -63,6 +89,27 @@ def _key_of(row: Row) -> UUID | None:
     except Unreadable:  # `audit verify` reports it
         return None
     return None if sealed is None else sealed.key
+
+
+def _opened(ledger: Ledger, row: Row) -> DataKey | None:
+    """Return a stored key; None if it does not unwrap, which faulty_keys.py reports."""
+    with suppress(KeyUnknown):
+        return ledger.master_keys.open_data_key(row["key_id"], row["wrapped"], row["master_key_id"])
+    return None
+
+
+def _is_unfit(ledger: Ledger, key: DataKey | None, row: Row) -> bool:
+    """Return whether a key does not open the event that names it."""
+    if key is None:
+        return False
+    place = row["originator_id"], row["originator_version"], row["topic"], row["state"]
+    try:
+        ledger.codec.decode(*place, key)
+    except DecryptionFailed:
+        return True
+    except Unreadable:  # `audit verify` reports it
+        pass
+    return False
 
 
 def _subject(row: Row) -> str | None:

@@ -1,3 +1,56 @@
+-- name: check_data_keys
+-- Data keys after one, and whether their subject was erased: then they came back.
+select
+    k.key_id::text as name, k.wrapped, k.master_key_id,
+    exists(
+        select from ledger.events as e
+        where e.originator_id = k.key_id and e.topic = 'PersonalDataErased'
+    ) as is_erased
+from ledger.data_keys as k
+where k.key_id > $1::uuid
+order by k.key_id
+limit $2
+
+-- name: check_event_keys
+-- The keys that bind events after one, named by what their wrapping is bound to.
+select name, wrapped, master_key_id, false as is_erased
+from
+    ledger.event_keys as k,
+    lateral (
+        select 'event key ' || key_id || case when since_start then ' since the start' else '' end as name
+    ) as named
+where name > $1
+order by name
+limit $2
+
+-- name: check_service_keys
+-- The service's own secrets after one.
+select name, wrapped, master_key_id, false as is_erased
+from ledger.service_keys
+where name > $1
+order by name
+limit $2
+
+-- name: check_sessions
+-- Sessions after one that can be used, with what they are bound to.
+select
+    session_id as name, wrapped, master_key_id, false as is_erased,
+    token_hash, session_id, address_hash, person_id, started_at, expires_at, seen_at
+from ledger.sessions
+where session_id > $1 and expires_at > now() and ended_at is null
+order by session_id
+limit $2
+
+-- name: check_sign_in_links
+-- Sign-in links after one that can be used, with what they are bound to.
+select
+    link_id as name, wrapped, master_key_id, false as is_erased,
+    link_id, token_hash, address_hash, asked_at, expires_at
+from ledger.sign_in_links
+where link_id > $1 and expires_at > now() and used_at is null
+order by link_id
+limit $2
+
 -- name: claims_of_entity
 -- The claims of an entity, oldest first: subjects of their own.
 select
@@ -129,16 +182,33 @@ from ledger.data_keys as k
 where k.key_id = any($1::uuid[])
 order by k.key_id
 
--- name: keys_lost
--- Which of these data keys are gone although no stream says that their subject was erased.
-select asked.key_id
-from unnest($1::uuid[]) as asked (key_id)
-where
-    not exists(select from ledger.data_keys as k where k.key_id = asked.key_id)
-    and not exists(
+-- name: keys_of_events
+-- These data keys as they are stored, without a wrapping if they are gone, and whether a stream says
+-- that their subject was erased.
+select
+    asked.key_id, k.wrapped, k.master_key_id,
+    exists(
         select from ledger.events as e
         where e.originator_id = asked.key_id and e.topic = 'PersonalDataErased'
+    ) as is_erased
+from unnest($1::uuid[]) as asked (key_id)
+left join ledger.data_keys as k using (key_id)
+
+-- name: keys_of_listed
+-- Data keys of subjects that were erased by the list outside the database (streams of entities, ids of
+-- claims), and not by the log: a restore brought them back.
+select k.key_id
+from ledger.data_keys as k
+where
+    (
+        k.key_id = any($1::uuid[])
+        or k.key_id in (select stream_id from ledger.claim_list where claim_id = any($2::text[]))
     )
+    and not exists(
+        select from ledger.events as e
+        where e.originator_id = k.key_id and e.topic = 'PersonalDataErased'
+    )
+order by k.key_id
 
 -- name: rotate_data_keys
 -- A batch of data keys that an older master key wraps, held until they are wrapped anew. One that is
@@ -193,10 +263,13 @@ from unnest($1::text[], $2::bytea[]) as anew (name, wrapped)
 where k.name = anew.name
 
 -- name: rotate_sessions
--- Sessions whose address an older master key wraps. One that is over is opened by nobody any more.
-select session_id as name, wrapped, master_key_id
+-- Sessions whose address an older master key wraps, with what it is bound to. One that is over is
+-- opened by nobody any more.
+select
+    session_id as name, wrapped, master_key_id,
+    token_hash, session_id, address_hash, person_id, started_at, expires_at, seen_at
 from ledger.sessions
-where master_key_id <> $1 and session_id > $2 and expires_at > now()
+where master_key_id <> $1 and session_id > $2 and expires_at > now() and ended_at is null
 order by session_id
 limit $3
 for update skip locked
@@ -208,10 +281,13 @@ from unnest($1::text[], $2::bytea[]) as anew (name, wrapped)
 where k.session_id = anew.name
 
 -- name: rotate_sign_in_links
--- Sign-in links whose address an older master key wraps. One that is over is opened by nobody any more.
-select link_id as name, wrapped, master_key_id
+-- Sign-in links whose address an older master key wraps, with what it is bound to. One that is over
+-- is opened by nobody any more.
+select
+    link_id as name, wrapped, master_key_id,
+    link_id, token_hash, address_hash, recipient_hash, asked_at, expires_at
 from ledger.sign_in_links
-where master_key_id <> $1 and link_id > $2 and expires_at > now()
+where master_key_id <> $1 and link_id > $2 and expires_at > now() and used_at is null
 order by link_id
 limit $3
 for update skip locked
@@ -264,9 +340,9 @@ select master_key_id, count(*) as keys from ledger.service_keys group by 1 order
 -- name: wrapped_sessions
 -- How many sessions that can still be used each master key wraps.
 select master_key_id, count(*) as keys from ledger.sessions
-where expires_at > now() group by 1 order by 1
+where expires_at > now() and ended_at is null group by 1 order by 1
 
 -- name: wrapped_sign_in_links
 -- How many sign-in links that can still be used each master key wraps.
 select master_key_id, count(*) as keys from ledger.sign_in_links
-where expires_at > now() group by 1 order by 1
+where expires_at > now() and used_at is null group by 1 order by 1

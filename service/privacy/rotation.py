@@ -12,6 +12,7 @@ from uuid import UUID
 from service.ledger.database import Connection, Database, Row
 from service.ledger.encryption import KeyUnknown, MasterKeys
 from service.ledger.sql import queries
+from service.people import sessions, sign_in
 
 BATCH: Final = 500
 _SQL: Final = queries("service.privacy")
@@ -20,21 +21,29 @@ ROUNDS_MAX: Final = 3
 
 
 class WrappedTable(NamedTuple):
-    """A table of keys, or addresses, that are wrapped; `first` sorts before every name in it."""
+    """A table of keys, or addresses, that are wrapped; `first` sorts before every name in it.
+
+    `bound_to` returns the additional data that the wrapping in a row is bound to.
+    """
 
     name: str
+    bound_to: Callable[[Row], bytes]
     first: str = ""
 
-    def bound_to(self, name: str) -> bytes:
-        """Return the additional data that a key's wrapping is bound to."""
-        return UUID(name).bytes if self.name == "data_keys" else name.encode()
+
+def _by_id(row: Row) -> bytes:
+    return UUID(row["name"]).bytes
 
 
-DATA_KEYS: Final = WrappedTable("data_keys", str(UUID(int=0)))
-SESSIONS: Final = WrappedTable("sessions")
-SIGN_IN_LINKS: Final = WrappedTable("sign_in_links")
-SERVICE_KEYS: Final = WrappedTable("service_keys")
-EVENT_KEYS: Final = WrappedTable("event_keys")
+def _by_name(row: Row) -> bytes:
+    return row["name"].encode()
+
+
+DATA_KEYS: Final = WrappedTable("data_keys", _by_id, str(UUID(int=0)))
+SERVICE_KEYS: Final = WrappedTable("service_keys", _by_name)
+EVENT_KEYS: Final = WrappedTable("event_keys", _by_name)
+SESSIONS: Final = WrappedTable("sessions", sessions.bound_to)
+SIGN_IN_LINKS: Final = WrappedTable("sign_in_links", sign_in.bound_to)
 
 
 class RotationOutcome(NamedTuple):
@@ -90,7 +99,7 @@ class Rotation:
     async def _rewrap(self, connection: Connection, rows: list[Row], unopened: Counter[str]) -> int:
         rewrapped_keys: dict[str, bytes] = {}
         for row in rows:
-            bound_to = self._table.bound_to(row["name"])
+            bound_to = self._table.bound_to(row)
             try:
                 key = self._ring.unwrap(row["wrapped"], row["master_key_id"], bound_to)
             except KeyUnknown:

@@ -180,6 +180,23 @@ async def test_an_unreadable_message_is_set_aside_and_the_next_one_leaves(one):
     assert [position for position, _ in await one.parked()] == [1]
 
 
+async def test_a_key_that_does_not_open_holds_up_no_other_message(one, owner):
+    """Somebody altered it, or the ring lacks its master key: the others leave at once."""
+    for name in "abc":
+        stream = UUID(bytes=name.encode().rjust(16))
+        key = one.live.master_keys.new_data_key(stream)
+        message = FirstMessagePosted(f"clm_{name}", name, "ptn_1", "ent_1", "text")
+        async with one.live.transaction() as transaction:
+            await transaction.append(Append(stream, 0, [message], CAUSE, key, new_key=True))
+    while await Sequencer(one.live.database).step():
+        pass
+    await one.post()
+    altered = "update live.data_keys set wrapped = sha256(wrapped) where key_id = %s"
+    owner.execute(altered, [UUID(bytes=b"b".rjust(16))])
+    await one.hand_overs.step()
+    assert sorted(one.pipeline.taken) == ["a", "c"]
+
+
 @pytest.mark.parametrize(
     ("ledger", "name", "topic"),
     [

@@ -5,6 +5,7 @@ import json
 import psycopg
 import pytest
 
+from service.privacy.faulty_keys import REVIVED
 from tests.cli.team import Team, mailbox
 from tests.cli.uploads import Upload, elsewhere
 from tests.dev_process import environment, run
@@ -50,7 +51,8 @@ def test_personal_data_is_found_erased_and_gone(team, demo):
     assert (team.events(), team.do("privacy", "find", email)["places"]) == (events, 0)
     assert sum(claim_id in name for name in entries(team)) == 1
     shown = team.do("claims", "show", claim_id)
-    assert (shown["erased"], shown["message"]) == (True, None)
+    assert (shown["erased"], shown["personal"], shown["message"]) == (True, "erased", "[erased]")
+    assert "defendant" not in shown
     body = claim_body(demo["entity_id"], reference)
     replay = team.call(demo["live_key"], "POST", "/claims", json=body)
     assert (replay.status_code, replay.json()["claim_id"]) == (200, claim_id)
@@ -185,6 +187,11 @@ def test_reapplying_erases_what_came_back(team, demo, tmp_path):
             [claim_id],
         )
         owner.execute("drop table public.kept")
+    code, faulty = team.answer("keys-at-rest", "verify")
+    assert (code, [one["fault"] for one in faulty["faulty_keys"]]) == (1, [REVIVED])
+    shown = team.do("claims", "show", claim_id)
+    assert (shown["personal"], shown["message"]) == ("erased", "[erased]")
+    assert CANARY not in json.dumps(shown, ensure_ascii=False)
     second = team.do("privacy", "reapply")
     env = elsewhere(team, ARCHIVE_URL=tmp_path.as_uri())
     wrong = run("privacy", "reapply", "--json", env=env)
@@ -206,11 +213,28 @@ def test_reapplying_erases_what_came_back(team, demo, tmp_path):
     assert [(one["subject"], one["keys_destroyed"]) for one in second["applied"]] == [(claim_id, 1)]
 
 
+def test_a_missing_key_is_said(team, demo):
+    """Where nobody erased a claim and its key is gone, the command says so and exits with 1."""
+    claim_id = claim_about(team, demo, mailbox(), mailbox().partition("@")[0])
+    gone = (
+        "with gone as (delete from live.data_keys as k using live.claim_list as c"
+        " where c.stream_id = k.key_id and c.claim_id = %s returning k.*)"
+        " select * from gone"
+    )
+    with psycopg.connect(demo["database_url"], autocommit=True) as owner:
+        (row,) = owner.execute(gone, [claim_id]).fetchall()
+        code, shown = team.answer("claims", "show", claim_id)
+        owner.execute("insert into live.data_keys values (%s, %s, %s)", row)
+    assert (code, shown["personal"], shown["message"]) == (1, "key missing", "[key missing]")
+    assert team.do("claims", "show", claim_id)["personal"] == "readable"
+
+
 def test_rotation_with_one_key_has_nothing_to_do(team):
     """With a single master key the command says that there is nothing to do."""
     answer = team.do("keys-at-rest", "rotate")
     assert (answer["unused"], answer["still_used"], answer["not_opened_by_ring"]) == ([], [], [])
-    assert team.do("keys-at-rest", "verify") == {"events_lost": 0, "lost_keys": []}
+    verified = team.do("keys-at-rest", "verify")
+    assert [verified[name] for name in ("events_lost", "events_unfit", "keys_faulty")] == [0, 0, 0]
     assert {one["rewrapped"] for one in answer["tables"]} == {0}
 
 

@@ -13,6 +13,7 @@ WITHOUT = {
     "claim-ledger audit check": {"data_dir", "person"},
     "claim-ledger audit keygen": {"data_dir", "person"},
     "claim-ledger audit verify": {"person"},
+    "claim-ledger keys-at-rest keygen": {"data_dir", "person"},
 }
 """Commands that need no installation, or nobody of the team."""
 

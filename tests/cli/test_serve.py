@@ -19,6 +19,7 @@ import pytest
 from service.cli.dev.postgres import EmbeddedPostgres
 from tests.databases import migrated
 from tests.dev_process import PROGRAM, environment, no_orphans, run
+from tests.key_service import NAME, key_service
 from tests.mail.mail_server import MailServer
 from tests.no_tls import NO_TLS
 from tests.patience import PATIENCE_SECONDS, until
@@ -333,3 +334,36 @@ def test_a_taken_port_is_one_line(database_url, tmp_path):
         f"Error: cannot listen on 127.0.0.1, port {env['CLAIM_LEDGER_PORT']}: "
         "Address already in use\n"
     )
+
+
+def test_kms_is_asked_at_the_start_alone(database_url, tmp_path):
+    """An API process that is started anew needs no KMS; a `serve` that begins without it does not.
+
+    The master key comes from a file.
+    """
+    with key_service() as kms:
+        wrapping = environment(KMS_ENDPOINT=kms.url)
+        made = team(wrapping, "keys-at-rest", "keygen", "--kms-key", NAME)["master_key"]
+        (tmp_path / "ring").write_text(made)
+        (tmp_path / "ring").chmod(0o400)
+        env = settings(
+            *(database_url, tmp_path),
+            KMS_ENDPOINT=kms.url,
+            MASTER_KEYS="",
+            MASTER_KEYS_FILE=str(tmp_path / "ring"),
+            RUN_WORKER="off",
+        )
+        with running("serve", env, tmp_path / "serve.log") as process:
+            up(env)
+            kms.statuses = [403]
+            (first,) = api_processes(process)
+            os.kill(first, signal.SIGKILL)
+            until(lambda: api_processes(process) not in ([], [first]))
+            up(env)
+        assert kms.calls == ["encrypt", "decrypt"]
+        done = [run(command, env=env) for command in ("serve", "worker")]
+        done.append(run("staff", "list", env=env))
+    for one in done:
+        assert (one.returncode, one.stdout) == (1, "")
+        assert f"{NAME}: KMS refuses, or is away: 403" in one.stderr
+        assert one.stderr.count("\n") == 1

@@ -158,7 +158,7 @@ def test_the_fields_of_version_1_stay(kind, version_1):
 @each_noun
 def test_a_field_without_a_version_is_noticed(noun):
     """The pinned fields differ if a field without a version is added, at the top or nested."""
-    assert shape(noun.later(2)) == shape(noun.kind)
+    assert shape(noun.later(3)) == shape(noun.kind)
     now, forgotten = shape(noun.kind), shape(noun.later(None))
     assert now.keys() == forgotten.keys()
     changed = [name for name, fields in now.items() if forgotten[name] != fields]
@@ -180,24 +180,53 @@ def test_a_later_field_is_optional(kind):
     """Bodies that were valid before a field was added stay valid."""
     for struct in replays.shapes(kind):
         required = {field.name for field in msgspec.structs.fields(struct) if field.required}
-        later = {name for name, since in replays.fields_since(struct).items() if since > 1}
+        versions = replays.fields_since(struct)
+        later = {name for name, since in versions.items() if since > 1}
         assert required & later == set()
+        assert replays.FINGERPRINT_VERSION not in versions.values()  # it has no fields of its own
 
 
 @pytest.mark.parametrize(
     ("kind", "body", "expected"),
     [
-        (ClaimRequest, CLAIM, "a9c9a1097b84825987541bd819a5f6b0db18134ddc50647ade94761839a90197"),
+        (
+            ClaimRequest,
+            CLAIM,
+            [
+                "a9c9a1097b84825987541bd819a5f6b0db18134ddc50647ade94761839a90197",
+                "9ccd2bf737dc886ee57f72e0f2e1f7aec990b61806ec0ebb64c41f261d283b70",
+            ],
+        ),
         (
             OnboardingRequest,
             ONBOARDING,
-            "a0f2efe78cd3bf625f098d6cabad4adbe087f637eae5a15fc383d66c31577b17",
+            [
+                "a0f2efe78cd3bf625f098d6cabad4adbe087f637eae5a15fc383d66c31577b17",
+                "49610b9434012e7135beaf8299d76f283aafbd5a6bfbe560d10c2b33de7e1f26",
+            ],
         ),
     ],
 )
 def test_fingerprints_are_pinned(kind, body, expected):
-    """Version 1 of a body has the fingerprint that ledgers have stored from the beginning."""
-    assert replays.fingerprint(KEY, request_of(body, kind), 1) == expected
+    """Each version of a body has the fingerprint that ledgers have stored since that version."""
+    request = request_of(body, kind)
+    assert [replays.fingerprint(KEY, request, version) for version in (1, 2)] == expected
+
+
+@each_noun
+def test_a_creation_of_version_1_is_compared_by_it(noun):
+    """Fingerprints that were stored before they had a key of their own still tell bodies apart."""
+    request = request_of(noun.body, noun.kind)
+    older = msgspec.structs.replace(
+        made_by(request, noun.creation),
+        fingerprint=replays.fingerprint(KEY, request, 1),
+        fingerprint_version=1,
+    )
+    other = merged(
+        noun.body, {"company_name": "B"} if "company_name" in noun.body else {"message": "B"}
+    )
+    assert replays.compare("live", older, request, KEY).matches
+    assert not replays.compare("live", older, request_of(other, noun.kind), KEY).matches
 
 
 @each_noun
@@ -206,9 +235,9 @@ def test_a_stored_body_matches_after_a_field_was_added(noun):
     bodies = [noun.body, *(merged(noun.body, added) for added in noun.additions)]
     for first in bodies:
         made = made_by(request_of(first, noun.kind), noun.creation)
-        assert made.fingerprint_version == 1
+        assert made.fingerprint_version == 2
         for again in bodies:
-            compared = replays.compare("live", made, request_of(again, noun.later(2)), KEY)
+            compared = replays.compare("live", made, request_of(again, noun.later(3)), KEY)
             assert compared == replays.ReplayComparison(True)
 
 
@@ -220,7 +249,7 @@ def test_a_known_field_is_compared_after_a_field_was_added(noun):
         noun.body, {"company_name": "B"} if "company_name" in noun.body else {"message": "B"}
     )
     found = [
-        replays.compare("live", made, request_of(merged(other, added), noun.later(2)), KEY)
+        replays.compare("live", made, request_of(merged(other, added), noun.later(3)), KEY)
         for added in ({}, *noun.additions)
     ]
     assert found[0] == replays.compare("live", made, request_of(other, noun.kind), KEY)
@@ -232,10 +261,10 @@ def test_a_known_field_is_compared_after_a_field_was_added(noun):
 @each_noun
 def test_a_new_field_is_compared_for_new_creations(noun):
     """The fingerprint of a creation with the new shape covers the field."""
-    wide = noun.later(2)
+    wide = noun.later(3)
     for added in noun.additions:
         made = made_by(request_of(merged(noun.body, added), wide), noun.creation)
-        assert made.fingerprint_version == 2
+        assert made.fingerprint_version == 3
         same = replays.compare("live", made, request_of(merged(noun.body, added), wide), KEY)
         without = replays.compare("live", made, request_of(noun.body, wide), KEY)
         (name, value), *_ = added.items()
@@ -247,7 +276,7 @@ def test_a_new_field_is_compared_for_new_creations(noun):
 @each_noun
 def test_nothing_is_compared_with_a_later_release(noun):
     """After a roll-back the fingerprint may cover fields unknown here: no verdict."""
-    made = made_by(request_of(noun.body, noun.later(2)), noun.creation)
+    made = made_by(request_of(noun.body, noun.later(3)), noun.creation)
     compared = replays.compare("live", made, request_of(noun.body, noun.kind), KEY)
     assert compared == replays.ReplayComparison(None)
 

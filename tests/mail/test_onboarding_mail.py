@@ -47,6 +47,17 @@ async def test_a_revoked_partners_links_stop_working(quiet):
     assert refused.value.code == "magic_link_invalid"
 
 
+async def test_a_mail_whose_key_is_missing_is_given_up(quiet, owner):
+    """Nobody erased the person: the lost address is an error, and not a mail of no use."""
+    partner = await quiet.partner()
+    await partner.call("POST", "/onboardings", json=onboarding())
+    outbox = await note_mail(quiet)
+    owner.execute("delete from live.data_keys")
+    assert await outbox.step() == 1
+    assert owner.execute("select state from live.mail_outbox").fetchall() == [("failed",)]
+    assert list(quiet.mail_dir.glob("*.eml")) == []
+
+
 async def test_one_unreadable_mail_holds_up_no_other(quiet, database_url):
     """A mail whose master key is missing waits for it; the next one is sent."""
     partner = await quiet.partner()

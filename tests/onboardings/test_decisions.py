@@ -96,7 +96,7 @@ def test_a_start_records_the_request_and_whether_mail_is_sent(link, suppressed, 
     )
     assert (started.magic_link_hash, started.mail_wanted) == (link, mail_wanted)
     assert started.details == msgspec.to_builtins(REQUEST)
-    assert started.fingerprint_version == 1
+    assert started.fingerprint_version == 2
     assert replays.compare("live", started, REQUEST, KEY).matches is True
 
 

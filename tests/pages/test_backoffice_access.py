@@ -5,6 +5,7 @@ import pytest
 
 from service.facts.claims import STAGES, Document, DocumentFlagged, DocumentsAttached
 from service.facts.connections import connection_stream
+from service.facts.privacy import PersonalDataErased
 from service.ledger.writing import Append
 from service.pages.shell import moment
 from service.people.sessions import Person
@@ -275,6 +276,24 @@ async def test_forms_about_an_earlier_state_of_a_connection_change_nothing(world
     answer = await staff.post(f"{path}/connect", partner_id=partner_id, version=connecting)
     assert (answer.status_code, "form_outdated" in answer.text) == (409, True)
     assert not (await live.connection_list.access(partner_id, entity_id)).connected
+
+
+async def test_what_was_erased_is_never_shown(world, ids, staff, owner):
+    """Nor is it if somebody puts the key back; a key that is missing is called so."""
+    path = f"/backoffice/claims/{ids['claim']}"
+    owner.execute("create table public.kept as select * from live.data_keys")
+    owner.execute("delete from live.data_keys")
+    missing = await staff.post(f"{path}/personal")
+    assert "its key is missing" in missing.text
+    row = await world.service.modes["live"].claim_list.by_id(ids["claim"])
+    erased = PersonalDataErased(subject=ids["claim"], data_key=row["stream_id"], reason="case 1")
+    async with world.service.modes["live"].ledger.transaction() as transaction:
+        version = len(await transaction.read(row["stream_id"]))
+        await transaction.append(Append(row["stream_id"], version, [erased], STAFF))
+    owner.execute("insert into live.data_keys select * from public.kept")
+    for answer in (await staff.get(path), await staff.post(f"{path}/personal")):
+        assert "It has been erased." in answer.text
+        assert "A private message." not in answer.text
 
 
 async def test_unrecorded_access_shows_no_personal_data(ids, staff, database_url):

@@ -8,7 +8,7 @@ from service.app.setting import PREFIX, SettingsError
 from service.app.settings import SETTINGS, Settings, given
 from service.evidence.note import NoteKey
 
-_RING: Final = f"{PREFIX}CHECKPOINT_KEYS"
+_RING: Final = next(one for one in SETTINGS if one.name == "CHECKPOINT_KEYS")
 _UNUSED: Final = {
     # An auditor unwraps no key and makes no link.
     f"{PREFIX}MASTER_KEYS": base64.b64encode(secrets.token_bytes(32)).decode(),
@@ -24,15 +24,17 @@ def auditor_settings() -> Settings:
     try:
         return Settings.from_environment(require={"PUBLIC_URL"})
     except SettingsError as error:
-        optional = {_RING, *_UNUSED}
+        optional = {_RING.variable, *_UNUSED}
         needed = [fault for fault in error.faults if fault.partition(":")[0] not in optional]
         if needed:
             raise SettingsError(needed) from error
-    environ = given(*(setting.name for setting in SETTINGS)) | _UNUSED
-    ring = environ.pop(_RING, "").strip()
+    environ = given(*(one.name for one in SETTINGS if one.variable not in _UNUSED)) | _UNUSED
     try:
+        ring = _RING.text(environ)
         keys = tuple(NoteKey.parse(key.strip()) for key in ring.split(",")) if ring else None
     except ValueError as error:
-        raise SettingsError([f"{_RING}: {error}"]) from error
+        raise SettingsError([f"{_RING.variable}: {error}"]) from error
+    for name in _RING.variables:
+        environ.pop(name, None)
     parsed = Settings.from_environment(environ, require=())
     return Settings({**parsed.values, "CHECKPOINT_KEYS": keys})

@@ -66,7 +66,6 @@ def claims_router(context: BackofficeContext) -> Router:
             partner=await context.partner_named(row["partner_id"]),
             stages=STAGES,
             personal=list(_personal(claim)) if is_open else [],
-            is_erased=claim.created is not None and claim.created.details is None,
             is_open=is_open,
             faults=faults,
         )

@@ -6,7 +6,7 @@ from projections.partners.reader import PartnersReader
 from service.core.errors import Refusal
 from service.http.bodies import AnyRequest
 from service.http.scalars import email_fault
-from service.ledger.events import ERASED
+from service.ledger.events import KEY_MISSING
 from service.pages.console.frame import CONSOLE, console_page
 from service.pages.gate import member_cause, member_of
 from service.pages.proof import Proofs
@@ -26,7 +26,7 @@ def members_router(commands: PartnerCommands, partners: PartnersReader, proofs: 
     ) -> Html:
         known = (await commands.look(partner_id)).members
         members = [
-            {**row, "email": known[row["member_id"]].email or ERASED}
+            {**row, "email": known[row["member_id"]].email or KEY_MISSING}
             for row in await partners.members(partner_id)
             if row["member_id"] in known
         ]
@@ -58,7 +58,7 @@ def members_router(commands: PartnerCommands, partners: PartnersReader, proofs: 
         who = (await commands.look(member.partner_id)).members.get(member_id)
         if who is None:
             raise Refusal("member_not_found")
-        themselves, email = member_id == member.member_id, who.email or ERASED
+        themselves, email = member_id == member.member_id, who.email or KEY_MISSING
         return console_page(request, "member_remove.html", email=email, themselves=themselves)
 
     @post("/{member_id:str}/remove", opt=TEAM)

@@ -1,0 +1,91 @@
+"""Finding keys that are stored and are not what they should be.
+
+A wrapped key is bound to its name, so one that lies in another's place, was altered, or has the
+wrong master key's id beside it does not open. A key whose subject was erased has no business there
+at all: somebody put it back.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Final, NamedTuple
+
+from service.archive.port import Archive
+from service.facts.entities import entity_stream
+from service.ledger.database import Database, Row
+from service.ledger.encryption import KeyUnknown, MasterKeys
+from service.ledger.ledger import Ledger
+from service.ledger.sql import queries
+from service.privacy.erasure_list import PREFIX, subject_of
+from service.privacy.rotation import BATCH, WrappedTable
+
+COMPARED_MAX: Final = 200
+"""Keys that are compared with each other, to tell which have changed places."""
+REVIVED: Final = "its subject was erased, and it came back"
+LISTED: Final = "its subject's erasure is listed, and the database lacks it: privacy reapply"
+UNFIT: Final = "it does not open what is encrypted under it"
+
+_SQL = queries("service.privacy")
+
+
+class FaultyKey(NamedTuple):
+    """A stored key and what is wrong with it; `keys` is its table, `name` its name in there."""
+
+    ledger: str
+    keys: str
+    name: str
+    fault: str
+
+
+async def faulty_in(
+    database: Database, table: WrappedTable, ring: MasterKeys
+) -> AsyncIterator[FaultyKey]:
+    """Yield the keys of a table that the ring does not open, and those that came back."""
+    last, unopened = table.first, list[Row]()
+    query = _SQL[f"check_{table.name}"]
+    while rows := await database.background.fetch(query, last, BATCH):
+        for row in rows:
+            if row["is_erased"]:
+                yield FaultyKey(database.schema, table.name, row["name"], REVIVED)
+            if not _opens(ring, row, row["master_key_id"], table.bound_to(row)):
+                unopened.append(row)
+        if len(unopened) > COMPARED_MAX:
+            for row in unopened:
+                yield FaultyKey(database.schema, table.name, row["name"], _fault(ring, table, row))
+            unopened.clear()
+        last = rows[-1]["name"]
+    for row in unopened:
+        fault = _fault(ring, table, row, unopened)
+        yield FaultyKey(database.schema, table.name, row["name"], fault)
+
+
+async def faulty_by_list(ledger: Ledger, archive: Archive) -> AsyncIterator[FaultyKey]:
+    """Yield keys of subjects whose erasure is listed outside the database, and not in the log.
+
+    Raises ArchiveUnavailable.
+    """
+    names = await archive.names(f"{PREFIX}{ledger.name}/")
+    subjects = [subject_of(name) for name in names]
+    streams = [entity_stream(ledger.name, subject) for subject in subjects]
+    for row in await ledger.database.background.fetch(_SQL.keys_of_listed, streams, subjects):
+        yield FaultyKey(ledger.name, "data_keys", str(row["key_id"]), LISTED)
+
+
+def _fault(ring: MasterKeys, table: WrappedTable, row: Row, others: Sequence[Row] = ()) -> str:
+    """Return why a key does not open; `others` are keys that it may have changed places with."""
+    label, bound_to = row["master_key_id"], table.bound_to(row)
+    for master in ring.ids:
+        if _opens(ring, row, master, bound_to):
+            return f"it names master key {label}, and {master} wrapped it"
+    for other in others:
+        if any(_opens(ring, row, master, table.bound_to(other)) for master in ring.ids):
+            return f"it is the key of {other['name']}"
+    if label not in ring.ids:
+        return f"no master key {label} in the ring"
+    return "it was altered, or belongs elsewhere"
+
+
+def _opens(ring: MasterKeys, row: Row, master: str, bound_to: bytes) -> bool:
+    try:
+        ring.unwrap(row["wrapped"], master, bound_to)
+    except KeyUnknown:
+        return False
+    return True

@@ -1,0 +1,165 @@
+"""Stored keys that are not what they should be: exchanged, altered, mislabelled, or back."""
+
+import base64
+from uuid import UUID
+
+import pytest
+
+from service.cli.keys_at_rest import verify_all
+from service.ledger.encryption import MasterKeys
+from service.privacy import faulty_keys
+from tests.sessions import BROWSER, session_of
+from tests.world import MASTER_KEY, STAFF
+
+RING = MasterKeys([base64.b64decode(MASTER_KEY)])
+CLEAN = {
+    "events_lost": 0,
+    "lost_keys": [],
+    "events_unfit": 0,
+    "unfit_keys": [],
+    "keys_faulty": 0,
+    "faulty_keys": [],
+}
+
+
+@pytest.fixture
+async def entities(privacy):
+    """Return ids of three businesses by the stream, and key, of each."""
+    add = privacy.service.modes["live"].entities.add
+    ids = [await add(f"B{n}", f"key{n}@example.com", None, STAFF) for n in range(3)]
+    return {str((await privacy.parts().erasures.entity(one)).stream_id): one for one in ids}
+
+
+async def faults(privacy):
+    """Return what is wrong with which key; the command exits with 1 for it."""
+    answer = await verify_all(privacy.service)
+    assert type(answer).__name__ == "Findings"
+    assert answer["keys_faulty"] == len(answer["faulty_keys"])
+    return {
+        (one["ledger"], one["keys"], one["name"]): one["fault"] for one in answer["faulty_keys"]
+    }
+
+
+async def test_a_clean_installation_has_none(privacy, entities):
+    """Nor are keys of erased subjects, or sessions and links that are over."""
+    service = privacy.service
+    session = await session_of(service, "person@example.com")
+    await session_of(service, "another@example.com")
+    await service.sign_in.ask("person@example.com", "/", BROWSER)
+    await service.sessions.end(session.token)
+    await privacy.erase_entity(next(iter(entities.values())))
+    answer = await verify_all(service)
+    assert (answer, type(answer)) == (CLEAN, dict)
+
+
+async def test_keys_that_changed_places_are_named(privacy, entities, owner, monkeypatch):
+    """Each names the other; one that was copied over another belongs elsewhere."""
+    monkeypatch.setattr(faulty_keys, "BATCH", 2)
+    first, second, third = sorted(entities)
+    stored = dict(owner.execute("select key_id::text, wrapped from live.data_keys").fetchall())
+    put = "update live.data_keys set wrapped = %s where key_id = %s"
+    for name, other in ((first, third), (third, first)):
+        owner.execute(put, [stored[other], name])
+    assert await faults(privacy) == {
+        ("live", "data_keys", first): f"it is the key of {third}",
+        ("live", "data_keys", third): f"it is the key of {first}",
+    }
+    owner.execute(put, [stored[second], first])
+    owner.execute(put, [stored[third], third])
+    assert await faults(privacy) == {
+        ("live", "data_keys", first): "it was altered, or belongs elsewhere",
+    }
+
+
+async def test_altered_and_mislabelled_keys_are_told_apart(privacy, entities, owner):
+    """So are those of a master key that the ring lacks; the service's own secrets, too."""
+    altered, mislabelled, _ = sorted(entities)
+    await privacy.service.secrets.get()
+    owner.execute(
+        "update live.data_keys set wrapped = set_byte(wrapped, 20, get_byte(wrapped, 20) # 1)"
+        " where key_id = %s",
+        [altered],
+    )
+    owner.execute(
+        "update live.data_keys set master_key_id = 'of another' where key_id = %s", [mislabelled]
+    )
+    owner.execute("update accounts.service_keys set wrapped = '' where name = 'pepper'")
+    unknown = str(UUID(int=7))
+    owner.execute("insert into test.data_keys values (%s, 'x', 'nobody')", [unknown])
+    assert await faults(privacy) == {
+        ("live", "data_keys", altered): "it was altered, or belongs elsewhere",
+        ("live", "data_keys", mislabelled): (
+            f"it names master key of another, and {RING.newest} wrapped it"
+        ),
+        ("accounts", "service_keys", "pepper"): "it was altered, or belongs elsewhere",
+        ("test", "data_keys", unknown): "no master key nobody in the ring",
+    }
+
+
+async def test_an_altered_session_is_a_finding(privacy, owner):
+    """So is one that was prolonged, or revived after its end."""
+    service = privacy.service
+    one, other = [await session_of(service, "person@example.com") for _ in range(2)]
+    await service.sessions.end(other.token)
+    owner.execute(
+        "update accounts.sessions set ended_at = null, expires_at = expires_at + interval '1 day'"
+    )
+    found = await faults(privacy)
+    assert set(found) == {
+        ("accounts", "sessions", session.person.session_id) for session in (one, other)
+    }
+
+
+async def test_a_key_that_came_back_is_a_finding_and_opens_nothing(privacy, owner):
+    """Whoever puts an erased subject's key back can read nothing through the service."""
+    partner = await privacy.documents.world.partner()
+    entity_id = await partner.connected_entity()
+    body = {"message": "Ask private@example.com."}
+    claim_id = (await partner.claim(entity_id, "a", **body)).json()["claim_id"]
+    stream = str((await privacy.claim(claim_id)).stream_id)
+    owner.execute("create table public.kept as select * from live.data_keys")
+    await privacy.erase_claim(claim_id)
+    owner.execute(
+        "insert into live.data_keys select * from public.kept where key_id = %s", [stream]
+    )
+    claim = await privacy.service.modes["live"].claims.show(claim_id)
+    assert (claim.personal, claim.created.details, claim.message.text) == ("erased", None, None)
+    assert await faults(privacy) == {("live", "data_keys", stream): faulty_keys.REVIVED}
+    found = await privacy.found("private@example.com")  # a search says what could be read
+    assert [one.field for one in found] == ["text"]
+
+
+async def test_a_key_that_a_restore_brought_back_is_a_finding(privacy, entities, owner):
+    """The list outside the database knows of the erasure, of which the log knows nothing."""
+    partner = await privacy.documents.world.partner()
+    claim_id = (await partner.claim(await partner.connected_entity(), "a")).json()["claim_id"]
+    erased = next(iter(entities))
+    streams = {erased, str((await privacy.claim(claim_id)).stream_id)}
+    owner.execute("create table public.kept as select * from live.data_keys")
+    await privacy.erase_entity(entities[erased])
+    await privacy.erase_claim(claim_id)
+    for table in ("events", "log"):
+        owner.execute(f"alter table live.{table} disable trigger append_only")
+    owner.execute("delete from live.pending")
+    owner.execute("truncate live.log")
+    owner.execute("delete from live.events where topic = 'PersonalDataErased'")
+    owner.execute("insert into live.data_keys select * from public.kept on conflict do nothing")
+    assert await faults(privacy) == {
+        ("live", "data_keys", stream): faulty_keys.LISTED for stream in streams
+    }
+
+
+async def test_a_key_that_does_not_open_its_events_is_a_finding(privacy, entities, owner):
+    """An older key of the same name unwraps, and opens nothing."""
+    name = next(iter(entities))
+    other = RING.new_data_key(UUID(name))
+    owner.execute(
+        "update live.data_keys set wrapped = %s, master_key_id = %s where key_id = %s",
+        [other.wrapped, other.master_key_id, name],
+    )
+    answer = await verify_all(privacy.service)
+    assert type(answer).__name__ == "Findings"
+    assert (answer["events_unfit"], answer["keys_faulty"], answer["events_lost"]) == (1, 0, 0)
+    assert [(one["data_key"], one["subject"]) for one in answer["unfit_keys"]] == [
+        (UUID(name), entities[name])
+    ]
