@@ -12,10 +12,9 @@ from service.evidence.note import NoteKey
 from service.ledger.sequencer import Sequencer
 from tests.database_proxy import proxied
 from tests.faults.clusters import metric, onboard
-from tests.sessions import BROWSER
+from tests.sessions import BROWSER, moved_in_time
 from tests.world import PATIENCE_SECONDS, settings_for, world_on
 
-ASKED_LONG_AGO = "update accounts.sign_in_links set asked_at = now() - interval '10 minutes'"
 NOT_OF_THE_DATABASE = {
     *("claim_ledger_pool_connections", "claim_ledger_worker_pool_connections"),
     *("claim_ledger_rate_limit_degraded", "claim_ledger_api_up"),
@@ -80,7 +79,7 @@ async def test_waiting_sign_in_mail_shows_its_age(stuck, database_url):
     """It grows old while it waits; once its link has expired it counts as not sent."""
     assert (await _mails(stuck, "waiting", "sign_in"), await _age_of_sign_in_mail(stuck)) == (0, 0)
     await stuck.service.sign_in.ask("person@example.com", "/", BROWSER)
-    await _change(database_url, ASKED_LONG_AGO)
+    await moved_in_time(stuck.service, "sign_in_links", "asked_at", 10)
     assert 600 <= await _age_of_sign_in_mail(stuck) < 700
     assert await _mails(stuck, "waiting", "sign_in") == 1
     assert await _mails(stuck, "failed", "sign_in") == 0

@@ -5,10 +5,10 @@ import re
 from structlog.testing import capture_logs
 
 from tests.pages.visitor import Visitor
+from tests.sessions import moved_in_time
 from tests.world import STAFF
 
 EMAIL, TEAM = "person@example.com", "team@example.com"
-UNUSED = "update accounts.sessions set seen_at = now() - interval '{} minutes'"
 
 
 async def run(world, statement):
@@ -31,12 +31,12 @@ async def test_a_session_ends_when_it_is_not_used(world):
     """After an hour, by the setting; a visit within it counts, once a minute."""
     visitor = await Visitor(world).sign_in(EMAIL)
     for minutes, holds in ((59, True), (61, False)):
-        await run(world, UNUSED.format(minutes))
+        await moved_in_time(world.service, "sessions", "seen_at", minutes)
         assert await is_signed_in(visitor) is holds, minutes
     other = await Visitor(world).sign_in(EMAIL)
     seen = "select seen_at from accounts.sessions order by started_at desc limit 1"
     assert (await run(world, seen))[0]["seen_at"] is None
-    await run(world, UNUSED.format(59))
+    await moved_in_time(world.service, "sessions", "seen_at", 59)
     assert await is_signed_in(other)
     ((moment,),) = await run(world, seen)
     assert await is_signed_in(other)
