@@ -45,7 +45,7 @@ limit $2
 -- Sign-in links after one that can be used, with what they are bound to.
 select
     link_id as name, wrapped, master_key_id, false as is_erased,
-    link_id, token_hash, address_hash, asked_at, expires_at
+    link_id, token_hash, address_hash, recipient_hash, asked_at, expires_at
 from ledger.sign_in_links
 where link_id > $1 and expires_at > now() and used_at is null
 order by link_id
