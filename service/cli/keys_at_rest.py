@@ -114,7 +114,9 @@ async def _faulty(service: Service) -> AsyncIterator[FaultyKey]:
 def _wrapped_tables(service: Service) -> list[tuple[Database, WrappedTable]]:
     tables = [(ledger.database, DATA_KEYS) for ledger in service.ledgers]
     accounts = service.accounts.database
-    return tables + [(accounts, kept) for kept in (SERVICE_KEYS, EVENT_KEYS, SESSIONS, SIGN_IN_LINKS)]
+    return tables + [
+        (accounts, kept) for kept in (SERVICE_KEYS, EVENT_KEYS, SESSIONS, SIGN_IN_LINKS)
+    ]
 
 
 async def rotate_all(service: Service) -> Fields:

@@ -2,10 +2,10 @@
 
 from migrations.apply import ACCOUNTS, run
 
-revision = "0015"
-down_revision = "0014"
+revision = "0016"
+down_revision = "0015"
 
 
 def upgrade() -> None:
     """Delete them."""
-    run("0015_bound_sessions.sql", ACCOUNTS)
+    run("0016_bound_sessions.sql", ACCOUNTS)
