@@ -117,7 +117,6 @@ ALLOWED = [
     (199, "partner:ptn_1/key_rolled"),
     (149, "partner:ptn_2/key_of_a_revoked_partner"),
     (50, "staff:stf_1"),
-    (50, "staff:cli"),  # as earlier releases recorded it
     (99, "staff:stf_gone"),
     (50, "member:per_1"),
     (99, "member:per_gone"),
@@ -167,6 +166,18 @@ def test_whoever_did_not_exist_or_had_ended_is_a_finding():
                 assert said.endswith(f": {why}.")
                 assert said.isprintable()
                 assert len(said) < 300
+
+
+def test_a_former_actor_is_one_of_events_without_a_mac():
+    """Releases that recorded it made none; whoever names it today forges."""
+    (old,) = rows((50, "staff:cli"))
+    check = actors()
+    check.take(old)
+    assert check.fault() is None
+    check.take(old._replace(mac=b"mac"))
+    fault = check.fault()
+    assert fault is not None
+    assert "staff:cli: nobody of that id was ever staff" in fault.sentence
 
 
 def test_keys_do_not_act_in_the_ledger_of_accounts():
