@@ -248,6 +248,7 @@ def test_accepted_values(name: str, text: str, value: object) -> None:
         ("PUBLIC_URL", "https://example.com:99999", "expected an origin"),
         ("PUBLIC_URL", "http://example.com", "expected https://"),
         ("PUBLIC_URL", "http://10.0.0.1:8000", "expected https://"),
+        ("STORAGE_ENDPOINT", "http://storage.example.com", "expected https://"),
         ("PLAINTEXT_HOSTS", "a b", "expected an address"),
         ("SMTP_URL", "file:relative", "absolute"),
         ("MAIL_FROM", "nobody", "expected an address"),
