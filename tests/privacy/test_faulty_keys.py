@@ -139,7 +139,7 @@ async def test_a_key_that_a_restore_brought_back_is_a_finding(privacy, entities,
     await privacy.erase_entity(entities[erased])
     await privacy.erase_claim(claim_id)
     for table in ("events", "log"):
-        owner.execute(f"alter table live.{table} disable trigger append_only")
+        owner.execute(f"alter table live.{table} disable trigger user")
     owner.execute("delete from live.pending")
     owner.execute("truncate live.log")
     owner.execute("delete from live.events where topic = 'PersonalDataErased'")
