@@ -14,6 +14,7 @@ from service.facts.onboardings import (
     OnboardingCompleted,
     OnboardingReplayMismatched,
     OnboardingStarted,
+    onboarding_stream,
 )
 from service.onboardings.commands import PURPOSE
 from service.sandbox.fixtures import fixture_ids
@@ -211,15 +212,19 @@ async def test_a_partner_cannot_finish_in_the_persons_place(in_memory):
 
 
 async def test_a_link_that_was_only_mailed_proves_the_mailbox(in_memory):
-    """No signing in is needed; the ledger says how the person proved to be theirs."""
-    partner = await in_memory.partner()
-    answer = await start(partner, "u1", "mailed@example.com")
+    """No signing in is needed; the ledger says so, and who finished: the person, or the team."""
+    partner, live = await in_memory.partner(), in_memory.service.modes["live"]
     secrets = await in_memory.service.secrets.get()
-    token = secrets.link_token(PURPOSE, answer.json()["onboarding_id"])
-    onboarding_id, _, _ = await in_memory.service.modes["live"].onboardings.complete(token, "req_1")
-    found = await events_of(in_memory, "live", OnboardingCompleted)
-    (completed,) = [one for one in found if one.onboarding_id == onboarding_id]
-    assert completed.proved_by == "mailed_link"
+    for actor in (None, STAFF.actor):
+        answer = await start(partner, f"u-{actor}", f"mailed-{actor is None}@example.com")
+        token = secrets.link_token(PURPOSE, answer.json()["onboarding_id"])
+        _, entity_id, _ = await live.onboardings.complete(token, "req_1", actor=actor)
+        stream = onboarding_stream("live", 0, partner.partner_id, f"u-{actor}")
+        async with live.ledger.transaction() as transaction:
+            completed = (await transaction.read(stream))[-1]
+        assert isinstance(completed.event, OnboardingCompleted)
+        assert completed.event.proved_by == "mailed_link"
+        assert completed.meta.actor == (actor or f"customer:{entity_id}")
 
 
 async def test_an_entity_is_not_connected_before_its_person_finished(in_memory):
