@@ -18,6 +18,7 @@ from service.http.rate_limit.windows import Allowance
 from service.partner_api.authentication import Authenticator
 from service.partner_api.endpoints import AUTHENTICATION
 from service.partner_api.known_keys import KnownKeys
+from service.partners.keys import parse_authorization
 
 API_PATH = "/v1"
 """The interface version is part of the base address (contract section 9)."""
@@ -70,8 +71,9 @@ class PartnerGate(ASGIMiddleware):
         try:
             caller = await self._authenticator.authenticate(authorization, state["request_id"])
         except Refusal as refusal:
+            if refusal.code == "auth_revoked":  # which only the holder of its secret is told
+                self._known_keys.forget(parse_authorization(authorization).key_id)
             if refusal.code in _FAILED:
-                self._known_keys.forget(authorization)
                 blocked = blocked or await self._limiter.record_failure(network)
             if blocked is not None:
                 raise _limited(state, blocked) from refusal
