@@ -15,6 +15,7 @@ from service.app.bootstrap import Service
 from service.cli import cli
 from service.cli.audit.verdict_metrics import write_metrics
 from service.core.clock import system_clock
+from service.core.errors import ERRORS
 from service.evidence.verdict import Verdict
 from service.ledger.following.status import AHEAD, HeadWatch, Progress, progress
 from service.ledger.sequencer import Sequencer
@@ -40,6 +41,7 @@ RULES: list[dict[str, Any]] = [
     rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]
 ]
 METRIC = re.compile(r"claim_ledger_[a-z_]+")
+CODES = re.compile(r'code=~?"([a-z_|]+)"')
 
 
 def command_of(line: str) -> tuple[click.Command, list[str]]:
@@ -144,6 +146,13 @@ def test_alerts_use_existing_metrics(tmp_path):
         watched = METRIC.findall(rule["expr"])
         assert watched, rule
         assert set(watched) <= set(made), rule
+
+
+def test_alerts_watch_codes_of_ours():
+    """A misspelt code would never fire either."""
+    watched = [code for rule in RULES for code in CODES.findall(rule["expr"])]
+    assert len(watched) > 1
+    assert {code for codes in watched for code in codes.split("|")} <= set(ERRORS)
 
 
 def test_every_alert_has_a_section():
