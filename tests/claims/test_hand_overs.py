@@ -188,7 +188,7 @@ async def test_a_key_that_does_not_open_holds_up_no_other_message(one, owner):
         message = FirstMessagePosted(f"clm_{name}", name, "ptn_1", "ent_1", "text")
         async with one.live.transaction() as transaction:
             await transaction.append(Append(stream, 0, [message], CAUSE, key, new_key=True))
-    while await Sequencer(one.live.database).step():
+    while await Sequencer(one.live).step():
         pass
     await one.post()
     altered = "update live.data_keys set wrapped = sha256(wrapped) where key_id = %s"
