@@ -55,6 +55,12 @@ def event_digest(stream: UUID, version: int, topic: str, state: bytes) -> bytes:
     return hashlib.sha256(record.encode()).digest()
 
 
+def digest_of_record(record: bytes) -> bytes:
+    """Return the same, given the record of the event's leaf, which ends as the MAC's does."""
+    *_, of_writer = record.split(b"\n", 3)
+    return hashlib.sha256(b"claim-ledger event mac v1\n" + of_writer).digest()
+
+
 def key_of_ledger(root: bytes, ledger: str) -> bytes:
     """Return the key of one ledger: no event can move to another."""
     return hmac.digest(root, b"claim-ledger events of " + ledger.encode(), hashlib.sha256)

@@ -8,7 +8,7 @@ from service.evidence.verdict import Fault
 from service.ledger.binding import BOUND_TOPIC, boundary_stream
 from service.ledger.database import Connection
 from service.ledger.decoding import PAGE_BYTES_MAX
-from service.ledger.event_macs import EventKeys, event_digest
+from service.ledger.event_macs import EventKeys, digest_of_record
 from service.ledger.merkle import CompactRange, leaf_hash, leaf_record
 from service.ledger.sql import queries
 
@@ -41,8 +41,13 @@ class LogRow(NamedTuple):
 
     def leaf(self) -> bytes | None:
         """Return the hash of the columns; None if they cannot be hashed."""
+        record = self.record()
+        return None if record is None else leaf_hash(record)
+
+    def record(self) -> bytes | None:
+        """Return what the leaf is the hash of; None if it cannot be made of the columns."""
         try:
-            return leaf_hash(leaf_record(*self[:2], *self[4:-1]))
+            return leaf_record(*self[:2], *self[4:-1])
         except (TypeError, ValueError, AttributeError):  # no text, no bytes: a column was replaced
             return None
 
@@ -105,12 +110,11 @@ class Macs:
         self._stream = boundary_stream(ledger)
         self._is_bound = keys.since_start
 
-    def hold(self, row: LogRow) -> bool:
+    def hold(self, row: LogRow, record: bytes) -> bool:
         """Return whether the service wrote an event, as far as that can be known."""
         if row.mac is None:
             return not self._is_bound
-        digest = event_digest(row.originator_id, row.originator_version, row.topic, row.state)
-        holds = self._keys.holds(digest, row.mac)
+        holds = self._keys.holds(digest_of_record(record), row.mac)
         if row.topic == BOUND_TOPIC and row.originator_id == self._stream:
             self._is_bound = self._is_bound or holds
         return holds
@@ -139,11 +143,11 @@ class Rows:
             return self._out_of_order(position, due)
         if row.event is None:
             return Fault(due, f"The event at position {due} is gone.")
-        leaf = row.leaf()
-        if leaf is None or leaf != row.leaf_hash:
+        record = row.record()
+        if record is None or (leaf := leaf_hash(record)) != row.leaf_hash:
             sentence = f"The event at position {due} is not the one that was hashed there."
             return Fault(due, sentence)
-        wrong = self._misfit(row)
+        wrong = self._misfit(row, record)
         if wrong is not None:
             return Fault(due, f"The event at position {due} does not fit: {wrong}.")
         self.tree.append(leaf)
@@ -160,11 +164,11 @@ class Rows:
         missing = f"position {due}" if position == due + 1 else f"positions {due} to {position - 1}"
         return Fault(due, f"The log has a gap: {missing} is missing.".replace("s is", "s are"))
 
-    def _misfit(self, row: LogRow) -> str | None:
+    def _misfit(self, row: LogRow, record: bytes) -> str | None:
         try:
             if not row.topic.isprintable():
                 return "its topic is not one line of text"
-            if self._macs is not None and not self._macs.hold(row):
+            if self._macs is not None and not self._macs.hold(row, record):
                 return "this service did not write it: its MAC does not hold"
             return self.streams.take(row.originator_id, row.originator_version, row.append_id)
         except (TypeError, AttributeError):
