@@ -17,7 +17,6 @@ SUBJECT_FIELDS: Final = (
     "link_id",
     "key_id",
     "member_id",
-    "person_id",
     "message_id",
     "document_id",
     "staff_id",

@@ -27,7 +27,7 @@ PARTNERS = Table(
 )
 API_KEYS = Table(
     "api_keys",
-    "key_id text, partner_id text, mode text, secret_hash bytea, hash_version int,"
+    "key_id text, partner_id text, mode text, secret_hash bytea, hash_version smallint,"
     " issued_at timestamptz",
 )
 MEMBERS = Table(

@@ -18,6 +18,7 @@ NO_SUBJECTS = {
     "partner_user_id": "the partner's own word for a user",
     "partner_claim_id": "the partner's own word for a claim",
     "partner_invoice_ids": "the partner's own words for invoices",
+    "credential_id": "what an authenticator calls a passkey",
 }
 
 
