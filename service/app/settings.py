@@ -107,9 +107,8 @@ class Settings:
     )
     clamd_url = OptionalSetting(
         values.clamd_url,
-        "`clamd` that scans uploads: `tcp://host:3310`, on a private network because its protocol "
-        "is not encrypted, or `unix:///socket`; default: none, and only an upload's first bytes "
-        "are compared with its declared type",
+        "`clamd` that scans uploads: `unix:///socket`, or `tcp://host:3310` without encryption; "
+        "default: none, and only an upload's first bytes are compared with its declared type",
     )
     checkpoint_keys = OptionalSetting(
         values.note_keys,
@@ -138,7 +137,7 @@ class Settings:
     )
     plaintext_hosts = Setting(
         values.host_names,
-        "comma-separated hosts of PostgreSQL or Redis that are reached without TLS, because the "
+        "comma-separated hosts of PostgreSQL, Redis or clamd that are reached without TLS, because the "
         "network between encrypts already; default: none, and this machine",
         default="",
     )

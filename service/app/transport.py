@@ -1,4 +1,4 @@
-"""What leaves this machine is encrypted: connections to PostgreSQL and Redis, and pages.
+"""What leaves this machine is encrypted: connections to PostgreSQL, Redis and clamd, and pages.
 
 Over the loopback, a socket, or to a host that `PLAINTEXT_HOSTS` names, nothing is asked for.
 """
@@ -38,7 +38,8 @@ def encrypt(parsed: dict[str, Any]) -> list[str]:
     """
     faults: list[str] = []
     plaintext = parsed.get("PLAINTEXT_HOSTS") or ()
-    for name, check in {**dict.fromkeys(_OF_POSTGRESQL, postgresql), "REDIS_URL": redis}.items():
+    checks = dict.fromkeys(_OF_POSTGRESQL, postgresql) | {"REDIS_URL": redis, "CLAMD_URL": clamd}
+    for name, check in checks.items():
         if parsed.get(name) is not None:
             try:
                 parsed[name] = check(parsed[name], plaintext)
@@ -81,6 +82,17 @@ def redis(url: str, plaintext: Collection[str]) -> str:
     host = parts.hostname or ""
     if parts.scheme == "redis" and not is_this_machine(host) and host not in plaintext:
         raise ValueError(f"leaves this machine, and not encrypted; expected rediss://…, {_NAMED}")
+    return url
+
+
+def clamd(url: str, plaintext: Collection[str]) -> str:
+    """Return the URL of a clamd, which speaks no TLS; raises ValueError where that would matter."""
+    host = urlsplit(url).hostname or ""
+    if not is_this_machine(host) and host not in plaintext:
+        raise ValueError(
+            "leaves this machine, and not encrypted, which clamd cannot; expected unix:///socket, "
+            f"{_NAMED}"
+        )
     return url
 
 
