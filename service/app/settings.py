@@ -137,8 +137,8 @@ class Settings:
     )
     plaintext_hosts = Setting(
         values.host_names,
-        "comma-separated hosts of PostgreSQL, Redis or clamd that are reached without TLS, because the "
-        "network between encrypts already; default: none, and this machine",
+        "comma-separated hosts of PostgreSQL, Redis or clamd that are reached without TLS, because "
+        "the network between encrypts already; default: none, and this machine",
         default="",
     )
     host = Setting(values.host, "address that `serve` listens on", default="127.0.0.1")
