@@ -3,16 +3,17 @@
 import asyncio
 from collections.abc import Sequence
 
-from litestar import Response, Router, get
+from litestar import Response, get
 
 from service.core.shared import Shared
 from service.http.responses import json_response
+from service.http.router import OneOffRouter
 from service.ledger.ledger import Ledger
 from service.ledger.sequencer import Sequencer
 from service.operations.addresses import LIVE, READY
 
 
-def health_router(ledgers: Sequence[Ledger]) -> Router:
+def health_router(ledgers: Sequence[Ledger]) -> OneOffRouter:
     """Return the router of both.
 
     Anybody can ask, so however many do at once, each ledger is asked once.
@@ -33,4 +34,4 @@ def health_router(ledgers: Sequence[Ledger]) -> Router:
         await reached.get()
         return json_response({"status": "ok"})
 
-    return Router("/", route_handlers=[live, ready])
+    return OneOffRouter("/", route_handlers=[live, ready])

@@ -2,9 +2,10 @@
 
 from typing import NamedTuple
 
-from litestar import Router, get
+from litestar import get
 
 from service.http.bodies import AnyRequest
+from service.http.router import OneOffRouter
 from service.ledger.database import Database
 from service.ledger.sql import queries
 from service.pages.shell import page
@@ -35,7 +36,7 @@ async def landing_of(accounts: Database, person: Person) -> Landing:
     return Landing(**dict(row)) if row else Landing(is_staff=False, is_member=False)
 
 
-def home_router(accounts: Database) -> Router:
+def home_router(accounts: Database) -> OneOffRouter:
     """Return the router of the first page."""
 
     @get("/", opt={"page": Page("public")})
@@ -45,4 +46,4 @@ def home_router(accounts: Database) -> Router:
         landing = await landing_of(accounts, person) if person else None
         return page(request, "home.html", landing=landing)
 
-    return Router("/", route_handlers=[home])
+    return OneOffRouter("/", route_handlers=[home])

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from litestar import Router, get, post
+from litestar import get, post
 
 from service.http.bodies import AnyRequest
+from service.http.router import OneOffRouter
 from service.pages.shell import lead_to, page, safe_path, with_next
 from service.pages.site_map import Html, Page
 from service.pages.visit import (
@@ -49,7 +50,7 @@ class Proofs:
         return lead_to(next_path, [session_cookie(session.token)])
 
 
-def proof_router(proofs: Proofs) -> Router:
+def proof_router(proofs: Proofs) -> OneOffRouter:
     """Return the router of the proof."""
     ceremonies, passkeys = proofs.ceremonies, proofs.passkeys
 
@@ -72,4 +73,4 @@ def proof_router(proofs: Proofs) -> Router:
         await ceremonies.prove(person, form, await passkeys.of(person.person_id))
         return await proofs.renewed(request, safe_path(form.get("next", "")))
 
-    return Router("/", route_handlers=[ask, prove])
+    return OneOffRouter("/", route_handlers=[ask, prove])

@@ -1,8 +1,9 @@
 """`/security`: a person's own passkeys and sessions."""
 
-from litestar import Router, get, post
+from litestar import get, post
 
 from service.http.bodies import AnyRequest
+from service.http.router import OneOffRouter
 from service.pages.gate import customer_cause
 from service.pages.proof import Proofs
 from service.pages.shell import lead_to, page, safe_path
@@ -12,7 +13,7 @@ from service.pages.visit import form_of, signed_in
 SECURITY = {"page": Page("signed-in")}
 
 
-def security_router(proofs: Proofs) -> Router:
+def security_router(proofs: Proofs) -> OneOffRouter:
     """Return the router of passkeys and sessions."""
     ceremonies, passkeys, sessions = proofs.ceremonies, proofs.passkeys, proofs.sessions
 
@@ -72,4 +73,4 @@ def security_router(proofs: Proofs) -> Router:
         await sessions.end_others(person.person_id, person.session_id)
         return lead_to("/security")
 
-    return Router("/security", route_handlers=[shown, ask, add, remove, end, end_others])
+    return OneOffRouter("/security", route_handlers=[shown, ask, add, remove, end, end_others])

@@ -6,13 +6,14 @@ shows: a link that somebody passes on signs nobody in by itself.
 
 from typing import Final
 
-from litestar import Router, get, post
+from litestar import get, post
 from litestar.handlers import HTTPRouteHandler
 
 from service.core.errors import Refusal
 from service.http.bodies import AnyRequest
 from service.http.client_address import network_of
 from service.http.rate_limit.limiter import RateLimiter
+from service.http.router import OneOffRouter
 from service.http.scalars import email_fault
 from service.ledger.database import Database
 from service.pages.home import landing_of
@@ -38,7 +39,7 @@ BROWSER_COOKIE: Final = "__Host-sign-in"
 
 def sign_in_router(
     sign_in: SignIn, sessions: Sessions, limiter: RateLimiter, accounts: Database
-) -> Router:
+) -> OneOffRouter:
     """Return the router of signing in and out."""
 
     @get("/sign-in/{token:str}", opt={"page": Page("token")})
@@ -72,7 +73,7 @@ def sign_in_router(
             await sessions.end(token)
         return lead_to("/sign-in", [no_cookie()])
 
-    return Router("/", route_handlers=[*_asking(sign_in, limiter), confirm, redeem, sign_out])
+    return OneOffRouter("/", route_handlers=[*_asking(sign_in, limiter), confirm, redeem, sign_out])
 
 
 def _asking(sign_in: SignIn, limiter: RateLimiter) -> list[HTTPRouteHandler]:

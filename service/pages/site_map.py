@@ -57,10 +57,6 @@ class SiteMap:
             re.compile("[^/]+".join(map(re.escape, _PARAMETER.split(path)))) for path in readable
         ]
 
-    def __deepcopy__(self, _memo: object) -> "SiteMap":
-        """Return itself: the framework copies routers, with all they hold, when it nests them."""
-        return self
-
     def navigation(self, area: str) -> list[RoutedPage]:
         """Return the first page of each place, of the pages whose paths begin with `area`."""
         places: dict[str, RoutedPage] = {}

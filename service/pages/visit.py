@@ -77,10 +77,6 @@ class Visits(ASGIMiddleware):
     secrets: ServiceKeyStore
     public_url: str
 
-    def __deepcopy__(self, _memo: object) -> "Visits":
-        """Return itself: the framework copies routers, with all they hold, when it nests them."""
-        return self
-
     async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
         """Put the person, the session and the form's token into the request's state."""
         state = scope["state"]

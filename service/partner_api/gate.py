@@ -38,10 +38,6 @@ class PartnerGate(ASGIMiddleware):
         self._limiter = limiter
         self._known_keys = KnownKeys()
 
-    def __deepcopy__(self, _memo: object) -> "PartnerGate":
-        """Return the same gate: the framework deep-copies routers when it nests them."""
-        return self
-
     async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
         """Put the caller into the request's state and pass the request on, or refuse it."""
         state = scope["state"]

@@ -4,11 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from litestar import Router, get, post
+from litestar import get, post
 
 from service.core.errors import Refusal
 from service.facts.claims import STAGES, Claim, DocumentFlagged
 from service.http.bodies import AnyRequest
+from service.http.router import OneOffRouter
 from service.pages.backoffice.frame import STAFF, BackofficeContext, backoffice_page
 from service.pages.gate import staff_cause, staff_of
 from service.pages.shell import lead_to
@@ -16,7 +17,7 @@ from service.pages.site_map import Html, PathText
 from service.pages.visit import form_of
 
 
-def claims_router(context: BackofficeContext) -> Router:
+def claims_router(context: BackofficeContext) -> OneOffRouter:
     """Return the router of claims."""
 
     @get(opt=STAFF)
@@ -70,7 +71,7 @@ def claims_router(context: BackofficeContext) -> Router:
             faults=faults,
         )
 
-    return Router("/claims/{claim_id:str}", route_handlers=[claim, move, personal])
+    return OneOffRouter("/claims/{claim_id:str}", route_handlers=[claim, move, personal])
 
 
 def _flags(claim: Claim) -> Mapping[str, Sequence[DocumentFlagged]]:

@@ -2,12 +2,13 @@
 
 from typing import Final
 
-from litestar import Router, get, post
+from litestar import get, post
 
 from service.core.errors import Refusal
 from service.facts.access import Access
 from service.facts.connections import connection_stream
 from service.http.bodies import AnyRequest
+from service.http.router import OneOffRouter
 from service.ledger.codec import stored_form
 from service.ledger.sql import queries
 from service.pages.backoffice.frame import (
@@ -31,7 +32,7 @@ _PATH: Final = "/entities/{entity_id:str}"
 _SQL = queries("service.pages.backoffice")
 
 
-def entities_router(context: BackofficeContext) -> Router:
+def entities_router(context: BackofficeContext) -> OneOffRouter:
     """Return the router of looking at businesses and of ending their connections."""
 
     @get(opt=STAFF)
@@ -59,10 +60,10 @@ def entities_router(context: BackofficeContext) -> Router:
         )
         return lead_to(f"/backoffice/entities/{entity_id}")
 
-    return Router(_PATH, route_handlers=[entity, confirm, disconnect])
+    return OneOffRouter(_PATH, route_handlers=[entity, confirm, disconnect])
 
 
-def connecting_router(context: BackofficeContext) -> Router:
+def connecting_router(context: BackofficeContext) -> OneOffRouter:
     """Return the router of handing entity ids to partners: those of live mode alone.
 
     A business of the sandbox belongs to one partner, who has its id.
@@ -114,7 +115,7 @@ def connecting_router(context: BackofficeContext) -> Router:
         partner = await context.partner_named(partner_id)
         return backoffice_page(request, "handed.html", entity=access, partner=partner)
 
-    return Router(_PATH, route_handlers=[confirm, connect, handed])
+    return OneOffRouter(_PATH, route_handlers=[confirm, connect, handed])
 
 
 async def _ended_by(live: ModeContext, partner_id: str, access: Access) -> str:

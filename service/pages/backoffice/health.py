@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from litestar import Router, get
+from litestar import get
 
 from service.core.clock import Clock
 from service.evidence.checkpoints.signing import Checkpoints
 from service.http.bodies import AnyRequest
+from service.http.router import OneOffRouter
 from service.ledger.following.status import HeadWatch, progress
 from service.ledger.ledger import Ledger
 from service.ledger.read_model import ReadModel
@@ -23,7 +24,9 @@ class Watched(NamedTuple):
     checkpoints: Checkpoints
 
 
-def health_router(watched: Sequence[Watched], models: Sequence[ReadModel], clock: Clock) -> Router:
+def health_router(
+    watched: Sequence[Watched], models: Sequence[ReadModel], clock: Clock
+) -> OneOffRouter:
     """Return the router of the service's health."""
 
     @get("/health", opt={"page": Page("staff", "backoffice.nav.health")})
@@ -32,7 +35,7 @@ def health_router(watched: Sequence[Watched], models: Sequence[ReadModel], clock
         ledgers = [await _health(one, models, clock) for one in watched]
         return backoffice_page(request, "health.html", at=clock(), ledgers=ledgers)
 
-    return Router("/", route_handlers=[health])
+    return OneOffRouter("/", route_handlers=[health])
 
 
 async def _health(

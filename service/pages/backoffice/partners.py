@@ -2,12 +2,13 @@
 
 from typing import Final
 
-from litestar import Router, get, post
+from litestar import get, post
 
 from service.core.alphabets import mixed_alphabets
 from service.core.unseen import unseen_fault
 from service.facts.partners import TeamMember
 from service.http.bodies import AnyRequest
+from service.http.router import OneOffRouter
 from service.ledger.sql import queries
 from service.pages.backoffice.frame import BackofficeContext, IdUnknown, backoffice_page
 from service.pages.gate import staff_cause
@@ -25,7 +26,7 @@ PAGE: Final = 50
 _SQL = queries("service.pages.backoffice")
 
 
-def partners_router(context: BackofficeContext, proofs: Proofs) -> Router:
+def partners_router(context: BackofficeContext, proofs: Proofs) -> OneOffRouter:
     """Return the router of looking at partners, and of reviewing and revoking them."""
 
     @get(opt=PARTNERS)
@@ -85,7 +86,7 @@ def partners_router(context: BackofficeContext, proofs: Proofs) -> Router:
         return lead_to(f"/backoffice/partners/{partner_id}")
 
     handlers = [partners, partner, approve, decline, confirm, revoke]
-    return Router("/partners", route_handlers=handlers)
+    return OneOffRouter("/partners", route_handlers=handlers)
 
 
 async def _partner_page(

@@ -2,9 +2,10 @@
 
 from typing import Final
 
-from litestar import Router, get, post
+from litestar import get, post
 
 from service.http.bodies import AnyRequest
+from service.http.router import OneOffRouter
 from service.pages.backoffice.frame import STAFF, BackofficeContext, IdUnknown, backoffice_page
 from service.pages.backoffice.search import person_bits
 from service.pages.gate import staff_cause
@@ -17,7 +18,7 @@ PEOPLE: Final = {"page": Page("staff", "backoffice.nav.people")}
 _PERSON: Final = "/{person_id:str}"
 
 
-def people_router(context: BackofficeContext, proofs: Proofs) -> Router:
+def people_router(context: BackofficeContext, proofs: Proofs) -> OneOffRouter:
     """Return the router of people: looking at them, signing them out, recovering their access."""
     passkeys, sessions = proofs.passkeys, proofs.sessions
 
@@ -64,7 +65,7 @@ def people_router(context: BackofficeContext, proofs: Proofs) -> Router:
         return lead_to(f"/backoffice/people/{person_id}")
 
     handlers = [team, person, sign_out, end, confirm, recover]
-    return Router("/people", route_handlers=handlers)
+    return OneOffRouter("/people", route_handlers=handlers)
 
 
 def known(person_id: str) -> str:

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from litestar import Router, get, post
+from litestar import get, post
 
 from service.core.ids import CROCKFORD
 from service.evidence.replay.history import history
 from service.http.bodies import AnyRequest
+from service.http.router import OneOffRouter
 from service.ledger.database import Database
 from service.ledger.ledger import Ledger
 from service.ledger.sql import Sql, queries
@@ -46,7 +47,7 @@ class Hit(NamedTuple):
         return f"/backoffice/{place}/{self.id}" if place else None
 
 
-def search_router(context: BackofficeContext, ledgers: Sequence[Ledger]) -> Router:
+def search_router(context: BackofficeContext, ledgers: Sequence[Ledger]) -> OneOffRouter:
     """Return the router of the search.
 
     The query is posted: email addresses stay out of URLs, which browsers and proxies keep.
@@ -94,7 +95,7 @@ def search_router(context: BackofficeContext, ledgers: Sequence[Ledger]) -> Rout
             pending=(await context.counts()).get("pending", 0),
         )
 
-    return Router("/", route_handlers=[ask, find])
+    return OneOffRouter("/", route_handlers=[ask, find])
 
 
 async def _of_id(context: BackofficeContext, an_id: str) -> list[Hit]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from litestar import Router, get
+from litestar import get
 from markupsafe import escape
 
 from projections.activity.reader import TimelineEntry
@@ -12,6 +12,7 @@ from service.core.clock import timestamp
 from service.core.unseen import visible
 from service.evidence.replay.history import NUMBERED, SECRET, history, older_than
 from service.http.bodies import AnyRequest
+from service.http.router import OneOffRouter
 from service.ledger.ledger import Ledger
 from service.pages.backoffice.frame import STAFF, IdUnknown, backoffice_page, ledger_place
 from service.pages.site_map import Html, PathText
@@ -31,7 +32,7 @@ class Fact(NamedTuple):
     is_cut: bool
 
 
-def timeline_router(ledgers: Sequence[Ledger]) -> Router:
+def timeline_router(ledgers: Sequence[Ledger]) -> OneOffRouter:
     """Return the router of timelines."""
     names = [ledger.name for ledger in ledgers]
 
@@ -52,7 +53,7 @@ def timeline_router(ledgers: Sequence[Ledger]) -> Router:
             entries=[_entry(entry) for entry in found.entries],
         )
 
-    return Router("/", route_handlers=[timeline])
+    return OneOffRouter("/", route_handlers=[timeline])
 
 
 def _before(request: AnyRequest, names: Sequence[str]) -> Mapping[str, int]:

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
-from litestar import Router, get, post
+from litestar import get, post
 
 from projections.partners.reader import PartnersReader
 from service.core.errors import Refusal
 from service.http.bodies import AnyRequest
 from service.http.decoding import check
+from service.http.router import OneOffRouter
 from service.pages.console.frame import CONSOLE, console_page
 from service.pages.gate import member_cause
 from service.pages.shell import lead_to, page
@@ -19,7 +20,7 @@ from service.partners.wire import ConsoleApplication
 _NOTHING = dict.fromkeys(ConsoleApplication.__struct_fields__, "")
 
 
-def apply_router(commands: PartnerCommands, partners: PartnersReader) -> Router:
+def apply_router(commands: PartnerCommands, partners: PartnersReader) -> OneOffRouter:
     """Return the router of the console's first pages."""
 
     @get("/console", opt={"page": Page("signed-in")})
@@ -64,7 +65,7 @@ def apply_router(commands: PartnerCommands, partners: PartnersReader) -> Router:
         """Show the state of the review, and what comes next."""
         return console_page(request, "overview.html", partner=await commands.look(partner_id))
 
-    return Router("/", route_handlers=[start, choose, ask, apply, overview])
+    return OneOffRouter("/", route_handlers=[start, choose, ask, apply, overview])
 
 
 def _form(

@@ -7,11 +7,12 @@ from collections.abc import Container, Iterable, Sequence
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
-from litestar import Router, get
+from litestar import get
 
 from projections.partners.reader import PartnersReader
 from service.facts.partners import PartnerSettingsChanged, partner_stream
 from service.http.bodies import AnyRequest
+from service.http.router import OneOffRouter
 from service.ledger.database import Row
 from service.ledger.ledger import Ledger
 from service.pages.console.frame import CONSOLE, console_page
@@ -86,7 +87,7 @@ def checklist(facts: Facts) -> list[Item]:
 
 def checklist_router(
     test_calls: RequestsReader, partners: PartnersReader, accounts: Ledger
-) -> Router:
+) -> OneOffRouter:
     """Return the router of the checklist."""
 
     @get("/checklist", opt={"page": Page("member", "checklist.nav")})
@@ -105,7 +106,7 @@ def checklist_router(
         done = sum(item.done for item in items)
         return console_page(request, "checklist.html", items=items, done=done)
 
-    return Router(CONSOLE, route_handlers=[shown])
+    return OneOffRouter(CONSOLE, route_handlers=[shown])
 
 
 def key_modes(keys: Iterable[Row]) -> frozenset[str]:

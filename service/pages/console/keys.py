@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
-from litestar import Router, get, post
+from litestar import get, post
 
 from projections.partners.reader import PartnersReader
 from service.core.clock import Clock
 from service.core.errors import Refusal, invalid
 from service.facts.caller import Mode
 from service.http.bodies import AnyRequest
+from service.http.router import OneOffRouter
 from service.ledger.database import Row
 from service.ledger.service_keys import ServiceKeyStore
 from service.pages.console.frame import CONSOLE, console_page
@@ -120,7 +121,7 @@ async def first_time(issuing: Awaitable[IssuedKey]) -> IssuedKey | None:
         return None
 
 
-def keys_router(pages: KeyPages) -> Router:
+def keys_router(pages: KeyPages) -> OneOffRouter:
     """Return the router of keys."""
     commands = pages.commands
 
@@ -166,7 +167,9 @@ def keys_router(pages: KeyPages) -> Router:
         await commands.revoke_key(member.partner_id, key_id, member_cause(request))
         return lead_to(f"{member.path}/keys")
 
-    return Router(f"{CONSOLE}/keys", route_handlers=[keys, issue, choose, roll, confirm, revoke])
+    return OneOffRouter(
+        f"{CONSOLE}/keys", route_handlers=[keys, issue, choose, roll, confirm, revoke]
+    )
 
 
 def _token(

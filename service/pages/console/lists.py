@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 
-from litestar import Router, get
+from litestar import get
 
 from projections.claim_list.reader import ClaimListReader
 from projections.connect_links.reader import ConnectLinksReader
 from projections.onboardings.reader import OnboardingsReader
 from service.facts.caller import Mode
 from service.http.bodies import AnyRequest
+from service.http.router import OneOffRouter
 from service.pages.console.frame import CONSOLE, console_page
 from service.pages.console.listing import asked, asked_place, mode_of, shown_page
 from service.pages.site_map import Html, Page, PathText
@@ -20,7 +21,7 @@ def lists_router(
     claims: Mapping[Mode, ClaimListReader],
     links: Mapping[Mode, ConnectLinksReader],
     onboardings: Mapping[Mode, OnboardingsReader],
-) -> Router:
+) -> OneOffRouter:
     """Return the router of the lists of claims, connect links and onboardings.
 
     Links and onboardings do not show entity ids of live mode: their customers pass them on.
@@ -51,4 +52,4 @@ def lists_router(
         shown = shown_page(request, "onboardings", rows, PAGE, "started_at", "onboarding_id")
         return console_page(request, "onboardings.html", mode=mode, **shown)
 
-    return Router(CONSOLE, route_handlers=[claim_list, link_list, onboarding_list])
+    return OneOffRouter(CONSOLE, route_handlers=[claim_list, link_list, onboarding_list])

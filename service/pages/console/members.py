@@ -1,10 +1,11 @@
 """`/console/{partner_id}/team`: who may use the console of this partner."""
 
-from litestar import Router, get, post
+from litestar import get, post
 
 from projections.partners.reader import PartnersReader
 from service.core.errors import Refusal
 from service.http.bodies import AnyRequest
+from service.http.router import OneOffRouter
 from service.http.scalars import email_fault
 from service.ledger.events import KEY_MISSING
 from service.pages.console.frame import CONSOLE, console_page
@@ -18,7 +19,9 @@ from service.partners.commands import PartnerCommands
 TEAM = {"page": Page("member", "console.nav.team")}
 
 
-def members_router(commands: PartnerCommands, partners: PartnersReader, proofs: Proofs) -> Router:
+def members_router(
+    commands: PartnerCommands, partners: PartnersReader, proofs: Proofs
+) -> OneOffRouter:
     """Return the router of a partner's team."""
 
     async def shown(
@@ -68,4 +71,4 @@ def members_router(commands: PartnerCommands, partners: PartnersReader, proofs: 
         await commands.remove_member(member.partner_id, member_id, member_cause(request))
         return lead_to("/console" if member_id == member.member_id else f"{member.path}/team")
 
-    return Router(f"{CONSOLE}/team", route_handlers=[team, add, confirm, remove])
+    return OneOffRouter(f"{CONSOLE}/team", route_handlers=[team, add, confirm, remove])

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from litestar import Router, get
+from litestar import get
 
 from projections.activity.reader import ActivityReader, TimelineEntry
 from projections.partners.reader import PartnersReader
@@ -14,6 +14,7 @@ from service.core.clock import timestamp
 from service.core.errors import ERRORS, Refusal, invalid
 from service.facts.caller import Mode
 from service.http.bodies import AnyRequest
+from service.http.router import OneOffRouter
 from service.ledger.database import Row
 from service.pages.console.frame import CONSOLE, console_page
 from service.pages.console.listing import asked, asked_moment, asked_place, mode_of, place
@@ -32,7 +33,7 @@ def requests_router(
     calls: Mapping[Mode, RequestsReader],
     activity: Mapping[Mode, ActivityReader],
     partners: PartnersReader,
-) -> Router:
+) -> OneOffRouter:
     """Return the router of a partner's calls. It shows no body, secret or personal data."""
 
     async def opened(request: AnyRequest, partner_id: str, request_id: str) -> Html:
@@ -92,7 +93,7 @@ def requests_router(
             events=await caused(activity[mode], partner_id, request_id),
         )
 
-    return Router(CONSOLE, route_handlers=[listed, errors, one])
+    return OneOffRouter(CONSOLE, route_handlers=[listed, errors, one])
 
 
 async def caused(

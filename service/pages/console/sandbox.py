@@ -1,12 +1,13 @@
 """`/console/{partner_id}/sandbox`: entities to test with, and resetting them."""
 
-from litestar import Router, get, post
+from litestar import get, post
 
 from projections.connections.reader import ConnectionsReader
 from projections.onboardings.reader import OnboardingsReader
 from projections.partners.reader import PartnersReader
 from service.core.errors import Refusal, invalid
 from service.http.bodies import AnyRequest
+from service.http.router import OneOffRouter
 from service.pages.console.frame import CONSOLE, console_page
 from service.pages.console.listing import asked_place, shown_page
 from service.pages.gate import Member, member_cause, member_of
@@ -25,7 +26,7 @@ def sandbox_router(
     partners: PartnersReader,
     connections: ConnectionsReader,
     onboardings: OnboardingsReader,
-) -> Router:
+) -> OneOffRouter:
     """Return the router of the sandbox, from the read models of test mode.
 
     Only an approved partner has one.
@@ -76,7 +77,7 @@ def sandbox_router(
             await commands.reset(partner_id, next_epoch, member_cause(request))
         return lead_to(f"{member.path}/sandbox")
 
-    return Router(f"{CONSOLE}/sandbox", route_handlers=[sandbox, drive, confirm, reset])
+    return OneOffRouter(f"{CONSOLE}/sandbox", route_handlers=[sandbox, drive, confirm, reset])
 
 
 async def _fixtures(connections: ConnectionsReader, member: Member) -> list[dict[str, object]]:

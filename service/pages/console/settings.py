@@ -1,8 +1,9 @@
 """`/console/{partner_id}/settings`: what the API does with magic links (contract 2.2)."""
 
-from litestar import Router, get, post
+from litestar import get, post
 
 from service.http.bodies import AnyRequest
+from service.http.router import OneOffRouter
 from service.pages.console.frame import CONSOLE, console_page
 from service.pages.gate import Member, member_cause, member_of
 from service.pages.shell import lead_to
@@ -18,7 +19,7 @@ def reach_nobody(member: Member) -> bool:
     return member.suppress_email and not member.return_link
 
 
-def settings_router(commands: PartnerCommands) -> Router:
+def settings_router(commands: PartnerCommands) -> OneOffRouter:
     """Return the router of settings; the API obeys from its next request on."""
 
     @get(opt=SETTINGS)
@@ -44,7 +45,7 @@ def settings_router(commands: PartnerCommands) -> Router:
         )
         return lead_to(f"{member.path}/settings?saved")
 
-    return Router(f"{CONSOLE}/settings", route_handlers=[settings, save])
+    return OneOffRouter(f"{CONSOLE}/settings", route_handlers=[settings, save])
 
 
 def _shown(request: AnyRequest, member: Member, *, asked: bool = False) -> Html:

@@ -8,9 +8,10 @@ import shlex
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from litestar import Router, get, post
+from litestar import get, post
 
 from service.http.bodies import AnyRequest
+from service.http.router import OneOffRouter
 from service.pages.console.frame import CONSOLE, console_page
 from service.pages.console.keys import KeyPages
 from service.pages.gate import member_of
@@ -74,7 +75,7 @@ def _call(url: str) -> str:
     return f'curl -i {shlex.quote(url)} \\\n  -H "Authorization: Bearer $API_KEY"'
 
 
-def tutorial_router(keys: KeyPages, base_url: str) -> Router:
+def tutorial_router(keys: KeyPages, base_url: str) -> OneOffRouter:
     """Return the router of the tutorial."""
 
     async def shown(request: AnyRequest, token: str | None = None) -> Html:
@@ -104,4 +105,4 @@ def tutorial_router(keys: KeyPages, base_url: str) -> Router:
             return lead_to(f"{member_of(request).path}/tutorial?again")
         return await shown(request, issued.token)
 
-    return Router(f"{CONSOLE}/tutorial", route_handlers=[tutorial, with_key])
+    return OneOffRouter(f"{CONSOLE}/tutorial", route_handlers=[tutorial, with_key])

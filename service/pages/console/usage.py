@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from litestar import Router, get
+from litestar import get
 
 from service.core.clock import Clock
 from service.facts.caller import Mode
 from service.http.bodies import AnyRequest
+from service.http.router import OneOffRouter
 from service.pages.console.frame import CONSOLE, console_page
 from service.pages.site_map import Html, Page, PathText
 from service.request_log.reader import RequestsReader
@@ -66,7 +67,7 @@ class Picture(NamedTuple):
     peak: tuple[float, int] | None
 
 
-def usage_router(calls: Mapping[Mode, RequestsReader], limit: int, clock: Clock) -> Router:
+def usage_router(calls: Mapping[Mode, RequestsReader], limit: int, clock: Clock) -> OneOffRouter:
     """Return the router of usage; `limit` is that of requests a minute."""
 
     @get("/usage", opt={"page": Page("member", "usage.nav")})
@@ -87,7 +88,7 @@ def usage_router(calls: Mapping[Mode, RequestsReader], limit: int, clock: Clock)
             sums=[("hour", summed(hour)), ("day", summed(list(day.values())))],
         )
 
-    return Router(CONSOLE, route_handlers=[usage])
+    return OneOffRouter(CONSOLE, route_handlers=[usage])
 
 
 async def _minutes(

@@ -5,7 +5,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from litestar import Router, get, post
+from litestar import get, post
 
 from projections.claim_list.reader import ClaimListReader
 from projections.connections.reader import ConnectionsReader
@@ -13,6 +13,7 @@ from service.connections.commands import ConnectionCommands
 from service.core.errors import Refusal
 from service.facts.access import Access
 from service.http.bodies import AnyRequest
+from service.http.router import OneOffRouter
 from service.ledger.database import Row
 from service.pages.customer.connect import entities_of, own_entity
 from service.pages.gate import customer_cause
@@ -34,7 +35,7 @@ def account_router(
     claims: ClaimListReader,
     partner_name: PartnerName,
     sessions: Sessions,
-) -> Router:
+) -> OneOffRouter:
     """Return the router of a customer's account (live mode: there is no other for customers)."""
 
     @get("/connected/{entity_id:str}/{partner_id:str}", opt=ACCOUNT)
@@ -113,7 +114,9 @@ def account_router(
         await sessions.end_all(signed_in(request).address_hash)
         return lead_to("/sign-in", [no_cookie()])
 
-    return Router("/", route_handlers=[connected, account, partner, confirm, disconnect, sign_out])
+    return OneOffRouter(
+        "/", route_handlers=[connected, account, partner, confirm, disconnect, sign_out]
+    )
 
 
 async def _connection_of(

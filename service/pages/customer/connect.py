@@ -2,12 +2,13 @@
 
 from typing import Final
 
-from litestar import Router, get, post
+from litestar import get, post
 
 from projections.connections.reader import ConnectionsReader
 from service.connections.commands import ConnectionCommands, LinkView
 from service.core.errors import Refusal, invalid
 from service.http.bodies import AnyRequest
+from service.http.router import OneOffRouter
 from service.ledger.database import Row
 from service.pages.gate import customer_cause
 from service.pages.shell import lead_to, page, refused
@@ -19,7 +20,7 @@ TEST_PREFIX: Final = "test_"
 """The prefix of test mode's tokens, which are inert; those of live mode have no `_`."""
 
 
-def connect_router(commands: ConnectionCommands, connections: ConnectionsReader) -> Router:
+def connect_router(commands: ConnectionCommands, connections: ConnectionsReader) -> OneOffRouter:
     """Return the router of connect links. Only links of live mode are ever found."""
 
     @get("/connect/{token:str}", opt={"page": Page("token")})
@@ -62,7 +63,7 @@ def connect_router(commands: ConnectionCommands, connections: ConnectionsReader)
         """Explain what declining means."""
         return page(request, "customer/declined.html")
 
-    return Router("/", route_handlers=[ask, answer, declined])
+    return OneOffRouter("/", route_handlers=[ask, answer, declined])
 
 
 def _test_mode_page(request: AnyRequest) -> Html:

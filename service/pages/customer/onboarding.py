@@ -7,12 +7,13 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
-from litestar import Router, get, post
+from litestar import get, post
 
 from projections.connections.reader import ConnectionsReader
 from service.core.errors import Refusal
 from service.http.bodies import AnyRequest
 from service.http.decoding import check
+from service.http.router import OneOffRouter
 from service.onboardings.commands import Invited, OnboardingCommands
 from service.onboardings.wire import Confirmed
 from service.pages.shell import lead_to, page
@@ -20,7 +21,7 @@ from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import SignInNeeded, form_of, person_of
 
 
-def onboarding_router(commands: OnboardingCommands, connections: ConnectionsReader) -> Router:
+def onboarding_router(commands: OnboardingCommands, connections: ConnectionsReader) -> OneOffRouter:
     """Return the router of magic links: a token that was only mailed is credential enough."""
 
     @get("/onboarding/{token:str}", opt={"page": Page("token")})
@@ -58,7 +59,7 @@ def onboarding_router(commands: OnboardingCommands, connections: ConnectionsRead
             partner_name=finished.partner_name,
         )
 
-    return Router("/", route_handlers=[ask, finish, done])
+    return OneOffRouter("/", route_handlers=[ask, finish, done])
 
 
 @contextmanager
