@@ -2,11 +2,22 @@
 
 import asyncio
 
+import pytest
+
 from tests.bench.pgbench import payload, run_pgbench, script
+from tests.world import settings_for, world_on
 
 
-async def test_pgbench_runs_the_statements_of_post_claims(world, database_url, tmp_path):
+@pytest.fixture
+async def unnumbered(database_url, tmp_path):
+    """Return a world in which nothing is numbered, and so nothing set aside for its MAC."""
+    async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as one:
+        yield one
+
+
+async def test_pgbench_runs_the_statements_of_post_claims(unnumbered, database_url, tmp_path):
     """Each transaction adds what one claim adds: two events, a data key and a list row."""
+    world = unnumbered
     partner = await world.partner()
     await partner.claim(await partner.connected_entity(), message="Unpaid.")
     file = tmp_path / "claims.pgbench"
