@@ -29,9 +29,11 @@ async def test_a_replay_is_the_state_of_its_moment(documents, database_url):
     world = documents.world
     history = History(documents, seed=11)
     await history.run(120)
+    await history.checked()
     half = await _all_numbered(world.service)
     then = {ledger.name: await _live(ledger) for ledger in world.service.ledgers}
     await history.run(300)
+    await history.checked()
     full = await _all_numbered(world.service)
     now = {ledger.name: await _live(ledger) for ledger in world.service.ledgers}
     listed = await _listed(history)
@@ -57,6 +59,7 @@ async def test_filters_show_related_rows(documents):
     world = documents.world
     history = History(documents, seed=12)
     await history.run(150)
+    await history.checked()
     live = world.service.modes["live"].ledger
     size = (await _all_numbered(world.service))["live"]
     everything = await _replayed(live, size)

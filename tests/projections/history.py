@@ -2,12 +2,14 @@
 
 import random
 from collections.abc import Callable
+from functools import partial
 
 from service.core.errors import Refusal
 from service.ledger.sequencer import Sequencer
 from service.onboardings.commands import PURPOSE
 from service.partners.commands import OVERLAPS
 from tests.document_store import CONTENT, Documents, reference_to
+from tests.patience import eventually
 from tests.world import STAFF, Partner, World
 
 PARTNER_TABLES = (
@@ -20,6 +22,13 @@ TABLES = [
     *(f"{ledger}.activity" for ledger in ("accounts", "live", "test")),
 ]
 STAGES = ("negotiation", "proceedings", "judgment", "settled", "triage")
+
+CHECKED = """
+select
+    not exists(select from {0}.document_checks) and not exists(select from {0}.pending)
+    and (select position from {0}.subscriptions where name = 'documents')
+        = (select size from {0}.head)
+"""
 
 
 class History:
@@ -51,6 +60,12 @@ class History:
             except Refusal:
                 continue
         await self.world.service.partners.revoke(self.partners[0].partner_id, STAFF)
+
+    async def checked(self) -> None:
+        """Wait until what is found in documents has its events, and these have numbers."""
+        for parts in self.world.service.modes.values():
+            async with parts.ledger.database.reads.connection() as connection:
+                await eventually(partial(connection.fetchval, CHECKED.format(parts.ledger.name)))
 
     async def claim(self) -> None:
         """Create a claim, or replay one."""

@@ -24,7 +24,9 @@ async def test_replaying_the_log_makes_the_same_rows(
 ):
     """After a random history each table made from the log equals the live one."""
     world = documents.world
-    await History(documents, seed=20260301).run(250)
+    history = History(documents, seed=20260301)
+    await history.run(250)
+    await history.checked()
     async with Service(settings_for(scratch_url, tmp_path)).opened() as scratch:
         for source, target in zip(world.service.ledgers, scratch.ledgers, strict=True):
             await number_all(source)
