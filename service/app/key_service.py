@@ -123,7 +123,7 @@ def _call(endpoint: str | None, call: Callable[["KeyManagementServiceClient"], _
         raise KeyServiceFault(
             "install the extra, as in `pip install 'claim-ledger[kms]'`"
         ) from error
-    except Exception as error:
+    except Exception as error:  # the library's, and whatever its transports raise
         raise KeyServiceFault(f"no credentials for KMS: {error}") from error
     try:
         with client:

@@ -64,7 +64,7 @@ def postgresql(url: str, plaintext: Collection[str]) -> str:
             f"{_NAMED}"
         )
     # A user of a container may have no home; then the path stays as it is, and is no file.
-    authority = options.get("sslrootcert") or os.path.expanduser(_USUAL_AUTHORITY)  # noqa: PTH111
+    authority = options.get("sslrootcert") or os.path.expanduser(_USUAL_AUTHORITY)  # noqa: PTH111 - as said
     if mode in _VERIFIED and not Path(authority).is_file():
         raise ValueError(
             f"leaves this machine with sslmode={mode} (the default is verify-full), and there is "

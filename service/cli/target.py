@@ -165,7 +165,7 @@ def _answer(
         raise Refusal("service_unavailable", message) from error
     except (LedgerError, PostgresError) as error:
         raise Refusal("service_unavailable", _why(error, data_dir)) from error
-    except Exception as error:
+    except Exception as error:  # a bug of ours: logged whole, and answered with one line
         structlog.get_logger().exception("command failed")
         raise Refusal("internal_error") from error
 

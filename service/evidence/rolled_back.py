@@ -26,7 +26,7 @@ async def rolled_back(
     try:
         await connection.execute(local_limits(seconds_max))
         yield
-    except Exception:
+    except Exception:  # raised again, once all is undone
         await transaction.rollback()
         raise
     await transaction.rollback()

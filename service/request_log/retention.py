@@ -53,7 +53,7 @@ class Retention:
                 await self.delete_expired()
             except LedgerError as error:
                 log.warning("old requests not deleted", error_type=type(error).__name__)
-            except Exception:
+            except Exception:  # tried again in time: nothing waits for it
                 log.exception("deleting old requests failed")
             await asyncio.sleep(EVERY_SECONDS)
 

@@ -43,6 +43,6 @@ async def note_mail(world: World) -> Outbox:
 def mails(world: World) -> list[EmailMessage]:
     """Return the mails that were sent."""
     return [
-        message_from_bytes(path.read_bytes(), policy=policy.default)  # type: ignore[arg-type]
+        message_from_bytes(path.read_bytes(), policy=policy.default)  # type: ignore[arg-type] - typeshed
         for path in world.mail_dir.glob("*.eml")
     ]

@@ -45,7 +45,7 @@ def run(data_dir: Path, port: int, environment: Mapping[str, str], announce: Ann
     with StopSignals().handled() as signals:
         try:
             _run(data_dir, port, environment, announce, signals)
-        except Exception:
+        except Exception:  # raised again, unless it is ours
             if not signals.requested:  # else our own interruption caused it
                 raise
 

@@ -21,7 +21,7 @@ def ledger_collector(ledger: Ledger, models: Sequence[ReadModel], clock: Clock) 
             gauges.set("worker_pool_connections", idle, name, pool_name, "idle")
         try:
             head = await head_watch.look()
-        except Exception:
+        except Exception:  # raised again: this only notes it
             gauges.set("database_up", 0, name)
             raise
         gauges.set("database_up", 1, name)

@@ -40,7 +40,7 @@ def lock(data_dir: Path) -> IO[str]:
         raise EmbeddedPostgresError(
             f"{data_dir} is in use by another claim-ledger (pid {pid})"
         ) from error
-    except BaseException:
+    except BaseException:  # Ctrl-C must not leave the file open
         file.close()
         raise
     return file
