@@ -13,7 +13,7 @@ def apply(site: Site, page: Page, email: str, company: str = "Ledger Books") -> 
     page.get_by_label("Your name").fill("Dev Eloper")
     page.get_by_label("What will you use the API for?").fill("To refer our customers.")
     page.get_by_role("button", name="Apply").click()
-    page.wait_for_url("**/console/ptn_*")
+    page.wait_for_url("/console/ptn_*")
     return page.url.rpartition("/")[2]
 
 

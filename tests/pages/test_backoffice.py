@@ -230,7 +230,7 @@ def test_any_id_is_found(site, team):
     link_id = issued_link(site, partner_id)
     for sought, kind in ((claim_id, "claims"), (entity_id, "entities"), (partner_id, "partners")):
         search(page, sought)
-        page.wait_for_url(f"**/backoffice/{kind}/{sought}")
+        page.wait_for_url(f"/backoffice/{kind}/{sought}")
     for sought, kind, leads in (
         (key.split(".")[1], "API key", "partners"),
         (onboarding_id, "Onboarding", "entities"),
@@ -292,7 +292,7 @@ def test_claims_of_a_business_are_paged(site, team):
     page.goto(f"/backoffice/entities/{entity_id}")
     first = page.locator("a[href^='/backoffice/claims/']").all_inner_texts()
     page.get_by_role("link", name="Older claims").click()
-    page.wait_for_url("**before=*")
+    page.wait_for_url(f"/backoffice/entities/{entity_id}?*before=*")
     second = page.locator("a[href^='/backoffice/claims/']").all_inner_texts()
     assert (len(first), len(second), len({*first, *second})) == (50, 10, 60)
 
@@ -336,9 +336,8 @@ def test_a_claims_timeline_is_shown(site, team):
     page.get_by_role("button", name="Move").click()
     page.get_by_role("button", name="Open personal data").click()
     page.get_by_role("link", name="History").click()
-    topics = page.locator("td strong").all_inner_texts()
     happened = ["ClaimCreated", "FirstMessagePosted", "ClaimStageChanged", "PersonalDataOpened"]
-    assert topics == happened
+    expect(page.locator("td strong")).to_have_text(happened)
     moved = page.get_by_role("row").filter(has_text="ClaimStageChanged")
     expect(moved).to_contain_text("negotiation")
     expect(moved).to_contain_text(actor)
@@ -346,7 +345,7 @@ def test_a_claims_timeline_is_shown(site, team):
     expect(posted.get_by_text("encrypted", exact=True)).to_be_visible()
     assert "Nobody answers" not in page.content()
     posted.get_by_role("link").click()
-    page.wait_for_url("**/timeline/req_*")
+    page.wait_for_url("/backoffice/timeline/req_*")
     expect(page.locator("td strong")).to_have_text(["ClaimCreated", "FirstMessagePosted"])
 
 
