@@ -6,9 +6,9 @@ and keeps its place in its pool until then: so a process never has more backends
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
@@ -31,6 +31,20 @@ _SOCKET_OPTIONS: Final[Sequence[tuple[str, int]]] = (
 waits for a replica, still acknowledges. Where a platform lacks an option it is left out."""
 
 
+FIXED_OID_END: Final = 10_000
+"""Types below it have the same ids in every server: PostgreSQL's sources assign them."""
+
+
+class Looked(NamedTuple):
+    """The statement that looked types up, of which the driver reads the name."""
+
+    name: str
+
+
+_KNOWN_TYPES: Final[dict[frozenset[int], tuple[Any, Looked]]] = {}
+"""What the driver looked up, such as arrays of uuids, by the ids that it asked for."""
+
+
 class ReachableConnection(asyncpg.Connection):
     """The driver's connection, with keep-alive."""
 
@@ -46,9 +60,27 @@ class ReachableConnection(asyncpg.Connection):
 
 
 class LedgerConnection(ReachableConnection):
-    """The driver's connection, but for what happens to a statement whose caller has gone."""
+    """The driver's connection: statements whose caller has gone go on, and types are known."""
 
     _answered: "asyncio.Future[None] | None" = None
+
+    async def _introspect_types(
+        self,
+        typeoids: Iterable[int],
+        timeout: float | None,  # noqa: ASYNC109 - the driver passes it
+    ) -> tuple[Any, Any]:
+        """Return what PostgreSQL tells of its own types, asking once in this process.
+
+        The driver's own method asks in each connection, of each new set of types: ten milliseconds
+        of the server's, and three round trips.
+        """
+        asked = frozenset(typeoids)
+        if asked not in _KNOWN_TYPES:
+            types, statement = await super()._introspect_types(asked, timeout)
+            if max(asked) < FIXED_OID_END:
+                _KNOWN_TYPES[asked] = types, Looked("earlier")
+            return types, statement
+        return _KNOWN_TYPES[asked]
 
     def _cancel_current_command(
         self, waiter: "asyncio.Future[None]", cancel_waiter: "asyncio.Future[None] | None" = None

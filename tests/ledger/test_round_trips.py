@@ -124,6 +124,21 @@ async def test_listing_claims_is_one_read_beside_authentication(wire):
         assert begins(statements, AUTHENTICATE, PAGE) == [AUTHENTICATE, PAGE]
 
 
+async def test_a_new_connection_looks_no_types_up(wire):
+    """What PostgreSQL's own types are like is asked once in a process, not in each connection."""
+    world, proxy = wire
+    partner = await world.partner()
+    entity_id = await partner.connected_entity()
+    for number in range(2):
+        proxy.statements.clear()
+        for pool in world.service.modes["live"].ledger.database.pools.values():
+            await pool.pool.expire_connections()
+        assert (await partner.claim(entity_id, f"case-{number}")).status_code == 201
+    assert {one.partition("\n")[0] for one in proxy.statements if one} == {
+        one.strip() for one in (AUTHENTICATE, CONTEXT, WRITE)
+    }
+
+
 async def test_a_request_that_is_refused_early_costs_little(wire):
     """A bad key costs the authenticating read alone, a malformed one nothing."""
     world, proxy = wire
