@@ -1,6 +1,6 @@
 """The process beside `serve`'s: it is restarted when it ends, and never outlives it."""
 
-import signal
+import os
 import subprocess
 import sys
 import threading
@@ -8,8 +8,6 @@ from types import TracebackType
 from typing import Final, Self
 
 import structlog
-
-from service.core.parent import signal_with_parent
 
 RESTART_SECONDS: Final = 1.0
 """Rest before a worker that ended is started again: a fault at its start must not spin."""
@@ -21,9 +19,17 @@ METRICS_DIRECTORY: Final = "PROMETHEUS_MULTIPROC_DIR"
 are several of a process: in the worker, of which there is one, it must not be set."""
 
 _COMMAND: Final = (
-    f"import os; directory = os.environ.pop('{METRICS_DIRECTORY}', None); "
+    "import os, sys; from service.core.parent import die_with; die_with(int(sys.argv[1])); "
+    f"directory = os.environ.pop('{METRICS_DIRECTORY}', None); "
     "from service.app.settings import SERVE, Settings; from service.app.worker import work_beside; "
     "work_beside(Settings.from_environment(require=SERVE), directory)"
+)
+
+_starting: Final = threading.Lock()
+"""Held while the worker is started, and while the server forks. A fork in between would inherit the
+pipe by which `Popen` hears that the program runs, and `Popen` would wait for that fork's end."""
+os.register_at_fork(
+    before=_starting.acquire, after_in_parent=_starting.release, after_in_child=_starting.release
 )
 
 log = structlog.get_logger()
@@ -60,12 +66,18 @@ class WorkerProcess:
 
     def _supervise(self) -> None:
         while not self._stopping.is_set():
-            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                [sys.executable, "-c", _COMMAND],
-                preexec_fn=signal_with_parent(signal.SIGTERM),  # noqa: PLW1509 - a system call
-            )
-            if self._stopping.is_set():  # set before there was a process to stop
-                self._process.terminate()
-            code = self._process.wait()
+            try:
+                how = {"exit_code": self._run()}
+            except OSError as error:  # no memory is left for it, or no process
+                how = {"error_type": type(error).__name__}
             if not self._stopping.wait(RESTART_SECONDS):
-                log.error("worker ended and is restarted", exit_code=code)
+                log.error("worker ended and is restarted", **how)
+
+    def _run(self) -> int:
+        with _starting:
+            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                [sys.executable, "-c", _COMMAND, str(os.getpid())]
+            )
+        if self._stopping.is_set():  # set before there was a process to stop
+            self._process.terminate()
+        return self._process.wait()

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 _PR_SET_PDEATHSIG: Final = 1
@@ -17,13 +18,16 @@ def signal_with_parent(number: signal.Signals) -> Callable[[], None] | None:
 
     The parent is the thread that starts the child. None where the kernel offers no such thing.
     """
-    prctl, parent = _prctl, os.getpid()
-    if prctl is None:
-        return None
+    return partial(_be_signalled, _prctl, number, os.getpid()) if _prctl else None
 
-    def hook() -> None:
-        prctl(_PR_SET_PDEATHSIG, int(number))
-        if os.getppid() != parent:  # killed before the call above: the signal will never come
-            os._exit(1)
 
-    return hook
+def die_with(parent: int) -> None:
+    """Have this process killed when its parent ends: the thread that started it."""
+    if _prctl:
+        _be_signalled(_prctl, signal.SIGKILL, parent)
+
+
+def _be_signalled(prctl: Callable[[int, int], int], number: signal.Signals, parent: int) -> None:
+    prctl(_PR_SET_PDEATHSIG, int(number))
+    if os.getppid() != parent:  # killed before the call above: the signal will never come
+        os._exit(1)

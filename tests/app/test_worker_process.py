@@ -1,0 +1,69 @@
+"""The worker beside `serve`'s processes is supervised, whatever they do."""
+
+import errno
+import os
+import signal
+import subprocess
+import threading
+
+import pytest
+
+from service.app import worker_process
+from service.app.worker_process import WorkerProcess
+from tests.patience import until
+
+pytestmark = pytest.mark.server  # real processes
+MOMENT_SECONDS = 0.2
+"""How long a fork may go on beside a start. One that has to wait does so to the end of it."""
+
+
+@pytest.fixture
+def forks():
+    """The pids of forks that live until the test ends."""
+    pids: list[int] = []
+    yield pids
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def test_a_fork_while_the_worker_starts_does_not_stop_its_supervision(monkeypatch, forks):
+    """A fork that had inherited `Popen`'s pipe kept it waiting: nothing was restarted any more."""
+    started: list[int] = []
+    start = subprocess._fork_exec  # noqa: SLF001 - where the pipe is open
+
+    def started_beside_a_fork(*arguments) -> int:
+        pid = start(*arguments)
+        started.append(pid)
+        fork = threading.Thread(target=lambda: forks.append(os.fork() or _sleep()), daemon=True)
+        fork.start()
+        fork.join(MOMENT_SECONDS)
+        return pid
+
+    monkeypatch.setattr(subprocess, "_fork_exec", started_beside_a_fork)
+    monkeypatch.setattr(worker_process, "_COMMAND", "import signal; signal.pause()")
+    monkeypatch.setattr(worker_process, "RESTART_SECONDS", 0)
+    with WorkerProcess():
+        until(lambda: started)
+        os.kill(started[0], signal.SIGKILL)
+        until(lambda: len(started) > 1)
+    until(lambda: len(forks) == len(started))
+
+
+def test_a_worker_that_cannot_be_started_is_tried_again(monkeypatch):
+    """The machine had no memory for it; the thread that supervises does not end by that."""
+    tries: list[None] = []
+
+    def none_left(*_arguments) -> int:
+        tries.append(None)
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(subprocess, "_fork_exec", none_left)
+    monkeypatch.setattr(worker_process, "RESTART_SECONDS", 0)
+    with WorkerProcess():
+        until(lambda: len(tries) > 1)
+
+
+def _sleep() -> int:
+    signal.pause()
+    os._exit(0)
