@@ -2,45 +2,91 @@
 
 `migrate(url)` brings a database to the newest revision. Revisions are additive: what a running
 release still uses is removed one release later.
+
+Each revision is a transaction of its own and waits for a lock for a moment only: requests queue
+behind whoever waits for an exclusive one. What was locked is tried again.
 """
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 CONNECT_SECONDS_MAX = 10
+LOCKED_SECONDS_MAX = 60
+"""How long a revision is tried again that finds a table locked."""
+LOCKED_PAUSE_SECONDS = 0.5
+"""Between two tries: requests that queued meanwhile are answered first."""
 _HERE = Path(__file__).parent
 
 
 class MigrationFailed(Exception):
-    """The database could not be migrated; nothing was changed. `str()` is one line."""
+    """A revision could not be applied; those before it were. `str()` is one line."""
 
 
 def migrate(database_url: str, ledger_urls: Mapping[str, str] | None = None) -> list[str]:
     """Bring the database to the newest revision, and make the logins of the ledgers' URLs.
 
-    Return their names. All of it or nothing, as the owner; safe to run from several places at once.
+    Return their names. Each revision all or nothing, as the owner; safe to run from several places
+    at once, beside the release before, and again.
 
-    Raises MigrationFailed when PostgreSQL is away, refuses the login or denies a privilege.
+    Raises MigrationFailed when PostgreSQL is away, refuses the login, denies a privilege, or when a
+    table stays locked.
     """
     # Slow to import, and most commands have no use for them.
     import psycopg
-    from alembic import command
-    from alembic.config import Config
     from sqlalchemy.exc import DBAPIError
 
     from migrations.logins import logins_of
 
-    config = Config()
-    config.set_main_option("script_location", str(_HERE).replace("%", "%%"))
-    config.attributes["database_url"] = database_url
     try:
-        logins = config.attributes["logins"] = logins_of(ledger_urls or {})
-        command.upgrade(config, "head")
+        logins = logins_of(ledger_urls or {})
+        config = configured(database_url)
+        config.attributes["logins"] = logins
+        upgrade(config)
     except DBAPIError as error:
         raise MigrationFailed(_one_line(error.orig)) from error
     except psycopg.Error as error:
         raise MigrationFailed(_one_line(error)) from error
     return sorted(logins)
+
+
+def configured(database_url: str) -> "Config":
+    """Return Alembic's configuration for a database, which makes no logins."""
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(_HERE).replace("%", "%%"))
+    config.attributes["database_url"] = database_url
+    config.attributes["logins"] = {}
+    return config
+
+
+def upgrade(config: "Config") -> None:
+    """Apply the missing revisions; try again what finds a table locked.
+
+    Raises DBAPIError or psycopg.Error.
+    """
+    import psycopg
+    from alembic import command
+    from sqlalchemy.exc import DBAPIError
+
+    ends_at = time.monotonic() + LOCKED_SECONDS_MAX
+    while True:
+        try:
+            command.upgrade(config, "head")
+        except DBAPIError as error:
+            is_locked = isinstance(
+                error.orig, psycopg.errors.LockNotAvailable | psycopg.errors.DeadlockDetected
+            )
+            if not is_locked or time.monotonic() > ends_at:
+                raise
+            time.sleep(LOCKED_PAUSE_SECONDS)
+        else:
+            return
 
 
 def is_newest(database_url: str) -> bool:

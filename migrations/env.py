@@ -1,15 +1,21 @@
-"""Alembic's entry point: one transaction, one migrator at a time, bounded waits."""
+"""Alembic's entry point: a transaction for each revision, one migrator at a time, bounded waits."""
+
+import time
 
 import psycopg
 from alembic import context
-from sqlalchemy import create_engine, pool
+from sqlalchemy import Connection, create_engine, pool
 
-from migrations import CONNECT_SECONDS_MAX, is_newest
+from migrations import CONNECT_SECONDS_MAX, MigrationFailed, is_newest
 from migrations.logins import make_logins
 
 MIGRATION_LOCK = 7_236_801_172_605_581
 """An arbitrary constant: the advisory lock that keeps two migrators from running at once."""
+OTHER_MIGRATOR_SECONDS_MAX = 3600
+"""How long another migrator is waited for, which may be making an index."""
 
+_LOCK_TIMEOUT = "200ms"
+"""Requests queue behind whoever waits for an exclusive lock, and give up after 900 ms."""
 _SOMETHING_TO_COMMIT = "select pg_logical_emit_message(true, 'claim-ledger', 'before a migration')"
 
 
@@ -26,17 +32,39 @@ def upgrade() -> None:
         # A commit that waits for a replica has its locks: it is waited for while there are none.
         with engine.connect() as connection, connection.begin():
             connection.exec_driver_sql(_SOMETHING_TO_COMMIT)
-    with engine.connect() as connection, connection.begin():
-        connection.exec_driver_sql(f"select pg_advisory_xact_lock({MIGRATION_LOCK})")
-        connection.exec_driver_sql("set local lock_timeout = '5s'")
+    with engine.connect() as connection:
+        _wait_for_others(connection)
+        connection.exec_driver_sql(f"set lock_timeout = '{_LOCK_TIMEOUT}'")
         # A login's own limit is meant for requests: making an index takes longer.
-        connection.exec_driver_sql("set local statement_timeout = 0")
-        context.configure(connection=connection, version_table_schema="public")
+        connection.exec_driver_sql("set statement_timeout = 0")
+        connection.commit()
+        context.configure(
+            connection=connection, version_table_schema="public", transaction_per_migration=True
+        )
         with context.begin_transaction():
             context.run_migrations()
-        driver = connection.connection.driver_connection
-        assert isinstance(driver, psycopg.Connection)  # noqa: S101 - the creator has made it
-        make_logins(driver, context.config.attributes["logins"])
+        connection.commit()  # it has looked at the revision, if no more
+        with connection.begin():
+            driver = connection.connection.driver_connection
+            assert isinstance(driver, psycopg.Connection)  # noqa: S101 - the creator has made it
+            make_logins(driver, context.config.attributes["logins"])
+
+
+def _wait_for_others(connection: Connection) -> None:
+    """Take the lock for as long as the connection lasts.
+
+    Waiting is asking again: a statement that waited would hold a snapshot, for which
+    `create index concurrently` waits in turn.
+    """
+    ends_at = time.monotonic() + OTHER_MIGRATOR_SECONDS_MAX
+    while True:
+        with connection.begin():
+            taken = connection.exec_driver_sql(f"select pg_try_advisory_lock({MIGRATION_LOCK})")
+            if taken.scalar():
+                return
+        if time.monotonic() > ends_at:
+            raise MigrationFailed("another migrator has been running for an hour")
+        time.sleep(0.1)
 
 
 upgrade()
