@@ -179,7 +179,9 @@ def _beginning(text: str) -> str:
 
 
 def _shown(text: str) -> str:
-    numberless = _NUMBER_LIKE.sub(_NUMBER_SHOWN, _beginning(blanked(text)))
+    folded = _folded(text)  # digits in circles and the like are read as digits
+    seen = folded if _NUMBER_LIKE.search(folded) else _beginning(blanked(text))
+    numberless = _NUMBER_LIKE.sub(_NUMBER_SHOWN, seen)
     line = " ".join(map(_disarmed, numberless.split()))
     return line if len(line) <= NAME_CHARACTERS_MAX else f"{line[: NAME_CHARACTERS_MAX - 1]}…"
 

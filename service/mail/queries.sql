@@ -43,7 +43,8 @@ select message_id from ledger.mail_outbox where state = 'waiting' order by messa
 
 -- name: recipient_admit
 -- Counts a mail ($1, of partner $2) to a mailbox ($3) at a moment ($4), unless it was counted, or the
--- mailbox has had enough since $5: $6 mails of all partners, $7 of this one. Forgets what is older.
+-- mailbox has had enough since $5: $6 mails of all partners, $7 of this one, of which all but the
+-- first while there were fewer than $8. Forgets what is older.
 with known as (
     select from ledger.mail_recipients where message_id = $1
 ), forgotten as (
@@ -58,7 +59,9 @@ with known as (
     insert into ledger.mail_recipients (message_id, partner_id, recipient_hash, counted_at)
     select $1, $2, $3, $4
     where not exists(select from known) and (
-        select count(*) < $6 and count(*) filter (where r.partner_id = $2) < $7
+        select
+            count(*) < $6 and count(*) filter (where r.partner_id = $2) < $7
+            and (count(*) < $8 or count(*) filter (where r.partner_id = $2) = 0)
         from ledger.mail_recipients as r
         where r.recipient_hash = $3 and r.counted_at >= $5
     )

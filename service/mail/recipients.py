@@ -16,6 +16,8 @@ ALL_MAX: Final = 6
 """Mails that a mailbox gets in a period. A business finishes one onboarding, so few are of use."""
 PARTNER_MAX: Final = 3
 """Of them, those that one partner caused: no partner alone keeps others from reaching anybody."""
+SHARED_MAX: Final = 3
+"""After so many of them a partner gets one through, its first: nor do two or three together."""
 
 Admission = Literal["admitted", "busy", "withheld"]
 """`busy`: another mail to the same mailbox is being sent."""
@@ -45,5 +47,6 @@ async def admit(
         now - PERIOD,
         ALL_MAX,
         PARTNER_MAX,
+        SHARED_MAX,
     )
     return "admitted" if row is not None and row["admitted"] else "withheld"

@@ -4,6 +4,7 @@ Asking leaves a cookie in the browser that asked. Any other one has to enter the
 shows: a link that somebody passes on signs nobody in by itself.
 """
 
+from datetime import timedelta
 from typing import Final
 
 from litestar import get, post
@@ -35,6 +36,9 @@ NOWHERE: Final = ""
 """The path of visitors who requested no page: where to send them is looked up after signing in."""
 
 BROWSER_COOKIE: Final = "__Host-sign-in"
+KNOWN_COOKIE: Final = "__Host-known"
+KNOWN_LIFETIME: Final = timedelta(days=180)
+"""How long a browser keeps the mark of whoever signed in there, since they last did."""
 
 
 def sign_in_router(
@@ -63,7 +67,8 @@ def sign_in_router(
                 raise
             return _confirm_page(request, link, refusal)
         home = next_path or (await landing_of(accounts, session.person)).home
-        return lead_to(home, [session_cookie(session.token), no_cookie(BROWSER_COOKIE)])
+        mark = host_cookie(KNOWN_COOKIE, await sign_in.mark_of(session.person), KNOWN_LIFETIME)
+        return lead_to(home, [session_cookie(session.token), no_cookie(BROWSER_COOKIE), mark])
 
     @post("/sign-out", opt={"page": Page("public")})
     async def sign_out(request: AnyRequest) -> Html:
@@ -97,7 +102,8 @@ def _asking(sign_in: SignIn, limiter: RateLimiter) -> list[HTTPRouteHandler]:
                 request, "sign_in.html", 400, next_path=next_path, email=email, faults=(fault,)
             )
         browser = browser_token(_browser_of(request))
-        await sign_in.ask(email, next_path, browser)
+        known = cookie_of(request.headers, KNOWN_COOKIE)
+        await sign_in.ask(email, next_path, browser, known)
         return lead_to("/sign-in/sent", [host_cookie(BROWSER_COOKIE, browser, LINK_LIFETIME)])
 
     @get("/sign-in/sent", opt={"page": Page("public")})

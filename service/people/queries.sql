@@ -15,7 +15,7 @@ delete from ledger.sign_in_links where address_hash = $1
 delete from ledger.sessions where address_hash = $1
 
 -- name: link_ask
--- Notes a sign-in link to be sent, unless its mailbox was sent enough of them lately.
+-- Notes a sign-in link to be sent, unless enough were lately that are counted together ($4).
 insert into ledger.sign_in_links (
     link_id, token_hash, address_hash, recipient_hash, asked_at, expires_at,
     wrapped, master_key_id, mail_next_at
@@ -23,9 +23,7 @@ insert into ledger.sign_in_links (
 select $1, $2, $3, $4, $5, $6, $7, $8, $5
 where $10 > (
     select count(*) from ledger.sign_in_links
-    where
-        (address_hash = $3 or recipient_hash = $4)
-        and asked_at > $5::timestamptz - $9::interval
+    where recipient_hash = $4 and asked_at > $5::timestamptz - $9::interval
 )
 
 -- name: link_lock

@@ -23,13 +23,14 @@ from service.ledger.database import Database
 from service.ledger.encryption import BoundColumns, KeyUnknown, MasterKeys, bound_row
 from service.ledger.service_keys import ServiceKeyStore, token_hash
 from service.ledger.sql import queries
-from service.people.browsers import browser_code, browser_hash, is_code_of
-from service.people.sessions import NOWHERE, Session, Sessions, SignInPlace, now
+from service.people.browsers import browser_code, browser_hash, is_code_of, known_mark
+from service.people.sessions import NOWHERE, Person, Session, Sessions, SignInPlace, now
 
 LINK_LIFETIME: Final = timedelta(minutes=15)
 PURPOSE: Final = "sign-in"
 ASKED_MAX: Final = 5
-"""Links that one mailbox may be sent in LINK_LIFETIME; further ones are silently dropped."""
+"""Links that one mailbox may be sent in LINK_LIFETIME; further ones are silently dropped. As many
+again are for browsers in which its address has signed in before: strangers keep no owner out."""
 
 BOUND: Final = (
     *("link_id", "token_hash", "address_hash", "recipient_hash", "asked_at", "expires_at"),
@@ -87,23 +88,28 @@ class SignIn:
     clock: Clock
     new_id: NewId
 
-    async def ask(self, email: str, next_path: str, browser: str) -> None:
+    async def ask(self, email: str, next_path: str, browser: str, known: str | None = None) -> None:
         """Record a link to be sent, unless the address has had too many.
 
-        `browser` is the token of the browser that asks.
+        `browser` is the token of the browser that asks, and `known` the mark that it keeps of
+        whoever signed in there last.
         """
         secrets = await self.secrets.get()
         link_id = self.new_id("sin", self.clock())
         # The path is encrypted with the address: it may hold another link's token.
         asked = msgspec.json.encode(Asked(email, next_path, browser_hash(browser)))
         hashed = token_hash(secrets.link_token(PURPOSE, link_id))
-        address_hash = bytes.fromhex(secrets.lookup_email(email))
-        recipient = bytes.fromhex(secrets.lookup_recipient(email))
+        address_hash = secrets.lookup_email(email)
+        mark = known_mark(secrets, address_hash)
+        is_known = known is not None and hmac.compare_digest(known.encode(), mark.encode())
+        # By what links are counted: the mailbox, or its own browsers.
+        mailbox = bytes.fromhex(secrets.lookup_recipient(email))
+        recipient = token_hash(mark) if is_known else mailbox
         schema = self.accounts.schema
         async with self.accounts.writes.transaction() as connection:
             await connection.execute(_SQL.link_lock.on(schema), recipient)
             asked_at = await now(connection, schema)
-            hashes = (hashed, address_hash, recipient)
+            hashes = (hashed, bytes.fromhex(address_hash), recipient)
             values = (link_id, *hashes, asked_at, asked_at + LINK_LIFETIME)
             bound = bound_to(dict[str, object](zip(BOUND, values, strict=True)))
             wrapped = self.master_keys.wrap(asked, bound)
@@ -163,6 +169,10 @@ class SignIn:
                 await connection.execute(_SQL.session_end.on(schema), token_hash(old_session))
             session = await self.sessions.begin(connection, link.email, link.address_hash, place)
         return session, link.next_path if is_here else ""
+
+    async def mark_of(self, person: Person) -> str:
+        """Return what a browser keeps in which a person has signed in, for `ask`."""
+        return known_mark(await self.secrets.get(), person.address_hash)
 
     async def code_of(self, browser: str) -> str:
         """Return the code that a browser shows after it has asked, for links in other browsers."""

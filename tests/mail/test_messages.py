@@ -119,6 +119,8 @@ def test_special_characters_in_names_are_literal(field: str, name: str) -> None:
         ("192.0.2.1", "192[.]0[.]2[.]1"),
         ("Call +44 (20) 7946-0000 now", "Call [number] now"),
         ("Call \uff10\uff18\uff10\uff10 123456", "Call [number]"),
+        ("Call \u2460\u2461\u2462\u2463\u2464\u2465\u2466", "Call [number]"),
+        ("\u2080\u2088\u2080\u2080\u2081\u2082\u2083 now", "[number] now"),
         ("Area 51 Studio 2026", "Area 51 Studio 2026"),
         ("A/B Trading (Dr. Who)", "A/B Trading (Dr. Who)"),
     ],

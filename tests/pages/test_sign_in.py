@@ -6,9 +6,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from service.pages.shell import safe_path
-from service.pages.sign_in import BROWSER_COOKIE
+from service.pages.sign_in import BROWSER_COOKIE, KNOWN_COOKIE
 from service.pages.visit import COOKIE, CSRF_FIELD, FORM_BYTES_MAX
-from service.people.sign_in import PURPOSE
+from service.people.sign_in import ASKED_MAX, PURPOSE
 from tests.database_proxy import proxied
 from tests.pages.visitor import FROM_OUR_PAGE, Visitor, site_map_of
 from tests.world import STAFF, settings_for, world_on
@@ -222,6 +222,7 @@ async def test_the_home_page_lists_the_persons_areas(world):
     nobody = (await visitors[1].get("/account")).text
     assert 'href="/console"' in nobody
     assert 'class="button" href="/"' in nobody
+    assert "Apply for a partner account" in (await visitors[1].get("/console")).text
 
 
 async def test_a_form_of_a_session_that_ended_leads_back_to_its_page(world):
@@ -274,6 +275,34 @@ async def test_the_answer_does_not_reveal_accounts(database_url, tmp_path):
         assert len(answers) == 1
         assert len(work) == 1
         assert await count(world, "sign_in_links") == 5 * len(kinds)
+
+
+async def test_nobody_uses_up_the_links_of_whoever_signed_in_before(world):
+    """Strangers may ask until an address gets no more; a browser that was signed in by it gets one.
+
+    It has as many as they have, and none of anybody else's.
+    """
+    visitor = Visitor(world)
+    token = await asked(world, visitor)
+    (known,) = [
+        one
+        for one in set_cookies(await visitor.post(f"/sign-in/{token}"))
+        if one.startswith(f"{KNOWN_COOKIE}=")
+    ]
+    attributes = {part.strip().lower() for part in known.split(";")[1:]}
+    assert {"httponly", "secure", "path=/", "samesite=lax"} < attributes
+    visitor.client.cookies.delete(COOKIE)
+    for number in range(2, ASKED_MAX + 4):
+        await Visitor(world, f"192.0.2.{number}").post("/sign-in", email=EMAIL, next="")
+    assert await count(world, "sign_in_links") == ASKED_MAX
+    for _ in range(ASKED_MAX + 2):
+        newest = await asked(world, visitor)
+    assert await count(world, "sign_in_links") == 2 * ASKED_MAX
+    assert (await visitor.post(f"/sign-in/{newest}")).status_code == 303
+    visitor.client.cookies.delete(COOKIE)
+    for _ in range(ASKED_MAX + 2):
+        await asked(world, visitor, email="other@example.com")
+    assert await count(world, "sign_in_links") == 3 * ASKED_MAX
 
 
 async def test_a_network_is_limited(world):
