@@ -80,8 +80,9 @@ def _check_documented(response: httpx.Response, path: str, method: str, where: s
 _TRANSPORT = {
     *("content-type", "content-length", "date", "server", "connection"),
     *("strict-transport-security", "x-content-type-options", "cache-control"),
+    "traceparent",
 }
-"""Headers of HTTP itself, and those of every answer."""
+"""Headers of HTTP itself, those of every answer, and the one for who sent a trace's."""
 
 
 def _check_envelope(response: httpx.Response, where: str) -> None:

@@ -2,6 +2,7 @@
 
 import base64
 import os
+import sys
 import traceback
 from ipaddress import ip_network
 from pathlib import Path
@@ -218,6 +219,8 @@ def test_a_password_in_another_setting_is_masked() -> None:
         ("TRUSTED_PROXIES", "10.0.0.0/8, ::1", (ip_network("10.0.0.0/8"), ip_network("::1"))),
         ("LOG_LEVEL", "DEBUG", "debug"),
         ("RUN_WORKER", "off", False),
+        ("OTLP_URL", "https://collector.example.com:4318", "https://collector.example.com:4318"),
+        ("TRACED_PERCENT", "0", 0),
     ],
 )
 def test_accepted_values(name: str, text: str, value: object) -> None:
@@ -269,6 +272,8 @@ def test_accepted_values(name: str, text: str, value: object) -> None:
         ("TRUSTED_PROXIES", "10.0.0.0/8,", "not ''"),
         ("LOG_LEVEL", "loud", "one of debug, info"),
         ("RUN_WORKER", "yes", "one of on, off"),
+        ("OTLP_URL", "http://127.0.0.1:4318/v1/traces", "expected an origin"),
+        ("TRACED_PERCENT", "101", "from 0 to 100"),
     ],
 )
 def test_refused_values(name: str, text: str, said: str) -> None:
@@ -283,6 +288,14 @@ def test_workers_need_a_redis() -> None:
     (fault,) = faults(WORKERS="2", REDIS_URL=None)
     assert fault.startswith("WORKERS: more than 1 without CLAIM_LEDGER_REDIS_URL")
     assert settings(WORKERS="2").workers == 2
+
+
+def test_traces_need_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it nothing starts that would trace, and the fault says what to install."""
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk", None)  # as if it were not installed
+    (fault,) = faults(OTLP_URL="http://127.0.0.1:4318")
+    assert fault == "OTLP_URL: install the extra, as in `pip install 'claim-ledger[tracing]'`"
+    assert settings().otlp_url is None
 
 
 @pytest.mark.parametrize("url", ["http://localhost:8000", "http://127.0.0.1", "http://[::1]"])

@@ -37,6 +37,7 @@ def test_what_leaves_this_machine_is_encrypted(tmp_path, monkeypatch):
         ("REDIS_URL", "redis://:canary@cache.example.com:6379/0"): CLEAR,
         ("REDIS_URL", "redis://:canary@10.0.0.7"): CLEAR,
         ("CLAMD_URL", "tcp://clamd.example.com:3310"): CLEAR,
+        ("OTLP_URL", "http://collector.example.com:4318"): CLEAR,
         ("PUBLIC_URL", "http://api.example.com"): "expected https://",
         ("PUBLIC_URL", "http://192.168.0.1:8000"): "expected https://",
         ("PUBLIC_URL", "http://localhost.example.com"): "expected https://",

@@ -1,7 +1,7 @@
 """Who may call, as authentication, the team's commands and the developer console ask."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from service.ledger.batching import Batcher
 from service.ledger.database import Database, Row
@@ -34,11 +34,12 @@ def domain_of(partner: Row) -> str | None:
 class PartnersReader:
     """Reads `partners`, `api_keys` and `members` of the ledger of accounts."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, make_batcher: type[Batcher[Any, Any]] = Batcher) -> None:
         """`database` is that of the ledger of accounts."""
         self._reads = database.reads
-        self._asks = Batcher[_Ask, Row](
+        self._asks: Batcher[_Ask, Row] = make_batcher(
             self._read_all,
+            name="read key",
             batch_max=ASKS_MAX,
             concurrency=1,
             deadline=self._reads.deadline_seconds,

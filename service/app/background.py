@@ -9,7 +9,7 @@ from service.claims.processing import LogProcessing, Processing
 from service.documents.checks import DocumentCheckQueue, DocumentChecks
 from service.documents.clamd import Clamd
 from service.evidence.checkpoints.schedule import Schedule
-from service.ledger.following.runner import Background, Follower
+from service.ledger.following.runner import Around, Background, Follower
 from service.mail.outbox import Outbox
 from service.mail.port import MailTransport
 from service.people.mail import SignInMail
@@ -18,9 +18,15 @@ log = structlog.get_logger()
 
 
 def background(
-    service: Service, transport: MailTransport, processing: Processing | None = None
+    service: Service,
+    transport: MailTransport,
+    processing: Processing | None = None,
+    around: Around | None = None,
 ) -> Background:
-    """Return the sequencers and the subscribers. Test mode has neither mail nor processing."""
+    """Return the sequencers and the subscribers. Test mode has neither mail nor processing.
+
+    `around` wraps the step of each.
+    """
     return Background(
         [(ledger, service.parking[ledger.name]) for ledger in service.ledgers],
         [
@@ -29,6 +35,7 @@ def background(
             *_document_checks(service),
             *_checkpoints(service),
         ],
+        around,
     )
 
 

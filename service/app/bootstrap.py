@@ -24,11 +24,13 @@ from service.documents.commands import StorageFailures
 from service.evidence.checkpoints.signing import Checkpoints
 from service.facts import catalogue
 from service.facts.caller import MODES, Mode
+from service.ledger.batching import Batcher
 from service.ledger.following.catch_up import CatchUpProjection, Handler, ParkingSubscriber
 from service.ledger.ledger import Ledger
 from service.ledger.limits import DEADLINE_SECONDS
 from service.ledger.read_model import ReadModel
 from service.ledger.service_keys import Secrets, ServiceKeyStore
+from service.ledger.traced import TracedBatcher
 from service.mail.outbox import MailSubscriber
 from service.mail.sent import SentMail
 from service.partners.commands import PartnerCommands
@@ -74,7 +76,8 @@ class Service:
         )
         database = self.accounts.database
         self.secrets = ServiceKeyStore(database, ring)
-        self.partner_list = PartnersReader(database)
+        make_batcher = Batcher if settings.otlp_url is None else TracedBatcher
+        self.partner_list = PartnersReader(database, make_batcher)
         self.partners = PartnerCommands(self.accounts, self.secrets, clock, new_id)
         idle = timedelta(minutes=settings.session_idle_minutes)
         self.sessions = Sessions(database, ring, clock, new_id, idle=idle)
@@ -92,6 +95,7 @@ class Service:
                 settings.public_url,
                 clock,
                 new_id,
+                make_batcher,
             )
             for mode in MODES
         }

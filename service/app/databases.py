@@ -1,7 +1,8 @@
 """The ledgers' databases by the settings: each under the login of its own URL."""
 
 from service.app.settings import Settings
-from service.ledger.database import Database
+from service.ledger.database import Database, Pool
+from service.ledger.traced import TracedPool
 
 
 def database_of(settings: Settings, ledger: str, deadline_seconds: float) -> Database:
@@ -12,4 +13,5 @@ def database_of(settings: Settings, ledger: str, deadline_seconds: float) -> Dat
         pooled=settings.transaction_pooler,
         pool_size=settings.pool_size,
         deadline=deadline_seconds,
+        make_pool=Pool if settings.otlp_url is None else TracedPool,
     )

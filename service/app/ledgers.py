@@ -1,6 +1,7 @@
 """The three ledgers by the settings, and the parts of each mode over its ledger."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 from projections.claim_documents.projector import ClaimDocumentsProjector
 from projections.claim_documents.reader import ClaimDocumentsReader
@@ -20,6 +21,7 @@ from service.core.clock import Clock
 from service.core.ids import NewId
 from service.documents.commands import DocumentCommands, StorageFailures
 from service.entities.commands import EntityCommands
+from service.ledger.batching import Batcher
 from service.ledger.encryption import MasterKeys
 from service.ledger.events import Catalogue
 from service.ledger.ledger import Ledger, Projector
@@ -71,6 +73,7 @@ class PartnerLedger:
         public_url: str,
         clock: Clock,
         new_id: NewId,
+        make_batcher: type[Batcher[Any, Any]],
     ) -> None:
         """Wire the mode's commands and readers."""
         database = ledger.database
@@ -83,7 +86,9 @@ class PartnerLedger:
         self.documents = DocumentCommands(
             database, self.connection_list, secrets, storage, clock, new_id, storage_failures
         )
-        self.claims = ClaimCommands(ledger, self.claim_list, self.documents, clock, new_id)
+        self.claims = ClaimCommands(
+            ledger, self.claim_list, self.documents, clock, new_id, make_batcher
+        )
         self.entities = EntityCommands(ledger, secrets, clock, new_id)
         self.onboardings = OnboardingCommands(
             ledger, self.onboarding_list, partner_list, secrets, public_url, clock, new_id

@@ -8,6 +8,7 @@ leave it.
 import os
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
+from importlib.util import find_spec
 from typing import Any, Final, Self
 
 from service.app import setting_values as values
@@ -185,6 +186,16 @@ class Settings:
         "address of the member of the team who runs the team's commands, which `--as` names too",
     )
     log_level = Setting(values.choice(_LEVELS), f"one of {', '.join(_LEVELS)}", default="info")
+    otlp_url = OptionalSetting(
+        values.origin,
+        "origin of an OpenTelemetry collector that takes traces over HTTP, such as "
+        "`http://127.0.0.1:4318`; needs the extra `tracing`; default: none, and nothing is traced",
+    )
+    traced_percent = Setting(
+        values.whole(0, 100),
+        "of so many requests in a hundred, and steps of the worker, a trace is kept; 0 to 100",
+        default="100",
+    )
     run_worker = Setting(
         values.choice(_ON_OFF),
         "`on` or `off`: whether `serve` runs a worker, too, as a process of its own",
@@ -285,6 +296,10 @@ def _conflicts(parsed: Mapping[str, Any]) -> list[str]:
         # Each process would count for itself, and a partner get its limit several times over.
         faults.append(
             f"{PREFIX}WORKERS: more than 1 without {PREFIX}REDIS_URL; expected 1, or a Redis"
+        )
+    if parsed.get("OTLP_URL") and find_spec("opentelemetry.sdk") is None:
+        faults.append(
+            f"{PREFIX}OTLP_URL: install the extra, as in `pip install 'claim-ledger[tracing]'`"
         )
     live, test = parsed.get("LIVE_BUCKET"), parsed.get("TEST_BUCKET")
     if (live is None) != (test is None) or (live is not None and live == test):

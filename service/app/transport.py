@@ -1,4 +1,4 @@
-"""What leaves this machine is encrypted: connections to PostgreSQL, Redis and clamd, and pages.
+"""What leaves this machine is encrypted: to PostgreSQL, Redis, clamd and a collector, and pages.
 
 Over the loopback, a socket, or to a host that `PLAINTEXT_HOSTS` names, nothing is asked for.
 """
@@ -38,7 +38,11 @@ def encrypt(parsed: dict[str, Any]) -> list[str]:
     """
     faults: list[str] = []
     plaintext = parsed.get("PLAINTEXT_HOSTS") or ()
-    checks = dict.fromkeys(_OF_POSTGRESQL, postgresql) | {"REDIS_URL": redis, "CLAMD_URL": clamd}
+    checks = dict.fromkeys(_OF_POSTGRESQL, postgresql) | {
+        "REDIS_URL": redis,
+        "CLAMD_URL": clamd,
+        "OTLP_URL": collector,
+    }
     for name, check in checks.items():
         if parsed.get(name) is not None:
             try:
@@ -82,6 +86,15 @@ def redis(url: str, plaintext: Collection[str]) -> str:
     host = parts.hostname or ""
     if parts.scheme == "redis" and not is_this_machine(host) and host not in plaintext:
         raise ValueError(f"leaves this machine, and not encrypted; expected rediss://…, {_NAMED}")
+    return url
+
+
+def collector(url: str, plaintext: Collection[str]) -> str:
+    """Return the URL of a collector; raises ValueError where it would not be encrypted."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if parts.scheme == "http" and not is_this_machine(host) and host not in plaintext:
+        raise ValueError(f"leaves this machine, and not encrypted; expected https://…, {_NAMED}")
     return url
 
 

@@ -13,9 +13,11 @@ from typing import Final
 from litestar import Litestar
 from litestar.datastructures import State
 from litestar.exceptions import HTTPException
+from litestar.types import ASGIApp
 
 from service.app.bootstrap import Service
 from service.app.pages import pages
+from service.app.tracing import traced_app, traces_for
 from service.core.loops import Loop
 from service.http.admission import Admission
 from service.http.connections import ConnectionWatch
@@ -33,7 +35,7 @@ from service.operations.health import health_router
 from service.operations.metrics import Metrics
 from service.operations.request_middleware import RequestMiddleware
 from service.pages.shell import on_unrouted
-from service.partner_api.authentication import Authenticator
+from service.partner_api.authentication import Authenticator, TracedAuthenticator
 from service.partner_api.docs.reference import reference_router
 from service.partner_api.endpoints import endpoints_of
 from service.partner_api.gate import API_PATH, PartnerGate
@@ -71,6 +73,7 @@ def web_app(
         (parts.ledger.database for parts in service.modes.values()), service.clock
     )
 
+    traces = traces_for(service.settings, "api")
     loops = [_pools(service, metrics), *([watch.loop] if watch else [])]
 
     @asynccontextmanager
@@ -90,10 +93,14 @@ def web_app(
                     await loop.stop()
                 await request_log.stop()
                 await limiter.close()
+                if traces is not None:
+                    await asyncio.to_thread(traces.close)
 
     service.storage_failures.on_failure = metrics.storage_failures.inc
     api = partner_handlers(service.modes)
-    gate = PartnerGate(Authenticator(service.partner_list, service.secrets, service.clock), limiter)
+    authenticates = Authenticator if traces is None else TracedAuthenticator
+    authenticator = authenticates(service.partner_list, service.secrets, service.clock)
+    gate = PartnerGate(authenticator, limiter)
     docs_url = f"{service.settings.public_url}/docs"
     app = Litestar(
         route_handlers=[
@@ -121,7 +128,11 @@ def web_app(
     refuse = partial(
         EarlyRefusal, docs_url=docs_url, common=common, clock=service.clock, new_id=service.new_id
     )
-    observed = RequestMiddleware(app, metrics, service.clock, service.new_id, request_log, common)
+    observed: ASGIApp = RequestMiddleware(
+        app, metrics, service.clock, service.new_id, request_log, common
+    )
+    if traces is not None:
+        observed = traced_app(observed, traces)
     admission = Admission(service.deadline_seconds)
     admitted = AdmissionMiddleware(observed, admission, API_PATH, refuse(REFUSAL), metrics)
     return AddressMiddleware(

@@ -17,6 +17,7 @@ from service.app.bootstrap import Service
 from service.app.logins import check_logins
 from service.app.operations import operations_loop
 from service.app.settings import Settings
+from service.app.tracing import traced_steps, traces_for
 from service.core import logs
 from service.core.loops import Loop
 from service.http.connections import ConnectionWatch
@@ -66,7 +67,10 @@ async def _work(
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     service = Service(settings)
-    followers = background(service, mail_transport(settings.smtp_url)) if follow else None
+    transport = mail_transport(settings.smtp_url)
+    traces = traces_for(settings, "worker") if follow else None
+    around = traced_steps(traces) if traces else None
+    followers = background(service, transport, around=around) if follow else None
     loops = [Loop("connection limits", lambda: _warn_of_limits(service))]
     if settings.operations_port:
         loops.append(operations_loop(service, counted, others))
@@ -81,6 +85,8 @@ async def _work(
             await loop.stop()
         if followers is not None:
             await followers.stop()
+    if traces is not None:
+        traces.close()
 
 
 async def _warn_of_limits(service: Service) -> None:

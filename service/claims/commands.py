@@ -1,8 +1,8 @@
 """Creating and moving claims: a verb each."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import InitVar, dataclass
+from typing import Any, Protocol
 from uuid import UUID
 
 from projections.claim_list.reader import ClaimListReader
@@ -58,12 +58,17 @@ class ClaimCommands:
     documents: DocumentCheck
     clock: Clock
     new_id: NewId
+    make_batcher: InitVar[type[Batcher[Any, Any]]] = Batcher
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, make_batcher: type[Batcher[Any, Any]]) -> None:
         """Collect the claims that are created at the same time in batches."""
         deadline = self.ledger.database.writes.deadline_seconds
-        self._batcher = Batcher[CreateClaim, Created](
-            self._create_all, batch_max=BATCH_MAX, concurrency=CONCURRENCY, deadline=deadline
+        self._batcher: Batcher[CreateClaim, Created] = make_batcher(
+            self._create_all,
+            name="write",
+            batch_max=BATCH_MAX,
+            concurrency=CONCURRENCY,
+            deadline=deadline,
         )
 
     async def create(self, caller: Caller, request: ClaimRequest, size: int = 0) -> Created:

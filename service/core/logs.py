@@ -32,6 +32,8 @@ ALLOWED: Final = frozenset(
         "event_type",
         # which thing: our own random ids, and none of the partners' references
         "message_id", "onboarding_id", "entity_id", "claim_id", "connect_request_id",
+        # which trace, where traces are on
+        "trace_id", "span_id",
         # what went wrong
         "error_type",
         # the process
@@ -137,7 +139,9 @@ class _Handler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         # No fault may reach the caller; handleError would print the record's values.
         with suppress(Exception):
-            line = keep_allowed(self._output, record.levelname.lower(), _given(record))
+            given = _given(record)
+            given.update(structlog.contextvars.get_contextvars())
+            line = keep_allowed(self._output, record.levelname.lower(), given)
             line["logger"] = record.name[:TEXT_CHARACTERS_MAX]
             line["place"] = _place(record.pathname, record.lineno, record.funcName)
             self._output.msg(render(self._output, "", line))

@@ -116,14 +116,16 @@ class Batcher(Generic[CommandT, OutcomeT]):
         self,
         run: Run[CommandT, OutcomeT],
         *,
+        name: str = "batch",
         batch_max: int,
         concurrency: int,
         deadline: float,
     ) -> None:
-        """`batch_max` commands a batch, `concurrency` batches at once.
+        """`batch_max` commands a batch, `concurrency` batches at once; `name` is for traces.
 
         `deadline` (seconds) is a command's own, waiting behind other batches included.
         """
+        self.name: Final = name
         self._run = run
         self._batch_max = batch_max
         self._deadline = deadline

@@ -183,9 +183,17 @@ class Database:
     """
 
     def __init__(
-        self, url: str, schema: str, *, pool_size: int, deadline: float, pooled: bool = False
+        self,
+        url: str,
+        schema: str,
+        *,
+        pool_size: int,
+        deadline: float,
+        pooled: bool = False,
+        make_pool: type[Pool] = Pool,
     ) -> None:
         """`pooled`: the URL leads through a transaction pooler."""
+        self._make_pool = make_pool
         self.schema = schema
         self.url = url
         """For software that makes its own connections."""
@@ -215,7 +223,8 @@ class Database:
         return {"reads": self.reads, "writes": self.writes, "background": self.background}
 
     def _pool(self, size: int, limits: Limits) -> Pool:
-        return Pool(self.schema, size, limits, self._drain, Connector(self._accept))
+        connector = Connector(self._accept)
+        return self._make_pool(self.schema, size, limits, self._drain, connector)
 
     async def _open(self, name: str, settings: dict[str, str]) -> None:
         session = {"application_name": f"claim-ledger {self.schema} {name}"}

@@ -69,8 +69,7 @@ class Metrics:
 
     def request(self, route: str, method: str, status: int, code: str, seconds: float) -> None:
         """Count one request."""
-        method = method if method in {"GET", "POST", "HEAD", "OPTIONS"} else "other"
-        requests, durations = self._children(route, method, status, code)
+        requests, durations = self._children(route, method_shown(method), status, code)
         requests.inc()
         durations.observe(seconds)
 
@@ -90,6 +89,11 @@ class Metrics:
             self._requests.labels(route, method, str(status), code),
             self._seconds.labels(route, method),
         )
+
+
+def method_shown(method: str) -> str:
+    """Return a request's method as it is shown: one that we do not serve is any text."""
+    return method if method in {"GET", "POST", "HEAD", "OPTIONS"} else "other"
 
 
 class SharedMetrics(Source):

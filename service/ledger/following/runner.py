@@ -132,6 +132,12 @@ class Subscription:
         return None
 
 
+Step = Callable[[], Awaitable[int]]
+"""Does what there is to do, and returns how much there was."""
+Around = Callable[[str, Step], Step]
+"""Returns what runs a step in its place, by the follower's name."""
+
+
 @dataclass(slots=True)
 class Follower:
     """Repeats a step while there is work, and sleeps when there is none.
@@ -140,7 +146,7 @@ class Follower:
     """
 
     name: str
-    step: Callable[[], Awaitable[int]]
+    step: Step
     after: Callable[[], None]
     rest_seconds: float = HANDLING_REST_SECONDS
     _woken: asyncio.Event = field(default_factory=asyncio.Event, init=False)
@@ -186,9 +192,15 @@ class Background:
     """The sequencer and the subscribers of every ledger, in one process."""
 
     def __init__(
-        self, ledgers: Sequence[tuple[Ledger, Sequence[Subscriber]]], loops: Sequence[Follower]
+        self,
+        ledgers: Sequence[tuple[Ledger, Sequence[Subscriber]]],
+        loops: Sequence[Follower],
+        around: Around | None = None,
     ) -> None:
-        """`loops` are followers that follow no log, such as the one that empties the outbox."""
+        """`loops` are followers that follow no log, such as the one that empties the outbox.
+
+        `around` wraps the step of each follower.
+        """
         followers = list(loops)
         for ledger, subscribers in ledgers:
             readers = [
@@ -207,6 +219,9 @@ class Background:
             )
             ledger.on_append = sequencer.wake
             followers += [sequencer, *readers]
+        if around is not None:
+            for follower in followers:
+                follower.step = around(follower.name, follower.step)
         self._loops = [Loop(follower.name, follower.run) for follower in followers]
 
     def start(self) -> None:

@@ -1,0 +1,1 @@
+"""Traces: imported only where a collector is configured."""
