@@ -27,7 +27,7 @@ from service.ledger.decoding import PAGE_BYTES_MAX, StoredEvent, Unread
 from service.ledger.encryption import KeyUnknown
 from service.ledger.events import Recorded
 from service.ledger.following.catch_up import ParkingSubscriber
-from service.ledger.following.parking import FOLLOWS
+from service.ledger.following.parking import FOLLOWS, NOT_OURS
 from service.ledger.following.runner import EVENTS_MAX, HANDLE_SECONDS_MAX
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.projector import arrays
@@ -105,10 +105,11 @@ class HandOvers:
     ) -> tuple[list[Recorded], list[_Outcome]]:
         """Return the messages that can be read, and the outcomes of the others."""
         unread = list[Unread]()
-        stored = sorted(StoredEvent(*tuple(row)[:6]) for row in rows)  # by position
+        stored = sorted(StoredEvent(*tuple(row)[:-1]) for row in rows)  # by position
         try:
             async with self.live.transaction(background=HANDLE_SECONDS_MAX) as transaction:
-                messages = await transaction.decode(stored, unread=unread)
+                ours = [one for one in stored if transaction.is_ours(one)]
+                messages = await transaction.decode(ours, unread=unread)
         except KeyUnknown:  # of one of them, which waits until the ring is complete, or mended
             if len(rows) == 1:
                 position = rows[0]["position"]
@@ -118,8 +119,11 @@ class HandOvers:
                 one for _, some in each for one in some
             ]
         return messages, [
-            _Outcome(one.position, attempts[one.position], one.fault, is_final=True)
-            for one in unread
+            _Outcome(position, attempts[position], fault, is_final=True)
+            for position, fault in [
+                *((one.position, one.fault) for one in unread),
+                *((one.position, NOT_OURS) for one in stored if one not in ours),
+            ]
         ]
 
     async def _attempt(self, recorded: Recorded, attempt: int) -> _Outcome:

@@ -58,7 +58,7 @@ with due as (
     for update of h skip locked
 ), measured as (
     select
-        d.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state,
+        d.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac,
         coalesce(sum(octet_length(e.state)) over w, 0) as bytes_before,
         coalesce(sum(1) over w, 0) as taken_before,
         d.attempts + coalesce(sum(d.attempts) over w, 0) as attempts_so_far
@@ -75,7 +75,8 @@ where
     h.position = m.position and m.bytes_before < $3
     and (m.taken_before = 0 or m.attempts_so_far = 0)
 returning
-    m.position, m.append_id, m.originator_id, m.originator_version, m.topic, m.state, h.attempts
+    m.position, m.append_id, m.originator_id, m.originator_version, m.topic, m.state, m.mac,
+    h.attempts
 
 -- name: hand_overs_wait
 -- A hand-over failed, and is due again later.

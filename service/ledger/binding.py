@@ -58,14 +58,26 @@ class Binding(NamedTuple):
         state: bytes,
         mac: bytes | None,
     ) -> None:
-        """Raise UnboundEvent unless this service wrote an event that a command decides on.
+        """Raise UnboundEvent unless this service wrote an event that a command decides on."""
+        if not self.is_ours(append_id, stream, version, topic, state, mac):
+            raise UnboundEvent(f"version {version} of stream {stream} of {self.ledger}")
+
+    def is_ours(
+        self,
+        append_id: int,
+        stream: UUID,
+        version: int,
+        topic: str,
+        state: bytes,
+        mac: bytes | None,
+    ) -> bool:
+        """Return whether this service wrote an event.
 
         By the order of appending, as it may have no number yet.
         """
         is_bound = self.boundary is not None and append_id > self.boundary.append_id
         digest = event_digest(stream, version, topic, state)
-        if not self.keys.is_ours(digest, mac, is_bound=is_bound):
-            raise UnboundEvent(f"version {version} of stream {stream} of {self.ledger}")
+        return self.keys.is_ours(digest, mac, is_bound=is_bound)
 
     def check_first(self, stream: UUID, topic: str, row: Row) -> None:
         """Check the event that begins a stream, read as `made_id`, `made` and `made_mac`."""

@@ -15,7 +15,10 @@ reaches them is its last. PostgreSQL knows the size of a state without reading i
 
 
 class StoredEvent(NamedTuple):
-    """An event as it is stored, not decoded yet. `position` is 0 where it is not known."""
+    """An event as it is stored, not decoded yet. `position` is 0 where it is not known.
+
+    `mac` is read where what follows from the event is more than a row that can be made again.
+    """
 
     position: int
     append_id: int
@@ -23,10 +26,11 @@ class StoredEvent(NamedTuple):
     version: int
     topic: str
     state: bytes
+    mac: bytes | None = None
 
 
 StoredRow = StoredEvent | Row
-"""A row of the same columns will do."""
+"""A row of the same columns will do; nobody needs the last one to decode it."""
 
 
 def is_full(rows: Sequence[Row]) -> bool:
@@ -66,7 +70,7 @@ async def decode(
     keys = await keys_of({form.sealed.key for _, form in forms if form.sealed is not None})
     recorded: list[Recorded] = []
     for row, form in forms:
-        position, append_id, stream, version, topic, _ = row
+        position, append_id, stream, version, topic = row[:5]
         key = keys.get(form.sealed.key) if form.sealed is not None else None
         try:
             event, meta = codec.decode_stored(stream, version, topic, form, key)

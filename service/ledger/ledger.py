@@ -250,6 +250,10 @@ class Transaction:
             events.append(StoredEvent(0, append_id, stream_id, version, topic, state))
         return await self.decode(events)
 
+    def is_ours(self, event: StoredEvent) -> bool:
+        """Return whether this service wrote an event, numbered or not."""
+        return self._binding.is_ours(*event[1:])
+
     async def exists(self, stream_id: UUID) -> bool:
         """Return whether a stream has begun."""
         return bool(await self.connection.fetchval(_SQL.exists.on(self._schema), stream_id))

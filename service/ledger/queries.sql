@@ -151,8 +151,9 @@ select
 
 -- name: sequencer_number
 -- Numbers the oldest committed events, at most $2, until they have $3 bytes: a rollback takes the
--- numbers back, so there are no gaps. Beside each hash is what its MAC is of, and the MAC: where that
--- does not hold, the caller takes all of it back. What is queued and no event has no hash.
+-- numbers back, so there are no gaps. Beside each hash is what its MAC is of, and the MAC, and whether
+-- the event before it in its stream has a number: where one does not hold, the caller takes all of it
+-- back. What is queued and no event has no hash.
 with oldest as (
     select append_id from ledger.pending order by append_id limit $2
 ), measured as (
@@ -189,7 +190,20 @@ select
     n.leaf_hash,
     t.originator_id = $4 and t.topic = $5 as is_boundary,
     ledger.event_digest(t.originator_id, t.originator_version, t.topic, t.state) as digest,
-    case when octet_length(t.mac) > 64 then ''::bytea else t.mac end as mac
+    case when octet_length(t.mac) > 64 then ''::bytea else t.mac end as mac,
+    t.originator_version - 1 = coalesce(
+        lag(t.originator_version) over (partition by t.originator_id order by t.append_id),
+        (
+            select e.originator_version
+            from ledger.events as e
+            join ledger.log as l using (append_id)
+            where
+                e.originator_id = t.originator_id
+                and e.originator_version = t.originator_version - 1
+                and e.append_id < t.append_id
+        ),
+        0
+    ) as is_next
 from taken as t
 left join numbered as n using (append_id)
 order by t.append_id

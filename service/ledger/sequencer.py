@@ -45,7 +45,7 @@ log = structlog.get_logger()
 
 
 class _NotOurs(Exception):
-    """What was queued has no event, or one that another than this service wrote."""
+    """What was queued has no event, one of others, or one that does not continue its stream."""
 
     def __init__(self, append_ids: Sequence[int]) -> None:
         super().__init__(f"{len(append_ids)} events")
@@ -195,13 +195,16 @@ class Sequencer:
 
 
 def _check(keys: EventKeys, rows: Sequence[Row], *, is_bound: bool) -> None:
-    """Raise _NotOurs unless this service wrote all of these events.
+    """Raise _NotOurs unless this service wrote all of these events, and none before them is missing.
 
-    Those without a MAC are taken for its own up to the one that says that later ones have one.
+    Those without a MAC are taken for its own up to the one that says that later ones have one. A
+    genuine one that was set aside, and comes back without the one before it, would leave a gap in
+    its stream for good.
     """
     others: list[int] = []
-    for append_id, leaf_hash, is_boundary, digest, mac in rows:
-        if leaf_hash is None or not keys.is_ours(digest, mac, is_bound=is_bound):
+    for append_id, leaf_hash, is_boundary, digest, mac, is_next in rows:
+        is_whole = leaf_hash is not None and is_next
+        if not is_whole or not keys.is_ours(digest, mac, is_bound=is_bound):
             others.append(append_id)
         elif is_boundary and mac is not None:
             is_bound = True

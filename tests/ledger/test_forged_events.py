@@ -11,15 +11,17 @@ import psycopg
 import pytest
 from psycopg.errors import InsufficientPrivilege
 
+from service.claims.hand_overs import HandOverQueue, HandOvers
 from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.checkpoints.signing import Checkpoints
 from service.evidence.verify.expectations import Evidence
 from service.evidence.verify.ledger_verifier import verify_ledger
-from service.facts.claims import claim_stream
+from service.facts.claims import FirstMessagePosted, claim_stream
 from service.facts.lineages import lineage_stream
 from service.facts.partners import ApiKeyIssued, partner_stream
 from service.ledger.binding import UnboundEvent
 from service.ledger.events import Meta
+from service.ledger.following.runner import Subscription
 from service.ledger.merkle import CompactRange
 from service.ledger.sequencer import Sequencer
 from service.partners.keys import Token, hash_secret
@@ -226,3 +228,63 @@ async def test_a_claim_is_not_replayed_from_a_forged_beginning(world, owner):
     await number(live)
     created = await partner.claim(entity_id)
     assert (refused.status_code, created.status_code) == (503, 201)
+
+
+async def test_nothing_is_numbered_behind_an_event_that_has_no_number(service, owner, partner_id):
+    """Genuine events that come back alone, or the other way round, leave no gap in their stream."""
+    accounts, stream = service.accounts, partner_stream(partner_id)
+    await service.partners.issue_key(partner_id, "live", STAFF)
+    await service.partners.revoke(partner_id, STAFF)
+    owner.execute("set role claim_ledger_accounts")
+    owner.execute(
+        "select accounts.set_aside_events(array_agg(append_id)) from accounts.pending"
+    )
+    owner.execute("reset role")
+    kept = owner.execute(
+        "select originator_id, originator_version, topic, state, mac from accounts.set_aside"
+        " order by originator_version desc"
+    ).fetchall()
+    for *event, mac in kept:  # the later one first, and then the one before it
+        await forge(accounts, RawEvent(*event), mac)
+        await number(accounts)
+    topics = owner.execute(
+        "select e.topic from accounts.log as l join accounts.events as e using (append_id)"
+        " where e.originator_id = %s order by l.position",
+        [stream],
+    ).fetchall()
+    assert topics == [("PartnerApplied",), ("PartnerApproved",), ("ApiKeyIssued",)]
+    roots = await service.secrets.known_events()
+    verdict = await verify_ledger(
+        accounts.database, Evidence([KEY]), event_keys=roots.of_ledger("accounts")
+    )
+    assert (verdict.ok, verdict.fault) == (True, None)
+
+
+async def test_what_is_put_into_the_log_itself_has_no_effect(service, owner):
+    """A forged message is neither queued for processing nor handed over; it is parked."""
+    live, handed_over = service.modes["live"].ledger, []
+    await service.secrets.get()
+    message = FirstMessagePosted("clm_x", "msg_x", "ptn_x", "ent_x")
+    stream = uuid4()
+    meta = Meta(service.clock(), STAFF.actor, STAFF.request_id, live.name)
+    state = live.codec.encode(stream, 1, message, meta, None).replace(b"null", b'"forged"')
+    append_id = await forge(live, RawEvent(stream, 1, "FirstMessagePosted", state))
+    owner.execute("set role claim_ledger_live")
+    owner.execute("delete from live.pending")
+    owner.execute("insert into live.log values (1, %s, sha256(''))", [append_id])
+    queue = service.parked_by("live", HandOverQueue.name)
+    subscription = Subscription(live, queue)
+    while await subscription.step():
+        pass
+    queued = owner.execute("select count(*) from live.hand_overs").fetchone()
+    owner.execute("insert into live.hand_overs values (1, %s, now(), 0, now())", [stream])
+    owner.execute("reset role")
+
+    class Recording:
+        async def hand_over(self, message):
+            handed_over.append(message)
+
+    await HandOvers(live, queue, Recording(), service.clock).step()
+    parked = owner.execute("select read_model, error from live.parked").fetchall()
+    assert (queued, handed_over) == ((0,), [])
+    assert parked == [("processing", "this service did not write it")]

@@ -16,7 +16,7 @@ from service.ledger.database import is_infrastructure_error, transaction_on
 from service.ledger.decoding import PAGE_BYTES_MAX, StoredEvent, described
 from service.ledger.encryption import DecryptionFailed, KeyUnknown
 from service.ledger.events import Event, Recorded, Unreadable
-from service.ledger.following.parking import FOLLOWS, PARKED, RetryRefused
+from service.ledger.following.parking import FOLLOWS, NOT_OURS, PARKED, RetryRefused
 from service.ledger.following.runner import EVENTS_MAX, HANDLE_SECONDS_MAX
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.projector import Insert, Projector
@@ -160,6 +160,8 @@ class ParkingSubscriber:
 
     async def _fault(self, transaction: Transaction, events: Sequence[StoredEvent]) -> str | None:
         """Handle events, all or none; return what is wrong with them, None where nothing is."""
+        if not all(transaction.is_ours(event) for event in events):
+            return NOT_OURS  # somebody put it into the log
         try:
             async with transaction_on(transaction.connection):  # a savepoint
                 personal = self._handler.reads_personal

@@ -9,6 +9,7 @@ from service.ledger.projector import Table
 from service.ledger.sql import queries
 
 FOLLOWS: Final = "follows a parked event"
+NOT_OURS: Final = "this service did not write it"
 
 _SQL = queries("service.ledger.following")
 PARKED = Table(

@@ -7,14 +7,14 @@ with batch as (
     limit $3
 ), measured as (
     select
-        b.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state,
+        b.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac,
         sum(octet_length(e.state)) over w as bytes_before
     from batch as b
     join ledger.log as l using (position)
     join ledger.events as e using (append_id)
     window w as (order by b.position rows between unbounded preceding and 1 preceding)
 )
-select position, append_id, originator_id, originator_version, topic, state
+select position, append_id, originator_id, originator_version, topic, state, mac
 from measured
 where coalesce(bytes_before, 0) < $4
 order by position
@@ -96,14 +96,14 @@ with batch as (
     select position, append_id from ledger.log where position > $1 order by position limit $2
 ), measured as (
     select
-        b.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state,
+        b.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac,
         sum(octet_length(e.state)) over w as bytes_before
     from batch as b
     left join ledger.events as e
     on e.append_id = b.append_id and (e.topic = any($3::text[]) or e.topic <> all($4::text[]))
     window w as (order by b.position rows between unbounded preceding and 1 preceding)
 )
-select position, append_id, originator_id, originator_version, topic, state
+select position, append_id, originator_id, originator_version, topic, state, mac
 from measured
 where coalesce(bytes_before, 0) < $5
 order by position
