@@ -277,9 +277,6 @@ READS: dict[str, Callable[..., Any]] = {
     "service.people list": lambda tables: sorted(
         tables.where("staff", removed_at=None), key=lambda row: row["added_at"]
     ),
-    "service.people by_address": lambda tables, hashed: tables.where(
-        "staff", address_hash=hashed, removed_at=None
-    ),
     "projections.onboardings by_link": lambda tables, hashed: tables.where(
         "onboardings", magic_link_hash=hashed
     ),

@@ -195,7 +195,7 @@ class Sequencer:
 
 
 def _check(keys: EventKeys, rows: Sequence[Row], *, is_bound: bool) -> None:
-    """Raise _NotOurs unless this service wrote all of these events, and none before them is missing.
+    """Raise _NotOurs unless this service wrote these events, and none is missing before them.
 
     Those without a MAC are taken for its own up to the one that says that later ones have one. A
     genuine one that was set aside, and comes back without the one before it, would leave a gap in

@@ -119,27 +119,25 @@ class ServiceKeyStore:
         return await asyncio.shield(self._attempt)
 
     async def known_events(self) -> EventRoots | None:
-        """Return the roots of events' keys where there are some and the ring opens them.
+        """Return the roots of events' keys, None where an installation has none yet.
 
-        It only reads: an auditor has no ring, and writes nothing.
+        It only reads. Raises KeyUnknown where the ring does not open one of them: who can write the
+        table could otherwise keep the others from being used.
         """
         rows = await self._accounts.reads.fetch(_SQL.event_keys)
-        try:
-            return self._roots(rows) if rows else None
-        except KeyUnknown:
-            return None
+        return self._roots(rows) if rows else None
 
     def _roots(self, rows: Sequence[Row]) -> EventRoots:
         """Unwrap the roots of events' keys; raises KeyUnknown."""
-        keys = {
-            row["key_id"]: self._master_keys.unwrap(
-                row["wrapped"],
-                row["master_key_id"],
-                event_key_name(row["key_id"], since_start=row["since_start"]),
-            )
-            for row in rows
-        }
+        keys = {row["key_id"]: self._root(row) for row in rows}
         return EventRoots(keys, since_start=all(row["since_start"] for row in rows))
+
+    def _root(self, row: Row) -> bytes:
+        name = event_key_name(row["key_id"], since_start=row["since_start"])
+        try:
+            return self._master_keys.unwrap(row["wrapped"], row["master_key_id"], name)
+        except KeyUnknown as error:
+            raise KeyUnknown(f"event key {row['key_id']}: {error}") from error
 
     async def _load(self) -> Secrets:
         """Draw the secrets unless they are there, and read them: under one deadline."""

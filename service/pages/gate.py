@@ -58,12 +58,12 @@ def page_guard(
                 raise Refusal("auth_partner_not_approved")
             state["member"] = member
         elif page.who == "staff":
-            row = await staff.by_address(person.address_hash)
-            if row is None:
+            staff_id = await staff.by_address(person.address_hash)
+            if staff_id is None:
                 raise Refusal("not_staff")
             if staff_by_passkey and not person.by_passkey:
                 raise ProofNeeded
-            state["staff_id"] = row["staff_id"]
+            state["staff_id"] = staff_id
 
     return guard
 

@@ -2,10 +2,6 @@
 -- Is anybody staff?
 select 1 from ledger.staff where removed_at is null limit 1
 
--- name: by_address
--- Is this address staff?
-select staff_id from ledger.staff where address_hash = $1 and removed_at is null
-
 -- name: forget_links
 -- Removes the links of an address that was erased: they lead nowhere.
 delete from ledger.sign_in_links where address_hash = $1

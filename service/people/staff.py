@@ -14,7 +14,6 @@ from service.facts.people import (
     opened_stream,
     staff_stream,
 )
-from service.ledger.database import Row
 from service.ledger.events import KEY_MISSING, Cause, Recorded
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.service_keys import ServiceKeyStore
@@ -89,13 +88,8 @@ class StaffCommands:
         ]
 
     async def find(self, email: str) -> str | None:
-        """Return the staff id of an address by the events themselves; None if it is not staff.
-
-        For commands that also mend read models, which therefore cannot say who is staff.
-        """
-        stream = staff_stream((await self.secrets.get()).lookup_email(email))
-        async with self.accounts.transaction() as transaction:
-            return _present(await transaction.read(stream))
+        """Return the staff id of an address; None if it is not staff."""
+        return await self.by_address((await self.secrets.get()).lookup_email(email))
 
     async def has_anyone(self) -> bool:
         """Return whether anybody is staff."""
@@ -108,11 +102,14 @@ class StaffCommands:
         async with self.accounts.transaction() as transaction:
             await transaction.append(Append(stream, 0, [event], cause))
 
-    async def by_address(self, address_hash: str) -> Row | None:
-        """Return the staff id of an address, None for one that is not staff."""
-        return await self.accounts.database.reads.fetchrow(
-            _SQL.by_address, bytes.fromhex(address_hash)
-        )
+    async def by_address(self, address_hash: str) -> str | None:
+        """Return the staff id of an address by its keyed hash; None if it is not staff.
+
+        By the events themselves: who can write to the table of staff is no staff for it, and
+        commands that mend read models cannot ask them who may do so.
+        """
+        async with self.accounts.transaction() as transaction:
+            return _present(await transaction.read(staff_stream(address_hash)))
 
 
 def _added(past: list[Recorded]) -> StaffAdded:

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from asyncpg import CheckViolationError
 from psycopg.errors import InsufficientPrivilege
 
 from service.claims.hand_overs import HandOverQueue, HandOvers
@@ -20,6 +21,7 @@ from service.facts.claims import FirstMessagePosted, claim_stream
 from service.facts.lineages import lineage_stream
 from service.facts.partners import ApiKeyIssued, partner_stream
 from service.ledger.binding import UnboundEvent
+from service.ledger.encryption import KeyUnknown
 from service.ledger.events import Meta
 from service.ledger.following.runner import Subscription
 from service.ledger.merkle import CompactRange
@@ -56,7 +58,7 @@ async def partner_id(service):
     return found
 
 
-@pytest.mark.parametrize("mac", [None, b"", bytes(33), b"\1" + bytes(32), b"\1" * 1_000_000])
+@pytest.mark.parametrize("mac", [None, b"", bytes(33), b"\1" + bytes(32), b"\1" * 64])
 async def test_a_forged_key_is_set_aside_and_the_log_goes_on(service, owner, partner_id, mac):
     """Whatever its MAC is: it gets no number, and the next event of its stream does."""
     accounts = service.accounts
@@ -236,9 +238,7 @@ async def test_nothing_is_numbered_behind_an_event_that_has_no_number(service, o
     await service.partners.issue_key(partner_id, "live", STAFF)
     await service.partners.revoke(partner_id, STAFF)
     owner.execute("set role claim_ledger_accounts")
-    owner.execute(
-        "select accounts.set_aside_events(array_agg(append_id)) from accounts.pending"
-    )
+    owner.execute("select accounts.set_aside_events(array_agg(append_id)) from accounts.pending")
     owner.execute("reset role")
     kept = owner.execute(
         "select originator_id, originator_version, topic, state, mac from accounts.set_aside"
@@ -288,3 +288,25 @@ async def test_what_is_put_into_the_log_itself_has_no_effect(service, owner):
     parked = owner.execute("select read_model, error from live.parked").fetchall()
     assert (queued, handed_over) == ((0,), [])
     assert parked == [("processing", "this service did not write it")]
+
+
+async def test_an_event_of_any_size_is_refused(service, owner):
+    """Nobody makes the sequencer hash a gigabyte, nor a process read it."""
+    event = RawEvent(uuid4(), 1, "PartnerApproved", b"")
+    for forged, mac in (
+        (event._replace(state=bytes(16 * 1024 * 1024 + 1)), b""),
+        (event._replace(topic="x" * 201), b""),
+        (event, bytes(65)),
+    ):
+        with pytest.raises(CheckViolationError):
+            await forge(service.accounts, forged, mac)
+    assert owner.execute("select count(*) from accounts.events").fetchone() == (0,)
+
+
+async def test_a_key_that_somebody_added_is_no_reason_to_check_no_macs(service, owner):
+    """The service's own keys open; one that does not is a fault, and not the lack of any."""
+    await service.secrets.get()
+    owner.execute("set role claim_ledger_accounts")
+    owner.execute("insert into accounts.event_keys values (2, true, 'garbage', 'nobody')")
+    with pytest.raises(KeyUnknown, match="event key 2: no master key nobody in the ring"):
+        await service.secrets.known_events()

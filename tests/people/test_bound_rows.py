@@ -10,7 +10,7 @@ from service.people import sessions, sign_in
 from service.people.sign_in import PURPOSE
 from tests.sessions import BROWSER, session_of
 from tests.tables import every_row
-from tests.world import settings_for, world_on
+from tests.world import STAFF, settings_for, world_on
 
 VICTIM, ATTACKER = "team@example.com", "attacker@example.com"
 COLUMNS = (
@@ -150,3 +150,19 @@ async def test_an_altered_link_signs_nobody_in(quiet, owner):
     owner.execute("update accounts.sign_in_links set used_at = null")
     with pytest.raises(Refusal, match="sign_in_link_invalid"):
         await service.sign_in.redeem(token, None, BROWSER)
+
+
+async def test_a_row_makes_nobody_staff(quiet, owner):
+    """Nor brings it back who was removed: who is staff follows from the events alone."""
+    service = quiet.service
+    lookup = (await service.secrets.get()).lookup_email
+    await service.staff.add(VICTIM, STAFF)
+    await service.staff.remove(VICTIM, STAFF)
+    owner.execute("update accounts.staff set removed_at = null")
+    owner.execute(
+        "insert into accounts.staff select 'stf_x', gen_random_uuid(), %s, added_at"
+        " from accounts.staff",
+        [bytes.fromhex(lookup(ATTACKER))],
+    )
+    found = [await service.staff.by_address(lookup(one)) for one in (VICTIM, ATTACKER)]
+    assert found == [None, None]

@@ -9,11 +9,17 @@ from service.app.settings import SETTINGS, Settings, given
 from service.evidence.note import NoteKey
 
 _RING: Final = next(one for one in SETTINGS if one.name == "CHECKPOINT_KEYS")
+_NO_RING: Final = (secrets.token_bytes(32),)
 _UNUSED: Final = {
     # An auditor unwraps no key and makes no link.
-    f"{PREFIX}MASTER_KEYS": base64.b64encode(secrets.token_bytes(32)).decode(),
+    f"{PREFIX}MASTER_KEYS": base64.b64encode(*_NO_RING).decode(),
     f"{PREFIX}PUBLIC_URL": "https://auditor.invalid",
 }
+
+
+def has_master_keys(settings: Settings) -> bool:
+    """Return whether settings have a ring: an auditor's have none."""
+    return settings.master_keys != _NO_RING
 
 
 def auditor_settings() -> Settings:

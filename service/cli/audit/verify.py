@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from service.archive.port import ArchiveUnavailable
-from service.cli.audit.auditor import auditor_settings
+from service.cli.audit.auditor import auditor_settings, has_master_keys
 from service.cli.audit.evidence_file import refuse_kind
 from service.cli.audit.verdict_metrics import write_metrics
 from service.cli.faults import one_line
@@ -128,7 +128,8 @@ async def verify(
         raise click.BadParameter(message, param_hint="--checkpoint")
     accounts = service.accounts.database
     verdicts: list[Verdict] = []
-    roots = await service.secrets.known_events()
+    has_ring = has_master_keys(service.settings)
+    roots = await service.secrets.known_events() if has_ring else None
     for log in service.ledgers:
         if log.name not in names:
             continue
