@@ -3,22 +3,20 @@
 import asyncio
 import gc
 import os
-import signal
 import tempfile
 from contextlib import nullcontext
-from functools import partial
 from urllib.parse import urlsplit
 
 import structlog
 from granian.constants import Interfaces, Loops
 from granian.server import Server
 
+from service.app.forks import prepare_forks
 from service.app.logins import check_logins
 from service.app.master_keys import master_keys
 from service.app.settings import SERVE, Settings
 from service.app.worker_process import METRICS_DIRECTORY, WorkerProcess
 from service.core import logs
-from service.core.parent import die_with
 from service.http.connections import ConnectionWatch, allow_files
 from service.http.server import BACKLOG, CONNECTIONS_MAX, HTTP, HTTP1, check_address
 
@@ -47,12 +45,7 @@ def serve_forever(settings: Settings) -> None:
     logs.configure(settings.log_level)
     warn_of_untrusted_proxy(settings)
     asyncio.run(check_logins(settings))
-    # A worker inherits the parent's handlers: until it had its own it would miss SIGTERM, and be
-    # waited for.
-    os.register_at_fork(after_in_child=partial(signal.signal, signal.SIGTERM, signal.SIG_DFL))
-    # One that outlived its parent would share the port with the next `serve`, unseen; and nobody
-    # would bound the time in which it stops by itself.
-    os.register_at_fork(after_in_child=partial(die_with, os.getpid()))
+    prepare_forks()
     with tempfile.TemporaryDirectory(prefix="claim-ledger-metrics-") as directory:
         if settings.operations_port:
             # prometheus-client keeps metrics for another process in files, and reads where from
