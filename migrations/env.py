@@ -8,6 +8,7 @@ from sqlalchemy import Connection, create_engine, pool
 
 from migrations import CONNECT_SECONDS_MAX, MigrationFailed, is_newest
 from migrations.logins import make_logins
+from migrations.sequences import advance_sequences
 
 MIGRATION_LOCK = 7_236_801_172_605_581
 """An arbitrary constant: the advisory lock that keeps two migrators from running at once."""
@@ -48,6 +49,7 @@ def upgrade() -> None:
             driver = connection.connection.driver_connection
             assert isinstance(driver, psycopg.Connection)  # noqa: S101 - the creator has made it
             make_logins(driver, context.config.attributes["logins"])
+            advance_sequences(driver)
 
 
 def _wait_for_others(connection: Connection) -> None:
