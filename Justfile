@@ -26,6 +26,11 @@ models *arguments:
 soak *arguments:
     uv run pytest -n 0 tests/faults/test_soak.py {{ arguments }}
 
+# Machines are lost under load, in a network namespace (as root: README). Half an hour; `--rounds 3`
+# takes less, and a file of tests/drills alone, too.
+drill *arguments="tests/drills":
+    uv run unshare --net pytest -n 0 {{ arguments }}
+
 # The tests that need no server, browser or subprocess, in half a minute.
 test-quick *arguments:
     uv run pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not server" {{ arguments }}

@@ -39,3 +39,13 @@ def test_the_ports_are_the_defaults():
     scraped = yaml.safe_load((DEPLOY / "prometheus.yml").read_text())["scrape_configs"]
     (job,) = scraped
     assert job["static_configs"] == [{"targets": [f"127.0.0.1:{DEFAULTS['OPERATIONS_PORT']}"]}]
+
+
+def test_a_lost_primary_is_replaced_in_time():
+    """Its lease ends in time for writes to go on within thirty seconds, and renewing it fits in."""
+    given = yaml.safe_load((DEPLOY / "high_availability" / "patroni.yml").read_text())
+    dcs = given["bootstrap"]["dcs"]
+    assert dcs["loop_wait"] + 2 * dcs["retry_timeout"] <= dcs["ttl"] <= 20
+    assert dcs["synchronous_mode"]
+    assert dcs["synchronous_mode_strict"]
+    assert not dcs["primary_start_timeout"]

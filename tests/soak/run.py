@@ -59,7 +59,7 @@ async def soak(
         serve.start()
         ending.callback(serve.stop)
         origin = f"http://127.0.0.1:{environment['CLAIM_LEDGER_PORT']}"
-        await _answers(serve, origin)
+        await answers(serve, origin)
         watch, began = Watch(serve, url, max(1, seconds / LOOKS)), time.monotonic()
         first = await watch.look()
         async with Service(settings_for(url, directory)).opened() as service:
@@ -105,17 +105,17 @@ class Run:
         In the last sixth no process of the service is killed; return what they hold in the middle
         of that, when they are warm.
         """
-        customers = await _customers(self.service)
+        served = await customers(self.service)
         over = asyncio.Event()
         async with httpx.AsyncClient(
             base_url=f"{self.origin}/v1", timeout=TIMEOUT_SECONDS, verify=NO_TLS
         ) as http:
             clients = [
-                Client(name, customers, http, self.history, _random(self.seed, name))
+                Client(name, served, http, self.history, _random(self.seed, name))
                 for name in (f"client-{number}" for number in range(CLIENTS))
             ]
             ends = Disconnections(
-                self.service, customers, self.history, _random(self.seed, "customer")
+                self.service, served, self.history, _random(self.seed, "customer")
             )
             parts = (self.serve, self.kills, self.watch, ends, *clients)
             running = [asyncio.create_task(one.run(over)) for one in parts]
@@ -132,8 +132,8 @@ class Run:
             await going_on(1 / 12)
             over.set()
             await asyncio.gather(*running)
-            await _answers(self.serve, self.origin)
-            await _settle(clients[0], customers)
+            await answers(self.serve, self.origin)
+            await settle(clients[0], served)
         return warm
 
 
@@ -163,7 +163,8 @@ def _environment(
     return os.environ | {f"CLAIM_LEDGER_{name}": text for name, text in given.items()}
 
 
-async def _customers(service: Service) -> list[Customer]:
+async def customers(service: Service) -> list[Customer]:
+    """Make partners with live keys, each connected to businesses of its own."""
     found: list[Customer] = []
     await service.staff.add(TEAM, STAFF)
     for number in range(PARTNERS):
@@ -174,13 +175,13 @@ async def _customers(service: Service) -> list[Customer]:
             name = f"Business {number}-{entity}"
             email = f"b{number}-{entity}@example.com"
             entity_id = await service.modes["live"].entities.add(name, email, None, STAFF)
-            customer = Customer(partner_id, key.token, entity_id)
+            customer = Customer(partner_id, key.key_id, key.token, entity_id)
             await connect(service, customer)
             found.append(customer)
     return found
 
 
-async def _answers(serve: Supervised, origin: str) -> None:
+async def answers(serve: Supervised, origin: str) -> None:
     """Wait until the service is ready."""
 
     async def ready() -> bool:
@@ -194,7 +195,7 @@ async def _answers(serve: Supervised, origin: str) -> None:
     await eventually(ready, look=0.1)
 
 
-async def _settle(client: Client, customers: list[Customer]) -> None:
+async def settle(client: Client, customers: list[Customer]) -> None:
     """List every claim at the end, so that the history shows what is left."""
     for customer in customers:
         token: str | None = None

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
@@ -35,6 +35,7 @@ class Customer:
     """A partner's key, and an entity that it is connected to, now and then."""
 
     partner_id: str
+    key_id: str
     token: str
     entity_id: str
     claims: dict[str, list[dict[str, str]]] = field(default_factory=dict[str, list[dict[str, str]]])
@@ -50,11 +51,13 @@ class Client:
     http: httpx.AsyncClient
     history: History
     random: Random
+    weights: Mapping[str, int] = field(default_factory=lambda: WEIGHTS)
+    pause_seconds_max: float = PAUSE_SECONDS_MAX
     _numbers: int = 0
 
     async def run(self, over: asyncio.Event) -> None:
         """Send one request after another until it is over."""
-        names, weights = list(WEIGHTS), list(WEIGHTS.values())
+        names, weights = list(self.weights), list(self.weights.values())
         while not over.is_set():
             customer = self.random.choice(self.customers)
             match self.random.choices(names, weights)[0]:
@@ -82,7 +85,7 @@ class Client:
                         "user_email": f"{reference}@example.com",
                     }
                     await self._call("onboard", customer, "POST", "/onboardings", json=body)
-            await asyncio.sleep(self.random.uniform(0, PAUSE_SECONDS_MAX))
+            await asyncio.sleep(self.random.uniform(0, self.pause_seconds_max))
 
     async def create(self, customer: Customer, key: str, documents: list[dict[str, str]]) -> None:
         """Create a claim, or repeat the request that did."""
@@ -203,6 +206,8 @@ class Disconnections:
 async def connect(service: Service, customer: Customer) -> None:
     """Have a link issued and approved."""
     live = service.modes["live"].connections
-    caller = Caller(customer.partner_id, "", "key", "live", 0, False, False, STAFF.request_id)
+    caller = Caller(
+        customer.partner_id, "", customer.key_id, "live", 0, False, False, STAFF.request_id
+    )
     link = await live.issue_link(caller, "user", None)
     await live.approve(link.connect_url.rpartition("/")[2], customer.entity_id, STAFF)

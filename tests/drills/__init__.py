@@ -1,0 +1,1 @@
+"""Drills: machines are lost under load, and what is left is compared with what was promised."""

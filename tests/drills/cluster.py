@@ -1,0 +1,156 @@
+"""PostgreSQL on three machines under Patroni, with etcd beside it: deploy/high_availability."""
+
+import asyncio
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+
+from service.cli.dev.postgres import debian_bin_dir
+from service.cli.dev.postgres.cluster import OWNER
+from tests.drills.machines import UNPRIVILEGED, Machine
+from tests.no_tls import NO_TLS
+from tests.patience import eventually, until
+
+DEPLOYED = Path(__file__).parents[2] / "deploy" / "high_availability"
+NAMES = ("one", "two", "three")
+_LOGINS = {"SUPERUSER": "postgres", "REPLICATION": "replicator", "REWIND": "rewinder"}
+_PASSWORD = "of-a-drill"
+
+
+class PatroniCluster:
+    """Three nodes, one of them the primary, which waits for one of the others at each commit."""
+
+    def __init__(self, home: Path) -> None:
+        """Choose the machines; `start` turns them on."""
+        bin_dir = debian_bin_dir()
+        assert bin_dir is not None, "PostgreSQL of Debian is not installed"
+        self._bin_dir = bin_dir
+        self.machines = [Machine(name, number, home) for number, name in enumerate(NAMES, 1)]
+        self._config = home / "patroni.yml"
+        for name in ("patroni.yml", "pgbackrest.conf"):
+            shutil.copy(DEPLOYED / name, home)
+        self.repository = home / "backups"
+        self.repository.mkdir()
+        shutil.chown(self.repository, UNPRIVILEGED, UNPRIVILEGED)
+
+    def start(self) -> None:
+        """Start every node, wait until all replicate, and make the owner and its database."""
+        for machine in self.machines:
+            self.start_node(machine)
+        until(self.is_whole, self.logs, look=0.2)
+        primary = self.primary()
+        assert primary is not None
+        with psycopg.connect(self._superuser_url(primary), autocommit=True) as superuser:
+            superuser.execute(
+                f"create role {OWNER} login createrole password '{_PASSWORD}'".encode()
+            )
+            superuser.execute(f"create database {OWNER} owner {OWNER}".encode())
+        self.back_up("stanza-create")
+
+    def start_node(self, machine: Machine) -> None:
+        """Turn a machine on, with what runs on it."""
+        machine.start()
+        machine.run(self._etcd(machine), "etcd.log", {})
+        machine.run(["patroni", self._config], "patroni.log", self._patroni(machine))
+
+    def back_up(self, *words: str) -> None:
+        """Run pgBackRest on the primary's machine, which must succeed."""
+        primary = self.primary()
+        assert primary is not None
+        command = ["pgbackrest", "--stanza=claim-ledger", *words]
+        done = primary.run(command, "pgbackrest.log", self.backups(primary)).wait()
+        assert done == 0, (primary.disk / "pgbackrest.log").read_text()[-2000:]
+
+    def backups(self, machine: Machine) -> dict[str, str]:
+        """Return the environment of pgBackRest on a machine: one repository for all."""
+        given = {
+            "REPO1_PATH": self.repository,
+            "PG1_PATH": machine.disk / "data",
+            "LOG_PATH": machine.disk,
+            "LOCK_PATH": machine.disk / "locks",
+            "CONFIG": self._config.with_name("pgbackrest.conf"),
+        }
+        return {f"PGBACKREST_{name}": str(value) for name, value in given.items()}
+
+    def owner_url(self, address: str) -> str:
+        """Return the owner's URL at the address of a proxy."""
+        return f"postgresql://{OWNER}:{_PASSWORD}@{address}/{OWNER}"
+
+    def primary(self) -> Machine | None:
+        """Return the machine that says it is the primary, if there is one."""
+        for machine in self.machines:
+            if _ask(machine, "primary") is not None:
+                return machine
+        return None
+
+    async def until_another_leads(self, lost: Machine) -> None:
+        """Wait until another than the lost machine says that it is the primary."""
+        others = [one for one in self.machines if one is not lost]
+
+        def leads() -> bool:
+            return any(_ask(one, "primary") is not None for one in others)
+
+        await eventually(lambda: asyncio.to_thread(leads), self.logs, look=0.1)
+
+    def is_whole(self) -> bool:
+        """Return whether there is a primary, and both others follow it, one synchronously."""
+        primary = self.primary()
+        if primary is None:
+            return False
+        members = (_ask(primary, "cluster") or {"members": []})["members"]
+        following = [one for one in members if one["role"] in {"replica", "sync_standby"}]
+        return (
+            len(following) == len(NAMES) - 1
+            and all(one["state"] in {"running", "streaming"} for one in following)
+            and all(one.get("lag") == 0 for one in following)
+            and any(one["role"] == "sync_standby" for one in following)
+        )
+
+    def logs(self) -> str:
+        """Return the ends of the nodes' logs."""
+        logs = [path for one in self.machines for path in sorted(one.disk.glob("*.log"))]
+        return "\n".join(f"{path}:\n{path.read_text()[-3000:]}" for path in logs)
+
+    def _superuser_url(self, machine: Machine) -> str:
+        return f"postgresql://postgres:{_PASSWORD}@{machine.address}/postgres"
+
+    def _etcd(self, machine: Machine) -> Sequence[str | Path]:
+        peers = ",".join(f"{one.name}=http://{one.address}:2380" for one in self.machines)
+        clients, peer = f"http://{machine.address}:2379", f"http://{machine.address}:2380"
+        return [
+            *("etcd", "--name", machine.name, "--data-dir", machine.disk / "etcd"),
+            *("--listen-client-urls", clients, "--advertise-client-urls", clients),
+            *("--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer),
+            *("--initial-cluster", peers, "--initial-cluster-state", "new", "--logger", "zap"),
+        ]
+
+    def _patroni(self, machine: Machine) -> dict[str, str]:
+        hosts = ",".join(f"'{one.address}:2379'" for one in self.machines)
+        given = {
+            "NAME": machine.name,
+            "RESTAPI_LISTEN": f"{machine.address}:8008",
+            "RESTAPI_CONNECT_ADDRESS": f"{machine.address}:8008",
+            "ETCD3_HOSTS": hosts,
+            "POSTGRESQL_LISTEN": f"{machine.address}:5432",
+            "POSTGRESQL_CONNECT_ADDRESS": f"{machine.address}:5432",
+            "POSTGRESQL_DATA_DIR": str(machine.disk / "data"),
+            "POSTGRESQL_BIN_DIR": str(self._bin_dir),
+            "POSTGRESQL_PGPASS": str(machine.disk / "pgpass"),
+        }
+        for user, name in _LOGINS.items():
+            given |= {f"{user}_USERNAME": name, f"{user}_PASSWORD": _PASSWORD}
+        patroni = {f"PATRONI_{name}": text for name, text in given.items()}
+        return patroni | self.backups(machine) | {"USER": UNPRIVILEGED}
+
+
+def _ask(machine: Machine, path: str) -> dict[str, Any] | None:
+    try:
+        answer = httpx.get(f"http://{machine.address}:8008/{path}", timeout=2, verify=NO_TLS)
+    except httpx.TransportError:
+        return None
+    return json.loads(answer.text) if answer.is_success else None

@@ -1,0 +1,159 @@
+"""What is drilled: the service on one machine, its proxy to the cluster, and clients of it."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import httpx
+import psycopg
+
+from service.app.bootstrap import Service
+from service.evidence.note import NoteKey
+from tests.databases import migrated, with_logins
+from tests.drills.cluster import DEPLOYED, PatroniCluster
+from tests.no_tls import NO_TLS
+from tests.patience import until
+from tests.processes import end, free_port, start
+from tests.soak.accounts import SERVICE
+from tests.soak.history import History
+from tests.soak.kills import Supervised
+from tests.soak.run import answers, customers, settle
+from tests.soak.traffic import TIMEOUT_SECONDS, Client, Customer
+from tests.world import MASTER_KEY, TEAM, settings_for
+
+CLIENTS = 50
+PAUSE_SECONDS_MAX = 0.5
+"""Fifty that never rest would be a test of two cores, and not of what is lost."""
+WEIGHTS = {"create": 60, "repeat": 25, "list": 15}
+WORKERS = 2
+CHECKPOINT_SECONDS = 2
+_PROXY_URL = "127.0.0.1:5432"
+
+
+class Installation:
+    """`serve` with its worker behind a proxy of its own, and all that it publishes."""
+
+    def __init__(self, home: Path, cluster: PatroniCluster, **given: str) -> None:
+        """`given` are settings, without their prefix."""
+        self.home = home
+        self.url = cluster.owner_url(_PROXY_URL)
+        self._cluster = cluster
+        self._key = NoteKey.generate("example.com/claim-ledger")
+        published = home / "published"
+        published.mkdir(mode=0o700)
+        port = free_port()
+        self.origin = f"http://127.0.0.1:{port}"
+        self.values = with_logins(
+            {
+                "DATABASE_URL": self.url,
+                "MASTER_KEYS": MASTER_KEY,
+                "PUBLIC_URL": self.origin,
+                "SMTP_URL": (home / "mail").as_uri(),
+                "PORT": str(port),
+                "OPERATIONS_PORT": "0",
+                "RATE_LIMIT_PER_MINUTE": "1000000",
+                "LOG_LEVEL": "warning",
+                "STAFF": TEAM,
+                "ARCHIVE_URL": published.as_uri(),
+                "CHECKPOINT_KEYS": self._key.private_text,
+                "CHECKPOINT_INTERVAL_SECONDS": str(CHECKPOINT_SECONDS),
+                **given,
+            }
+        )
+        self.serve = Supervised([*SERVICE, "serve"], self.environment, home / "serve.log")
+        self.history = History()
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The environment of the service and of the team's commands."""
+        return os.environ | {f"CLAIM_LEDGER_{name}": text for name, text in self.values.items()}
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[list[Customer]]:
+        """Migrate, serve, and yield the customers of its partners."""
+        proxy = self._start_proxy()
+        try:
+            until(self._reaches_the_primary, look=0.1)
+            migrated(self.url)
+            self.serve.start()
+            await answers(self.serve, self.origin)
+            settings = settings_for(self.url, self.home)
+            async with Service(settings).opened() as service:
+                yield await customers(service)
+        finally:
+            self.serve.stop()
+            end(proxy, signal.SIGKILL)
+
+    def accepted(self, since: float) -> list[float]:
+        """Return when new claims were acknowledged that were asked for after a moment."""
+        return [
+            one["end"]
+            for one in self.history.operations
+            if one["op"] == "create_claim" and one["status"] == 201 and one["start"] > since
+        ]
+
+    @asynccontextmanager
+    async def load(self, served: list[Customer], seed: int) -> AsyncGenerator[None]:
+        """Have the clients claim, repeat and list until the block ends."""
+        over = asyncio.Event()
+        async with self._http() as http:
+            clients = [self._client(http, served, f"{seed}-{n}") for n in range(CLIENTS)]
+            running = [asyncio.create_task(one.run(over)) for one in (self.serve, *clients)]
+            try:
+                yield
+            finally:
+                over.set()
+                await asyncio.gather(*running)
+
+    async def settle(self, served: list[Customer]) -> None:
+        """List every claim, so that the history shows what is left."""
+        async with self._http() as http:
+            await settle(self._client(http, served, "settling"), served)
+
+    def command(self, *words: str | Path) -> tuple[int, dict[str, Any]]:
+        """Run a command of the team; return its exit code and its answer."""
+        done = subprocess.run(
+            [*SERVICE, *words, "--json"], env=self.environment, capture_output=True, check=False
+        )
+        assert done.stdout, done.stderr.decode()[-2000:]
+        return done.returncode, json.loads(done.stdout)
+
+    @property
+    def public_key(self) -> str:
+        """What auditors verify by."""
+        return self._key.public_text
+
+    def _http(self) -> httpx.AsyncClient:
+        limits = httpx.Limits(max_connections=CLIENTS, max_keepalive_connections=CLIENTS)
+        return httpx.AsyncClient(
+            base_url=f"{self.origin}/v1", timeout=TIMEOUT_SECONDS, verify=NO_TLS, limits=limits
+        )
+
+    def _client(self, http: httpx.AsyncClient, served: list[Customer], name: str) -> Client:
+        random = Random(name)  # noqa: S311 - no secret
+        return Client(
+            f"client-{name}", served, http, self.history, random, WEIGHTS, PAUSE_SECONDS_MAX
+        )
+
+    def _start_proxy(self) -> "subprocess.Popen[bytes]":
+        nodes = {f"NODE_{one.name.upper()}": one.address for one in self._cluster.machines}
+        with (self.home / "haproxy.log").open("ab") as log:
+            return start(
+                ["/usr/sbin/haproxy", "-db", "-f", DEPLOYED / "haproxy.cfg"],
+                bound_by=signal.SIGKILL,
+                env=nodes,
+                stdout=log,
+                stderr=log,
+            )
+
+    def _reaches_the_primary(self) -> bool:
+        with suppress(psycopg.OperationalError), psycopg.connect(self.url, connect_timeout=2):
+            return True
+        return False

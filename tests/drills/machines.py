@@ -1,0 +1,145 @@
+"""Machines of a drill: a network, process ids and mounts of their own, on one switch.
+
+All of it is in the network namespace that `just drill` begins with, and ends with its processes.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from tests.bench.processes import children
+from tests.patience import until
+from tests.processes import bound, end, start
+
+HERE = "10.77.0.1"
+"""Our own address on the switch: of clients, of the API and of its proxy."""
+UNPRIVILEGED = "postgres"
+"""Debian's user for PostgreSQL, under which servers run."""
+_SWITCH = "switch"
+_REAPING = "while :; do sleep 3600; done"
+"""What runs first on a machine: a shell, which reaps the children of others, as init does."""
+
+
+def lay_network() -> None:
+    """Make the switch, in a namespace where there is nothing but a loopback device."""
+    _run("ip", "link", "set", "lo", "up")
+    _run("ip", "link", "add", _SWITCH, "type", "bridge")
+    _run("ip", "address", "add", f"{HERE}/24", "dev", _SWITCH)
+    _run("ip", "link", "set", _SWITCH, "up")
+
+
+class Machine:
+    """A machine with an address, which keeps its disk: a directory."""
+
+    def __init__(self, name: str, number: int, home: Path) -> None:
+        """Choose its address by its number; `start` turns it on."""
+        self.name = name
+        self.address = f"10.77.0.{10 + number}"
+        self.disk = home / name
+        self.disk.mkdir()
+        shutil.chown(self.disk, UNPRIVILEGED, UNPRIVILEGED)
+        self._link = f"port{number}"
+        self._first: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Turn it on, and plug it in."""
+        self._first = start(
+            [
+                *("unshare", "--net", "--pid", "--mount-proc", "--fork", "--kill-child"),
+                *("bash", "-c", _REAPING),
+            ],
+            bound_by=signal.SIGKILL,
+        )
+        until(self._is_on)
+        peer = ("peer", "name", "eth0", "netns", str(self._init))
+        _run("ip", "link", "add", self._link, "type", "veth", *peer)
+        _run("ip", "link", "set", self._link, "master", _SWITCH, "up")
+        self._inside("ip", "address", "add", f"{self.address}/24", "dev", "eth0")
+        for device in ("eth0", "lo"):
+            self._inside("ip", "link", "set", device, "up")
+        # Sockets of its own, or PostgreSQL would find those of the other machines.
+        owned = f"uid={UNPRIVILEGED},gid={UNPRIVILEGED}"
+        _run(
+            *map(str, self._entering("--mount")),
+            *("mount", "-t", "tmpfs", "-o", owned, "sockets", "/run/postgresql"),
+        )
+
+    def run(
+        self, command: Sequence[str | Path], log: str, environment: Mapping[str, str]
+    ) -> "subprocess.Popen[bytes]":
+        """Start a server on it, as a user without rights, logging to a file of its disk."""
+        with (self.disk / log).open("ab") as file:
+            return start(
+                [
+                    *self._entering("--net", "--pid", "--mount"),
+                    *("setpriv", "--reuid", UNPRIVILEGED, "--regid", UNPRIVILEGED),
+                    *("--clear-groups", "--", *bound(command, signal.SIGKILL)),
+                ],
+                env={"PATH": os.defpath + ":/usr/sbin", "LC_ALL": "C.UTF-8", **environment},
+                cwd=self.disk,
+                stdout=file,
+                stderr=file,
+            )
+
+    def die(self) -> None:
+        """End every process at once; its peers are told by its kernel."""
+        if self._first is not None:
+            end(self._first, signal.SIGKILL)
+            self._first = None
+        until(lambda: not Path(f"/sys/class/net/{self._link}").exists())
+
+    def vanish(self) -> None:
+        """End it as a loss of power does: nobody is told."""
+        self.cut_off()
+        self.die()
+
+    def freeze(self) -> None:
+        """Stop every process; its kernel still acknowledges what is sent."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let them go on."""
+        self._signal(signal.SIGCONT)
+
+    def cut_off(self) -> None:
+        """Pull its cable."""
+        _run("ip", "link", "set", self._link, "down")
+
+    def plug_in(self) -> None:
+        """Plug it in again."""
+        _run("ip", "link", "set", self._link, "up")
+
+    @property
+    def _init(self) -> int:
+        assert self._first is not None, "not on"
+        (child,) = children(self._first.pid)
+        return child
+
+    def _is_on(self) -> bool:
+        """Return whether its first process runs, in namespaces of its own."""
+        try:
+            return Path(f"/proc/{self._init}/comm").read_text() == "bash\n"
+        except (ValueError, FileNotFoundError):
+            return False
+
+    def _signal(self, number: signal.Signals) -> None:
+        own = Path(f"/proc/{self._init}/ns/pid").readlink()
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
+                if (process / "ns" / "pid").readlink() == own:
+                    os.kill(int(process.name), number)
+
+    def _entering(self, *namespaces: str) -> list[str | Path]:
+        return ["nsenter", "--target", str(self._init), *namespaces, "--"]
+
+    def _inside(self, *command: str) -> None:
+        _run(*map(str, self._entering("--net")), *command)
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"

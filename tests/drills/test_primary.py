@@ -1,0 +1,32 @@
+"""The primary's machine is lost, again and again, under the load of fifty clients."""
+
+import sys
+
+import pytest
+
+from tests.drills.cluster import PatroniCluster
+from tests.drills.installation import Installation
+from tests.drills.losses import KINDS, lose_primary, table
+from tests.faults.clusters import folder_for_all
+
+pytestmark = pytest.mark.server
+SECONDS_MAX = 30.0
+"""What the drill is there to show: writes are accepted again within this time."""
+
+
+@pytest.mark.timeout(3600)
+async def test_a_primary_is_lost(request, capsys):
+    """No acknowledged claim is lost or doubled, evidence holds, and writes go on in time."""
+    losses = []
+    with folder_for_all() as home:
+        cluster = PatroniCluster(home)
+        cluster.start()
+        installation = Installation(home, cluster)
+        async with installation.running() as served:
+            for number in range(request.config.getoption("--rounds")):
+                kind = KINDS[number % len(KINDS)]
+                losses.append(await lose_primary(cluster, installation, served, kind, number))
+                with capsys.disabled():
+                    sys.stdout.write("\n".join(["", table(losses), *losses[-1].faults, ""]))
+    assert all(one.is_clean for one in losses), losses
+    assert max(one.seconds for one in losses) <= SECONDS_MAX, table(losses)
