@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import patroni
 import psycopg
 
 from service.cli.dev.postgres import debian_bin_dir
@@ -34,6 +35,9 @@ class PatroniCluster:
         self._config = home / "patroni.yml"
         for name in ("patroni.yml", "pgbackrest.conf"):
             shutil.copy(DEPLOYED / name, home)
+        # For the Python of the system, which an unprivileged user can run.
+        self._programs = home / "programs"
+        shutil.copytree(Path(patroni.__path__[0]), self._programs / "patroni")
         self.repository = home / "backups"
         self.repository.mkdir()
         shutil.chown(self.repository, UNPRIVILEGED, UNPRIVILEGED)
@@ -56,7 +60,8 @@ class PatroniCluster:
         """Turn a machine on, with what runs on it."""
         machine.start()
         machine.run(self._etcd(machine), "etcd.log", {})
-        machine.run(["patroni", self._config], "patroni.log", self._patroni(machine))
+        command = ["/usr/bin/python3", "-m", "patroni", self._config]
+        machine.run(command, "patroni.log", self._patroni(machine))
 
     def back_up(self, *words: str) -> None:
         """Run pgBackRest on the primary's machine, which must succeed."""
@@ -144,8 +149,9 @@ class PatroniCluster:
         }
         for user, name in _LOGINS.items():
             given |= {f"{user}_USERNAME": name, f"{user}_PASSWORD": _PASSWORD}
-        patroni = {f"PATRONI_{name}": text for name, text in given.items()}
-        return patroni | self.backups(machine) | {"USER": UNPRIVILEGED}
+        settings = {f"PATRONI_{name}": text for name, text in given.items()}
+        more = {"USER": UNPRIVILEGED, "PYTHONPATH": str(self._programs)}
+        return settings | self.backups(machine) | more
 
 
 def _ask(machine: Machine, path: str) -> dict[str, Any] | None:
