@@ -14,7 +14,7 @@ fix:
     uv run ruff format .
 
 # All tests, on PostgreSQL 18 from the wheel; the minute of `soak` and `models` apart. Three
-# processes keep two cores busy: one of them often waits.
+# processes keep two cores busy: one of them often waits. One has the browser (tests/one_browser.py).
 test *arguments:
     uv run pytest -n 3 --dist loadfile --no-loadscope-reorder --ignore tests/faults/test_soak.py --ignore tests/models {{ arguments }}
 

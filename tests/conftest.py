@@ -8,12 +8,14 @@ from pathlib import Path
 import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
 
 from service.app.serve import GC_THRESHOLD
 from service.cli.dev.gcs.credentials import local_credentials
 from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
 from tests.databases import cloned, migrated, on, run
 from tests.memory_ledger import memory_world
+from tests.one_browser import OneBrowser
 from tests.processes import ended
 from tests.redis_server import RedisServer
 from tests.scratch import scratch_directory
@@ -61,6 +63,11 @@ LONGEST = (
 )
 """The files that take longest, which are begun first: what comes last should be short, so that
 neither of two processes waits long for the other. A file of the pages comes before them all."""
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneBrowser | None:
+    """Return the scheduler of `--dist loadfile`."""
+    return OneBrowser(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
