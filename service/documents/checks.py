@@ -5,9 +5,10 @@ there is one, gets all of it. What is found is an event in the claim's stream, f
 on; nothing is deleted, and partners' responses do not change. Documents are read by ranges of one
 generation, so that what is checked is what was linked, and nothing of one is kept.
 
-Attempts are counted before anything is read. A document that cannot be checked is tried again with
-growing waits, and then set aside, as events are parked: `projections status` shows it, and
-`projections retry documents` queues it again.
+Partners take turns, so that one who attaches thousands delays others by a few. Attempts are counted
+before anything is read. A document that cannot be checked is tried again with growing waits, and
+then set aside, as events are parked: `projections status` shows it, and `projections retry
+documents` queues it again.
 """
 
 import asyncio
@@ -70,14 +71,20 @@ class DocumentCheckQueue:
     async def handle(self, transaction: Transaction, events: Sequence[Recorded]) -> None:
         """Queue what to check, in the transaction that advances the checkpoint."""
         notes = [
-            (one.position, one.stream_id, one.meta.at, one.event.claim_id, document.document_id,
-             document.storage_path, document.mime_type, document.size, document.generation)
+            (one.position, one.stream_id, one.meta.at, _partner(one), one.event.claim_id,
+             document.document_id, document.storage_path, document.mime_type, document.size,
+             document.generation)
             for one in events
             if isinstance(one.event, DocumentsAttached)
             for document in one.event.documents
         ]  # fmt: skip
         if notes:
             await transaction.fetch(_SQL.checks_note, *arrays(notes))
+
+
+def _partner(attached: Recorded) -> str:
+    """Return whose documents an event attached, for taking turns; whatever keys they use."""
+    return attached.meta.actor.partition("/")[0].removeprefix("partner:")
 
 
 class _Gone(Exception):

@@ -13,17 +13,18 @@ select 1 from ledger.claim_documents where document_id = $1 and erased
 -- name: checks_note
 -- Documents to check, due since they were attached.
 insert into ledger.document_checks (
-    position, stream_id, next_attempt_at, claim_id, document_id, storage_path, mime_type, size,
-    generation, noted_at
+    position, stream_id, next_attempt_at, partner_id, claim_id, document_id, storage_path, mime_type,
+    size, generation, noted_at
 )
 select
-    n.position, n.stream_id, n.attached_at, n.claim_id, n.document_id, n.storage_path, n.mime_type,
-    n.size, n.generation, now()
+    n.position, n.stream_id, n.attached_at, n.partner_id, n.claim_id, n.document_id, n.storage_path,
+    n.mime_type, n.size, n.generation, now()
 from unnest(
     $1::bigint[], $2::uuid[], $3::timestamptz[], $4::text[], $5::text[], $6::text[], $7::text[],
-    $8::bigint[], $9::bigint[]
+    $8::text[], $9::bigint[], $10::bigint[]
 ) as n (
-    position, stream_id, attached_at, claim_id, document_id, storage_path, mime_type, size, generation
+    position, stream_id, attached_at, partner_id, claim_id, document_id, storage_path, mime_type, size,
+    generation
 )
 on conflict do nothing
 
@@ -32,12 +33,26 @@ on conflict do nothing
 delete from ledger.document_checks where position = $1 returning document_id
 
 -- name: checks_take
--- Counts an attempt of the checks that have been due longest, and returns them. They are due again
--- at $3, should this process be cut off.
+-- Counts an attempt of the checks that have been due longest of one partner, whose turn is drawn, and
+-- returns them. They are due again at $3, should this process be cut off.
+with recursive waiting (partner_id) as (
+    select min(c.partner_id) from ledger.document_checks as c
+    union all
+    select (select min(c.partner_id) from ledger.document_checks as c where c.partner_id > w.partner_id)
+    from waiting as w where w.partner_id is not null
+), turn as (
+    select w.partner_id from waiting as w
+    where exists(
+        select from ledger.document_checks as c
+        where c.partner_id = w.partner_id and c.next_attempt_at <= $1
+    )
+    order by random()
+    limit 1
+)
 update ledger.document_checks as c set attempts = c.attempts + 1, next_attempt_at = $3
 from (
     select position, document_id from ledger.document_checks
-    where next_attempt_at <= $1
+    where next_attempt_at <= $1 and partner_id = (select partner_id from turn)
     order by next_attempt_at, position, document_id
     limit $2
     for update skip locked

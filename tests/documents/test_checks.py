@@ -13,6 +13,7 @@ from service.documents.checks import CUT_OFF, MISSING, DocumentChecks
 from service.documents.clamd import Clamd
 from service.facts.claims import ClaimCreated, Document, DocumentFlagged, DocumentsAttached
 from service.facts.privacy import PersonalDataErased
+from service.ledger.events import Cause
 from service.ledger.following.parking import parked
 from service.ledger.following.runner import Subscription
 from service.ledger.sequencer import Sequencer
@@ -61,7 +62,7 @@ class Setting:
         self.checks = DocumentChecks(self.live, self.queue, self.bucket, scanner, lambda: self.now)
         return self.checks
 
-    async def attach(self, claim, **contents):
+    async def attach(self, claim, *, cause=CAUSE, **contents):
         """Attach documents with these contents to a claim, and queue their checks."""
         documents = []
         for name, content in contents.items():
@@ -73,17 +74,17 @@ class Setting:
             )
         claim_id = f"clm_{claim}"
         created = ClaimCreated(claim_id, "ptn_1", "ent_1", claim_id, "fingerprint")
-        await self.append(claim, 0, created, DocumentsAttached(claim_id, documents))
+        await self.append(claim, 0, created, DocumentsAttached(claim_id, documents), cause=cause)
         while await Sequencer(self.live).step():
             pass
         while await Subscription(self.live, self.queue).step():
             pass
         self.now = max(self.now, system_clock())
 
-    async def append(self, claim, after, *events):
+    async def append(self, claim, after, *events, cause=CAUSE):
         """Append to a claim's stream."""
         async with self.live.transaction() as transaction:
-            await transaction.append(Append(UUID(int=claim), after, events, CAUSE))
+            await transaction.append(Append(UUID(int=claim), after, events, cause))
 
     async def pass_days(self, days=2):
         """Let so many days pass, making what is due after each hour."""
@@ -129,6 +130,22 @@ async def test_what_is_not_the_declared_type_is_recorded_and_shown(one, owner):
         ("doc_c", "clm_1"),
     }
     assert (left(owner), await one.parked()) == (0, [])
+
+
+async def test_partners_take_turns(one):
+    """However many documents one of them attaches first, by whatever keys; all are checked.
+
+    Whose turn it is is drawn: the other one comes last by a chance of one in a billion.
+    """
+    for claim in (1, 2):
+        cause = Cause(f"partner:ptn_1/key_{claim}", "req_1")
+        await one.attach(claim, cause=cause, **{f"a{claim}_{nr}": PDF for nr in range(30)})
+    await one.attach(3, cause=Cause("partner:ptn_2/key_3", "req_1"), b=PDF)
+    while await one.checks.step():
+        pass
+    names = [name for name, _, _ in one.bucket.asked]
+    assert (len(names), len(set(names))) == (61, 61)
+    assert names.index("b") < 60
 
 
 async def test_reads_are_ranged_and_bounded(one, monkeypatch):
