@@ -10,7 +10,7 @@ from service.documents.checks import DocumentCheckQueue, DocumentChecks
 from service.documents.clamd import Clamd
 from service.evidence.checkpoints.schedule import Schedule
 from service.ledger.following.runner import Around, Background, Follower
-from service.mail.outbox import Outbox
+from service.mail.outbox import MailSubscriber, Outbox
 from service.mail.port import MailTransport
 from service.people.mail import SignInMail
 
@@ -60,7 +60,7 @@ def _mail(service: Service, transport: MailTransport) -> list[Follower]:
         sender=settings.mail_from,
     )
     return [
-        Follower("live.outbox", outbox.step, wake_nobody),
+        Follower("live.outbox", outbox.step, wake_nobody, queue=f"live.{MailSubscriber.name}"),
         Follower("accounts.sign_in_mail", sign_in_mail.step, wake_nobody),
     ]
 
@@ -69,7 +69,8 @@ def _hand_overs(service: Service, processing: Processing) -> Follower:
     live = service.modes["live"].ledger
     queue = service.parked_by("live", HandOverQueue.name)
     hand_overs = HandOvers(live, queue, processing, service.clock)
-    return Follower("live.hand_overs", hand_overs.step, wake_nobody)
+    name = f"live.{HandOverQueue.name}"
+    return Follower("live.hand_overs", hand_overs.step, wake_nobody, queue=name)
 
 
 def _document_checks(service: Service) -> list[Follower]:
@@ -86,6 +87,7 @@ def _document_checks(service: Service) -> list[Follower]:
                 service.clock,
             ).step,
             wake_nobody,
+            queue=f"{name}.{DocumentCheckQueue.name}",
         )
         for name, mode in service.modes.items()
     ]

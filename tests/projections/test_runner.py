@@ -10,6 +10,7 @@ from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
 from service.ledger.writing import Append
 from tests.ledger.samples import CAUSE, sample
+from tests.patience import eventually
 from tests.world import settings_for
 
 APPROVED = sample(ACCOUNTS["PartnerApproved"])
@@ -112,6 +113,16 @@ async def test_two_runners_of_one_subscriber_handle_each_event_once(accounts, mo
     assert subscriber.handed == expected
 
 
+async def test_full_pages_follow_each_other(accounts, monkeypatch):
+    """A backlog is not rested from: one step handles all of it, page by page."""
+    monkeypatch.setattr("service.ledger.following.runner.EVENTS_MAX", 7)
+    expected = await append(accounts, 25)
+    subscription = Subscription(accounts, subscriber := Remembering())
+    await subscription.step()  # registers
+    assert await subscription.step() == 25
+    assert subscriber.handed == expected
+
+
 async def test_subscribers_have_their_own_positions(accounts, owner):
     """One that lags does not delay another."""
     await append(accounts, 2)
@@ -135,6 +146,37 @@ async def test_a_failing_subscriber_is_tried_again_and_misses_nothing(accounts):
         await asyncio.sleep(0.02)
     await background.stop()
     assert subscriber.handed == [number for one in appended for number in one]
+
+
+class Counting(Follower):
+    """A loop without work, which counts how often it is told to look for some."""
+
+    woken = 0
+
+    def wake(self):
+        """Count."""
+        self.woken += 1
+
+
+async def test_a_subscriber_wakes_only_the_loop_whose_work_it_queues(accounts):
+    """Others would ask the database, at each step of each subscriber, for what nobody queued."""
+    await append(accounts)
+    own, other = (
+        Counting(name, _nothing, lambda: None, queue=f"{name}.remembering")
+        for name in ("accounts", "live")
+    )
+    background = Background([(accounts, [Remembering()])], [own, other])
+    background.start()
+    await eventually(lambda: own.woken)
+    await background.stop()
+    assert other.woken == 0
+
+
+def test_the_more_there_was_the_longer_a_follower_rests():
+    """One event is followed at once, and many cost few steps."""
+    follower = Follower("restless", _nothing, lambda: None)
+    rests = [follower.rest_seconds(done) for done in (1, 10, 100, 1000)]
+    assert rests == [0.025, 0.07, 0.25, 0.25]
 
 
 @pytest.mark.parametrize("steps", range(0, 40, 4))

@@ -12,9 +12,9 @@ from typing import Protocol
 
 import structlog
 
-from service.core.loops import Loop
+from service.core.loops import STEP_SECONDS, Loop
 from service.ledger.database import LedgerError
-from service.ledger.decoding import PAGE_BYTES_MAX, StoredEvent
+from service.ledger.decoding import PAGE_BYTES_MAX, StoredEvent, is_full
 from service.ledger.events import Event
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.sequencer import Sequencer
@@ -23,10 +23,12 @@ from service.ledger.sql import queries
 IDLE_SECONDS_MIN = 0.02
 IDLE_SECONDS_MAX = 0.5
 """How long an idle follower sleeps. Its own process wakes it at once."""
-NUMBERING_REST_SECONDS = 0.01
-HANDLING_REST_SECONDS = 0.05
-"""How long a follower rests after work. Under load it then handles more events in a step, which is
-up to seven round trips, whether for one event or for hundreds."""
+REST_SECONDS_MIN = 0.02
+REST_SECONDS_EACH = 0.005
+NUMBERING_REST_SECONDS_MAX = 0.025
+HANDLING_REST_SECONDS_MAX = 0.25
+"""How long a follower rests after work: the longer, the more there was, up to these. Under load it
+then handles more events in a step, which is a dozen round trips for one event as for hundreds."""
 EVENTS_MAX = 500
 """Log positions passed in one transaction; fewer where events are large (PAGE_BYTES_MAX)."""
 HANDLE_SECONDS_MAX = 30.0
@@ -87,10 +89,23 @@ class Subscription:
         self.budget_seconds = HANDLE_SECONDS_BUDGET
 
     async def step(self) -> int:
-        """Handle the next events; return how many there were."""
+        """Handle the next events; return how many there were.
+
+        Full pages follow each other, each in a transaction of its own, for STEP_SECONDS.
+        """
+        time, done = asyncio.get_running_loop().time, 0
+        ends_at = time() + STEP_SECONDS
+        while True:
+            passed, has_more = await self._page()
+            done += passed
+            if not has_more or time() > ends_at:
+                return done
+
+    async def _page(self) -> tuple[int, bool]:
+        """Handle a page; return how many events it had, and whether it was full."""
         name = self._subscriber.name
         if not await self._ledger.database.background.fetchrow(_SQL.subscription_behind, name):
-            return 0
+            return 0, False
         async with self._ledger.transaction(background=HANDLE_SECONDS_MAX) as transaction:
             held = await transaction.fetchrow(_SQL.subscription_hold, name)
             if held is not None and held["is_lost"]:
@@ -98,7 +113,7 @@ class Subscription:
                 # older log than the checkpoint. Under the lock the same statement cannot miss.
                 held = await transaction.fetchrow(_SQL.subscription_hold, name)
             if held is None:
-                return len(await transaction.fetch(_SQL.subscription_register, name))
+                return len(await transaction.fetch(_SQL.subscription_register, name)), False
             if held["is_lost"]:
                 raise NotInLog(f"the log does not have the event at position {held['position']}")
             rows = await transaction.fetch(
@@ -110,11 +125,13 @@ class Subscription:
                 PAGE_BYTES_MAX,
             )
             if not rows:
-                return 0
+                return 0, False
             ours = [StoredEvent(*row) for row in rows if row["topic"] is not None]
-            position = await self._handle(transaction, ours) or rows[-1]["position"]
+            stopped_at = await self._handle(transaction, ours)
+            position = stopped_at or rows[-1]["position"]
             await transaction.fetch(_SQL.subscription_move, name, position)
-            return len(rows)
+            has_more = len(rows) == EVENTS_MAX or is_full(rows)
+            return len(rows), has_more and stopped_at is None
 
     async def _handle(self, transaction: Transaction, events: Sequence[StoredEvent]) -> int | None:
         """Hand events over until all are, or the time is up; then return the position reached.
@@ -142,19 +159,25 @@ Around = Callable[[str, Step], Step]
 class Follower:
     """Repeats a step while there is work, and sleeps when there is none.
 
-    `after` is called when a step did something: it wakes the next followers.
+    `after` is called when a step did something: it wakes the next followers. `queue` is the name of
+    the subscriber that queues this one's work: `<ledger>.<name>`, if there is one.
     """
 
     name: str
     step: Step
     after: Callable[[], None]
-    rest_seconds: float = HANDLING_REST_SECONDS
+    queue: str = ""
+    rest_seconds_max: float = HANDLING_REST_SECONDS_MAX
     _woken: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _stands: str | None = field(default=None, init=False)
 
     def wake(self) -> None:
         """Look for work now."""
         self._woken.set()
+
+    def rest_seconds(self, done: int) -> float:
+        """Return how long to rest after a step that did so much."""
+        return min(REST_SECONDS_MIN + REST_SECONDS_EACH * done, self.rest_seconds_max)
 
     async def run(self) -> None:
         """Repeat until cancelled. After a fault, which is logged, retry with growing pauses."""
@@ -173,7 +196,7 @@ class Follower:
             if done:
                 idle, self._stands = IDLE_SECONDS_MIN, None
                 self.after()
-                await asyncio.sleep(self.rest_seconds)
+                await asyncio.sleep(self.rest_seconds(done))
                 continue
             idle = min(idle * 2, IDLE_SECONDS_MAX)
             # Not wait_for: on Python 3.11 it swallows a cancel that meets the wake-up.
@@ -203,19 +226,12 @@ class Background:
         """
         followers = list(loops)
         for ledger, subscribers in ledgers:
-            readers = [
-                Follower(
-                    f"{ledger.name}.{subscriber.name}",
-                    Subscription(ledger, subscriber).step,
-                    _wake(loops),
-                )
-                for subscriber in subscribers
-            ]
+            readers = [_reader(ledger, subscriber, loops) for subscriber in subscribers]
             sequencer = Follower(
                 f"{ledger.name}.sequencer",
                 Sequencer(ledger).step,
                 _wake(readers),
-                NUMBERING_REST_SECONDS,
+                rest_seconds_max=NUMBERING_REST_SECONDS_MAX,
             )
             ledger.on_append = sequencer.wake
             followers += [sequencer, *readers]
@@ -232,6 +248,13 @@ class Background:
     async def stop(self) -> None:
         """Stop; what was under way is rolled back and handled again at the next start."""
         await asyncio.gather(*(loop.stop() for loop in self._loops))
+
+
+def _reader(ledger: Ledger, subscriber: Subscriber, loops: Sequence[Follower]) -> Follower:
+    """Return what follows a log for a subscriber, and wakes only the loop whose work it queues."""
+    name = f"{ledger.name}.{subscriber.name}"
+    woken = [loop for loop in loops if loop.queue == name]
+    return Follower(name, Subscription(ledger, subscriber).step, _wake(woken))
 
 
 def _wake(followers: Sequence[Follower]) -> Callable[[], None]:
