@@ -12,11 +12,12 @@ delete from ledger.sessions where address_hash = $1
 
 -- name: link_ask
 -- Notes a sign-in link to be sent, unless enough were lately that are counted together ($4).
+-- Its mail takes its turn as of $11.
 insert into ledger.sign_in_links (
     link_id, token_hash, address_hash, recipient_hash, asked_at, expires_at,
     wrapped, master_key_id, mail_next_at
 )
-select $1, $2, $3, $4, $5, $6, $7, $8, $5
+select $1, $2, $3, $4, $5, $6, $7, $8, $11
 where $10 > (
     select count(*) from ledger.sign_in_links
     where recipient_hash = $4 and asked_at > $5::timestamptz - $9::interval

@@ -120,6 +120,8 @@ class SignIn:
                 self.master_keys.newest,
                 LINK_LIFETIME,
                 ASKED_MAX,
+                # Before all that strangers can ask for while the link lives.
+                asked_at - LINK_LIFETIME if is_known else asked_at,
             )
 
     async def look(self, token: str) -> SignInLink:

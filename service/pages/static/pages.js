@@ -19,7 +19,7 @@ async function copy(button) {
 
 function stack(table) {
   const names = [...table.querySelectorAll("thead th")].map((cell) => cell.textContent.trim());
-  if (names.length < 3 || table.classList.contains("stack")) return;
+  if (names.length < 2 || table.classList.contains("stack")) return;
   // Said again by role: cells that are displayed as blocks are no table's to a screen reader.
   table.setAttribute("role", "table");
   for (const group of table.querySelectorAll("thead, tbody")) group.setAttribute("role", "rowgroup");
