@@ -16,7 +16,11 @@ fix:
 # All tests, on PostgreSQL 18 from the wheel; the minute of `soak` and `models` apart. Three
 # processes keep two cores busy: one of them often waits. One has the browser (tests/one_browser.py).
 test *arguments:
-    uv run pytest -n 3 --dist loadfile --no-loadscope-reorder --ignore tests/faults/test_soak.py --ignore tests/models --ignore tests/deploy/checks {{ arguments }}
+    uv run pytest -n 3 --dist loadfile --no-loadscope-reorder --ignore tests/faults/test_soak.py --ignore tests/models --ignore tests/deploy/checks --ignore tests/monitoring {{ arguments }}
+
+# Rules and dashboards, by Debian's Prometheus (`apt install prometheus`): every alert fires, every panel shows something.
+test-monitoring *arguments:
+    uv run pytest -n 0 tests/monitoring {{ arguments }}
 
 # The models of the protocols, explored in every interleaving, and their mutants.
 models *arguments:

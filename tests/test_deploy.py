@@ -37,7 +37,8 @@ def test_the_ports_are_the_defaults():
     """The proxy leads to the API's, and Prometheus to the operations listener's."""
     assert figure(r"server one 127\.0\.0\.1:(\d+) ") == int(DEFAULTS["PORT"])
     scraped = yaml.safe_load((DEPLOY / "prometheus.yml").read_text())["scrape_configs"]
-    (job,) = scraped
+    job = scraped[0]
+    assert (job["job_name"], len(scraped)) == ("claim-ledger", 2)
     assert job["static_configs"] == [{"targets": [f"127.0.0.1:{DEFAULTS['OPERATIONS_PORT']}"]}]
 
 

@@ -1,30 +1,19 @@
-"""The runbook and the alerts name only what exists, and their SQL runs."""
+"""The runbook names only what exists, and its SQL runs."""
 
 import re
 import shlex
-from pathlib import Path
-from typing import Any
 
 import click
 import psycopg
 import pytest
-import yaml
-from prometheus_client import CollectorRegistry, generate_latest
 
 from service.app.bootstrap import Service
 from service.cli import cli
-from service.cli.audit.verdict_metrics import write_metrics
-from service.core.clock import system_clock
-from service.core.errors import ERRORS
-from service.evidence.verdict import Verdict
 from service.ledger.following.status import AHEAD, HeadWatch, Progress, progress
 from service.ledger.sequencer import Sequencer
-from service.operations.gauges import ScrapedGauges
-from service.operations.metrics import Metrics
 from tests import runbook
 from tests.world import settings_for, world_on
 
-ALERTS = Path(__file__).parents[1] / "deploy" / "alerts.yml"
 TEXT = runbook.PATH.read_text()
 ROLES = "create role claim_ledger_accounts"
 LIMITS = "alter role claim_ledger_accounts"
@@ -37,11 +26,6 @@ COMMANDS = sorted(
     }
     | set(re.findall(r"`(claim-ledger [^`]+)`", TEXT.replace("\n", " ")))
 )
-RULES: list[dict[str, Any]] = [
-    rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]
-]
-METRIC = re.compile(r"claim_ledger_[a-z_]+")
-CODES = re.compile(r'code=~?"([a-z_|]+)"')
 
 
 def command_of(line: str) -> tuple[click.Command, list[str]]:
@@ -131,36 +115,3 @@ def test_links_resolve():
     links = set(re.findall(r"\]\(#([^)]+)\)", TEXT))
     assert links <= runbook.anchors()
     assert runbook.anchors() - {"runbook"} <= set(re.findall(r"\]\(#([^)]+)\)", TEXT[:2500]))
-
-
-def test_alerts_use_existing_metrics(tmp_path):
-    """A misspelt metric would never fire."""
-    registry = CollectorRegistry()
-    ScrapedGauges(registry)
-    verdict = Verdict(ledger="live", ok=True, size=0, root="")
-    write_metrics(tmp_path / "verified", [verdict], system_clock())
-    texts = [*map(generate_latest, (Metrics().registry, registry))]
-    texts.append((tmp_path / "verified").read_bytes())
-    made = METRIC.findall(b"".join(texts).decode())
-    for rule in RULES:
-        watched = METRIC.findall(rule["expr"])
-        assert watched, rule
-        assert set(watched) <= set(made), rule
-
-
-def test_alerts_watch_codes_of_ours():
-    """A misspelt code would never fire either."""
-    watched = [code for rule in RULES for code in CODES.findall(rule["expr"])]
-    assert len(watched) > 1
-    assert {code for codes in watched for code in codes.split("|")} <= set(ERRORS)
-
-
-def test_every_alert_has_a_section():
-    """The section names the alert."""
-    names = [rule["alert"] for rule in RULES]
-    assert len(set(names)) == len(names)
-    assert set(re.findall(r"`(ClaimLedger\w+)`", TEXT)) == set(names)
-    for rule in RULES:
-        path, _, anchor = rule["annotations"]["runbook"].partition("#")
-        assert (path, anchor in runbook.anchors()) == ("deploy/runbook.md", True)
-        assert rule["labels"]["severity"] in {"page", "ticket"}

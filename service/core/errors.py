@@ -146,6 +146,11 @@ class Refusal(Exception):
         """The stable code that clients branch on."""
         return self.row.code
 
+    @property
+    def counted_as(self) -> str:
+        """The code in metrics, by which alerts are told."""
+        return self.code
+
     def envelope(self) -> dict[str, object]:
         """Return the error envelope (contract 2.8)."""
         body: dict[str, object] = {

@@ -66,7 +66,8 @@ class RequestMiddleware:
         state = scope["state"]
         route = scope.get("path_template") or "unknown"
         code = state.get("code", "")
-        self.metrics.request(route, scope["method"], status, code, seconds)
+        counted_as = state.get("counted_as", code)
+        self.metrics.request(route, scope["method"], status, counted_as, seconds)
         caller: Caller | None = state.get("caller")
         if caller is not None:
             who = (state["request_id"], caller.partner_id, caller.key_id, at)

@@ -247,3 +247,6 @@ async def test_sandbox_triggers_reach_rare_errors(in_memory, code, status):
     assert ("Retry-After" in answer.headers) is (status == 503)
     assert answer.json()["message"] == "Internal error" or status != 500
     assert live.status_code == 201
+    counted = str(list(in_memory.metrics.registry.collect()))
+    assert f"'code': 'trigger_{code}'" in counted  # which no alert and no objective watches
+    assert f"'code': '{code}'" not in counted

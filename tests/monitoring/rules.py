@@ -1,0 +1,71 @@
+"""The rules of `deploy/`, and the metrics that the product has, for the tests of both."""
+
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from prometheus_client import CollectorRegistry
+
+from service.operations.gauges import ScrapedGauges
+from service.operations.metrics import Metrics
+
+DEPLOY: Final = Path(__file__).parents[2] / "deploy"
+RULE_FILES: Final = ("alerts.yml", "slo.yml")
+RULES: Final[list[dict[str, Any]]] = [
+    rule
+    for name in RULE_FILES
+    for group in yaml.safe_load((DEPLOY / name).read_text())["groups"]
+    for rule in group["rules"]
+]
+ALERTS: Final = {rule["alert"]: rule for rule in RULES if "alert" in rule}
+RECORDED: Final = {rule["record"] for rule in RULES if "record" in rule}
+
+_NAME: Final = re.compile(r"\b(claim_ledger[_:][a-z0-9_:]+|up)\b(?:\{([^}]*)\})?")
+_LABEL: Final = re.compile(r"(\w+)\s*(?:=~|!~|!=|=)")
+_BY: Final = re.compile(r"\b(?:by|without|on|group_left)\s*\(([^)]*)\)")
+
+
+def product_metrics() -> dict[str, set[str]]:
+    """Return the labels of each series that the product shows, by its name."""
+    registry = CollectorRegistry()
+    ScrapedGauges(registry)
+    found: dict[str, set[str]] = {"up": {"job", "instance"}}
+    for source in (Metrics().registry, registry):
+        for collector in list(source._collector_to_names):  # noqa: SLF001 - labels before any series
+            labels = set(collector._labelnames)  # type: ignore[attr-defined]  # noqa: SLF001 - as above
+            for name in source._collector_to_names[collector]:  # noqa: SLF001 - as above
+                found[name] = labels | ({"le"} if name.endswith("_bucket") else set())
+    for name in ("claim_ledger_verification_failed", "claim_ledger_verified_at_seconds"):
+        found[name] = {"ledger"}
+    for labels in found.values():
+        labels.update({"job", "instance"})  # which Prometheus adds
+    return found | {name: set[str]() for name in RECORDED}
+
+
+def used(expression: str) -> dict[str, set[str]]:
+    """Return the series that an expression reads, with the labels that it selects by."""
+    found: dict[str, set[str]] = {}
+    for name, selector in _NAME.findall(expression):
+        found.setdefault(name, set()).update(_LABEL.findall(re.sub(r'"[^"]*"', "", selector)))
+    return found
+
+
+def grouped_by(expression: str) -> set[str]:
+    """Return the labels that an expression groups by."""
+    return {label.strip() for group in _BY.findall(expression) for label in group.split(",")} - {""}
+
+
+def faults(expression: str, metrics: dict[str, set[str]]) -> list[str]:
+    """Return what an expression reads and the product does not have."""
+    series = used(expression)
+    if not series:
+        return [f"reads nothing: {expression}"]
+    lacking = [name for name in series if name not in metrics]
+    known = {label for name in series for label in metrics.get(name, ())}
+    lacking += [
+        f"{name}{{{label}}}"
+        for name, labels in series.items()
+        for label in labels - metrics.get(name, labels)
+    ]
+    return lacking + sorted(grouped_by(expression) - known)

@@ -1,0 +1,75 @@
+"""Rules read only what the product shows, and every alert leads to its page."""
+
+import re
+
+from service.core.errors import ERRORS
+from service.operations.metrics import SECONDS
+from tests import runbook
+from tests.monitoring.alert_cases import ALSO, CASES
+from tests.monitoring.rules import ALERTS, DEPLOY, RULES, faults, grouped_by, product_metrics
+
+RUNBOOK = "{{ $externalLabels.runbooks }}/deploy/runbook.md#"
+CODES = re.compile(r'code=~?"([a-z_|]+)"')
+SHOWN_LABELS = re.compile(r"\$labels\.(\w+)")
+
+
+def test_rules_read_only_what_the_product_shows():
+    """A misspelt metric or label would never fire."""
+    metrics = product_metrics()
+    assert {
+        rule.get("alert", rule.get("record")): faults(rule["expr"], metrics) for rule in RULES
+    } == {rule.get("alert", rule.get("record")): [] for rule in RULES}
+    assert faults('sum by (leger) (claim_ledger_log_size{x="1"})', metrics) == [
+        "claim_ledger_log_size{x}",
+        "leger",
+    ]
+    assert faults("rate(claim_ledger_reqests_total[5m])", metrics) == ["claim_ledger_reqests_total"]
+
+
+def test_alerts_watch_codes_of_ours():
+    """A misspelt code would never fire either."""
+    watched = [code for rule in RULES for code in CODES.findall(rule["expr"])]
+    assert len(watched) > 1
+    assert {code for codes in watched for code in codes.split("|")} <= set(ERRORS)
+
+
+def test_every_alert_leads_to_its_page():
+    """The section exists and names the alert, and no other alert is named."""
+    text = runbook.PATH.read_text()
+    sections = dict(
+        zip(
+            re.findall(r"^## (.+)$", text, re.MULTILINE),
+            re.split(r"^## .+$", text, flags=re.MULTILINE)[1:],
+            strict=True,
+        )
+    )
+    by_anchor = {title.lower().replace(",", "").replace(" ", "-"): title for title in sections}
+    assert set(re.findall(r"`(ClaimLedger\w+)`", text)) == set(ALERTS)
+    for name, rule in ALERTS.items():
+        url = rule["annotations"]["runbook_url"]
+        assert url.startswith(RUNBOOK), name
+        assert f"`{name}`" in sections[by_anchor[url.removeprefix(RUNBOOK)]], name
+        assert rule["labels"]["severity"] in {"page", "ticket"}
+    assert "runbooks: https://" in (DEPLOY / "prometheus.yml").read_text()
+
+
+def test_annotations_show_labels_that_are_there():
+    """As far as the alert's expression keeps them."""
+    metrics = product_metrics()
+    for name, rule in ALERTS.items():
+        shown = set(SHOWN_LABELS.findall(rule["annotations"]["summary"]))
+        kept = {label for one in metrics if one in rule["expr"] for label in metrics[one]}
+        assert shown <= kept, name
+        if "sum" in rule["expr"]:
+            assert shown <= grouped_by(rule["expr"]), name
+
+
+def test_every_alert_has_a_case():
+    """Promtool fires each (`just test-monitoring`)."""
+    assert set(CASES) == set(ALERTS)
+    assert set(ALSO) <= set(ALERTS)
+
+
+def test_the_objective_is_a_bucket():
+    """Otherwise its share could only be guessed."""
+    assert 0.3 in SECONDS
