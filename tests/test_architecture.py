@@ -104,6 +104,18 @@ def test_queries_name_their_columns():
     assert found == set()
 
 
+def test_queries_return_columns_alone():
+    """Citus refuses functions in `returning` that do something, such as a notification."""
+    calls = re.compile(r"\breturning\b[^()]*\w\(")
+    found = {
+        (package, name)
+        for package in QUERIES
+        for name, sql in vars(queries(package)).items()
+        if name[0] != "_" and calls.search(re.sub(r"--.*", "", sql.on("ledger")))
+    }
+    assert found == set()
+
+
 def test_a_query_without_a_description_is_refused(tmp_path, monkeypatch):
     """The file is refused as a whole, and not read as a part of the query before."""
     (tmp_path / "undescribed").mkdir()

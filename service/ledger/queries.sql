@@ -123,8 +123,9 @@ select clock_timestamp() as now
 
 -- name: sequencer_advance
 -- The log has grown. Listeners, such as a stock recorder's subscription, are notified once a batch.
-update ledger.head set size = $1, tree = $2 where id = 1
-returning pg_notify('stored_events', '')
+-- The function is outside `returning`, where Citus takes none that does something.
+with grown as (update ledger.head set size = $1, tree = $2 where id = 1 returning id)
+select pg_notify('stored_events', '') from grown
 
 -- name: sequencer_grow
 -- A part of the tree of a log that is older than trees; it is the tree once it has every event.
