@@ -1,4 +1,4 @@
-"""PostgreSQL on three machines under Patroni, with etcd beside it: deploy/high_availability."""
+"""PostgreSQL on three machines under Patroni, etcd on three others: deploy/high_availability."""
 
 import asyncio
 import json
@@ -16,6 +16,7 @@ from service.cli.dev.postgres.cluster import OWNER
 from tests.drills.machines import UNPRIVILEGED, Machine
 from tests.no_tls import NO_TLS
 from tests.patience import eventually, until
+from tests.soak.accounts import value
 
 DEPLOYED = Path(__file__).parents[2] / "deploy" / "high_availability"
 NAMES = ("one", "two", "three")
@@ -32,8 +33,11 @@ class PatroniCluster:
         assert bin_dir is not None, "PostgreSQL of Debian is not installed"
         self._bin_dir = bin_dir
         self.machines = [Machine(name, number, home) for number, name in enumerate(NAMES, 1)]
+        self._etcds = [
+            Machine(f"etcd-{name}", number, home) for number, name in enumerate(NAMES, 4)
+        ]
         self._config = home / "patroni.yml"
-        for name in ("patroni.yml", "pgbackrest.conf"):
+        for name in ("patroni.yml", "pgbackrest.conf", "haproxy.cfg"):
             shutil.copy(DEPLOYED / name, home)
         # For the Python of the system, which an unprivileged user can run.
         self._programs = home / "programs"
@@ -42,8 +46,16 @@ class PatroniCluster:
         self.repository.mkdir()
         shutil.chown(self.repository, UNPRIVILEGED, UNPRIVILEGED)
 
+    @property
+    def nodes(self) -> dict[str, str]:
+        """The nodes' addresses, as the proxy's configuration names them."""
+        return {f"NODE_{one.name.upper()}": one.address for one in self.machines}
+
     def start(self) -> None:
         """Start every node, wait until all replicate, and make the owner and its database."""
+        for machine in self._etcds:
+            machine.start()
+            machine.run(self._etcd(machine), "etcd.log", {})
         for machine in self.machines:
             self.start_node(machine)
         until(self.is_whole, self.logs, look=0.2)
@@ -59,7 +71,6 @@ class PatroniCluster:
     def start_node(self, machine: Machine) -> None:
         """Turn a machine on, with what runs on it."""
         machine.start()
-        machine.run(self._etcd(machine), "etcd.log", {})
         command = ["/usr/bin/python3", "-m", "patroni", self._config]
         machine.run(command, "patroni.log", self._patroni(machine))
 
@@ -81,6 +92,12 @@ class PatroniCluster:
             "CONFIG": self._config.with_name("pgbackrest.conf"),
         }
         return {f"PGBACKREST_{name}": str(value) for name, value in given.items()}
+
+    def value(self, query: str) -> Any:
+        """Return the single value of a query that the superuser runs on the primary."""
+        primary = self.primary()
+        assert primary is not None
+        return value(self._superuser_url(primary), query)
 
     def owner_url(self, address: str) -> str:
         """Return the owner's URL at the address of a proxy."""
@@ -118,14 +135,18 @@ class PatroniCluster:
 
     def logs(self) -> str:
         """Return the ends of the nodes' logs."""
-        logs = [path for one in self.machines for path in sorted(one.disk.glob("*.log"))]
+        logs = [
+            path
+            for one in (*self.machines, *self._etcds)
+            for path in sorted(one.disk.glob("*.log"))
+        ]
         return "\n".join(f"{path}:\n{path.read_text()[-3000:]}" for path in logs)
 
     def _superuser_url(self, machine: Machine) -> str:
         return f"postgresql://postgres:{_PASSWORD}@{machine.address}/postgres"
 
     def _etcd(self, machine: Machine) -> Sequence[str | Path]:
-        peers = ",".join(f"{one.name}=http://{one.address}:2380" for one in self.machines)
+        peers = ",".join(f"{one.name}=http://{one.address}:2380" for one in self._etcds)
         clients, peer = f"http://{machine.address}:2379", f"http://{machine.address}:2380"
         return [
             *("etcd", "--name", machine.name, "--data-dir", machine.disk / "etcd"),
@@ -135,7 +156,7 @@ class PatroniCluster:
         ]
 
     def _patroni(self, machine: Machine) -> dict[str, str]:
-        hosts = ",".join(f"'{one.address}:2379'" for one in self.machines)
+        hosts = ",".join(f"'{one.address}:2379'" for one in self._etcds)
         given = {
             "NAME": machine.name,
             "RESTAPI_LISTEN": f"{machine.address}:8008",

@@ -17,7 +17,7 @@ import psycopg
 from service.app.bootstrap import Service
 from service.evidence.note import NoteKey
 from tests.databases import migrated, with_logins
-from tests.drills.cluster import DEPLOYED, PatroniCluster
+from tests.drills.cluster import DEPLOYED
 from tests.no_tls import NO_TLS
 from tests.patience import until
 from tests.processes import end, free_port, start
@@ -34,21 +34,27 @@ PAUSE_SECONDS_MAX = 0.5
 WEIGHTS = {"create": 60, "repeat": 25, "list": 15}
 WORKERS = 2
 CHECKPOINT_SECONDS = 2
-_PROXY_URL = "127.0.0.1:5432"
+PROXY = "127.0.0.1:5432"
+"""Where deploy/high_availability/haproxy.cfg listens for PostgreSQL."""
+_DEGRADED = "claim_ledger_rate_limit_degraded"
+NOBODY = dict.fromkeys(
+    ("NODE_ONE", "NODE_TWO", "NODE_THREE", "REDIS_ONE", "REDIS_TWO"), "127.0.0.2"
+)
+"""Nodes of a proxy that are not part of a drill."""
 
 
 class Installation:
     """`serve` with its worker behind a proxy of its own, and all that it publishes."""
 
-    def __init__(self, home: Path, cluster: PatroniCluster, **given: str) -> None:
-        """`given` are settings, without their prefix."""
+    def __init__(self, home: Path, url: str, nodes: Mapping[str, str], **given: str) -> None:
+        """`nodes` are addresses behind its proxy; `given` are settings, without their prefix."""
         self.home = home
-        self.url = cluster.owner_url(_PROXY_URL)
-        self._cluster = cluster
+        self.url = url
+        self._nodes = nodes
         self._key = NoteKey.generate("example.com/claim-ledger")
         published = home / "published"
         published.mkdir(mode=0o700)
-        port = free_port()
+        port, self._operations = free_port(), free_port()
         self.origin = f"http://127.0.0.1:{port}"
         self.values = with_logins(
             {
@@ -57,7 +63,7 @@ class Installation:
                 "PUBLIC_URL": self.origin,
                 "SMTP_URL": (home / "mail").as_uri(),
                 "PORT": str(port),
-                "OPERATIONS_PORT": "0",
+                "OPERATIONS_PORT": str(self._operations),
                 "RATE_LIMIT_PER_MINUTE": "1000000",
                 "LOG_LEVEL": "warning",
                 "STAFF": TEAM,
@@ -98,6 +104,15 @@ class Installation:
             for one in self.history.operations
             if one["op"] == "create_claim" and one["status"] == 201 and one["start"] > since
         ]
+
+    def shares_limits(self) -> bool:
+        """Return whether no process limits by itself, because Redis is away."""
+        try:
+            scraped = httpx.get(f"http://127.0.0.1:{self._operations}/metrics", verify=NO_TLS)
+        except httpx.TransportError:
+            return False
+        degraded = [line for line in scraped.text.splitlines() if line.startswith(_DEGRADED)]
+        return bool(degraded) and all(line.endswith(" 0.0") for line in degraded)
 
     @asynccontextmanager
     async def load(self, served: list[Customer], seed: int) -> AsyncGenerator[None]:
@@ -143,12 +158,11 @@ class Installation:
         )
 
     def _start_proxy(self) -> "subprocess.Popen[bytes]":
-        nodes = {f"NODE_{one.name.upper()}": one.address for one in self._cluster.machines}
         with (self.home / "haproxy.log").open("ab") as log:
             return start(
                 ["/usr/sbin/haproxy", "-db", "-f", DEPLOYED / "haproxy.cfg"],
                 bound_by=signal.SIGKILL,
-                env=nodes,
+                env=NOBODY | dict(self._nodes),
                 stdout=log,
                 stderr=log,
             )

@@ -59,26 +59,26 @@ async def lose_primary(
 ) -> Loss:
     """Lose the primary under load, bring its machine back, and verify everything afterwards."""
     history = installation.history
-    refused = _refused(installation)
+    before = refused(installation)
     async with installation.load(served, number):
-        await _accepted(installation, time.monotonic())
-        evidence = await asyncio.to_thread(_evidence, installation, number)
+        await accepted(installation, time.monotonic())
+        evidence = await asyncio.to_thread(evidence_of, installation, number)
         was = await asyncio.to_thread(cluster.primary)
         assert was is not None
-        lose, restore = _ways(cluster, was, kind)
+        lose, restore = ways(was, kind, lambda: cluster.start_node(was))
         await asyncio.to_thread(lose)
         lost_at = time.monotonic()
         await cluster.until_another_leads(was)
         led_at = time.monotonic()
-        await _accepted(installation, lost_at)
+        await accepted(installation, lost_at)
         await asyncio.to_thread(restore)
         back_at = time.monotonic()
         await eventually(lambda: asyncio.to_thread(cluster.is_whole), cluster.logs, look=0.2)
         whole_at = time.monotonic()
-        await _accepted(installation, whole_at)
+        await accepted(installation, whole_at)
     await installation.settle(served)
     found = await asyncio.to_thread(claims, installation.url, history)
-    faults = history.faults() + await asyncio.to_thread(_findings, installation, evidence)
+    faults = history.faults() + await asyncio.to_thread(findings, installation, evidence)
     now = await asyncio.to_thread(cluster.primary)
     first = min(at for at in installation.accepted(lost_at))
     return Loss(
@@ -88,7 +88,7 @@ async def lose_primary(
         round(led_at - lost_at, 1),
         round(first - lost_at, 1),
         round(whole_at - back_at, 1),
-        _refused(installation) - refused,
+        refused(installation) - before,
         found["acknowledged"],
         found["lost"],
         found["doubled"],
@@ -106,20 +106,25 @@ def table(losses: list[Loss]) -> str:
     )
 
 
-def _ways(
-    cluster: PatroniCluster, machine: Machine, kind: str
-) -> tuple[Callable[[], None], Callable[[], None]]:
-    """Return how a machine is lost, and how it comes back."""
+class Ways(NamedTuple):
+    """How a machine is lost, and how it comes back."""
+
+    lose: Callable[[], None]
+    restore: Callable[[], None]
+
+
+def ways(machine: Machine, kind: str, start: Callable[[], None]) -> Ways:
+    """Return the ways of a kind; `start` turns a machine on, with what runs on it."""
     match kind:
         case "killed":
-            return machine.die, lambda: cluster.start_node(machine)
+            return Ways(machine.die, start)
         case "frozen":
-            return machine.freeze, machine.thaw
+            return Ways(machine.freeze, machine.thaw)
         case _:
-            return machine.cut_off, machine.plug_in
+            return Ways(machine.cut_off, machine.plug_in)
 
 
-async def _accepted(installation: Installation, since: float) -> None:
+async def accepted(installation: Installation, since: float) -> None:
     """Wait until some writes that were sent after a moment have been accepted."""
     await eventually(
         lambda: len(installation.accepted(since)) >= WRITES,
@@ -128,11 +133,12 @@ async def _accepted(installation: Installation, since: float) -> None:
     )
 
 
-def _refused(installation: Installation) -> int:
+def refused(installation: Installation) -> int:
+    """Return how many requests were answered 503 so far."""
     return sum(one["status"] == 503 for one in installation.history.operations)
 
 
-def _evidence(installation: Installation, number: int) -> Evidence:
+def evidence_of(installation: Installation, number: int) -> Evidence:
     """Keep a receipt of a claim that was acknowledged, and a checkpoint that covers it."""
     claim_id = next(
         one["claim_id"]
@@ -150,7 +156,7 @@ def _evidence(installation: Installation, number: int) -> Evidence:
     return Evidence(receipt, newest)
 
 
-def _findings(installation: Installation, evidence: Evidence) -> list[str]:
+def findings(installation: Installation, evidence: Evidence) -> list[str]:
     """Return which of the commands that verify did not end with 0, and what they said."""
     key = ("--public-key", installation.public_key)
     commands: list[tuple[str | Path, ...]] = [
@@ -160,7 +166,7 @@ def _findings(installation: Installation, evidence: Evidence) -> list[str]:
         ("projections", "verify"),
         *(
             ("audit", "check", receipt, *key)
-            for receipt in installation.home.glob("receipt-*.json")
+            for receipt in {evidence.receipt, installation.home / "receipt-0.json"}
         ),
     ]
     done = [(words, *installation.command(*words)) for words in commands]

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from tests.drills.cluster import PatroniCluster
-from tests.drills.installation import Installation
+from tests.drills.installation import PROXY, Installation
 from tests.drills.losses import KINDS, lose_primary, table
 from tests.faults.clusters import folder_for_all
 
@@ -21,7 +21,7 @@ async def test_a_primary_is_lost(request, capsys):
     with folder_for_all() as home:
         cluster = PatroniCluster(home)
         cluster.start()
-        installation = Installation(home, cluster)
+        installation = Installation(home, cluster.owner_url(PROXY), cluster.nodes)
         async with installation.running() as served:
             for number in range(request.config.getoption("--rounds")):
                 kind = KINDS[number % len(KINDS)]
