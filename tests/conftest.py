@@ -1,9 +1,12 @@
 """PostgreSQL for the tests: one server a test process, one database a test."""
 
 import gc
+import importlib
+import os
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -74,10 +77,39 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Let `--postgres` choose the server that the tests run on."""
     parser.addoption(
         "--postgres",
-        choices=["18", "15", "docker"],
+        choices=["18", "15"],
         default="18",
-        help="18: the wheel's; 15: Debian's; docker: a container, by testcontainers",
+        help="18: the wheel's; 15: Debian's",
     )
+    parser.addoption(
+        "--containers",
+        action="store_true",
+        default=os.environ.get("TESTS_CONTAINERS") == "on",
+        help="PostgreSQL and Redis from containers, where Docker answers and has their images",
+    )
+    parser.addoption(
+        "--topology",
+        action="store_true",
+        help="run tests/contract through a proxy to an installation of several processes",
+    )
+
+
+def containers() -> Any:
+    """Return the module of containers, which is slow to import: only where it is asked for."""
+    return importlib.import_module("tests.containers")
+
+
+def in_containers(config: pytest.Config) -> bool:
+    """Return whether PostgreSQL and Redis come from containers."""
+    return config.getoption("--containers") and containers().obstacle() is None
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Say where PostgreSQL and Redis come from, if containers are asked for."""
+    if not config.getoption("--containers"):
+        return []
+    obstacle = containers().obstacle()
+    return [f"containers: {f'none, {obstacle}' if obstacle else 'PostgreSQL and Redis'}"]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -130,15 +162,11 @@ def processes_end_with_their_test() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def postgres_url(request, tmp_path_factory) -> Iterator[str]:
     """Return the owner's URL of a PostgreSQL server of this test process's own."""
-    chosen = request.config.getoption("--postgres")
-    if chosen == "docker":
-        from testcontainers.postgres import PostgresContainer  # noqa: PLC0415 - needs Docker
-
-        with PostgresContainer(
-            "postgres:18", username="claim_ledger", dbname="claim_ledger"
-        ) as one:
-            yield one.get_connection_url(driver=None)
+    if in_containers(request.config):
+        with containers().postgres_in_container() as url:
+            yield url
         return
+    chosen = request.config.getoption("--postgres")
     bin_dir = debian_bin_dir() if chosen == "15" else None
     assert chosen == "18" or bin_dir is not None, "Debian's PostgreSQL is not installed"
     # Commits are not flushed, but they are in PostgreSQL's hands when they are answered: a test
@@ -204,9 +232,10 @@ def store_credentials(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def redis_server(tmp_path) -> Iterator[RedisServer]:
+def redis_server(request, tmp_path) -> Iterator[RedisServer]:
     """Return a running redis-server that the test may break."""
-    server = RedisServer(tmp_path)
+    inside = in_containers(request.config)
+    server = containers().RedisInContainer(tmp_path) if inside else RedisServer(tmp_path)
     if server.binary is None:
         pytest.skip("redis-server is not installed")
     server.start()

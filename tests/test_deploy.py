@@ -1,16 +1,28 @@
 """The examples in `deploy/` agree with what they stand in front of."""
 
+import json
 import re
 from pathlib import Path
 
 import yaml
 
 from service.app.settings import Settings
+from service.core.errors import Refusal
+from service.facts.caller import LEDGERS
 from service.http.connections import CROWDED
+from service.http.every_answer import every_answer
 from service.http.server import CONNECTIONS_MAX, HEAD_SECONDS_MAX
+from service.ledger.limits import DEADLINE_SECONDS, Limits
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 PROXY = (DEPLOY / "haproxy.cfg").read_text()
+POOLER = (DEPLOY / "pgbouncer.ini").read_text()
+UNAVAILABLE = "service_unavailable"
+OF_REQUESTS = {
+    name: text
+    for name, text in Limits.of_requests(DEADLINE_SECONDS).settings.items()
+    if not name.startswith("tcp_")
+} | {"enable_seqscan": "off"}
 DEFAULTS = {one.name: one.default for one in vars(Settings).values() if hasattr(one, "default")}
 
 
@@ -28,14 +40,36 @@ def test_the_proxy_closes_connections_before_we_do():
 
 def test_the_proxy_limits_connections_by_address():
     """To a small part of one process's places; and it passes on the address."""
-    assert figure(r"sc0_conn_cur gt (\d+) ") * 10 < CONNECTIONS_MAX
+    assert figure(r"presetenv PROXY_CONNECTIONS_MAX (\d+)") * 10 < CONNECTIONS_MAX
     assert figure(r"check inter 2s maxconn (\d+)") < CONNECTIONS_MAX * CROWDED
     assert "http-request set-header X-Forwarded-For %[src]" in PROXY
 
 
+def test_the_proxy_answers_as_the_service_does():
+    """With the envelope of the code, and the headers of every answer."""
+    answers = re.findall(r"status (\d+) content-type application/json .*?string '(.*?)'", PROXY)
+    codes = {"429": "rate_limited", "502": UNAVAILABLE, "503": UNAVAILABLE, "504": UNAVAILABLE}
+    assert {status: json.loads(body) for status, body in answers} == {
+        status: Refusal(code).envelope() for status, code in codes.items()
+    }
+    for name, text in every_answer("https://api.example.com").items():
+        assert re.search(rf'http-after-response set-header {name} "?{re.escape(text)}', PROXY)
+
+
+def test_logins_have_the_limits_of_requests():
+    """Behind a pooler, what a connection would be given is the login's default."""
+    script = (DEPLOY / "logins.sql").read_text()
+    for ledger in LEDGERS:
+        rows = re.findall(rf"alter role claim_ledger_{ledger} set (\w+) = '?(\w+)", script)
+        assert dict(rows) == OF_REQUESTS
+    limits = {int(one) for one in re.findall(r"connection limit (\d+)", script)}
+    places = int(re.findall(r"default_pool_size = (\d+)", POOLER)[0])
+    assert limits == {places + 2}, "and two for a command of the team"
+
+
 def test_the_ports_are_the_defaults():
     """The proxy leads to the API's, and Prometheus to the operations listener's."""
-    assert figure(r"server one 127\.0\.0\.1:(\d+) ") == int(DEFAULTS["PORT"])
+    assert figure(r"PROXY_SERVER_ONE 127\.0\.0\.1:(\d+)") == int(DEFAULTS["PORT"])
     scraped = yaml.safe_load((DEPLOY / "prometheus.yml").read_text())["scrape_configs"]
     job = scraped[0]
     assert (job["job_name"], len(scraped)) == ("claim-ledger", 2)

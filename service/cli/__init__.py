@@ -12,12 +12,19 @@ from service.core.errors import Refusal
 
 @click.group(
     cls=LazyGroup,
-    modules={"dev.command": "dev", "serve": "serve", "worker": "worker", "migrate": "migrate"},
+    modules={
+        "dev.command": "dev",
+        "serve": "serve",
+        "worker": "worker",
+        "migrate": "migrate",
+        "health": "health",
+    },
     summaries={
         "dev": "Run everything locally, with demo data.",
         "serve": "Serve the API, configured by the environment.",
         "worker": "Run the sequencer and the subscribers, without the API.",
         "migrate": "Migrate the database to the newest schema.",
+        "health": "Ask the `serve` or `worker` of this machine whether it works.",
     },
 )
 @click.version_option(package_name="claim-ledger")

@@ -63,6 +63,12 @@ MALFORMED: Final[Mapping[str, Callable[[Keys], str | bytes | None]]] = {
 """Headers that are no key: the same answer whoever they are about."""
 
 
+NOT_IN_HTTP: Final = {
+    *("blank header", "Bearer and a space", "a megabyte", "control character", "NUL", "DEL")
+}
+"""What no client's library sends, or no proxy passes on."""
+
+
 class WellFormed(NamedTuple):
     """A well-formed key, and the codes for an approved and a revoked partner.
 

@@ -5,10 +5,13 @@ import json
 from contextlib import asynccontextmanager
 
 import psycopg
+import pytest
 
 from service.http.admission import BODY_BYTES_OF_ONE_MAX, IN_FLIGHT_MIN, PER_SECOND_FIRST
 from tests.patience import eventually
 from tests.world import claim_body, settings_for, world_on
+
+pytestmark = pytest.mark.in_process("holds the places of the process that answers")
 
 LARGE_BYTES = 900 * 1024
 WAIT_SECONDS = 0.5

@@ -188,6 +188,7 @@ async def test_validation_comes_before_the_entity(in_memory):
     }
 
 
+@pytest.mark.in_process("has ids drawn that are taken")
 async def test_a_taken_claim_id_is_a_conflict_that_a_retry_resolves(tmp_path):
     """Contract 7, claim_conflict: nothing is recorded, and a retry draws another id."""
     forced: list[str] = []
@@ -208,6 +209,7 @@ async def test_a_taken_claim_id_is_a_conflict_that_a_retry_resolves(tmp_path):
     assert retried.json()["message_id"] is not None
 
 
+@pytest.mark.in_process("has ids drawn that are taken")
 async def test_a_taken_claim_id_affects_no_other_claim_of_its_batch(database_url, tmp_path):
     """Commands that share a transaction succeed or fail individually."""
     forced: list[str] = []

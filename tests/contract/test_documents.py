@@ -331,6 +331,7 @@ async def test_an_upload_that_was_swept_meanwhile_is_not_linked(documents):
     refused(await partner.claim(entity, document_refs=[ref]), "document_path_invalid")
 
 
+@pytest.mark.in_process("sweeps in the middle of a request")
 async def test_an_upload_that_is_swept_during_the_check_is_not_linked(documents, monkeypatch):
     """Storage still had the object, but the claim's transaction sees that its row is gone."""
     partner, entity = await connected(documents)

@@ -1,7 +1,11 @@
 """The contract's table of errors (section 7), row by row, and our additions to it."""
 
+import pytest
+
 from service.core.errors import ERRORS, Refusal
 from tests.tables import every_row
+
+pytestmark = pytest.mark.in_process("compares tables, without HTTP")
 
 CONTRACT = [
     (400, "validation_failed"),

@@ -165,6 +165,7 @@ LONG = ["x" * 255] * 1_000
 """A quarter of what a page may have of them, and four times what a new claim may have."""
 
 
+@pytest.mark.in_process("changes a limit")
 async def test_a_page_is_bounded_in_bytes(shared, monkeypatch):
     """Claims of before the limit fill several pages, which join into the list."""
     monkeypatch.setattr("service.claims.decisions.PARTNER_INVOICE_IDS_BYTES_MAX", 2**20)
@@ -193,6 +194,7 @@ async def test_a_page_is_bounded_in_bytes(shared, monkeypatch):
     )
 
 
+@pytest.mark.in_process("changes a limit")
 async def test_long_references_are_refused_in_new_claims_alone(shared, monkeypatch):
     """The field is named; the replay of a claim of before the limit matches as ever."""
     partner = await shared.partner()

@@ -12,6 +12,8 @@ from tests.endpoints import ENDPOINTS
 from tests.serving import served
 from tests.world import STAFF, settings_for, world_on
 
+pytestmark = pytest.mark.in_process("needs a limit of 120 and windows that stand still")
+
 LIMIT = "X-RateLimit-Limit"
 REMAINING = "X-RateLimit-Remaining"
 RESET = "X-RateLimit-Reset"

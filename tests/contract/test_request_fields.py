@@ -23,6 +23,8 @@ from tests.contract.request_fields import (
 )
 from tests.tables import every_row
 
+pytestmark = pytest.mark.in_process("decodes bodies, without HTTP")
+
 
 def decoded(row: Row, body: dict[str, Any]) -> Any:
     """Return a decoded body as built-in types."""

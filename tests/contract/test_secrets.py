@@ -1,11 +1,14 @@
 """A key's secret is shown once and stored nowhere (contract 5.3)."""
 
 import httpx
+import pytest
 
 from tests.contract.rows import rows_as_text
 from tests.no_tls import NO_TLS
 from tests.serving import served
 from tests.world import claim_body
+
+pytestmark = pytest.mark.in_process("reads the log of a server of its own")
 
 
 async def test_neither_tables_nor_logs_have_a_secret(world, database_url, tmp_path):

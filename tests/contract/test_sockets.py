@@ -15,6 +15,8 @@ from service.http.server import CONNECTIONS_MAX
 from tests.patience import PATIENCE_SECONDS
 from tests.serving import served
 
+pytestmark = pytest.mark.in_process("is about the bytes of our own server, not a proxy's")
+
 CLOSE = "Connection: close"
 
 

@@ -224,6 +224,7 @@ async def test_upload_triggers_work_in_test_mode_only(documents, code):
     assert live.status_code == 201
 
 
+@pytest.mark.in_process("is of an installation without buckets")
 async def test_without_a_bucket_documents_alone_are_unavailable(shared):
     """503 with Retry-After; claims without documents are created as usual."""
     partner = await shared.partner()

@@ -46,8 +46,6 @@ class Faulty:
 def faulty(request, tmp_path_factory) -> Iterator[Faulty]:
     """Return a migrated server that the fault tests share; each test leaves it running."""
     chosen = request.config.getoption("--postgres")
-    if chosen == "docker":
-        pytest.skip("needs a server of its own to kill and freeze: --postgres 18 or 15")
     bin_dir = debian_bin_dir() if chosen == "15" else None
     # Durable, because what was committed before a kill is counted afterwards.
     with EmbeddedPostgres(tmp_path_factory.mktemp("faulty"), bin_dir=bin_dir) as server:

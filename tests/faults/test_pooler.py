@@ -10,18 +10,10 @@ Bind, so any server connection will do. That works with every PgBouncer; 1.21 an
 """
 
 import asyncio
-import os
-import secrets
-import shutil
-import socket
 import tempfile
 from collections import Counter
-from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
-from urllib.parse import urlsplit
 
-import psycopg
 import pytest
 
 from service.ledger import connection as ledger_connection
@@ -30,16 +22,10 @@ from service.ledger.login import login_fault
 from service.ledger.sql import Sql
 from tests.database_proxy import proxied
 from tests.faults.clusters import impatient_writes
-from tests.patience import PATIENCE_SECONDS, eventually, until
-from tests.processes import free_port, started
+from tests.patience import PATIENCE_SECONDS, eventually
+from tests.pgbouncer import logins, pooler
 from tests.world import settings_for, world_on
 
-LIMITS = {
-    "lock_timeout": "90s",
-    "statement_timeout": "100s",
-    "idle_in_transaction_session_timeout": "10s",
-    "client_connection_check_interval": "1s",
-}
 IMPATIENCE_SECONDS = 0.3
 ROUNDS = 8
 POOL_SIZE = 2
@@ -49,61 +35,6 @@ BACKENDS = (
     " where usename like '%login%' group by usename) as counted"
 )
 COMMIT = Sql("commit", "", "select pg_logical_emit_message(true, 'claim-ledger', 'a commit')")
-LEDGERS = ("accounts", "live", "test")
-PGBOUNCER = shutil.which("pgbouncer", path=os.environ.get("PATH", "") + ":/usr/sbin")
-
-
-class Logins(NamedTuple):
-    """Login roles by ledger, each a member of that ledger's role, and their password."""
-
-    roles: dict[str, str]
-    password: str
-
-
-@contextmanager
-def logins(url):
-    """Make a login role for each ledger, with the limits of requests as its defaults."""
-    password, suffix = secrets.token_hex(8), secrets.token_hex(4)
-    roles = {ledger: f"{ledger}_login_{suffix}" for ledger in LEDGERS}
-    with psycopg.connect(url, autocommit=True) as owner:
-        for ledger, role in roles.items():
-            owner.execute(f"create role {role} login password '{password}'")
-            owner.execute(f"grant claim_ledger_{ledger} to {role}")
-            for limit, value in LIMITS.items():
-                owner.execute(f"alter role {role} set {limit} = '{value}'")
-        yield Logins(roles, password)
-        for role in roles.values():
-            owner.execute(f"drop role {role}")
-
-
-@contextmanager
-def pooler(url, made, folder, *, size):
-    """Yield each ledger's URL through a pooler with this many server connections per role."""
-    if PGBOUNCER is None:
-        pytest.skip("pgbouncer is not installed (apt-get install pgbouncer)")
-    parts = urlsplit(url)
-    port = free_port()
-    users = folder / "users.txt"
-    users.write_text("".join(f'"{role}" "{made.password}"\n' for role in made.roles.values()))
-    config = folder / "pgbouncer.ini"
-    config.write_text(
-        f"[databases]\n* = host={parts.hostname} port={parts.port}\n"
-        f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n"
-        f"auth_type = scram-sha-256\nauth_file = {users}\npool_mode = transaction\n"
-        f"default_pool_size = {size}\n"
-    )
-    user = 65534 if os.geteuid() == 0 else None
-    command = [PGBOUNCER, str(config)]
-    with (
-        (folder / "pgbouncer.log").open("wb") as log,
-        started(command, stdout=log, stderr=log, user=user) as process,
-    ):
-        _wait_until_it_listens(port, process, folder / "pgbouncer.log")
-        address = f"127.0.0.1:{port}{parts.path}"
-        yield {"TRANSACTION_POOLER": "on"} | {
-            f"{ledger.upper()}_DATABASE_URL": f"postgresql://{role}:{made.password}@{address}"
-            for ledger, role in made.roles.items()
-        }
 
 
 @pytest.fixture
@@ -229,17 +160,6 @@ async def test_a_pooler_without_places_is_waited_for(clusters, folder, monkeypat
         database.writes.deadline_seconds = PATIENCE_SECONDS
         await database.writes.fetch(COMMIT)
         await database.close()
-
-
-def _wait_until_it_listens(port, process, log):
-    def listens():
-        assert process.poll() is None, log.read_text()
-        with suppress(OSError):
-            socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_SECONDS).close()
-            return True
-        return False
-
-    until(listens, log.read_text)
 
 
 async def _all_numbered(world):

@@ -2,8 +2,6 @@
 
 import secrets
 
-import pytest
-
 from service.cli.dev.postgres import debian_bin_dir
 from tests.faults.clusters import folder_for_all
 from tests.soak.history import History
@@ -15,8 +13,6 @@ SECONDS = 60
 async def test_nothing_is_lost_or_doubled_in_a_minute_of_kills(request):
     """What was acknowledged is in the ledger once, read models agree, nothing is left behind."""
     chosen = request.config.getoption("--postgres")
-    if chosen == "docker":
-        pytest.skip("needs a server of its own to kill: --postgres 18 or 15")
     seed, history = secrets.randbelow(10**6), History()
     with folder_for_all() as home:
         figures = await soak(

@@ -1,61 +1,20 @@
 """Connections that leave a machine are encrypted, and whom they reach is verified."""
 
-import os
-from datetime import timedelta
-from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
-from service.cli.dev.postgres.processes import server_user
-from service.core.clock import system_clock
 from service.http.rate_limit.limiter import RateLimiter
 from service.ledger.database import Database
 from service.ledger.login import login_fault
+from tests.certificates import certificate
 from tests.databases import login_url, run
 from tests.faults.clusters import folder_for_all
 from tests.http.limiting import HOUR
 from tests.patience import PATIENCE_SECONDS
 from tests.redis_server import RedisServer
 from tests.tables import every_row
-
-
-def certificate(folder: Path, address: str) -> Path:
-    """Write a key, `NAME.key`, and a certificate of its own for an address; return that one."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "a test's")])
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(system_clock() - timedelta(days=1))
-        .not_valid_after(system_clock() + timedelta(days=1))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))]), critical=False
-        )
-        .sign(key, hashes.SHA256())
-    )
-    path = folder / f"{address}.pem"
-    path.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    private = path.with_suffix(".key")
-    private.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
-    private.chmod(0o600)
-    if user := server_user(folder / "no-cluster"):
-        os.chown(private, user.uid, user.gid)
-    return path
 
 
 @pytest.fixture

@@ -95,8 +95,6 @@ def replica_owner(request, tmp_path_factory):
     The parameter is a superuser's to set, and nobody can sign in as one: the server starts with it.
     """
     chosen = request.config.getoption("--postgres")
-    if chosen == "docker":
-        pytest.skip("needs a server of its own: --postgres 18 or 15")
     with EmbeddedPostgres(
         tmp_path_factory.mktemp("replica"),
         bin_dir=debian_bin_dir() if chosen == "15" else None,

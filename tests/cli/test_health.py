@@ -1,0 +1,60 @@
+"""`claim-ledger health`, which the image's health check runs."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+
+import pytest
+from click.testing import CliRunner
+
+from service.cli import cli
+from tests.processes import free_port
+from tests.tables import every_row
+
+
+@contextmanager
+def answering(status: int | None) -> Iterator[int]:
+    """Yield a port on which every request has this status; None: a port where nothing listens."""
+    if status is None:
+        yield free_port()
+        return
+
+    class Answers(BaseHTTPRequestHandler):
+        """Answers each GET alike."""
+
+        def do_GET(self) -> None:
+            """Answer."""
+            self.send_response(status)
+            self.end_headers()
+
+        def log_message(self, *_parts: object) -> None:
+            """Print nothing."""
+
+    server = HTTPServer(("127.0.0.1", 0), Answers)
+    thread = Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield server.server_port
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_what_listens_has_to_work(host):
+    """A `serve` has both listeners, a `worker` one; with neither, nothing is healthy."""
+    rows = {
+        (200, 200): 0,
+        (200, None): 0,
+        (None, 200): 0,
+        (503, 200): 1,
+        (200, 503): 1,
+        (None, None): 1,
+    }
+    with every_row() as row:
+        for (api, operations), code in rows.items():
+            with answering(api) as port, answering(operations) as other, row(api, operations):
+                given = {"HOST": host, "PORT": str(port), "OPERATIONS_PORT": str(other)}
+                environment = {f"CLAIM_LEDGER_{name}": text for name, text in given.items()}
+                result = CliRunner().invoke(cli, ["health"], env=environment)
+                assert result.exit_code == code, result.output

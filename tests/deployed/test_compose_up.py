@@ -1,0 +1,114 @@
+"""`deploy/compose.yaml`, run: the commands of deploy/README.md as far as a first claim.
+
+Where no registry is reachable, images of Debian's packages stand for the official ones
+(`stand_ins/`), and the mail catcher and Grafana, which Debian does not have, are left out.
+`just test-compose`; skipped where no Docker answers.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import httpx
+import pytest
+
+from tests.deployed import docker
+from tests.no_tls import NO_TLS
+from tests.patience import until
+
+pytestmark = [pytest.mark.server, pytest.mark.timeout(1800)]
+
+STAND_INS = "claim-ledger-tests/stand-ins"
+STOOD_FOR = ("HAPROXY", "PGBOUNCER", "POSTGRES", "PROMETHEUS", "REDIS")
+SERVICES = ("proxy", "storage", "api-one", "api-two", "worker", "prometheus")
+COMPOSE = "docker compose -f deploy/compose.yaml"
+WITH_TLS = "curl -sS --cacert deploy/compose/state/secrets/authority"
+
+
+def first_claim():
+    """Return the commands of the page that make a first claim."""
+    page = (docker.ROOT / "deploy/README.md").read_text()
+    (script,) = [one for one in re.findall(r"```sh\n(.*?)```", page, re.DOTALL) if "team()" in one]
+    assert COMPOSE in script
+    assert WITH_TLS in " ".join(script.split("\\\n"))
+    return script
+
+
+@pytest.fixture
+def composed(folder):
+    """Return a copy of `deploy/` whose services run, and the environment to reach them in."""
+    if not docker.answers():
+        pytest.skip("no Docker answers here")
+    docker.base()
+    stand_ins = docker.ROOT / "tests/deployed/stand_ins"
+    words = ["--network", "host", "--build-arg", f"BASE={docker.BASE}", "-t", STAND_INS]
+    docker.docker("build", *words, stand_ins)
+    left_out = shutil.ignore_patterns("state", ".env", "__pycache__")
+    shutil.copytree(docker.ROOT / "deploy", folder / "deploy", ignore=left_out)
+    images = {f"{name}_IMAGE": STAND_INS for name in STOOD_FOR}
+    environment = os.environ | images | {"CLAIM_LEDGER_IMAGE": docker.built()}
+    subprocess.run(["python3", "deploy/compose/prepare.py"], cwd=folder, check=True)
+    # The project's name is of this run, so that nobody else's containers are touched.
+    environment["COMPOSE_PROJECT_NAME"] = f"claim-ledger-{folder.name.lower()}"
+
+    def compose(*words):
+        command = [*program(), "-f", "deploy/compose.yaml", *words]
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+        return done.stdout
+
+    try:
+        compose("up", "--detach", "--no-build", *SERVICES)
+        yield compose, folder, environment
+    finally:
+        compose("down", "--volumes")
+
+
+def program():
+    """Return the words that run compose: a plugin of Docker's, or the program of before."""
+    plugin = subprocess.run(["docker", "compose", "version"], capture_output=True, check=False)
+    return ["docker", "compose"] if plugin.returncode == 0 else ["docker-compose"]
+
+
+def test_from_nothing_to_a_first_claim(composed):
+    """Every container becomes healthy; the page's commands work; Prometheus sees all processes."""
+    compose, folder, environment = composed
+    names = compose("ps", "--quiet").split()
+
+    def settled():
+        found = [docker.inspected(name)["State"] for name in names]
+        return all(
+            one["ExitCode"] == 0 if one["Status"] == "exited" else is_well(one) for one in found
+        )
+
+    until(settled, lambda: compose("ps"), look=1)
+    script = first_claim().replace(COMPOSE, f"{' '.join(program())} -f deploy/compose.yaml")
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    made = json.loads(done.stdout[done.stdout.rindex('{"claim_id"') :])
+    assert (made["already_existed"], made["claim_id"][:4]) == (False, "clm_")
+
+    def all_up():
+        answer = httpx.get(
+            "http://127.0.0.1:9090/api/v1/query", params={"query": "up"}, verify=NO_TLS
+        )
+        values = [one["value"][1] for one in answer.json()["data"]["result"]]
+        return values == ["1", "1", "1"]
+
+    until(all_up, look=1)
+
+
+def is_well(state):
+    """Return whether a container runs, and is healthy if it has a check."""
+    return state["Running"] and state.get("Health", {}).get("Status", "healthy") == "healthy"

@@ -1,0 +1,88 @@
+"""`deploy/haproxy.cfg`, run by HAProxy before a server: what it limits, and what it answers."""
+
+import socket
+from contextlib import ExitStack
+
+import pytest
+
+from tests.contract.refusals import refused
+from tests.patience import PATIENCE_SECONDS, eventually
+from tests.processes import free_port
+from tests.serving import served
+from tests.topology import HOST, proxy
+from tests.world import PUBLIC_URL
+
+pytestmark = pytest.mark.server
+
+REQUESTS_MAX = 20
+CONNECTIONS_MAX = 8
+LIMITS = {
+    "REQUESTS_IN_10_SECONDS_MAX": str(REQUESTS_MAX),
+    "CONNECTIONS_MAX": str(CONNECTIONS_MAX),
+}
+"""Small ones: whether a test reaches them must not depend on how fast the machine is."""
+
+
+@pytest.fixture
+def in_front(database_url, folder):
+    """Return a proxy with small limits; the second of its servers is never there."""
+    given = {"PUBLIC_URL": PUBLIC_URL, "TRUSTED_PROXIES": "127.0.0.1"}
+    with (
+        served(database_url, folder, **given) as server,
+        proxy(folder, [server.port, free_port()], LIMITS) as one,
+    ):
+        yield one
+
+
+async def test_too_many_requests_of_a_network_are_refused(in_front):
+    """With the envelope of the service, and when to come back; others are answered as ever."""
+    async with in_front.client("127.7.0.1") as client, in_front.client("127.8.0.1") as other:
+        client.event_hooks, other.event_hooks = {}, {}  # the proxy's answers have no request id
+
+        async def limited():
+            answer = await client.get("/health/live")
+            return answer if answer.status_code == 429 else None
+
+        answer = await eventually(limited)
+        refused(answer, "rate_limited")
+        assert answer.headers["Retry-After"] == "10"
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert (await other.get("/health/live")).status_code == 200
+
+
+def test_a_network_holds_so_many_connections(in_front):
+    """More are refused before TLS; a place that is given back is somebody's again."""
+    with ExitStack() as stack:
+        for _ in range(CONNECTIONS_MAX):
+            stack.enter_context(shaken(in_front))
+        with pytest.raises(OSError):  # noqa: PT011 - a reset, or an end in mid-handshake
+            shaken(in_front)
+        shaken(in_front, "127.8.0.1").close()
+
+
+def shaken(one, address="127.7.0.1"):
+    """Return a connection to the proxy, after the TLS handshake."""
+    plain = socket.create_connection(
+        ("127.0.0.1", one.port), timeout=PATIENCE_SECONDS, source_address=(address, 0)
+    )
+    return one.verifying.wrap_socket(plain, server_hostname=HOST)
+
+
+async def test_one_server_of_two_is_enough(in_front):
+    """A request that meets the absent one goes to the other."""
+    async with in_front.client() as client:
+        for _ in range(REQUESTS_MAX // 2):
+            assert (await client.get("/health/live")).status_code == 200
+
+
+async def test_without_a_server_clients_are_told_to_come_back(database_url, folder):
+    """503 in the form of the service's own."""
+    with ExitStack() as running:
+        server = running.enter_context(served(database_url, folder, PUBLIC_URL=PUBLIC_URL))
+        with proxy(folder, [server.port, free_port()]) as one:
+            running.close()
+            async with one.client() as client:
+                client.event_hooks = {}
+                answer = await client.get("/health/live")
+    refused(answer, "service_unavailable")
+    assert answer.headers["Retry-After"] == "1"

@@ -1,0 +1,98 @@
+"""PgBouncer in transaction mode, in front of a database of the tests."""
+
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+from tests.patience import PATIENCE_SECONDS, until
+from tests.processes import free_port, started
+
+LIMITS = {
+    "lock_timeout": "90s",
+    "statement_timeout": "100s",
+    "idle_in_transaction_session_timeout": "10s",
+    "client_connection_check_interval": "1s",
+}
+LEDGERS = ("accounts", "live", "test")
+SETTINGS = Path(__file__).parents[1] / "deploy" / "pgbouncer.ini"
+PGBOUNCER = shutil.which("pgbouncer", path=os.environ.get("PATH", "") + ":/usr/sbin")
+
+
+class Logins(NamedTuple):
+    """Login roles by ledger, each a member of that ledger's role, and their password."""
+
+    roles: dict[str, str]
+    password: str
+
+
+@contextmanager
+def logins(url: str) -> Iterator[Logins]:
+    """Make a login role for each ledger, with the limits of requests as its defaults."""
+    password, suffix = secrets.token_hex(8), secrets.token_hex(4)
+    roles = {ledger: f"{ledger}_login_{suffix}" for ledger in LEDGERS}
+    with psycopg.connect(url, autocommit=True) as owner:
+        for ledger, role in roles.items():
+            owner.execute(f"create role {role} login password '{password}'")
+            owner.execute(f"grant claim_ledger_{ledger} to {role}")
+            for limit, value in LIMITS.items():
+                owner.execute(f"alter role {role} set {limit} = '{value}'")
+        yield Logins(roles, password)
+        for role in roles.values():
+            owner.execute(f"drop role {role}")
+
+
+@contextmanager
+def pooler(
+    url: str, made: Logins, folder: Path, *, size: int | None = None
+) -> Iterator[dict[str, str]]:
+    """Yield the settings that lead each ledger through a pooler.
+
+    It has the settings of `deploy/`, but for `size`, the server connections per role. `folder` can
+    be read by nobody's user: PgBouncer refuses to run as root.
+    """
+    if PGBOUNCER is None:
+        pytest.skip("pgbouncer is not installed (apt-get install pgbouncer)")
+    parts = urlsplit(url)
+    port = free_port()
+    users = folder / "users.txt"
+    users.write_text("".join(f'"{role}" "{made.password}"\n' for role in made.roles.values()))
+    config = folder / "pgbouncer.ini"
+    config.write_text(
+        f"[databases]\n* = host={parts.hostname} port={parts.port}\n"
+        f"[pgbouncer]\n{SETTINGS.read_text()}"
+        f"listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_file = {users}\n"
+        + (f"default_pool_size = {size}\n" if size else "")
+    )
+    user = 65534 if os.geteuid() == 0 else None
+    command = [PGBOUNCER, str(config)]
+    with (
+        (folder / "pgbouncer.log").open("wb") as log,
+        started(command, stdout=log, stderr=log, user=user) as process,
+    ):
+        _wait_until_it_listens(port, process, folder / "pgbouncer.log")
+        address = f"127.0.0.1:{port}{parts.path}"
+        yield {"TRANSACTION_POOLER": "on"} | {
+            f"{ledger.upper()}_DATABASE_URL": f"postgresql://{role}:{made.password}@{address}"
+            for ledger, role in made.roles.items()
+        }
+
+
+def _wait_until_it_listens(port: int, process: "subprocess.Popen[bytes]", log: Path) -> None:
+    def listens() -> bool:
+        assert process.poll() is None, log.read_text()
+        with suppress(OSError):
+            socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_SECONDS).close()
+            return True
+        return False
+
+    until(listens, log.read_text)
