@@ -12,7 +12,7 @@ from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 from service.core.clock import Clock
 from service.core.ids import NewId
 from service.facts.caller import Caller
-from service.operations.metrics import Metrics
+from service.operations.metrics import Metrics, method_shown
 from service.people.sessions import Person
 from service.request_log.log import RequestLog, RequestLogEntry
 
@@ -77,7 +77,7 @@ class RequestMiddleware:
         log.info(
             "request",
             request_id=state["request_id"],
-            method=scope["method"],
+            method=method_shown(scope["method"]),
             route=route,
             status=status,
             code=code,

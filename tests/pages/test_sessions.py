@@ -101,12 +101,15 @@ async def test_the_log_says_who_asked_for_a_page_and_from_where(world):
         await visitor.sign_in(TEAM)
         await visitor.get("/backoffice")
         await visitor.get("/health/live")
+        await visitor.client.request("X" * 5000, "/health/live")
     pages = [line for line in lines if line["event"] == "request"]
     names = ("route", "client_address", "person_id", "staff_id")
     assert [tuple(line[name] for name in names) for line in pages] == [
         ("/sign-in/{token}", "192.0.2.7", None, None),
         ("/backoffice", "192.0.2.7", visitor.person.person_id, staff_id),
         ("/health/live", None, None, None),
+        ("unknown", None, None, None),
     ]
+    assert {line["method"] for line in pages} == {"GET", "other"}  # of any length
     for secret in ("secret", TEAM, visitor.session):
         assert secret not in str(lines)
