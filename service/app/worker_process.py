@@ -66,12 +66,13 @@ class WorkerProcess:
 
     def _supervise(self) -> None:
         while not self._stopping.is_set():
+            code = error_type = None
             try:
-                how = {"exit_code": self._run()}
+                code = self._run()
             except OSError as error:  # no memory is left for it, or no process
-                how = {"error_type": type(error).__name__}
+                error_type = type(error).__name__
             if not self._stopping.wait(RESTART_SECONDS):
-                log.error("worker ended and is restarted", **how)
+                log.error("worker ended and is restarted", exit_code=code, error_type=error_type)
 
     def _run(self) -> int:
         with _starting:
