@@ -10,6 +10,7 @@ from service.documents.checks import DocumentCheckQueue, DocumentChecks
 from service.documents.clamd import Clamd
 from service.evidence.checkpoints.schedule import Schedule
 from service.ledger.following.runner import Around, Background, Follower
+from service.ledger.queue_runner import QueueRunner
 from service.mail.outbox import MailSubscriber, Outbox
 from service.mail.port import MailTransport
 from service.people.mail import SignInMail
@@ -68,7 +69,7 @@ def _mail(service: Service, transport: MailTransport) -> list[Follower]:
 def _hand_overs(service: Service, processing: Processing) -> Follower:
     live = service.modes["live"].ledger
     queue = service.parked_by("live", HandOverQueue.name)
-    hand_overs = HandOvers(live, queue, processing, service.clock)
+    hand_overs = QueueRunner(HandOvers(live, queue, processing), service.clock)
     name = f"live.{HandOverQueue.name}"
     return Follower("live.hand_overs", hand_overs.step, wake_nobody, queue=name)
 
@@ -79,11 +80,13 @@ def _document_checks(service: Service) -> list[Follower]:
     return [
         Follower(
             f"{name}.document_checks",
-            DocumentChecks(
-                mode.ledger,
-                service.parked_by(name, DocumentCheckQueue.name),
-                mode.storage.store,
-                scanner,
+            QueueRunner(
+                DocumentChecks(
+                    mode.ledger,
+                    service.parked_by(name, DocumentCheckQueue.name),
+                    mode.storage.store,
+                    scanner,
+                ),
                 service.clock,
             ).step,
             wake_nobody,

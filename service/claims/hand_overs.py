@@ -9,18 +9,14 @@ leave together; one that was tried leaves alone, so that a message which ends th
 uses up no other's attempts.
 """
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime
 from typing import Final, NamedTuple
 
 import structlog
 
 from service.claims.processing import Processing
-from service.core.clock import Clock
-from service.core.loops import repeated
-from service.core.retries import ATTEMPTS_MAX, wait_after
 from service.facts.claims import FirstMessagePosted
 from service.ledger.database import Row
 from service.ledger.decoding import PAGE_BYTES_MAX, StoredEvent, Unread
@@ -31,6 +27,7 @@ from service.ledger.following.parking import FOLLOWS, NOT_OURS
 from service.ledger.following.runner import EVENTS_MAX, HANDLE_SECONDS_MAX
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.projector import arrays
+from service.ledger.queue_runner import Hopeless
 from service.ledger.sql import queries
 
 AT_ONCE_MAX: Final = 32
@@ -38,7 +35,6 @@ AT_ONCE_MAX: Final = 32
 HAND_OVER_SECONDS_MAX: Final = 20.0
 LEASE_SECONDS: Final = 60.0
 """After this, hand-overs of a process that was cut off are due again."""
-CUT_OFF: Final = "cut off at each attempt"
 
 _SQL = queries("service.claims")
 
@@ -60,18 +56,18 @@ class HandOverQueue:
         await transaction.fetch(_SQL.hand_overs_note, *arrays(notes))
 
 
-class _Outcome(NamedTuple):
-    """What became of an attempt. `fault` is None for a success, `is_final` if no retry can help."""
+class HandOver(NamedTuple):
+    """A message to hand over; without it, `fault`, or none where a master key is missing."""
 
     position: int
-    attempt: int
+    attempts: int
+    recorded: Recorded | None = None
     fault: str | None = None
-    is_final: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class HandOvers:
-    """Makes the hand-overs that are due; any number of processes may.
+    """The queue of hand-overs, and how one is made.
 
     `queue` parks those of the HandOverQueue that are set aside.
     """
@@ -79,91 +75,77 @@ class HandOvers:
     live: Ledger
     queue: ParkingSubscriber
     processing: Processing
-    clock: Clock
 
-    async def step(self) -> int:
-        """Make what is due, for some seconds; return how many were attempted."""
-        return await repeated(self._some)
+    lease_seconds = LEASE_SECONDS
 
-    async def _some(self) -> int:
-        """Attempt the next hand-overs; return how many."""
-        now = self.clock()
+    @property
+    def seconds_max(self) -> float:
+        """How long processing may take for a message."""
+        return HAND_OVER_SECONDS_MAX
+
+    async def take(self, now: datetime, until: datetime) -> Sequence[HandOver]:
+        """Take the next hand-overs, and read their messages."""
         if not await self.live.database.background.fetchrow(_SQL.hand_overs_due, now):
-            return 0
-        lease = now + timedelta(seconds=LEASE_SECONDS)
+            return []
         rows = await self.live.database.background.fetch(
-            _SQL.hand_overs_take, now, AT_ONCE_MAX, PAGE_BYTES_MAX, lease
+            _SQL.hand_overs_take, now, AT_ONCE_MAX, PAGE_BYTES_MAX, until
         )
-        attempts = {row["position"]: row["attempts"] for row in rows}
-        messages, outcomes = await self._decoded(rows, attempts)
-        tried = (self._attempt(one, attempts[one.position]) for one in messages)
-        await self._settle([*outcomes, *await asyncio.gather(*tried)])
-        return len(rows)
+        return await self._read(sorted(rows, key=lambda row: row["position"]))
 
-    async def _decoded(
-        self, rows: Sequence[Row], attempts: dict[int, int]
-    ) -> tuple[list[Recorded], list[_Outcome]]:
-        """Return the messages that can be read, and the outcomes of the others."""
+    async def _read(self, rows: Sequence[Row]) -> list[HandOver]:
+        """Return the messages, those that cannot be read with their faults."""
+        attempts = {row["position"]: row["attempts"] for row in rows}
         unread = list[Unread]()
-        stored = sorted(StoredEvent(*tuple(row)[:-1]) for row in rows)  # by position
+        stored = [StoredEvent(*tuple(row)[:-1]) for row in rows]
         try:
             async with self.live.transaction(background=HANDLE_SECONDS_MAX) as transaction:
                 ours = [one for one in stored if transaction.is_ours(one)]
-                messages = await transaction.decode(ours, unread=unread)
+                read = await transaction.decode(ours, unread=unread)
         except KeyUnknown:  # of one of them, which waits until the ring is complete, or mended
             if len(rows) == 1:
-                position = rows[0]["position"]
-                return [], [_Outcome(position, attempts[position], KeyUnknown.__name__)]
-            each = [await self._decoded([row], attempts) for row in rows]
-            return [one for some, _ in each for one in some], [
-                one for _, some in each for one in some
-            ]
-        return messages, [
-            _Outcome(position, attempts[position], fault, is_final=True)
-            for position, fault in [
-                *((one.position, one.fault) for one in unread),
-                *((one.position, NOT_OURS) for one in stored if one not in ours),
-            ]
+                return [HandOver(*next(iter(attempts.items())))]
+            return [one for row in rows for one in await self._read([row])]
+        faults = {one.position: one.fault for one in unread}
+        faults |= {one.position: NOT_OURS for one in stored if one not in ours}
+        return [
+            *(HandOver(one.position, attempts[one.position], one) for one in read),
+            *(HandOver(one, attempts[one], fault=fault) for one, fault in faults.items()),
         ]
 
-    async def _attempt(self, recorded: Recorded, attempt: int) -> _Outcome:
+    async def attempt(self, item: HandOver) -> None:
         """Hand a message over."""
-        if not isinstance(recorded.event, FirstMessagePosted):  # queued for a log that was cut
-            return _Outcome(recorded.position, attempt, "no first message", is_final=True)
-        if attempt > ATTEMPTS_MAX:  # the last one was cut off
-            return _Outcome(recorded.position, attempt, CUT_OFF)
-        try:
-            async with asyncio.timeout(HAND_OVER_SECONDS_MAX):
-                await self.processing.hand_over(recorded.event)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the others go on
-            fault = type(error).__name__  # its message may quote the text
-            log.warning(
-                "hand-over failed",
-                message_id=recorded.event.message_id,
-                attempts=attempt,
-                error_type=fault,
-            )
-            return _Outcome(recorded.position, attempt, fault)
-        return _Outcome(recorded.position, attempt)
+        if item.fault is not None:
+            raise Hopeless(item.fault)
+        if item.recorded is None:
+            raise KeyUnknown("of the message")
+        if not isinstance(item.recorded.event, FirstMessagePosted):  # queued for a log that was cut
+            raise Hopeless("no first message")
+        await self.processing.hand_over(item.recorded.event)
 
-    async def _settle(self, outcomes: Sequence[_Outcome]) -> None:
-        done = [one.position for one in outcomes if one.fault is None]
-        if done:
-            await self.live.database.background.fetch(_SQL.hand_overs_done, done)
-        for one in outcomes:
-            if one.fault is None:
-                continue
-            if one.is_final or one.attempt >= ATTEMPTS_MAX:
-                await self._set_aside(one.position, one.fault)
-            else:
-                later = self.clock() + wait_after(one.attempt)
-                await self.live.database.background.fetch(_SQL.hand_overs_wait, one.position, later)
+    def log_failure(self, item: HandOver, error_type: str) -> None:
+        """Log an attempt that failed."""
+        event = item.recorded.event if item.recorded is not None else None
+        log.warning(
+            "hand-over failed",
+            message_id=event.message_id if isinstance(event, FirstMessagePosted) else None,
+            attempts=item.attempts,
+            error_type=error_type,
+        )
 
-    async def _set_aside(self, position: int, fault: str) -> None:
+    async def done(self, items: Sequence[HandOver]) -> None:
+        """Remove what was handed over."""
+        positions = [one.position for one in items]
+        await self.live.database.background.fetch(_SQL.hand_overs_done, positions)
+
+    async def wait(self, item: HandOver, later: datetime) -> None:
+        """Have it due again later."""
+        await self.live.database.background.fetch(_SQL.hand_overs_wait, item.position, later)
+
+    async def set_aside(self, item: HandOver, fault: str) -> None:
         """Park a message, and what follows it in its stream."""
         async with self.live.transaction(background=HANDLE_SECONDS_MAX) as transaction:
             await self.queue.keep_out(transaction)  # it could queue what follows meanwhile
-            rows = await transaction.fetch(_SQL.hand_overs_remove, position)
+            rows = await transaction.fetch(_SQL.hand_overs_remove, item.position)
             await self.queue.park(
                 transaction,
                 [

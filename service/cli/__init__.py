@@ -74,6 +74,7 @@ _GROUPS: Final = {
             "audit.checkpoint": "checkpoint",
             "audit.lineage": "lineage",
             "audit.bind": "bind",
+            "audit.set_aside": "set-aside take-back",
             "audit.export": "export",
             "audit.prove": "prove check",
         },

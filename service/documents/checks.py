@@ -11,26 +11,23 @@ then set aside, as events are parked: `projections status` shows it, and `projec
 documents` queues it again.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime
 from typing import Final, NamedTuple, Protocol
+from uuid import UUID
 
 import structlog
 
-from service.core.clock import Clock
-from service.core.loops import repeated
-from service.core.retries import ATTEMPTS_MAX, wait_after
 from service.documents.contents import HEAD_BYTES, mismatch
 from service.documents.decisions import flag
 from service.facts.claims import DocumentsAttached, fold
-from service.ledger.database import Row
 from service.ledger.events import Cause, Recorded
 from service.ledger.following.catch_up import ParkingSubscriber
 from service.ledger.following.runner import EVENTS_MAX, HANDLE_SECONDS_MAX
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.projector import arrays
+from service.ledger.queue_runner import Hopeless
 from service.ledger.sql import queries
 from service.ledger.writing import Append
 from service.storage.port import ObjectStore
@@ -42,7 +39,6 @@ CHECK_SECONDS_MAX: Final = 300.0
 """For one document of at most 50 MB, the scanner's time included."""
 LEASE_SECONDS: Final = 360.0
 """After this, documents of a process that was cut off are due again."""
-CUT_OFF: Final = "cut off at each attempt"
 MISSING: Final = "the object is gone"
 ACTOR: Final = "system:documents"
 
@@ -91,17 +87,23 @@ class _Gone(Exception):
     """The object that was linked is not in the bucket any more."""
 
 
-class _Outcome(NamedTuple):
-    """What became of an attempt. `fault` is None for a success, `is_final` if no retry can help."""
+class QueuedCheck(NamedTuple):
+    """A document to check, as its row in the queue has it."""
 
-    check: Row
-    fault: str | None = None
-    is_final: bool = False
+    position: int
+    document_id: str
+    stream_id: UUID
+    claim_id: str
+    storage_path: str
+    mime_type: str
+    size: int
+    generation: int
+    attempts: int
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentChecks:
-    """Makes the checks that are due; any number of processes may.
+    """The queue of checks, and how one is made.
 
     `queue` parks those of the DocumentCheckQueue that are set aside.
     """
@@ -110,49 +112,34 @@ class DocumentChecks:
     queue: ParkingSubscriber
     store: ObjectStore
     scanner: Scanner | None
-    clock: Clock
 
-    async def step(self) -> int:
-        """Make what is due, for some seconds; return how many were attempted."""
-        return await repeated(self._some)
+    lease_seconds = LEASE_SECONDS
 
-    async def _some(self) -> int:
-        """Attempt the next checks; return how many."""
-        now, background = self.clock(), self.ledger.database.background
+    @property
+    def seconds_max(self) -> float:
+        """How long one document may take."""
+        return CHECK_SECONDS_MAX
+
+    async def take(self, now: datetime, until: datetime) -> Sequence[QueuedCheck]:
+        """Take the next checks, of the partner whose turn it is."""
+        background = self.ledger.database.background
         if not await background.fetchrow(_SQL.checks_due, now):
-            return 0
-        lease = now + timedelta(seconds=LEASE_SECONDS)
-        checks = await background.fetch(_SQL.checks_take, now, AT_ONCE_MAX, lease)
-        for outcome in await asyncio.gather(*map(self._attempt, checks)):
-            await self._settle(outcome)
-        return len(checks)
+            return []
+        rows = await background.fetch(_SQL.checks_take, now, AT_ONCE_MAX, until)
+        return [QueuedCheck(*row) for row in rows]
 
-    async def _attempt(self, check: Row) -> _Outcome:
-        """Check a document."""
-        if check["attempts"] > ATTEMPTS_MAX:  # the last one was cut off
-            return _Outcome(check, CUT_OFF)
+    async def attempt(self, item: QueuedCheck) -> None:
+        """Check a document; one of a claim that was erased needs no check."""
         try:
-            async with asyncio.timeout(CHECK_SECONDS_MAX):
-                await self._check(check)
-        except _Gone:
-            is_erased = await self.ledger.database.background.fetchrow(
-                _SQL.checks_erased, check["document_id"]
-            )
-            return _Outcome(check, None if is_erased else MISSING, is_final=True)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the others go on
-            fault = type(error).__name__
-            log.warning(
-                "document check failed",
-                claim_id=check["claim_id"],
-                attempts=check["attempts"],
-                error_type=fault,
-            )
-            return _Outcome(check, fault)
-        return _Outcome(check)
+            await self._check(item)
+        except _Gone as error:
+            background = self.ledger.database.background
+            if not await background.fetchrow(_SQL.checks_erased, item.document_id):
+                raise Hopeless(MISSING) from error
 
-    async def _check(self, check: Row) -> None:
+    async def _check(self, check: QueuedCheck) -> None:
         """Record what the first bytes show, and then what the scanner finds."""
-        found = mismatch(await self._part(check, 0, HEAD_BYTES), check["mime_type"])
+        found = mismatch(await self._part(check, 0, HEAD_BYTES), check.mime_type)
         if found is not None:
             await self._flag(check, "type_mismatch", found)
         if self.scanner is not None:
@@ -160,49 +147,56 @@ class DocumentChecks:
             if name is not None:
                 await self._flag(check, "malware", name)
 
-    async def _parts(self, check: Row) -> AsyncIterator[bytes]:
+    async def _parts(self, check: QueuedCheck) -> AsyncIterator[bytes]:
         """Yield a document's bytes, as many as it had when it was linked."""
-        for start in range(0, check["size"], PART_BYTES):
+        for start in range(0, check.size, PART_BYTES):
             yield await self._part(check, start, PART_BYTES)
 
-    async def _part(self, check: Row, start: int, size: int) -> bytes:
-        size = min(size, check["size"] - start)
+    async def _part(self, check: QueuedCheck, start: int, size: int) -> bytes:
+        size = min(size, check.size - start)
         if size <= 0:
             return b""
-        part = await self.store.part(check["storage_path"], check["generation"], start, size)
+        part = await self.store.part(check.storage_path, check.generation, start, size)
         if part is None:
             raise _Gone
         return part
 
-    async def _flag(self, check: Row, reason: str, detail: str) -> None:
+    async def _flag(self, check: QueuedCheck, reason: str, detail: str) -> None:
         """Record a finding in the claim's stream, unless it is there."""
-        stream = check["stream_id"]
-        cause = Cause(ACTOR, f"check-{check['document_id']}")
+        stream = check.stream_id
+        cause = Cause(ACTOR, f"check-{check.document_id}")
 
         async def attempt(transaction: Transaction) -> bool:
             past = await transaction.read(stream)
-            events = flag(fold(one.event for one in past), check["document_id"], reason, detail)
+            events = flag(fold(one.event for one in past), check.document_id, reason, detail)
             if events:
                 await transaction.append(Append(stream, len(past), events, cause))
             return bool(events)
 
         if await self.ledger.decide(attempt, background=HANDLE_SECONDS_MAX):
-            log.warning("document flagged", claim_id=check["claim_id"], code=reason)
+            log.warning("document flagged", claim_id=check.claim_id, code=reason)
 
-    async def _settle(self, outcome: _Outcome) -> None:
-        check, fault, is_final = outcome
-        background, key = self.ledger.database.background, (check["position"], check["document_id"])
-        if fault is None:
-            await background.fetch(_SQL.checks_done, *key)
-        elif is_final or check["attempts"] >= ATTEMPTS_MAX:
-            await self._set_aside(check, fault)
-        else:
-            later = self.clock() + wait_after(check["attempts"])
-            await background.fetch(_SQL.checks_wait, *key, later)
+    def log_failure(self, item: QueuedCheck, error_type: str) -> None:
+        """Log an attempt that failed."""
+        log.warning(
+            "document check failed",
+            claim_id=item.claim_id,
+            attempts=item.attempts,
+            error_type=error_type,
+        )
 
-    async def _set_aside(self, check: Row, fault: str) -> None:
+    async def done(self, items: Sequence[QueuedCheck]) -> None:
+        """Remove what was checked."""
+        for item in items:
+            await self.ledger.database.background.fetch(_SQL.checks_done, *item[:2])
+
+    async def wait(self, item: QueuedCheck, later: datetime) -> None:
+        """Have it due again later."""
+        await self.ledger.database.background.fetch(_SQL.checks_wait, *item[:2], later)
+
+    async def set_aside(self, item: QueuedCheck, fault: str) -> None:
         """Park the event that attached a document, with the other checks that it queued."""
         async with self.ledger.transaction(background=HANDLE_SECONDS_MAX) as transaction:
             await self.queue.keep_out(transaction)
-            if await transaction.fetch(_SQL.checks_remove, check["position"]):
-                await self.queue.park(transaction, [(check["position"], check["stream_id"], fault)])
+            if await transaction.fetch(_SQL.checks_remove, item.position):
+                await self.queue.park(transaction, [(item.position, item.stream_id, fault)])

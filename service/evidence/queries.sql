@@ -9,3 +9,25 @@ from (select append_id, state, mac from ledger.events order by append_id desc li
 where newest.mac is null
 order by newest.append_id desc
 limit 10
+
+-- name: set_aside
+-- What was set aside last, at most $2, or under an id: the event's columns, and what its MAC is of.
+select
+    s.id, s.set_aside_at, s.reason, s.append_id, s.originator_id, s.originator_version, s.topic,
+    ledger.event_digest(s.originator_id, s.originator_version, s.topic, s.state) as digest,
+    case when octet_length(s.mac) > 64 then ''::bytea else s.mac end as mac
+from ledger.set_aside as s
+where s.id = coalesce($1::bigint, s.id)
+order by s.id desc
+limit $2
+
+-- name: take_back
+-- Writes an event that was set aside again, as it was, with its MAC.
+select w.append_ids
+from ledger.set_aside as s
+cross join lateral ledger.write(
+    1, '{}', '{}', '{}', '{}', '{}', '{}', '{}',
+    array[s.originator_id], array[s.originator_version], array[s.topic], array[s.state],
+    array[s.mac], array[1], '{}', '{}', '{}', '{}', '{}', '{}'
+) as w
+where s.id = $1

@@ -32,6 +32,20 @@ class EventsBound(Event, frozen=True):
     event_key: int
 
 
+class EventTakenBack(Event, frozen=True):
+    """An event that was set aside, and that this service wrote, got its number after all.
+
+    `set_aside_number` is its row in `set_aside`; the rest names the event, and says why in the
+    team's words.
+    """
+
+    set_aside_number: int
+    stream: str
+    stream_version: int
+    event_topic: str
+    reason: str
+
+
 def lineage_stream(ledger: str) -> UUID:
     """Return the id of the stream in which a ledger's lineages begin."""
     return stream_id("lineage", ledger)

@@ -9,13 +9,14 @@ import pytest
 
 from service.app.background import background
 from service.claims import hand_overs
-from service.claims.hand_overs import CUT_OFF, HandOvers
+from service.claims.hand_overs import HandOvers
 from service.core.clock import system_clock
 from service.core.retries import ATTEMPTS_MAX
 from service.facts.claims import FirstMessagePosted
 from service.ledger.following.parking import FOLLOWS, parked
 from service.ledger.following.runner import Subscription
 from service.ledger.ledger import Append
+from service.ledger.queue_runner import CUT_OFF, QueueRunner
 from service.ledger.sequencer import Sequencer
 from service.mail.transport import mail_transport
 from tests.ledger.raw_events import RawEvent, write_raw
@@ -54,7 +55,9 @@ class Setting:
         self.live, self.now = service.modes["live"].ledger, system_clock()
         self.pipeline = Pipeline()
         (self.queue,) = (one for one in service.parking["live"] if one.name == "processing")
-        self.hand_overs = HandOvers(self.live, self.queue, self.pipeline, lambda: self.now)
+        self.hand_overs = QueueRunner(
+            HandOvers(self.live, self.queue, self.pipeline), lambda: self.now
+        )
 
     async def post(self, *names, stream=None):
         """Post messages, each of a claim of its own unless a stream is given, and queue them."""

@@ -3,12 +3,15 @@
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from uuid import uuid4
 
 import psycopg
 import pytest
 
 from migrations import is_newest, newest_revision
+from service.facts.caller import LEDGERS
+from tests import runbook
 from tests.databases import login_url
 from tests.dev_process import environment, run
 from tests.world import MASTER_KEY
@@ -105,3 +108,50 @@ def test_insufficient_rights_are_one_line(postgres_url, empty_url):
         connection.execute(f"drop role {name}")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert "permission denied" in done.stderr
+
+
+OLD = "claim_ledger_service"
+"""The one login of an installation of before, for all three ledgers."""
+ROLES = [f"claim_ledger_{ledger}" for ledger in LEDGERS]
+
+
+@contextmanager
+def one_login(url: str):
+    """Have the cluster as it was before ledgers had logins; yield the URL of the one there was."""
+    password = url.split(":")[2].partition("@")[0]
+    with psycopg.connect(url, autocommit=True) as owner:
+        for role in ROLES:
+            owner.execute(f"alter role {role} nologin password null")
+        owner.execute(f"create role {OLD} login password 'old' in role {', '.join(ROLES)}")
+        try:
+            yield url.replace(f"://claim_ledger:{password}", f"://{OLD}:old")
+        finally:
+            owner.execute(f"alter role claim_ledger password '{password}'")
+            for role in ROLES:
+                owner.execute(f"alter role {role} connection limit -1")
+            owner.execute(f"drop role if exists {OLD}")
+            assert migrate(url).returncode == 0
+
+
+def test_an_installation_of_one_login_is_changed_over(database_url):
+    """By the runbook's commands, while a process of before works; then neither URL of it does."""
+    changed = database_url.replace(database_url.split(":")[2].partition("@")[0], "another")
+    alone = environment(
+        DATABASE_URL=database_url, MASTER_KEYS=MASTER_KEY, PUBLIC_URL="http://127.0.0.1:8000"
+    )
+    del alone["CLAIM_LEDGER_DATABASE_URL"]
+    with one_login(database_url) as old, psycopg.connect(old, autocommit=True) as running:
+        before = run("staff", "add", "a@example.com", env=alone)
+        assert migrate(database_url).returncode == 0
+        with psycopg.connect(database_url, autocommit=True) as owner:
+            owner.execute(runbook.block("sql", "alter role claim_ledger_accounts").encode())
+            after = run("staff", "add", "a@example.com", env=alone)
+            running.execute("select count(*) from live.events")
+            owner.execute(runbook.block("", f"drop role {OLD}").replace("…", "another").encode())
+        for url in (old, database_url):
+            with pytest.raises(psycopg.OperationalError):
+                psycopg.connect(url)
+        psycopg.connect(changed).close()
+    assert before.returncode == 1
+    assert "refuses the password" in before.stdout
+    assert (after.returncode, after.stderr) == (0, "")

@@ -9,13 +9,14 @@ import pytest
 from service.core.clock import system_clock
 from service.core.retries import ATTEMPTS_MAX
 from service.documents import checks
-from service.documents.checks import CUT_OFF, MISSING, DocumentChecks
+from service.documents.checks import MISSING, DocumentChecks
 from service.documents.clamd import Clamd
 from service.facts.claims import ClaimCreated, Document, DocumentFlagged, DocumentsAttached
 from service.facts.privacy import PersonalDataErased
 from service.ledger.events import Cause
 from service.ledger.following.parking import parked
 from service.ledger.following.runner import Subscription
+from service.ledger.queue_runner import CUT_OFF, QueueRunner
 from service.ledger.sequencer import Sequencer
 from service.ledger.writing import Append
 from service.storage.port import StorageUnavailable
@@ -59,7 +60,8 @@ class Setting:
 
     def with_scanner(self, scanner):
         """Return the checks with a scanner."""
-        self.checks = DocumentChecks(self.live, self.queue, self.bucket, scanner, lambda: self.now)
+        work = DocumentChecks(self.live, self.queue, self.bucket, scanner)
+        self.checks = QueueRunner(work, lambda: self.now)
         return self.checks
 
     async def attach(self, claim, *, cause=CAUSE, **contents):

@@ -24,6 +24,8 @@ _VALUES: dict[str, Any] = {
     "fingerprint_version": 2,
     "hash_version": 2,
     "event_key": 1,
+    "set_aside_number": 5,
+    "stream_version": 2,
     "details": {"defendant": {"name": CANARY, "address": {"postcode": CANARY}}},
     "partner_invoice_ids": ["INV-1", "INV-2"],
     "documents": [Document("doc_1", "entities/a.pdf", "application/pdf", 1, 2**60, "AAAAAA==")],

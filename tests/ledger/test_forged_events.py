@@ -25,6 +25,7 @@ from service.ledger.encryption import KeyUnknown
 from service.ledger.events import Meta
 from service.ledger.following.runner import Subscription
 from service.ledger.merkle import CompactRange
+from service.ledger.queue_runner import QueueRunner
 from service.ledger.sequencer import Sequencer
 from service.partners.keys import Token, hash_secret
 from tests.evidence.sealed_log import KEY
@@ -284,7 +285,7 @@ async def test_what_is_put_into_the_log_itself_has_no_effect(service, owner):
         async def hand_over(self, message):
             handed_over.append(message)
 
-    await HandOvers(live, queue, Recording(), service.clock).step()
+    await QueueRunner(HandOvers(live, queue, Recording()), service.clock).step()
     parked = owner.execute("select read_model, error from live.parked").fetchall()
     assert (queued, handed_over) == ((0,), [])
     assert parked == [("processing", "this service did not write it")]

@@ -1,0 +1,52 @@
+"""`claim-ledger audit set-aside` and `take-back`: events that got no number."""
+
+import click
+
+from service.cli.faults import one_line
+from service.cli.options import ledger_option
+from service.cli.target import Fields, Target, team_command
+from service.cli.terminal import confirm
+from service.evidence.set_aside import SetAside, TakeBackRefused, newest_set_aside, take_back
+from service.facts.caller import LEDGERS
+
+
+@team_command
+@ledger_option
+async def set_aside(target: Target, ledger: str | None) -> Fields:
+    """Show the last hundred events of each ledger that were set aside, newest first.
+
+    `is_ours` says whether this service wrote one: then it can be taken back while its stream has
+    not gone on.
+    """
+    return {
+        "events": [
+            {"ledger": name, **_row(event)}
+            for name in ([ledger] if ledger else LEDGERS)
+            for event in await newest_set_aside(target.service.ledger(name))
+        ]
+    }
+
+
+@team_command
+@click.argument("set_aside_id", type=click.IntRange(1, 2**63 - 1))
+@click.option("--ledger", type=click.Choice(LEDGERS), required=True, help="Whose it is.")
+@click.option("--reason", required=True, help="Why, in the team's own words; recorded.")
+@click.option("--yes", is_flag=True, help="Do not ask; needed without a terminal.")
+async def _take_back(
+    target: Target, set_aside_id: int, ledger: str, reason: str, *, yes: bool
+) -> Fields:
+    """Give an event that this service wrote its number after all.
+
+    Afterwards compare the read models (`projections verify`): rows that were made from the event
+    may be there still, or have been removed by a rebuild.
+    """
+    if not reason.strip():
+        raise click.BadParameter("expected why", param_hint="--reason")
+    confirm(f"Number {set_aside_id} of {ledger}? It stays in the log for good.", yes=yes)
+    with one_line(TakeBackRefused):
+        event = await take_back(target.service.ledger(ledger), set_aside_id, reason, target.cause)
+    return {"ledger": ledger, **_row(event)}
+
+
+def _row(event: SetAside) -> Fields:
+    return event._asdict() | {"stream": None if event.stream is None else str(event.stream)}

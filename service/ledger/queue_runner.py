@@ -1,0 +1,121 @@
+"""Working off a queue of things to do outside the database: at least once, and each by itself.
+
+Attempts are counted before anything is done, with a lease after which those of a process that was
+cut off are due again. What fails is tried again with growing waits, and is set aside after the last
+attempt, as events are parked.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+
+from service.core.clock import Clock
+from service.core.loops import repeated
+from service.core.retries import ATTEMPTS_MAX, wait_after
+
+CUT_OFF: Final = "cut off at each attempt"
+
+
+class Hopeless(Exception):
+    """No retry can help; `str()` is the fault under which a thing is set aside."""
+
+
+class Queued(Protocol):
+    """A thing to do."""
+
+    @property
+    def attempts(self) -> int:
+        """Which attempt this is, counted from 1."""
+        ...
+
+
+T = TypeVar("T", bound=Queued)
+
+
+class Work(Protocol[T]):
+    """A queue, and what is done with what is in it."""
+
+    @property
+    def seconds_max(self) -> float:
+        """How long one attempt may take."""
+        ...
+
+    @property
+    def lease_seconds(self) -> float:
+        """After this, what a process took that was cut off is due again."""
+        ...
+
+    async def take(self, now: datetime, until: datetime, /) -> Sequence[T]:
+        """Return what is due now, an attempt counted, and due again at `until`; nothing if none."""
+        ...
+
+    async def attempt(self, item: T, /) -> None:
+        """Do it; raise Hopeless where no retry can help, anything else where one can."""
+        ...
+
+    def log_failure(self, item: T, error_type: str, /) -> None:
+        """Log an attempt that failed: the error's message may quote what is personal."""
+        ...
+
+    async def done(self, items: Sequence[T], /) -> None:
+        """Remove what was done."""
+        ...
+
+    async def wait(self, item: T, later: datetime, /) -> None:
+        """Have it due again later."""
+        ...
+
+    async def set_aside(self, item: T, fault: str, /) -> None:
+        """Take it out of the queue, and park the event that it follows from."""
+        ...
+
+
+class _Outcome(NamedTuple, Generic[T]):
+    """What became of an attempt. `fault` is None for a success, `is_final` if no retry can help."""
+
+    item: T
+    fault: str | None = None
+    is_final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRunner(Generic[T]):
+    """Does what is due in a queue; any number of processes may."""
+
+    work: Work[T]
+    clock: Clock
+
+    async def step(self) -> int:
+        """Do what is due, for some seconds; return how many were attempted."""
+        return await repeated(self._some)
+
+    async def _some(self) -> int:
+        now = self.clock()
+        items = await self.work.take(now, now + timedelta(seconds=self.work.lease_seconds))
+        outcomes = await asyncio.gather(*map(self._attempt, items))
+        done = [one.item for one in outcomes if one.fault is None]
+        if done:
+            await self.work.done(done)
+        for item, fault, is_final in outcomes:
+            if fault is None:
+                continue
+            if is_final or item.attempts >= ATTEMPTS_MAX:
+                await self.work.set_aside(item, fault)
+            else:
+                await self.work.wait(item, self.clock() + wait_after(item.attempts))
+        return len(items)
+
+    async def _attempt(self, item: T) -> _Outcome[T]:
+        if item.attempts > ATTEMPTS_MAX:  # the last one was cut off
+            return _Outcome(item, CUT_OFF)
+        try:
+            async with asyncio.timeout(self.work.seconds_max):
+                await self.work.attempt(item)
+        except Hopeless as error:
+            return _Outcome(item, str(error), is_final=True)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the others go on
+            self.work.log_failure(item, type(error).__name__)
+            return _Outcome(item, type(error).__name__)
+        return _Outcome(item)

@@ -1,0 +1,55 @@
+"""What was set aside is looked at, and what this service wrote is taken back."""
+
+from uuid import uuid4
+
+import pytest
+
+from service.evidence.set_aside import TakeBackRefused, newest_set_aside, take_back
+from service.facts.lineages import EventTakenBack
+from service.ledger.sequencer import Sequencer
+from tests.ledger.raw_events import RawEvent, append_with_macs
+from tests.world import STAFF
+
+REASON = "an insider hid it"
+TOPICS = (
+    "select e.topic from accounts.log as l join accounts.events as e using (append_id)"
+    " order by l.position"
+)
+HIDE = "select accounts.set_aside_events(array_agg(append_id)) from accounts.pending"
+
+
+async def test_what_this_service_wrote_is_taken_back_where_its_stream_stands(service, owner):
+    """Once, recorded with who and why; what others wrote, or what was done again, is not."""
+    accounts = service.accounts
+    partner_id = await service.partners.add("Partner", "p@example.com", STAFF)
+    while await Sequencer(accounts).step():
+        pass
+    await service.partners.approve(partner_id, STAFF)
+    async with accounts.transaction() as transaction:
+        forged = RawEvent(uuid4(), 1, "PartnerApproved", b"{}")
+        await append_with_macs(transaction, [forged], [bytes(33)])
+    owner.execute(HIDE)
+    await service.partners.approve(partner_id, STAFF)
+    owner.execute(HIDE)
+    again, foreign, hidden = await newest_set_aside(accounts)
+    assert [one.is_ours for one in (hidden, foreign, again)] == [True, False, True]
+    taken = await take_back(accounts, hidden.set_aside_id, REASON, STAFF)
+    assert owner.execute(TOPICS).fetchall() == [
+        ("PartnerApplied",),
+        ("PartnerApproved",),
+        ("EventTakenBack",),
+    ]
+    for set_aside_id, why in (
+        (hidden.set_aside_id, "version 3 is due"),
+        (again.set_aside_id, "version 3 is due"),
+        (foreign.set_aside_id, "did not write it"),
+        (99, "set nothing aside"),
+    ):
+        with pytest.raises(TakeBackRefused, match=why):
+            await take_back(accounts, set_aside_id, REASON, STAFF)
+    assert (taken.topic, taken.version) == ("PartnerApproved", 2)
+    (state,) = owner.execute(
+        "select convert_from(state, 'UTF8')::jsonb -> 'data' from accounts.events where topic = %s",
+        [EventTakenBack.__name__],
+    ).fetchone()
+    assert (state["reason"], state["set_aside_number"]) == (REASON, hidden.set_aside_id)
