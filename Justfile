@@ -80,6 +80,7 @@ coverage:
 # Write the documents that are generated from code.
 docs:
     uv run python -m service.cli.reference
+    uv run python deploy/grafana/dashboards.py
 
 # Run the service and all that it needs locally.
 dev *arguments:

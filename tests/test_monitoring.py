@@ -2,11 +2,13 @@
 
 import re
 
+from deploy.grafana.dashboards import DASHBOARDS, documents
 from service.core.errors import ERRORS
+from service.operations import gauges as gauges_module
 from service.operations.metrics import SECONDS
 from tests import runbook
 from tests.monitoring.alert_cases import ALSO, CASES
-from tests.monitoring.rules import ALERTS, DEPLOY, RULES, faults, grouped_by, product_metrics
+from tests.monitoring.rules import ALERTS, DEPLOY, RULES, faults, grouped_by, product_metrics, used
 
 RUNBOOK = "{{ $externalLabels.runbooks }}/deploy/runbook.md#"
 CODES = re.compile(r'code=~?"([a-z_|]+)"')
@@ -62,6 +64,41 @@ def test_annotations_show_labels_that_are_there():
         assert shown <= kept, name
         if "sum" in rule["expr"]:
             assert shown <= grouped_by(rule["expr"]), name
+
+
+QUERIES = {
+    (name, panel.title, line): query
+    for name, (_, rows) in DASHBOARDS.items()
+    for panels in rows.values()
+    for panel in panels
+    for line, query in panel.queries.items()
+}
+LINE_LABELS = re.compile(r"\{\{(\w+)\}\}")
+
+
+def test_dashboards_are_those_of_the_code():
+    """`just docs` writes them."""
+    for path, text in documents().items():
+        assert path.read_text() == text, path
+
+
+def test_panels_read_only_what_the_product_shows():
+    """And their lines are called by labels that the query keeps."""
+    metrics = product_metrics()
+    found = {place: faults(query, metrics) for place, query in QUERIES.items()}
+    assert {place: lacking for place, lacking in found.items() if lacking} == {}
+    for (_, title, line), query in QUERIES.items():
+        named = set(LINE_LABELS.findall(line))
+        assert named == grouped_by(query) - {"le"} or named == {"instance"}, title
+
+
+def test_every_gauge_is_on_a_panel():
+    """Whoever looks finds all that is measured."""
+    shown = {name for query in QUERIES.values() for name in used(query)}
+    gauges = {f"claim_ledger_{name}" for name in gauges_module._GAUGES}  # noqa: SLF001 - all of them
+    assert gauges <= shown
+    counted = {name for name in product_metrics() if name.endswith(("_total", "_bucket", "_sum"))}
+    assert counted <= shown
 
 
 def test_every_alert_has_a_case():
