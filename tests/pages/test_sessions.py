@@ -84,7 +84,11 @@ async def test_the_team_ends_anybodys_sessions(world):
     found = (await staff.post("/backoffice", sought=EMAIL)).text
     link = re.search(r'href="(/backoffice/people/per_\w+)"', found)
     assert link
-    paths = ends(await staff.get(link[1]), link[1])
+    shown = await staff.get(link[1])
+    assert link[1].replace("people", "timeline") in shown.text
+    history = await staff.get(link[1].replace("people", "timeline"))
+    assert (history.status_code, "No events" in history.text) == (200, True)
+    paths = ends(shown, link[1])
     assert (await staff.post(paths[0])).headers["location"] == link[1]
     assert [await is_signed_in(one) for one in people] == [True, True, False]
     await staff.post(f"{link[1]}/sign-out")

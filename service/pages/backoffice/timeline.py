@@ -15,6 +15,7 @@ from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
 from service.ledger.ledger import Ledger
 from service.pages.backoffice.frame import STAFF, IdUnknown, backoffice_page, ledger_place
+from service.pages.backoffice.search import person_bits
 from service.pages.site_map import Html, PathText
 
 ENTRIES_MAX: Final = 40
@@ -41,7 +42,8 @@ def timeline_router(ledgers: Sequence[Ledger]) -> OneOffRouter:
         """Show what happened to a thing, or by a request."""
         before = _before(request, names)
         found = await history(ledgers, subject, ENTRIES_MAX, before)
-        if not found.entries and not before:
+        # Whoever signs in has an id; events have it once they add a passkey, or change something.
+        if not found.entries and not before and person_bits(subject) is None:
             raise IdUnknown(subject)
         older = older_than(found.entries, before) if found.is_cut else {}
         return backoffice_page(
