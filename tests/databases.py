@@ -3,6 +3,7 @@
 The roles are the cluster's: its ledgers' logins have the owner's password in every database.
 """
 
+import atexit
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from uuid import uuid4
@@ -44,7 +45,7 @@ def clone(postgres_url: str, template: str) -> str:
     """Return the owner's URL of a new clone of the template, which goes with its server."""
     name = f"test_{uuid4().hex}"
     # Half the time of the default, through the WAL, for a template of this size.
-    run(postgres_url, f"create database {name} template {template} strategy file_copy")
+    _run_as_kept(postgres_url, f"create database {name} template {template} strategy file_copy")
     return on(postgres_url, name)
 
 
@@ -53,7 +54,7 @@ def cloned(postgres_url: str, template: str) -> Iterator[str]:
     """Yield the owner's URL of a clone of the template, dropped at the end."""
     url = clone(postgres_url, template)
     yield url
-    run(postgres_url, f"drop database {url.rpartition('/')[2]} with (force)")
+    _run_as_kept(postgres_url, f"drop database {url.rpartition('/')[2]} with (force)")
 
 
 def on(url: str, database: str) -> str:
@@ -65,3 +66,15 @@ def run(url: str, statement: str) -> None:
     """Run one statement outside a transaction."""
     with psycopg.connect(make_conninfo(url), autocommit=True) as connection:
         connection.execute(statement)
+
+
+def _run_as_kept(url: str, statement: str) -> None:
+    """Run one statement on the connection that this process keeps: to connect takes as long."""
+    if url not in _kept:
+        _kept[url] = psycopg.connect(make_conninfo(url), autocommit=True)
+        atexit.register(_kept[url].close)
+    _kept[url].execute(statement)
+
+
+_kept: dict[str, psycopg.Connection] = {}
+"""By the URLs of the servers that databases are cloned on, which run as long as the process."""
