@@ -28,5 +28,8 @@ async def test_a_primary_is_lost(request, capsys):
                 losses.append(await lose_primary(cluster, installation, served, kind, number))
                 with capsys.disabled():
                     sys.stdout.write("\n".join(["", table(losses), *losses[-1].faults, ""]))
+            await installation.settle(served)
+        faults = installation.history.faults()
     assert all(one.is_clean for one in losses), losses
+    assert faults == []
     assert max(one.seconds for one in losses) <= SECONDS_MAX, table(losses)

@@ -16,7 +16,7 @@ from tests.patience import eventually
 from tests.soak.accounts import SERVICE, claims, value
 
 pytestmark = pytest.mark.server
-ROUNDS = 4
+ROUNDS = 2
 NEWEST = "select max(append_id) from live.events"
 NUMBERED = "select exists(select from live.log where append_id >= {})"
 
