@@ -19,7 +19,7 @@ from service.evidence.note import NoteKey
 from tests.databases import migrated, with_logins
 from tests.drills.cluster import DEPLOYED
 from tests.no_tls import NO_TLS
-from tests.patience import until
+from tests.patience import PATIENCE_SECONDS, until
 from tests.processes import end, free_port, start
 from tests.soak.accounts import SERVICE
 from tests.soak.history import History
@@ -91,7 +91,8 @@ class Installation:
             self.serve.start()
             await answers(self.serve, self.origin)
             settings = settings_for(self.url, self.home)
-            async with Service(settings).opened() as service:
+            service = Service(settings, deadline_seconds=PATIENCE_SECONDS)
+            async with service.opened():
                 yield await customers(service)
         finally:
             self.serve.stop()
