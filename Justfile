@@ -17,7 +17,7 @@ fix:
 # Three processes keep two cores busy: one of them often waits. One has the browser
 # (tests/one_browser.py).
 test *arguments:
-    uv run pytest -n 3 --dist loadfile --no-loadscope-reorder --ignore tests/faults/test_soak.py --ignore tests/models --ignore tests/deploy/checks --ignore tests/deployed --ignore tests/monitoring {{ arguments }}
+    uv run pytest -n 3 --dist loadfile --no-loadscope-reorder --ignore tests/faults/test_soak.py --ignore tests/models --ignore tests/deploy/checks --ignore tests/deployed --ignore tests/monitoring --ignore tests/upgrade {{ arguments }}
 
 # Rules and dashboards, by Debian's Prometheus (`apt install prometheus`): every alert fires, every panel shows something.
 test-monitoring *arguments:
@@ -45,6 +45,10 @@ test-image *arguments:
 # `deploy/compose.yaml`, run as far as a first claim, where a Docker answers.
 test-compose *arguments:
     uv run pytest -n 0 tests/deployed/test_compose_up.py {{ arguments }}
+
+# The release before and this one side by side, under traffic, while the schema is migrated, and back.
+upgrade *arguments:
+    uv run pytest -n 0 -s tests/upgrade {{ arguments }}
 
 # A minute of mixed traffic, while PostgreSQL, Redis and the service's processes are killed.
 soak *arguments:
