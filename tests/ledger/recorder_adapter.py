@@ -32,10 +32,7 @@ from tests.world import PATIENCE_SECONDS
 T = TypeVar("T")
 
 FIRST_VERSION = 1
-"""Streams of ours begin at version 1, and the table refuses others; the library's cases at 0 or 1.
-
-So a version is stored as one more.
-"""
+"""Streams of ours begin at version 1, and have no gap; the library's cases begin at 0 or at 1."""
 POSITIONS = "select position from ledger.log where append_id = any($1::bigint[]) order by 1"
 EVENTS = Sql(
     "events",
@@ -82,6 +79,17 @@ class LedgerAggregateRecorder(AggregateRecorder):
     def __init__(self, thread: LoopThread) -> None:
         self.thread = thread
         self.ledger = thread.ledger
+        self._firsts: dict[UUID | str, int] = {}  # the version that a case began each stream at
+
+    def _raw(self, event: StoredEvent) -> RawEvent:
+        stream = event.originator_id
+        assert isinstance(stream, UUID)
+        first = self._firsts.setdefault(stream, event.originator_version)
+        version = event.originator_version - first + FIRST_VERSION
+        return RawEvent(stream, version, event.topic, event.state)
+
+    def _version(self, stream: UUID | str, stored: int) -> int:
+        return stored + self._firsts.get(stream, FIRST_VERSION) - FIRST_VERSION
 
     def insert_events(self, stored_events: Sequence[StoredEvent], **_: Any) -> Sequence[int] | None:
         """Append, all or nothing; raises IntegrityError where a version is there already."""
@@ -100,7 +108,7 @@ class LedgerAggregateRecorder(AggregateRecorder):
         """Read a stream. Ours is read whole, always: what was not asked for is left out here."""
         rows = self.thread.run(self.ledger.database.reads.fetch(_STREAM, originator_id))
         found = [
-            StoredEvent(originator_id, version - FIRST_VERSION, topic, state)
+            StoredEvent(originator_id, self._version(originator_id, version), topic, state)
             for _, version, topic, state, _ in map(tuple, rows)
         ]
         asked = [
@@ -113,15 +121,9 @@ class LedgerAggregateRecorder(AggregateRecorder):
 
     async def _append(self, stored_events: Sequence[StoredEvent]) -> list[int]:
         try:
-            return await write_raw(self.ledger, *map(_raw, stored_events))
+            return await write_raw(self.ledger, *map(self._raw, stored_events))
         except AppendConflict as error:
             raise IntegrityError(str(error)) from error
-
-
-def _raw(event: StoredEvent) -> RawEvent:
-    assert isinstance(event.originator_id, UUID)
-    version = event.originator_version + FIRST_VERSION
-    return RawEvent(event.originator_id, version, event.topic, event.state)
 
 
 class LedgerApplicationRecorder(LedgerAggregateRecorder, ApplicationRecorder):
@@ -146,7 +148,7 @@ class LedgerApplicationRecorder(LedgerAggregateRecorder, ApplicationRecorder):
         end = end if topics else min(end, after + limit)
         asked = self.ledger.database.reads.fetch(EVENTS, after, end, list(topics) or None)
         return [
-            Notification(stream, version - FIRST_VERSION, topic, state, id=position)
+            Notification(stream, self._version(stream, version), topic, state, id=position)
             for position, stream, version, topic, state in map(tuple, self.thread.run(asked))
         ][:limit]
 
