@@ -10,7 +10,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 from asyncpg import CheckViolationError
-from psycopg.errors import InsufficientPrivilege
+from psycopg.errors import ForeignKeyViolation, InsufficientPrivilege, SerializationFailure
 
 from service.claims.hand_overs import HandOverQueue, HandOvers
 from service.evidence.checkpoints.log_tree import LedgerForked
@@ -28,6 +28,7 @@ from service.ledger.merkle import CompactRange
 from service.ledger.queue_runner import QueueRunner
 from service.ledger.sequencer import Sequencer
 from service.partners.keys import Token, hash_secret
+from tests.databases import login_url
 from tests.evidence.sealed_log import KEY
 from tests.ledger.raw_events import RawEvent, append_with_macs, write_raw
 from tests.ledger.samples import CAUSE
@@ -170,6 +171,23 @@ async def test_only_what_has_no_number_leaves_and_only_as_it_was(service, owner,
         owner.execute("set local claim_ledger.sets_aside = 'on'")
         owner.execute("delete from accounts.events")
     assert owner.execute("select count(*) from accounts.events").fetchone() == (3,)
+
+
+async def test_an_older_snapshot_sets_nothing_aside_that_has_a_number_by_now(
+    service, owner, database_url, partner_id
+):
+    """The function does not see the number then; the log's own reference to the event holds."""
+    await service.partners.revoke(partner_id, STAFF)
+    (append_id,) = owner.execute("select append_id from accounts.pending").fetchone()
+    with psycopg.connect(login_url(database_url, "accounts")) as insider:
+        insider.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        insider.execute("select 1")
+        await number(service.accounts)
+        with pytest.raises((SerializationFailure, ForeignKeyViolation)):
+            insider.execute("select accounts.set_aside_events(%s)", [[append_id]])
+            insider.commit()
+    assert owner.execute("select count(*) from accounts.events").fetchone() == (3,)
+    assert owner.execute("select count(*) from accounts.set_aside").fetchone() == (0,)
 
 
 async def test_sequencers_at_once_set_each_event_aside_once(service, owner, partner_id):

@@ -24,8 +24,7 @@
  * took too long.
  *
  * Left out: what events contain, the Merkle tree over them, how long anything takes. And events that
- * this service did not write: a batch that meets one is rolled back, as a crash would, and the event
- * leaves `pending` and `events` in a transaction that holds the head and numbers nothing.
+ * this service did not write: set_aside.pml has those.
  *
  * Invariants, each the name of an assertion:
  *   position_is_free    numbering never meets a position that is taken

@@ -21,6 +21,7 @@ DEPTH_MAX = 100_000
 
 HOLDS = {
     "sequencer": [""],
+    "set_aside": [""],
     "subscriber": [""],
     "swap": [""],
     "swap_catch_up": [""],
@@ -52,6 +53,9 @@ VIOLATED_BY = {
     ("sequencer", "POSITION_IS_APPEND_ID"): "no_gap",
     ("sequencer", "QUEUE_EMPTIED_FIRST"): "nothing_is_lost",
     ("sequencer", "SIZE_ADVANCED_APART"): "position_is_free",
+    ("set_aside", "LOG_NOT_LOOKED_AT"): "numbered_stays",
+    ("set_aside", "MAC_NOT_LOOKED_AT"): "only_ours_numbered",
+    ("set_aside", "PREDECESSOR_NOT_LOOKED_AT"): "no_version_missing",
     ("subscriber", "CHECKPOINT_MOVED_FIRST"): "everything_is_handled",
     ("subscriber", "CHECKPOINT_NOT_LOCKED"): "handled_once",
     ("subscriber", "LOSS_NOT_LOOKED_AT_AGAIN"): "no_false_loss",
