@@ -66,7 +66,10 @@ def pages(service: Service, limiter: RateLimiter) -> list[Router]:
     proofs = Proofs(service.passkeys, ceremonies, service.sessions)
     return pages_routers(
         Visits(service.sessions, service.secrets, settings.public_url),
-        page_guard(service.partner_list, service.staff, staff_by_passkey=ceremonies.are_possible),
+        page_guard(
+            *(service.partner_list, service.partners, service.staff),
+            staff_by_passkey=ceremonies.are_possible,
+        ),
         [
             home_router(accounts),
             sign_in_router(service.sign_in, service.sessions, limiter, accounts),

@@ -131,6 +131,12 @@ class Ledger:
         if transaction.appended:
             self.on_append()
 
+    async def read(self, stream_id: UUID) -> list[Recorded]:
+        """Return a stream as `Transaction.read` does, where nothing is written."""
+        binding = await self.binding()
+        async with self.database.reads.connection() as connection:
+            return await Transaction(self, connection, binding).read(stream_id)
+
     async def write(self, proposals: Sequence[Proposal]) -> list[Outcome]:
         """Write what commands decided in one round trip; return what became of each.
 

@@ -12,6 +12,7 @@ from service.http.bodies import AnyRequest
 from service.ledger.events import Cause
 from service.pages.site_map import Page
 from service.pages.visit import AnyConnection, ProofNeeded, signed_in
+from service.partners.commands import PartnerCommands
 from service.people.sessions import Person
 from service.people.staff import StaffCommands
 
@@ -38,9 +39,15 @@ class Member(NamedTuple):
 
 
 def page_guard(
-    partners: PartnersReader, staff: StaffCommands, *, staff_by_passkey: bool
+    partners: PartnersReader,
+    commands: PartnerCommands,
+    staff: StaffCommands,
+    *,
+    staff_by_passkey: bool,
 ) -> PageGuard:
     """Return the guard of all pages. It looks everything up anew at every request.
+
+    Who is staff, or of a partner's team, follows from events: a row makes nobody either.
 
     Raises SignInNeeded, and ProofNeeded where the team's pages are asked for without a passkey
     (`staff_by_passkey`); refuses with `not_member`, for a partner of other people as for one that
@@ -53,7 +60,11 @@ def page_guard(
             return
         person, state = signed_in(connection), connection.scope["state"]
         if page.who in {"member", "approved"}:
-            member = await _member(partners, connection.path_params["partner_id"], person)
+            partner_id: str = connection.path_params["partner_id"]
+            member = await _member(partners, partner_id, person)
+            known = (await commands.look(partner_id)).members.get(member.member_id)
+            if known is None or known.email_hash != person.address_hash:
+                raise Refusal("not_member")
             if page.who == "approved" and member.status != "approved":
                 raise Refusal("auth_partner_not_approved")
             state["member"] = member

@@ -106,8 +106,8 @@ class PartnerCommands:
 
     async def look(self, partner_id: str) -> Partner:
         """Return a partner as its stream has it, personal fields opened."""
-        async with self.accounts.transaction() as transaction:
-            return await _read(transaction, partner_stream(partner_id))
+        past = await self.accounts.read(partner_stream(partner_id))
+        return fold(recorded.event for recorded in past)
 
     async def approve(self, partner_id: str, cause: Cause) -> None:
         """Approve a partner."""

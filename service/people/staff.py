@@ -108,8 +108,7 @@ class StaffCommands:
         By the events themselves: who can write to the table of staff is no staff for it, and
         commands that mend read models cannot ask them who may do so.
         """
-        async with self.accounts.transaction() as transaction:
-            return _present(await transaction.read(staff_stream(address_hash)))
+        return _present(await self.accounts.read(staff_stream(address_hash)))
 
 
 def _added(past: list[Recorded]) -> StaffAdded:

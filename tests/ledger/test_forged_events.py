@@ -185,7 +185,6 @@ async def test_an_older_snapshot_sets_nothing_aside_that_has_a_number_by_now(
         await number(service.accounts)
         with pytest.raises((SerializationFailure, ForeignKeyViolation)):
             insider.execute("select accounts.set_aside_events(%s)", [[append_id]])
-            insider.commit()
     assert owner.execute("select count(*) from accounts.events").fetchone() == (3,)
     assert owner.execute("select count(*) from accounts.set_aside").fetchone() == (0,)
 

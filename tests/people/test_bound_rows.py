@@ -8,6 +8,7 @@ from service.core.errors import Refusal
 from service.ledger.service_keys import token_hash
 from service.people import sessions, sign_in
 from service.people.sign_in import PURPOSE
+from tests.pages.visitor import Visitor
 from tests.sessions import BROWSER, session_of
 from tests.tables import every_row
 from tests.world import STAFF, settings_for, world_on
@@ -166,3 +167,28 @@ async def test_a_row_makes_nobody_staff(quiet, owner):
     )
     found = [await service.staff.by_address(lookup(one)) for one in (VICTIM, ATTACKER)]
     assert found == [None, None]
+
+
+async def test_a_row_makes_nobody_a_member(quiet, owner):
+    """Of a partner's team: its pages are refused, to who was removed as well."""
+    service, partners = quiet.service, quiet.service.partners
+    partner_id = await partners.add("Partner", "p@example.com", STAFF)
+    await partners.approve(partner_id, STAFF)
+    for member in (VICTIM, "other@example.com"):
+        await partners.add_member(partner_id, member, STAFF)
+    visitors = [Visitor(quiet) for _ in range(2)]
+    for visitor, email in zip(visitors, (VICTIM, ATTACKER), strict=True):
+        await visitor.sign_in(email)
+    page = f"/console/{partner_id}"
+    before = [(await visitor.get(page)).status_code for visitor in visitors]
+    members = (await partners.look(partner_id)).members
+    (victim,) = [one for one, known in members.items() if known.email == VICTIM]
+    await partners.remove_member(partner_id, victim, STAFF)
+    owner.execute("update accounts.members set removed_at = null")
+    owner.execute(
+        "insert into accounts.members select 'mem_x', partner_id, %s, added_at"
+        " from accounts.members limit 1",
+        [bytes.fromhex((await service.secrets.get()).lookup_email(ATTACKER))],
+    )
+    after = [(await visitor.get(page)).status_code for visitor in visitors]
+    assert (before, after) == ([200, 403], [403, 403])
