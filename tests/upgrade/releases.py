@@ -19,13 +19,11 @@ class Release(NamedTuple):
 
 
 def release_before(directory: Path) -> Release:
-    """Return the newest tag; without one, the commit before the newest migration's.
+    """Return the release before, with its tree in a directory.
 
     Its libraries are those of its own lock, from uv's cache or the package index.
     """
-    commit = _git("describe", "--tags", "--abbrev=0", "HEAD^") or (
-        _git("log", "--diff-filter=A", "--format=%H", "-1", "--", "migrations/versions") + "~1"
-    )
+    commit = commit_before()
     packed = subprocess.run(
         ["git", "archive", "--format=tar", commit], cwd=ROOT, capture_output=True, check=True
     ).stdout
@@ -40,6 +38,12 @@ def release_before(directory: Path) -> Release:
     )
     name = _git("describe", "--tags", "--always", commit)
     return Release(name, directory, directory / ".venv" / "bin" / "claim-ledger")
+
+
+def commit_before() -> str:
+    """Return the newest tag before this commit; without one, what the newest migration followed."""
+    newest = _git("log", "--diff-filter=A", "--format=%H", "-1", "--", "migrations/versions")
+    return _git("describe", "--tags", "--abbrev=0", "HEAD^") or f"{newest}~1"
 
 
 def has_history() -> bool:
