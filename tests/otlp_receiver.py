@@ -1,6 +1,8 @@
 """A collector of traces on the loopback: takes OTLP over HTTP, and can be slow."""
 
 import gzip
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -58,6 +60,19 @@ def attributes(span: Span) -> dict[str, str | int]:
 
 
 @contextmanager
+def receiver_process() -> Iterator[str]:
+    """Serve a collector in a process of its own, which keeps nothing; yield its URL."""
+    command = [sys.executable, "-m", "tests.otlp_receiver"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().decode().strip()
+        finally:
+            process.stdin.close()  # which ends it
+
+
+@contextmanager
 def receiver() -> Iterator[OtlpReceiver]:
     """Serve a collector while the block runs."""
     received = OtlpReceiver()
@@ -88,3 +103,10 @@ def receiver() -> Iterator[OtlpReceiver]:
         server.shutdown()
         server.server_close()
         serving.join()
+
+
+if __name__ == "__main__":
+    with receiver() as serving:
+        serving.take = lambda _body: None  # type: ignore[method-assign] - it would fill the memory
+        print(serving.url, flush=True)  # noqa: T201 - for the process that started this one
+        sys.stdin.read()

@@ -39,7 +39,6 @@ class PartnersReader:
         self._reads = database.reads
         self._asks: Batcher[_Ask, Row] = make_batcher(
             self._read_all,
-            name="read key",
             batch_max=ASKS_MAX,
             concurrency=1,
             deadline=self._reads.deadline_seconds,

@@ -194,7 +194,7 @@ class Settings:
     traced_percent = Setting(
         values.whole(0, 100),
         "of so many requests in a hundred, and steps of the worker, a trace is kept; 0 to 100",
-        default="100",
+        default="10",
     )
     run_worker = Setting(
         values.choice(_ON_OFF),

@@ -116,12 +116,12 @@ class Batcher(Generic[CommandT, OutcomeT]):
         self,
         run: Run[CommandT, OutcomeT],
         *,
-        name: str = "batch",
+        name: str = "",
         batch_max: int,
         concurrency: int,
         deadline: float,
     ) -> None:
-        """`batch_max` commands a batch, `concurrency` batches at once; `name` is for traces.
+        """`batch_max` commands a batch, `concurrency` batches at once; `name`: in traces.
 
         `deadline` (seconds) is a command's own, waiting behind other batches included.
         """

@@ -1,7 +1,7 @@
 """The ledger's parts that record spans; they stand in for the plain ones where traces are on."""
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from typing import Final
 
 import structlog
@@ -15,17 +15,26 @@ COMMITS: Final = queries("service.ledger").write.name
 """The statement that locks, looks again, appends, projects and commits."""
 
 
+def statement_span(sql: Sql, schema: str) -> AbstractContextManager[SpanRecord | None]:
+    """Record a statement by its name; never its arguments."""
+    return span(
+        "commit" if sql.name == COMMITS else sql.name,
+        db__system__name="postgresql",
+        db__namespace=schema,
+    )
+
+
 class TracedPool(Pool):
     """Records each statement by its name, and each transaction with its commit."""
 
     async def fetch(self, sql: Sql, *args: object) -> list[Row]:
         """Return the rows of one statement."""
-        with self._statement(sql):
+        with statement_span(sql, self.schema):
             return await super().fetch(sql, *args)
 
     async def fetchrow(self, sql: Sql, *args: object) -> Row | None:
         """Return the first row of one statement."""
-        with self._statement(sql):
+        with statement_span(sql, self.schema):
             return await super().fetchrow(sql, *args)
 
     @asynccontextmanager
@@ -37,25 +46,21 @@ class TracedPool(Pool):
                 yield connection
                 ends = SpanRecord("commit")
             ends.end()
-            whole.parts.append(ends)
-
-    def _statement(self, sql: Sql) -> AbstractContextManager[SpanRecord]:
-        return span(
-            "commit" if sql.name == COMMITS else sql.name,
-            db__system__name="postgresql",
-            db__namespace=self.schema,
-            db__query__summary=sql.name,
-        )
+            if whole is not None:
+                whole.parts.append(ends)
 
 
 class TracedBatcher(Batcher[CommandT, OutcomeT]):
-    """Records a command from when it is submitted, with what is done for the batch it goes in."""
+    """Records what is done for a batch in each of its commands' spans.
+
+    With a name, that is a span of the command's own, from when it is submitted.
+    """
 
     def __init__(
         self,
         run: Run[CommandT, OutcomeT],
         *,
-        name: str = "batch",
+        name: str = "",
         batch_max: int,
         concurrency: int,
         deadline: float,
@@ -78,7 +83,7 @@ class TracedBatcher(Batcher[CommandT, OutcomeT]):
 
     async def submit(self, command: CommandT) -> OutcomeT:
         """Run a command, in a batch or alone."""
-        with span(self.name):
+        with span(self.name) if self.name else nullcontext():
             self._spans[id(command)] = open_spans()
             try:
                 return await super().submit(command)

@@ -20,11 +20,14 @@ import uvloop
 
 from service.app.serve import GC_THRESHOLD
 from service.ledger.sql import Sql, queries
+from service.ledger.traced import statement_span
 from tests.bench.load import MARK
 from tests.bench.post_claims import claim_body
-from tests.memory_ledger import memory_world
-from tests.world import PUBLIC_URL
+from tests.memory_ledger import memory_service
+from tests.otlp_receiver import receiver_process
+from tests.world import PUBLIC_URL, World, settings_for
 
+NOWHERE = "postgresql://nobody@127.0.0.1:1/none"
 CLAIMS = 1500
 """In each round."""
 
@@ -32,9 +35,22 @@ CLAIMS = 1500
 def application(
     clients: Sequence[int], rounds: int, say: Callable[[str], None]
 ) -> dict[str, dict[str, float]]:
-    """Return the CPU of a claim in microseconds, for so many requests at once."""
+    """Return the CPU of a claim in microseconds, for so many requests at once.
+
+    `traced`: with a collector that takes every trace, whose own CPU is not in it.
+    """
     say("application")
-    return {"cpu_us_per_claim": uvloop.run(_measured(clients, rounds))}
+    plain = uvloop.run(_measured(clients, rounds))
+    say("application, traced")
+    with receiver_process() as url:
+        traced = uvloop.run(_measured(clients, rounds, OTLP_URL=url, TRACED_PERCENT="100"))
+        say("application, one trace in ten")
+        tenth = uvloop.run(_measured(clients, rounds, OTLP_URL=url, TRACED_PERCENT="10"))
+    return {
+        "cpu_us_per_claim": plain,
+        "cpu_us_per_claim_traced": traced,
+        "cpu_us_per_claim_one_in_ten_traced": tenth,
+    }
 
 
 @dataclass
@@ -91,13 +107,18 @@ class Caller:
             raise RuntimeError(f"a claim was answered with {statuses}")
 
 
-async def _measured(clients: Sequence[int], rounds: int) -> dict[str, float]:
+async def _measured(clients: Sequence[int], rounds: int, **given: str) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as name:
-        world = memory_world(Path(name))
+        settings = settings_for(NOWHERE, Path(name), **given)
+        world = World(memory_service(settings), Path(name))
         async with world.service.opened():
             partner = await world.partner()
             entity_id = await partner.connected_entity()
-            await _keep_nothing(world.service.modes["live"].ledger.database, partner, entity_id)
+            database = world.service.modes["live"].ledger.database
+            await _keep_nothing(database, partner, entity_id)
+            if given:
+                _trace(database, "live")
+                _trace(world.service.accounts.database, "accounts")
             caller = Caller(world.app, partner.keys["live"], claim_body(entity_id))
             await caller.cpu_of(1)
             gc.collect()
@@ -109,6 +130,21 @@ async def _measured(clients: Sequence[int], rounds: int) -> dict[str, float]:
                 )
                 for number in clients
             }
+
+
+def _trace(database: Any, schema: str) -> None:
+    """Have the statements recorded as on PostgreSQL."""
+    fetch, fetchrow = database.fetch, database.fetchrow
+
+    async def traced(sql: Sql, *args: Any) -> Any:
+        with statement_span(sql, schema):
+            return await fetch(sql, *args)
+
+    async def traced_row(sql: Sql, *args: Any) -> Any:
+        with statement_span(sql, schema):
+            return await fetchrow(sql, *args)
+
+    database.fetch, database.fetchrow = traced, traced_row
 
 
 async def _keep_nothing(database: Any, partner: Any, entity_id: str) -> None:

@@ -40,7 +40,8 @@ class TracingMiddleware:
             with trace.opened():
                 await self.app(scope, receive, send_with_header)
         finally:
-            _describe(trace, scope, status)
+            if trace.is_kept:
+                _describe(trace, scope, status)
             self.traces.end(trace)
 
 
