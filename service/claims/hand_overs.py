@@ -30,7 +30,7 @@ from service.ledger.projector import arrays
 from service.ledger.queue_runner import Hopeless
 from service.ledger.sql import queries
 
-AT_ONCE_MAX: Final = 32
+AT_ONCE_MAX: Final = 64
 """Hand-overs that leave together; so many may come twice when a process is cut off."""
 HAND_OVER_SECONDS_MAX: Final = 20.0
 LEASE_SECONDS: Final = 60.0
@@ -98,15 +98,15 @@ class HandOvers:
         unread = list[Unread]()
         stored = [StoredEvent(*tuple(row)[:-1]) for row in rows]
         try:
-            async with self.live.transaction(background=HANDLE_SECONDS_MAX) as transaction:
-                ours = [one for one in stored if transaction.is_ours(one)]
-                read = await transaction.decode(ours, unread=unread)
+            binding = await self.live.binding()
+            ours = [one for one in stored if binding.is_ours(*one[1:])]
+            read = await self.live.decode(ours, unread=unread)
         except KeyUnknown:  # of one of them, which waits until the ring is complete, or mended
             if len(rows) == 1:
                 return [HandOver(*next(iter(attempts.items())))]
             return [one for row in rows for one in await self._read([row])]
-        faults = {one.position: one.fault for one in unread}
-        faults |= {one.position: NOT_OURS for one in stored if one not in ours}
+        faults = dict.fromkeys(attempts.keys() - {one.position for one in ours}, NOT_OURS)
+        faults |= {one.position: one.fault for one in unread}
         return [
             *(HandOver(one.position, attempts[one.position], one) for one in read),
             *(HandOver(one, attempts[one], fault=fault) for one, fault in faults.items()),

@@ -1,19 +1,32 @@
 -- name: context
 -- What creating claims decides on, a row a command in the order asked: the entity and the partner's
 -- connection to it, and the claim that this natural key already made, with the key it is sealed
--- under. One round trip for a whole batch, without a lock.
+-- under. One round trip for a whole batch, without a lock. Each is looked up by itself (`offset 0`),
+-- so that a plan that was made for empty tables reads no whole one later.
 select
     e.entity_id, e.name, e.established, c.version, c.connected_at, c.disconnected_at,
     made.append_id as made_id, made.state as made, made.mac as made_mac,
     k.key_id, k.wrapped, k.master_key_id
 from unnest($1::text[], $2::text[], $3::uuid[])
     with ordinality as asked (partner_id, entity_id, stream_id, nr)
-left join ledger.entities as e on e.entity_id = asked.entity_id
-left join ledger.connections as c
-    on c.entity_id = asked.entity_id and c.partner_id = asked.partner_id
-left join ledger.events as made
-    on made.originator_id = asked.stream_id and made.originator_version = 1
-left join ledger.data_keys as k on k.key_id = asked.stream_id
+left join lateral (
+    select l.entity_id, l.name, l.established
+    from ledger.entities as l where l.entity_id = asked.entity_id offset 0
+) as e on true
+left join lateral (
+    select l.version, l.connected_at, l.disconnected_at
+    from ledger.connections as l
+    where l.entity_id = asked.entity_id and l.partner_id = asked.partner_id offset 0
+) as c on true
+left join lateral (
+    select l.append_id, l.state, l.mac
+    from ledger.events as l
+    where l.originator_id = asked.stream_id and l.originator_version = 1 offset 0
+) as made on true
+left join lateral (
+    select l.key_id, l.wrapped, l.master_key_id
+    from ledger.data_keys as l where l.key_id = asked.stream_id offset 0
+) as k on true
 order by asked.nr
 
 -- name: hand_overs_done

@@ -27,6 +27,10 @@ _BY_INDEX: Final = {"enable_seqscan": "off"}
 """Plans are by index, whatever tables held when a session made them: those of a new installation
 are empty at first, and would be read whole for minutes, until PostgreSQL has analysed them."""
 
+_PLANNED_ONCE: Final = {"plan_cache_mode": "force_generic_plan"}
+"""Requests look up a few rows by index, whatever they ask for. For arrays of few values PostgreSQL
+would plan anew each time, which takes several times as long as the look-up."""
+
 _SQL = queries("service.ledger")
 
 
@@ -208,8 +212,9 @@ class Database:
 
     async def open(self) -> None:
         """Make the pools."""
-        await self._open("reads", self._requests.settings | {"default_transaction_read_only": "on"})
-        await self._open("writes", self._requests.settings)
+        requests = self._requests.settings | _PLANNED_ONCE
+        await self._open("reads", requests | {"default_transaction_read_only": "on"})
+        await self._open("writes", requests)
         await self._open("background", self._background.settings)
 
     async def close(self) -> None:

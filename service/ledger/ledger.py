@@ -189,6 +189,21 @@ class Ledger:
         assert row is not None  # noqa: S101 - the statement always has a row
         return to_milliseconds(row["now"])
 
+    async def decode(
+        self, rows: Iterable[StoredRow], *, unread: list[Unread] | None = None
+    ) -> list[Recorded]:
+        """Decode stored events as `Transaction.decode` does, for what needs no transaction."""
+        return await decode(self.codec, self._data_keys, rows, personal=True, unread=unread)
+
+    async def _data_keys(self, key_ids: Iterable[UUID]) -> dict[UUID, DataKey]:
+        asked = list(key_ids)
+        rows = await self.database.background.fetch(_SQL.data_keys, asked) if asked else []
+        return self.opened(rows)
+
+    def opened(self, rows: Iterable[Row]) -> dict[UUID, DataKey]:
+        """Return stored data keys, unwrapped, by their ids. Raises KeyUnknown."""
+        return {row["key_id"]: self.master_keys.open_data_key(*row) for row in rows}
+
     def drafts(self, append: Append) -> Iterable[tuple[Recorded, bytes]]:
         """Return an append's events as they will be recorded, and as they are stored."""
         cause = append.cause
@@ -292,9 +307,7 @@ class Transaction:
         return await self._keys(_SQL.data_keys_stored, list(key_ids))
 
     async def _keys(self, sql: Sql, asked: list[UUID]) -> dict[UUID, DataKey]:
-        open_key = self._ledger.master_keys.open_data_key
-        rows = await self.fetch(sql, asked) if asked else []
-        return {row["key_id"]: open_key(*row) for row in rows}
+        return self._ledger.opened(await self.fetch(sql, asked) if asked else [])
 
     async def append(self, *appends: Append) -> list[Recorded]:
         """Append to the log and to the inline read models; all or nothing.

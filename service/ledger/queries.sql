@@ -136,8 +136,10 @@ update ledger.head set
 where id = 1
 
 -- name: sequencer_hold
--- Whoever holds this row numbers events; nobody waits for it.
-select size, tree, part_size, part from ledger.head where id = 1 for update skip locked
+-- Whoever holds this row numbers events; nobody waits for it. What follows in the transaction has its
+-- plan from the cache: planning how to number takes as long as numbering twenty events.
+select size, tree, part_size, part, set_config('plan_cache_mode', 'force_generic_plan', true)
+from ledger.head where id = 1 for update skip locked
 
 -- name: sequencer_lag
 -- How many committed events wait for their number, and the oldest's state (its time is in there).
@@ -154,9 +156,13 @@ select
 -- Numbers the oldest committed events, at most $2, until they have $3 bytes: a rollback takes the
 -- numbers back, so there are no gaps. Beside each hash is what its MAC is of, and the MAC, and whether
 -- the event before it in its stream has a number: where one does not hold, the caller takes all of it
--- back. What is queued and no event has no hash.
+-- back. What is queued and no event has no hash. The first limit is the planner's: it takes a
+-- parameter for a tenth of the table.
 with oldest as (
-    select append_id from ledger.pending order by append_id limit $2
+    select append_id
+    from (select append_id from ledger.pending order by append_id limit 2000) as bounded
+    order by append_id
+    limit $2
 ), measured as (
     select
         o.append_id,
@@ -194,7 +200,7 @@ select
     case when octet_length(t.mac) > 64 then ''::bytea else t.mac end as mac,
     t.originator_version - 1 = coalesce(
         lag(t.originator_version) over (partition by t.originator_id order by t.append_id),
-        (
+        case when t.originator_version > 1 then (
             select e.originator_version
             from ledger.events as e
             join ledger.log as l using (append_id)
@@ -202,7 +208,7 @@ select
                 e.originator_id = t.originator_id
                 and e.originator_version = t.originator_version - 1
                 and e.append_id < t.append_id
-        ),
+        ) end,
         0
     ) as is_next
 from taken as t

@@ -1,8 +1,18 @@
 """Plans do not depend on what the tables held when a session made them."""
 
+from uuid import uuid4
+
 import pytest
 
+from service.ledger.following.runner import Subscription
+from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
+
+CUSTOM = """
+select statement from pg_prepared_statements
+where custom_plans > 0 and statement not like '%pg_prepared_statements%'
+"""
+"""Statements of the session that were planned for the values that they were given."""
 
 SQL = queries("service.ledger")
 FOLLOWING = {
@@ -20,3 +30,41 @@ async def test_a_new_installation_is_read_by_index(world, kind):
         for sql, args in FOLLOWING.items():
             plan = await connection.fetch(f"explain {sql.on('live')}", *args)
             assert "Seq Scan" not in "\n".join(line for (line,) in plan)
+
+
+async def test_look_ups_of_many_ask_an_index_for_each(world, owner):
+    """Also by a plan that was made when PostgreSQL had counted no rows."""
+    owner.execute("analyze")
+    asked = {
+        "live": (queries("service.claims").context, [["a"], ["b"], [uuid4()]]),
+        "accounts": (queries("projections.partners").authenticate, [["a"], ["b"]]),
+    }
+    for schema, (sql, args) in asked.items():
+        async with world.service.ledger(schema).database.reads.connection() as connection:
+            plan = await connection.fetch(f"explain {sql.on(schema)}", *args)
+        assert "Join Filter" not in "\n".join(line for (line,) in plan)
+
+
+async def test_what_a_claim_runs_is_planned_once(world):
+    """PostgreSQL would plan for arrays of one value each time, longer than it looks them up."""
+    partner = await world.partner()
+    entity_id = await partner.connected_entity()
+    ledger = world.service.modes["live"].ledger
+    followers = [Subscription(ledger, one) for one in world.service.parking["live"]]
+    for number in range(7):
+        await partner.claim(entity_id, f"case-{number}")
+        await Sequencer(ledger).step()
+        for follower in followers:
+            await follower.step()
+    databases = (ledger.database, world.service.accounts.database)
+    planned: list[str] = []
+    for pool in [pool for one in databases for pool in (one.reads, one.writes)]:
+        async with pool.connection() as connection:
+            planned += [row["statement"] for row in await connection.fetch(CUSTOM)]
+    async with ledger.database.background.connection() as connection:
+        planned += [
+            row["statement"]
+            for row in await connection.fetch(CUSTOM)
+            if "as bounded" in row["statement"]
+        ]
+    assert planned == []

@@ -93,7 +93,12 @@ where h.size <> coalesce((select position from ledger.subscriptions where name =
 -- checkpoint passes over the others unread. $4, if not null, are all topics that we know: those that
 -- we do not are then among the events too. Until they have $5 bytes.
 with batch as (
-    select position, append_id from ledger.log where position > $1 order by position limit $2
+    select position, append_id
+    from (
+        select position, append_id from ledger.log where position > $1 order by position limit 500
+    ) as bounded
+    order by position
+    limit $2
 ), measured as (
     select
         b.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac,
@@ -110,13 +115,15 @@ order by position
 
 -- name: subscription_hold
 -- The checkpoint, held until the end of the transaction; no row while another process holds it.
--- `is_lost`: the log does not have the event that the checkpoint came to.
+-- `is_lost`: the log does not have the event that the checkpoint came to. What follows in the
+-- transaction has its plan from the cache.
 select
     s.position,
     s.position > 0 and not exists(
         select from ledger.log as l
         where l.position = s.position and l.leaf_hash = coalesce(s.leaf_hash, l.leaf_hash)
-    ) as is_lost
+    ) as is_lost,
+    set_config('plan_cache_mode', 'force_generic_plan', true)
 from ledger.subscriptions as s
 where s.name = $1
 for update of s skip locked
