@@ -1,10 +1,14 @@
-"""The section of the benchmark that needs no server keeps running."""
+"""The section of the benchmark that needs no server of ours keeps running."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from tests.bench import application
 from tests.otlp_receiver import receiver
+
+pytestmark = pytest.mark.server
 
 
 @contextmanager
