@@ -19,7 +19,7 @@ fix:
 test *arguments:
     uv run pytest -n 3 --dist loadfile --no-loadscope-reorder --ignore tests/faults/test_soak.py --ignore tests/models --ignore tests/deploy/checks --ignore tests/deployed --ignore tests/monitoring --ignore tests/upgrade {{ arguments }}
 
-# Rules and dashboards, by Debian's Prometheus (`apt install prometheus`): every alert fires, every panel shows something.
+# Alerts, dashboards and traces of a real `serve`, with Debian's Prometheus (`apt install prometheus`).
 test-monitoring *arguments:
     uv run pytest -n 0 tests/monitoring {{ arguments }}
 
