@@ -16,7 +16,7 @@ import psycopg
 from docker import from_env
 from docker.errors import DockerException
 from testcontainers.community.postgres import PostgresContainer
-from testcontainers.core.config import testcontainers_config
+from testcontainers.core.config import ConnectionMode, testcontainers_config
 from testcontainers.core.container import DockerContainer
 
 from tests.databases import on
@@ -28,6 +28,7 @@ REDIS = os.environ.get("TESTS_REDIS_IMAGE", "redis:8")
 SETTINGS = ("fsync=off", "autovacuum=off", "max_connections=200")
 """As the embedded server's of the tests: nothing of it outlives the run."""
 PASSWORD = "of-the-tests"
+WITHOUT_PASSWORD = ["redis-server", "--save", "", "--protected-mode", "no"]
 
 
 @cache
@@ -44,6 +45,8 @@ def obstacle() -> str | None:
     wanted = {name if ":" in name else f"{name}:latest" for name in (POSTGRES, REDIS)}
     if lacking := sorted(wanted - tags):
         return f"Docker has no image {', '.join(lacking)}"
+    # The daemon is this machine's, also where this process is in a container itself.
+    testcontainers_config.connection_mode_override = ConnectionMode.docker_host
     # What ends containers of a run that was killed is an image of its own.
     testcontainers_config.ryuk_disabled = testcontainers_config.ryuk_image not in tags
     return None
@@ -57,7 +60,7 @@ def postgres_in_container() -> Iterator[str]:
         POSTGRES, username="postgres", password=PASSWORD, dbname="postgres", driver=None
     ).with_command(["postgres", *words])
     with container as running:
-        url = running.get_connection_url()
+        url = running.get_connection_url(host="127.0.0.1")
         with psycopg.connect(url, autocommit=True) as superuser:
             superuser.execute(
                 f"create role claim_ledger login createrole createdb password '{PASSWORD}'"
@@ -72,21 +75,23 @@ class RedisInContainer(RedisServer):
     def __init__(self, directory: Path) -> None:
         """Choose the port."""
         super().__init__(directory)
-        self.binary = "docker"
+        self.binary = self.binary or "docker"
         self._container: DockerContainer | None = None
 
     def start(self, *, cluster: bool = False, tls: Path | None = None) -> None:
         """Start it, always on the same port, and wait until it answers."""
-        assert not cluster, "a cluster has its own server"
-        assert tls is None, "TLS has its own server"
+        if cluster or tls:  # they name the address that they are reached by: one of this machine
+            super().start(cluster=cluster, tls=tls)
+            return
         assert self._container is None, "already started"
-        self._container = (
-            DockerContainer(REDIS)
-            .with_command(["redis-server", "--save", "", "--bind", "0.0.0.0"])
-            .with_bind_ports(6379, self.port)
-            .start()
-        )
-        until(lambda: self.command("PING") == b"+PONG\r\n")
+        container = DockerContainer(REDIS).with_command(WITHOUT_PASSWORD)
+        container.ports[6379] = ("127.0.0.1", self.port)  # of loopback alone
+        self._container = container.start()
+        try:
+            until(lambda: self.command("PING") == b"+PONG\r\n")
+        except AssertionError:
+            self.kill()
+            raise
 
     def pause(self) -> None:
         """Freeze it: connections open, but nothing is answered."""
@@ -103,6 +108,7 @@ class RedisInContainer(RedisServer):
 
     def _end(self, number: signal.Signals) -> None:
         if self._container is None:
+            super()._end(number)
             return
         container, self._container = self._running, None
         container.reload()

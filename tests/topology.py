@@ -7,6 +7,7 @@ the local document store. The proxy and the pooler run with the files of `deploy
 import asyncio
 import os
 import shutil
+import socket
 import ssl
 import sys
 from collections.abc import AsyncGenerator, Iterator, Mapping
@@ -16,6 +17,7 @@ from hashlib import sha256
 from http import HTTPStatus
 from ipaddress import ip_network
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psycopg
@@ -107,6 +109,12 @@ class Proxy:
             event_hooks=EVERY_ANSWER,
             timeout=PATIENCE_SECONDS,
         )
+
+    def connected(self, **more: Any) -> ssl.SSLSocket:
+        """Return a connection to the proxy, after the TLS handshake; `more` is of the socket."""
+        self.requests += 1
+        plain = socket.create_connection(("127.0.0.1", self.port), **more)
+        return self.verifying.wrap_socket(plain, server_hostname=HOST)
 
 
 class RemoteWorld(World):

@@ -1,6 +1,5 @@
 """`deploy/haproxy.cfg`, run by HAProxy before a server: what it limits, and what it answers."""
 
-import socket
 from contextlib import ExitStack
 
 import pytest
@@ -9,7 +8,7 @@ from tests.contract.refusals import refused
 from tests.patience import PATIENCE_SECONDS, eventually
 from tests.processes import free_port
 from tests.serving import served
-from tests.topology import HOST, proxy
+from tests.topology import proxy
 from tests.world import PUBLIC_URL
 
 pytestmark = pytest.mark.server
@@ -61,11 +60,8 @@ def test_a_network_holds_so_many_connections(in_front):
 
 
 def shaken(one, address="127.7.0.1"):
-    """Return a connection to the proxy, after the TLS handshake."""
-    plain = socket.create_connection(
-        ("127.0.0.1", one.port), timeout=PATIENCE_SECONDS, source_address=(address, 0)
-    )
-    return one.verifying.wrap_socket(plain, server_hostname=HOST)
+    """Return a connection to the proxy from an address, after the TLS handshake."""
+    return one.connected(timeout=PATIENCE_SECONDS, source_address=(address, 0))
 
 
 async def test_one_server_of_two_is_enough(in_front):
