@@ -82,7 +82,7 @@ def test_the_mounted_files_and_secrets_are_made():
                     if source.startswith("./compose/state/"):
                         assert source.rpartition("/")[2] in made["DIRECTORIES"]
                     elif source.startswith("."):
-                        assert (DEPLOY / source).is_file()
+                        assert (DEPLOY / source).exists()
 
 
 def test_prometheus_scrapes_every_process():
