@@ -15,7 +15,7 @@ fix:
 
 # All tests, on PostgreSQL 18 from the wheel; the minute of `soak`, `models` and what is deployed apart.
 # Three processes keep two cores busy: one of them often waits. One has the browser
-# (tests/one_browser.py).
+# (tests/shared_scopes.py).
 test *arguments:
     uv run pytest -n 3 --dist loadfile --no-loadscope-reorder --ignore tests/faults/test_soak.py --ignore tests/models --ignore tests/deploy/checks --ignore tests/deployed --ignore tests/monitoring --ignore tests/upgrade {{ arguments }}
 

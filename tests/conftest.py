@@ -18,10 +18,10 @@ from service.cli.dev.gcs.credentials import local_credentials
 from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
 from tests.databases import cloned, migrated, on, run
 from tests.memory_ledger import memory_world
-from tests.one_browser import OneBrowser
 from tests.processes import ended
 from tests.redis_server import RedisServer
 from tests.scratch import scratch_directory
+from tests.shared_scopes import SharingFiles
 from tests.world import World, settings_for, world_on
 
 # How long an example takes says nothing: other tests share the machine.
@@ -68,9 +68,9 @@ LONGEST = (
 neither of two processes waits long for the other. A file of the pages comes before them all."""
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneBrowser | None:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> SharingFiles | None:
     """Return the scheduler of `--dist loadfile`."""
-    return OneBrowser(config, log) if config.getoption("dist") == "loadfile" else None
+    return SharingFiles(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,0 +1,10 @@
+"""One process of a run has what is slow to start and shared."""
+
+from tests.shared_scopes import shared_by
+
+
+def test_files_that_share_something_are_known_as_such(request):
+    """By their text, which is all that the scheduler has, and by their tests' fixtures alike."""
+    for name in ("browser", "team"):
+        uses = {item.path for item in request.session.items if name in item.fixturenames}
+        assert {path.name for path in uses if shared_by(path) != name} == set()
