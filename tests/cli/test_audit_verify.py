@@ -9,7 +9,7 @@ import pytest
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.note import NoteKey
 from tests.dev_process import environment, run
-from tests.evidence.sealed_log import KEY, ORIGIN, SIZE, make_sealed_log
+from tests.evidence.sealed_log import KEY, ORIGIN, SIZE, SIZES, make_sealed_log
 from tests.terminal import watched
 from tests.world import MASTER_KEY, PUBLIC_URL
 
@@ -102,7 +102,7 @@ def test_an_empty_archive_is_a_fault(installed, tmp_path):
     metrics = tmp_path / "verified.prom"
     code, answer = verified(wrong, "--ledger", "accounts", "--metrics", metrics)
     assert 'claim_ledger_verification_failed{ledger="accounts"} 1\n' in metrics.read_text()
-    assert (code, answer["position"], answer["published"]) == (1, 20, 0)
+    assert (code, answer["position"], answer["published"]) == (1, SIZES[0], 0)
     assert "is not where they are published" in answer["fault"]
 
 
@@ -145,9 +145,10 @@ def test_an_altered_row_is_reported_with_its_position(installed, database_url):
 
 def test_a_deleted_checkpoint_is_missed(installed, database_url):
     """A stored checkpoint that is gone is noticed because it was published."""
-    change(database_url, "delete from accounts.checkpoints where size = 45", "checkpoints")
+    gone = f"delete from accounts.checkpoints where size = {SIZES[1]}"  # noqa: S608 - a number
+    change(database_url, gone, "checkpoints")
     code, answer = verified(installed, "--ledger", "accounts")
-    assert (code, answer["position"]) == (1, 45)
+    assert (code, answer["position"]) == (1, SIZES[1])
     assert answer["fault"].endswith("is missing from the database.")
 
 
@@ -156,10 +157,10 @@ def test_a_kept_checkpoint_has_to_hold(installed, log, tmp_path):
     root = Checkpoint.open(log.published.published[0].text, [KEY]).root
     auditor = NoteKey.of_seed(KEY.name, b"\2" * 32)
     for name, checkpoint, key in (
-        ("good", Checkpoint(ORIGIN, 20, root), KEY),
+        ("good", Checkpoint(ORIGIN, SIZES[0], root), KEY),
         ("bad", Checkpoint(ORIGIN, SIZE + 1, root), KEY),
-        ("other", Checkpoint(ORIGIN, 20, root), auditor),
-        ("live", Checkpoint(f"{KEY.name}/live/1", 20, root), KEY),
+        ("other", Checkpoint(ORIGIN, SIZES[0], root), auditor),
+        ("live", Checkpoint(f"{KEY.name}/live/1", SIZES[0], root), KEY),
     ):
         (tmp_path / name).write_text(checkpoint.sign(key))
     assert verified(installed, "--checkpoint", tmp_path / "good")[0] == 0
@@ -222,7 +223,7 @@ def test_a_receipt_is_not_taken_for_an_export(tmp_path):
 
 def test_an_unreadable_archive_is_no_verdict(installed, tmp_path):
     """If evidence cannot be fetched, its location is named and the exit code is 1."""
-    note = tmp_path / "published" / "checkpoints" / ORIGIN / f"{20:020}.txt"
+    note = tmp_path / "published" / "checkpoints" / ORIGIN / f"{SIZES[0]:020}.txt"
     note.unlink()
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     note.symlink_to(tmp_path / "loop")

@@ -111,7 +111,7 @@ async def truncate(scene: Scene) -> Named:
 
 async def insert_event(scene: Scene) -> Named:
     """Insert an unnumbered event in a stream of its own, new or as a copy."""
-    append_id = scene.random.choice([scene.random.randrange(1, 130), -5, 1 << 62])
+    append_id = scene.random.choice([scene.random.randrange(1, 70), -5, 1 << 62])
     known = {row.append_id for row in scene.log.rows} | {*scene.log.waiting}
     if append_id in known:
         raise Unchanged
@@ -133,7 +133,7 @@ async def insert_log(scene: Scene) -> Named:
 
 async def insert_checkpoint(scene: Scene) -> Named:
     """Insert a checkpoint of another size or origin under an existing note."""
-    size = scene.random.choice([*range(-1, 100), 1 << 62])
+    size = scene.random.choice([*range(-1, SIZE + 10), 1 << 62])
     origin = scene.random.choice([ORIGIN, "example.com/other/accounts/1", ""])
     await scene.run(
         "insert into accounts.checkpoints (origin, size, note)"

@@ -26,9 +26,9 @@ from tests.world import PATIENCE_SECONDS, settings_for
 KEY = NoteKey.of_seed("example.com/claim-ledger", b"\1" * 32)
 SCHEMA = "accounts"
 ORIGIN = f"{KEY.name}/{SCHEMA}/1"
-SIZES = (20, 45, 80)
+SIZES = (10, 23, 40)
 """Where there are checkpoints."""
-SIZE = 90
+SIZE = 48
 """Numbered events; a few more wait."""
 WAITING = 3
 
@@ -110,9 +110,9 @@ async def _strip(connection: asyncpg.Connection, table: str) -> None:
 
 
 async def _append(ledger: Ledger) -> None:
-    """Append to thirty streams in turn, with gaps in the append_ids as rollbacks leave them."""
+    """Append to sixteen streams in turn, with gaps in the append_ids as rollbacks leave them."""
     random = Random(4)  # noqa: S311 - the same log each time
-    streams = [UUID(int=random.getrandbits(128)) for _ in range(30)]
+    streams = [UUID(int=random.getrandbits(128)) for _ in range(16)]
     versions = dict.fromkeys(streams, 0)
     sequencer = Sequencer(ledger)
     for number in range(SIZE + WAITING):

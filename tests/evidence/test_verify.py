@@ -119,13 +119,14 @@ async def test_what_was_published_meanwhile_is_no_fault(log, owner_connection):
 async def test_a_published_note_that_was_altered_is_a_fault(log, owner_connection):
     """No text, no note, or another's note: each names the size that it is published under."""
     (first, second, third) = log.published.published
+    altered = second.text.replace(f"\n{second.size}\n", f"\n{second.size + 1}\n")
     for broken, said in (
         (second._replace(text=None), "is not sound: not a signed note"),
-        (second._replace(text=second.text.replace("45", "46")), "the signature of"),
+        (second._replace(text=altered), "the signature of"),
         (second._replace(text=first.text), "published under another one's name"),
     ):
         verdict = await judged(owner_connection, Evidence([KEY], [first, broken, third]))
-        assert (verdict.ok, verdict.position) == (False, 45)
+        assert (verdict.ok, verdict.position) == (False, SIZES[1])
         assert said in verdict.fault
 
 
@@ -140,13 +141,15 @@ async def test_a_missing_public_key_is_reported(owner_connection):
 
 async def test_a_kept_checkpoint_is_checked(log, owner_connection):
     """An old one holds; another root, a larger size or another origin does not."""
-    root = Checkpoint.open(log.published.published[0].text, [KEY]).root
+    first = Checkpoint.open(log.published.published[0].text, [KEY])
+    size, root = first.size, first.root
+    other = f"the event at position {size + 1} is not what was signed"
     for given, position, said in (
-        (Checkpoint(ORIGIN, 20, root), None, None),
-        (Checkpoint(ORIGIN, 21, root), 21, "the event at position 21 is not what was signed"),
-        (Checkpoint(ORIGIN, 20, bytes(32)), 20, "contradicts another one that holds"),
-        (Checkpoint(ORIGIN, SIZE + 9, root), SIZE + 1, "The log ends at position 90"),
-        (Checkpoint(f"{ORIGIN}x", 20, root), 20, "no lineage of this log"),
+        (Checkpoint(ORIGIN, size, root), None, None),
+        (Checkpoint(ORIGIN, size + 1, root), size + 1, other),
+        (Checkpoint(ORIGIN, size, bytes(32)), size, "contradicts another one that holds"),
+        (Checkpoint(ORIGIN, SIZE + 9, root), SIZE + 1, f"The log ends at position {SIZE}"),
+        (Checkpoint(f"{ORIGIN}x", size, root), size, "no lineage of this log"),
     ):
         evidence = Evidence([KEY], log.published.published, given)
         verdict = await judged(owner_connection, evidence)
@@ -179,27 +182,30 @@ async def test_what_was_never_signed_can_be_rewritten_unseen(log, owner_connecti
 
 async def test_leaves_that_do_not_lead_to_the_signed_root_are_not_believed(log, owner_connection):
     """With forged or cut leaves only the range between two checkpoints is named."""
+    before, after, forged_at = SIZES[0], SIZES[1], SIZES[0] + 5
     await disarm(owner_connection, bare=False)
     scene = Scene(owner_connection, None, log, bare=False)
     await scene.run(
-        "update accounts.events set state = '{}' where append_id = $1", log.rows[29].append_id
+        "update accounts.events set state = '{}' where append_id = $1",
+        log.rows[forged_at - 1].append_id,
     )
-    await make_hashes_again(scene, 30, forget_checkpoints=True)
+    await make_hashes_again(scene, forged_at, forget_checkpoints=True)
     told = await judged(owner_connection, log.published)
-    assert told.position == 30
+    assert told.position == forged_at
     assert told.fault == (
-        "The event at position 30 is not the one that was signed: the checkpoint of 45 events was"
-        " published with another hash of it."
+        f"The event at position {forged_at} is not the one that was signed: the checkpoint of"
+        f" {after} events was published with another hash of it."
     )
-    for leaves in (b"\0" * 32 * 25, b"", b"\0" * 31, b"\0" * 32 * 200):
+    for leaves in (b"\0" * 32 * (after - before), b"", b"\0" * 31, b"\0" * 32 * 200):
 
         async def forged(_name, leaves=leaves):
             return leaves
 
         evidence = Evidence([KEY], log.published.published, read=forged)
         verdict = await judged(owner_connection, evidence)
-        assert verdict.position == 21
-        assert "events at positions 21 to 45 is not what was signed" in verdict.fault
+        assert verdict.position == before + 1
+        said = f"events at positions {before + 1} to {after} is not what was signed"
+        assert said in verdict.fault
 
 
 async def test_a_log_from_before_there_were_trees_holds(accounts, owner_connection):
