@@ -92,7 +92,7 @@ SERVICE: Final[Mapping[str, Sequence[Panel]]] = {
         Panel(
             "The operations listener answers",
             "bool_yes_no",
-            {"{{instance}}": 'up{job="claim-ledger"}'},
+            {"{{instance}}": 'up{job=~"(.+/)?claim-ledger"}'},
         ),
     ],
     "Traffic": [

@@ -61,7 +61,9 @@ def _failing(*failed: float, status: str = "503", **labels: str) -> Sequence[tup
 
 CASES: Mapping[str, Case] = {
     "ClaimLedgerDown": Case([('claim_ledger_database_up{ledger="live"}', "_")], []),
-    "ClaimLedgerUnscraped": Case([(HEALTHY[0][0], "0")], [('up{job="node"}', "0")]),
+    "ClaimLedgerUnscraped": Case(
+        [('up{job="claim-ledger/claim-ledger", instance="two"}', "0")], [('up{job="node"}', "0")]
+    ),
     "ClaimLedgerSilent": _gauge("api_up", "0", "NaN"),
     "ClaimLedgerDatabaseDown": _gauge('database_up{ledger="live"}', "0", "1"),
     "ClaimLedgerUnavailable": _requests(
