@@ -57,7 +57,7 @@ soak *arguments:
 # Machines are lost under load, in a network namespace (as root: README). Half an hour; `--rounds 3`
 # takes less, and a file of tests/drills alone, too.
 drill *arguments="tests/drills":
-    uv run --group drill unshare --net pytest -n 0 {{ arguments }}
+    DRILLS=on uv run --group drill unshare --net pytest -n 0 {{ arguments }}
 
 # The tests that need no server, browser or subprocess, in half a minute.
 test-quick *arguments:

@@ -1,12 +1,12 @@
 """Drills make a network of machines, and so need one of their own to make it in (`just drill`)."""
 
-import socket
+import os
 
 import pytest
 
 from tests.drills.machines import lay_network
 
-if {name for _, name in socket.if_nameindex()} == {"lo"}:
+if os.environ.get("DRILLS") == "on":
     lay_network()
 else:
     # Not collected by `just test`, which has neither the minutes nor the rights.

@@ -6,6 +6,7 @@ All of it is in the network namespace that `just drill` begins with, and ends wi
 import os
 import shutil
 import signal
+import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -26,6 +27,8 @@ _REAPING = "while :; do sleep 3600; done"
 
 def lay_network() -> None:
     """Make the switch, in a namespace where there is nothing but a loopback device."""
+    found = {name for _, name in socket.if_nameindex()}
+    assert found == {"lo"}, "drills need a network namespace of their own: `just drill`"
     _run("ip", "link", "set", "lo", "up")
     _run("ip", "link", "add", _SWITCH, "type", "bridge")
     _run("ip", "address", "add", f"{HERE}/24", "dev", _SWITCH)
