@@ -27,8 +27,7 @@ _REAPING = "while :; do sleep 3600; done"
 
 def lay_network() -> None:
     """Make the switch, in a namespace where there is nothing but a loopback device."""
-    found = {name for _, name in socket.if_nameindex()}
-    assert found == {"lo"}, "drills need a network namespace of their own: `just drill`"
+    assert _links() == {"lo"}, "drills need a network namespace of their own: `just drill`"
     _run("ip", "link", "set", "lo", "up")
     _run("ip", "link", "add", _SWITCH, "type", "bridge")
     _run("ip", "address", "add", f"{HERE}/24", "dev", _SWITCH)
@@ -102,7 +101,7 @@ class Machine:
         if self._first is not None:
             end(self._first, signal.SIGKILL)
             self._first = None
-        until(lambda: not Path(f"/sys/class/net/{self._link}").exists())
+        until(lambda: self._link not in _links())
 
     def vanish(self) -> None:
         """End it as a loss of power does: nobody is told."""
@@ -150,6 +149,10 @@ class Machine:
 
     def _inside(self, *command: str) -> None:
         _run(*map(str, self._entering("--net")), *command)
+
+
+def _links() -> set[str]:
+    return {name for _, name in socket.if_nameindex()}
 
 
 def _run(*command: str) -> None:
