@@ -6,6 +6,7 @@ loopback (DNS rebinding); a cache keeps answers under the name that was asked fo
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
@@ -42,6 +43,7 @@ class Hosts:
         return authority is not None and is_loopback(authority[1].strip("[]"))
 
 
+@lru_cache(64)
 def is_loopback(host: str) -> bool:
     """Return whether a host is this machine, by its address or as `localhost`."""
     try:
