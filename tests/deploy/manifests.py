@@ -1,6 +1,7 @@
 """The manifests of deploy/kubernetes, read as they stand: what a workload is given and may do."""
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ def manifests(*directories: Path) -> Iterator[Manifest]:
     for directory in directories:
         for path in sorted(directory.rglob("*.yaml")):
             if path.name != "kustomization.yaml":
-                yield from yaml.safe_load_all(path.read_text())
+                yield from _documents(path)
 
 
 def named(kind: str, name: str, *directories: Path) -> Manifest:
@@ -87,6 +88,12 @@ def remote_keys(*directories: Path) -> dict[tuple[str, str], str]:
         if one["kind"] == "ExternalSecret"
         for row in one["spec"]["data"]
     }
+
+
+@cache
+def _documents(path: Path) -> list[Manifest]:
+    """Return a file's documents, which no test changes; by libyaml, ten times as fast."""
+    return list(yaml.load_all(path.read_text(), Loader=yaml.CSafeLoader))
 
 
 def _secrets(volume: Manifest) -> Iterator[tuple[str, list[Manifest]]]:
