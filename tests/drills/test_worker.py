@@ -32,7 +32,6 @@ def start_worker(machine: Machine, cluster: PatroniCluster, settings: Mapping[st
 @pytest.mark.timeout(1800)
 async def test_a_workers_machine_vanishes(capsys):
     """What is accepted is numbered and signed by another worker, and nothing is done twice."""
-    rows: list[str] = []
     with folder_for_all() as home:
         cluster = PatroniCluster(home)
         cluster.start()
@@ -61,10 +60,10 @@ async def test_a_workers_machine_vanishes(capsys):
                 await settled(installation.url)
                 found = claims(installation.url, installation.history)
                 faults = await asyncio.to_thread(findings, installation, evidence)
-                rows += [f"{worker.name}: numbered within {numbered:.1f} s; {found}", *faults]
+                with capsys.disabled():
+                    said = f"{worker.name}: numbered within {numbered:.1f} s; {found}"
+                    sys.stdout.write("\n".join(["", said, *faults, ""]))
                 assert faults == []
                 assert (found["lost"], found["doubled"]) == (0, 0)
         faults = installation.history.faults()
-    with capsys.disabled():
-        sys.stdout.write("\n".join(["", *rows, *faults, ""]))
     assert faults == []
