@@ -73,7 +73,7 @@ screenshots *names:
 
 # All tests, on Debian's PostgreSQL.
 test-15 *arguments:
-    uv run pytest -n 2 --dist loadfile --no-loadscope-reorder --postgres 15 {{ arguments }}
+    uv run pytest -n 2 --dist loadfile --no-loadscope-reorder --postgres 15 --ignore tests/deployed {{ arguments }}
 
 # Branch coverage of everything; the domain must be at 100 %.
 coverage:

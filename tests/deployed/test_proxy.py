@@ -8,10 +8,13 @@ from tests.contract.refusals import refused
 from tests.patience import PATIENCE_SECONDS, eventually
 from tests.processes import free_port
 from tests.serving import served
-from tests.topology import proxy
+from tests.topology import HAPROXY, proxy
 from tests.world import PUBLIC_URL
 
-pytestmark = pytest.mark.server
+pytestmark = [
+    pytest.mark.server,
+    pytest.mark.skipif(HAPROXY is None, reason="haproxy is not installed"),
+]
 
 REQUESTS_MAX = 20
 CONNECTIONS_MAX = 8
