@@ -6,7 +6,7 @@ from pathlib import Path
 
 from xdist.scheduler import LoadFileScheduling
 
-_SHARED = {
+SHARED = {
     "browser": ("pages", "browser|site|filled"),
     "team": ("cli", "team|demo"),
 }
@@ -29,7 +29,7 @@ class SharingFiles(LoadFileScheduling):
 @cache
 def shared_by(file: Path) -> str | None:
     """Return what a file's tests share with others', by its text: fixtures are not known yet."""
-    for name, (folder, arguments) in _SHARED.items():
+    for name, (folder, arguments) in SHARED.items():
         uses = rf"^(?:async )?def test_\w+\([^)]*\b(?:{arguments})\b"
         if file.parent.name == folder and re.search(uses, file.read_text(), re.MULTILINE):
             return name

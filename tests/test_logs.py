@@ -17,6 +17,7 @@ import pytest
 import structlog
 
 from service.core import logs
+from tests.log_lines import logged
 
 CANARY = "canary owner@example.com"
 ROOT = Path(__file__).parent.parent
@@ -28,14 +29,8 @@ Lines = Callable[[], list[dict[str, object]]]
 @pytest.fixture
 def lines() -> Iterator[Lines]:
     """Return the logged lines; restore the configuration afterwards."""
-    root = logging.getLogger()
-    before = (root.level, root.handlers[:])
-    stream = io.BytesIO()
-    logs.configure("info", stream)
-    yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
-    root.level, root.handlers = before
-    structlog.contextvars.clear_contextvars()
-    structlog.reset_defaults()
+    with logged() as stream:
+        yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
 class Unprintable:
@@ -247,7 +242,8 @@ def test_an_unwritable_stream_fails_no_request(lines: Lines) -> None:
 
 
 def test_tests_can_listen(lines: Lines) -> None:
-    """Structlog's capture works on loggers that were used before it."""
+    """Structlog's capture works on loggers that were used before it, and cached."""
+    structlog.configure(cache_logger_on_first_use=True)
     log = structlog.get_logger()
     log.info("before")
     with structlog.testing.capture_logs() as captured:

@@ -5,6 +5,7 @@ Nothing of it is numbered, signed, published or believed; it is kept aside, and 
 
 import asyncio
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import psycopg
@@ -295,7 +296,9 @@ async def test_what_is_put_into_the_log_itself_has_no_effect(service, owner):
     while await subscription.step():
         pass
     queued = owner.execute("select count(*) from live.hand_overs").fetchone()
-    owner.execute("insert into live.hand_overs values (1, %s, now(), 0, now())", [stream])
+    # Not just now: the service's clock has milliseconds.
+    due = "insert into live.hand_overs values (1, %s, %s, 0, %s)"
+    owner.execute(due, [stream, *[datetime.now(UTC) - timedelta(seconds=1)] * 2])
     owner.execute("reset role")
 
     class Recording:

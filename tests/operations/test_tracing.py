@@ -1,7 +1,6 @@
 """Traces: what they show, what they never hold, and what they cost whoever is traced."""
 
 import asyncio
-import io
 import json
 import logging
 import re
@@ -14,7 +13,6 @@ import structlog
 from service.app.background import background
 from service.app.bootstrap import Service
 from service.app.tracing import traced_steps, traces_for
-from service.core import logs
 from service.core.tracing import PARTS_MAX, SpanRecord, span, within
 from service.ledger.batching import Batcher
 from service.ledger.database import Pool
@@ -23,6 +21,7 @@ from service.operations.request_middleware import RequestMiddleware
 from service.operations.tracing import otlp
 from service.operations.tracing.otlp import OtlpExport
 from service.operations.tracing.traces import Traces
+from tests.log_lines import logged
 from tests.memory_ledger import memory_service, memory_world
 from tests.otlp_receiver import attributes, receiver
 from tests.processes import free_port
@@ -243,18 +242,12 @@ async def test_a_collector_that_is_away_is_logged_once(tmp_path):
 
 async def test_log_lines_have_the_trace(tmp_path, collector):
     """Ours and libraries'; and none after the request."""
-    stream, root = io.BytesIO(), logging.getLogger()
-    before = (root.level, root.handlers[:])
-    logs.configure("info", stream)
-    try:
+    with logged() as stream:
         async with traced_world(tmp_path, collector.url) as world:
             await world.client.get("/health/live", headers={"traceparent": PARENT})
             structlog.get_logger().info("after")
             with traces_of(world).begin("x", PARENT, is_request=True).opened():
                 logging.getLogger("asyncio").warning("of a library")
-    finally:
-        root.level, root.handlers = before
-        structlog.reset_defaults()
     lines = {line["event"]: line for line in map(json.loads, stream.getvalue().splitlines())}
     assert lines["request"]["trace_id"] == lines["of a library"]["trace_id"] == TRACE
     assert lines["request"]["span_id"] != lines["of a library"]["span_id"]
