@@ -121,6 +121,7 @@ async def test_an_interrupted_rebuild_leaves_the_live_rows_and_can_begin_again(
 ):
     """Cut off while loading, and while waiting for the swap: it drops what it has built."""
     claim_list = model(world, "claim_list")
+    await number_all(claim_list.ledger)  # of a log without positions nothing would be loaded
 
     def stop(_positions):
         raise KeyboardInterrupt
