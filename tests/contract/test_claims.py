@@ -249,6 +249,15 @@ async def test_sandbox_triggers_reach_rare_errors(in_memory, code, status):
     assert ("Retry-After" in answer.headers) is (status == 503)
     assert answer.json()["message"] == "Internal error" or status != 500
     assert live.status_code == 201
-    counted = str(list(in_memory.metrics.registry.collect()))
-    assert f"'code': 'trigger_{code}'" in counted  # which no alert and no objective watches
-    assert f"'code': '{code}'" not in counted
+
+
+@pytest.mark.in_process("reads the metrics of the process that answers")
+async def test_what_the_sandbox_was_asked_for_is_counted_apart(in_memory):
+    """By codes that no alert and no objective watches."""
+    partner = await in_memory.partner()
+    entity = fixture_ids(partner.partner_id).connected_entity_id
+    for code in ("internal_error", "service_unavailable"):
+        await partner.claim(entity, f"trigger_{code}", mode="test")
+        counted = str(list(in_memory.metrics.registry.collect()))
+        assert f"'code': 'trigger_{code}'" in counted
+        assert f"'code': '{code}'" not in counted
