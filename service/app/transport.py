@@ -82,19 +82,19 @@ def postgresql(url: str, plaintext: Collection[str]) -> str:
 
 def redis(url: str, plaintext: Collection[str]) -> str:
     """Return the URL of Redis; raises ValueError where it would not be encrypted."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    if parts.scheme == "redis" and not is_this_machine(host) and host not in plaintext:
-        raise ValueError(f"leaves this machine, and not encrypted; expected rediss://…, {_NAMED}")
-    return url
+    return _encrypted(url, plaintext, clear="redis", wanted="rediss")
 
 
 def collector(url: str, plaintext: Collection[str]) -> str:
     """Return the URL of a collector; raises ValueError where it would not be encrypted."""
+    return _encrypted(url, plaintext, clear="http", wanted="https")
+
+
+def _encrypted(url: str, plaintext: Collection[str], *, clear: str, wanted: str) -> str:
     parts = urlsplit(url)
     host = parts.hostname or ""
-    if parts.scheme == "http" and not is_this_machine(host) and host not in plaintext:
-        raise ValueError(f"leaves this machine, and not encrypted; expected https://…, {_NAMED}")
+    if parts.scheme == clear and not is_this_machine(host) and host not in plaintext:
+        raise ValueError(f"leaves this machine, and not encrypted; expected {wanted}://…, {_NAMED}")
     return url
 
 
