@@ -82,7 +82,7 @@ def pages(service: Service, limiter: RateLimiter) -> list[Router]:
                 live.connection_list,
                 live.claim_list,
                 partner_name,
-                service.sessions,
+                proofs,
             ),
             *_console(service, proofs),
             _backoffice(service, proofs),

@@ -26,10 +26,12 @@ from service.ledger.sql import queries
 from service.people.browsers import browser_code, browser_hash, is_code_of, known_mark
 from service.people.sessions import NOWHERE, Person, Session, Sessions, SignInPlace, now
 
-LINK_LIFETIME: Final = timedelta(minutes=15)
+LINK_LIFETIME: Final = timedelta(minutes=10)
+"""Long enough for the second attempt of a mail that a greylisting server refuses for five."""
 PURPOSE: Final = "sign-in"
+COUNTED_WITHIN: Final = timedelta(minutes=15)
 ASKED_MAX: Final = 5
-"""Links that one mailbox may be sent in LINK_LIFETIME; further ones are silently dropped. As many
+"""Links that one mailbox may be sent in COUNTED_WITHIN; further ones are silently dropped. As many
 again are for browsers in which its address has signed in before: strangers keep no owner out."""
 
 BOUND: Final = (
@@ -118,7 +120,7 @@ class SignIn:
                 *values,
                 wrapped,
                 self.master_keys.newest,
-                LINK_LIFETIME,
+                COUNTED_WITHIN,
                 ASKED_MAX,
                 # Before all that strangers can ask for while the link lives.
                 asked_at - LINK_LIFETIME if is_known else asked_at,

@@ -1,6 +1,7 @@
 """Sessions: listed, ended, idle; what the log says of who asked for a page."""
 
 import re
+from datetime import timedelta
 
 from structlog.testing import capture_logs
 
@@ -94,6 +95,28 @@ async def test_the_team_ends_anybodys_sessions(world):
     await staff.post(f"{link[1]}/sign-out")
     assert [await is_signed_in(one) for one in people] == [False] * 3
     assert (await staff.get("/backoffice/people/nobody")).status_code == 404
+
+
+async def test_ending_other_sessions_asks_for_a_fresh_proof(world, monkeypatch):
+    """One of them or all, one's own or somebody's; of the session one is in, none."""
+    await world.service.staff.add(TEAM, STAFF)
+    here, other = [await Visitor(world).sign_in(EMAIL) for _ in range(2)]
+    staff = await Visitor(world).sign_in(TEAM)
+    of_person = f"/backoffice/people/{other.person.person_id}"
+    monkeypatch.setattr("service.people.sessions.FRESH", timedelta())  # as if it was long ago
+    for visitor, page, path in (
+        (here, "/security", f"/sessions/{other.person.session_id}/end"),
+        (here, "/security", "/sessions/end"),
+        (here, "/account", "/sign-out"),
+        (staff, of_person, f"/sessions/{other.person.session_id}/end"),
+        (staff, of_person, "/sign-out"),
+    ):
+        answer = await visitor.post(f"{page}{path}")
+        assert answer.status_code == 303, page
+        assert answer.headers["location"] == f"/proof?next={page}"
+    assert [await is_signed_in(one) for one in (here, other)] == [True, True]
+    await here.post(f"/security/sessions/{here.person.session_id}/end")
+    assert [await is_signed_in(one) for one in (here, other)] == [False, True]
 
 
 async def test_the_log_says_who_asked_for_a_page_and_from_where(world):

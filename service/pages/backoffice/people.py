@@ -40,14 +40,16 @@ def people_router(context: BackofficeContext, proofs: Proofs) -> OneOffRouter:
         )
 
     @post(f"{_PERSON}/sign-out", opt=STAFF)
-    async def sign_out(person_id: PathText) -> Html:
+    async def sign_out(request: AnyRequest, person_id: PathText) -> Html:
         """End every session of a person."""
+        await proofs.require(request)
         await sessions.end_others(known(person_id))
         return lead_to(f"/backoffice/people/{person_id}")
 
     @post(f"{_PERSON}/sessions/{{session_id:str}}/end", opt=STAFF)
-    async def end(person_id: PathText, session_id: PathText) -> Html:
+    async def end(request: AnyRequest, person_id: PathText, session_id: PathText) -> Html:
         """End one session of a person."""
+        await proofs.require(request)
         await sessions.end_one(known(person_id), session_id)
         return lead_to(f"/backoffice/people/{person_id}")
 

@@ -17,10 +17,10 @@ from service.http.router import OneOffRouter
 from service.ledger.database import Row
 from service.pages.customer.connect import entities_of, own_entity
 from service.pages.gate import customer_cause
+from service.pages.proof import Proofs
 from service.pages.shell import lead_to, page
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import expected_version, no_cookie, signed_in
-from service.people.sessions import Sessions
 
 ACCOUNT = {"page": Page("signed-in")}
 CLAIMS_SHOWN = 50
@@ -34,7 +34,7 @@ def account_router(
     connections: ConnectionsReader,
     claims: ClaimListReader,
     partner_name: PartnerName,
-    sessions: Sessions,
+    proofs: Proofs,
 ) -> OneOffRouter:
     """Return the router of a customer's account (live mode: there is no other for customers)."""
 
@@ -111,7 +111,8 @@ def account_router(
     @post("/account/sign-out", opt=ACCOUNT)
     async def sign_out(request: AnyRequest) -> Html:
         """End every session of the person."""
-        await sessions.end_all(signed_in(request).address_hash)
+        await proofs.require(request)
+        await proofs.sessions.end_all(signed_in(request).address_hash)
         return lead_to("/sign-in", [no_cookie()])
 
     return OneOffRouter(
