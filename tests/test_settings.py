@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from service.app import setting
 from service.app.key_service import KmsKey
 from service.app.setting import PREFIX, SettingsError
 from service.app.settings import (
@@ -22,6 +21,7 @@ from service.app.settings import (
     given,
     settings_table,
 )
+from service.app.warned import warn_once
 from service.cli.audit.auditor import auditor_settings
 from service.evidence.note import NoteKey
 from tests.tables import every_row
@@ -315,7 +315,7 @@ RENAMED = {
 @pytest.fixture
 def warnings(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     """Return the log of a process that has not warned yet."""
-    setting._warn_once.cache_clear()  # noqa: SLF001 - stands for a new process
+    warn_once.cache_clear()  # stands for a new process
     return caplog
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from service.app.setting import SettingsError
 from service.app.settings import TEAM, Settings
+from service.app.warned import warn_once
 from tests.databases import with_logins
 from tests.tables import every_row
 from tests.world import MASTER_KEY, PUBLIC_URL
@@ -38,6 +39,8 @@ def test_what_leaves_this_machine_is_encrypted(tmp_path, monkeypatch):
         ("REDIS_URL", "redis://:canary@10.0.0.7"): CLEAR,
         ("CLAMD_URL", "tcp://clamd.example.com:3310"): CLEAR,
         ("OTLP_URL", "http://collector.example.com:4318"): CLEAR,
+        ("SMTP_URL", "smtp://u:canary@mail.example.com?starttls=offered"): CLEAR,
+        ("SMTP_URL", "smtp://10.0.0.7:25?starttls=offered"): CLEAR,
         ("PUBLIC_URL", "http://api.example.com"): "expected https://",
         ("PUBLIC_URL", "http://192.168.0.1:8000"): "expected https://",
         ("PUBLIC_URL", "http://localhost.example.com"): "expected https://",
@@ -55,6 +58,14 @@ def test_what_leaves_this_machine_is_encrypted(tmp_path, monkeypatch):
         ("REDIS_URL", "rediss://cache.example.com"): "rediss://cache.example.com",
         ("REDIS_URL", "redis://127.0.0.1:6379/0"): "redis://127.0.0.1:6379/0",
         ("PUBLIC_URL", "http://localhost:8000"): "http://localhost:8000",
+        ("SMTP_URL", "smtp://10.0.0.7:25"): "smtp://10.0.0.7:25?starttls=require",
+        ("SMTP_URL", "smtp://u:p@mail.example.com"): "smtp://u:p@mail.example.com",
+        ("SMTP_URL", "smtps://mail.example.com"): "smtps://mail.example.com",
+        ("SMTP_URL", "smtp://127.0.0.1:25?starttls=offered"): (
+            "smtp://127.0.0.1:25?starttls=offered"
+        ),
+        ("SMTP_URL", "smtp://[::1]:25"): "smtp://[::1]:25",
+        ("SMTP_URL", "file:///mails"): "file:///mails",
     }
     with every_row() as row:
         for (name, text), said in refused.items():
@@ -82,8 +93,22 @@ def test_a_verified_server_is_the_default_once_its_authority_is_known(tmp_path, 
 def test_hosts_on_an_encrypted_network_are_named():
     """Each by its name; no other host is excepted with it."""
     named = {"PLAINTEXT_HOSTS": "DB.example.com, 10.0.0.7"}
-    redis = "redis://10.0.0.7"
-    parsed = settings(LIVE_DATABASE_URL=AWAY, REDIS_URL=redis, **named)
-    assert (parsed.live_database_url, parsed.redis_url) == (AWAY, redis)
+    redis, mail = "redis://10.0.0.7", "smtp://10.0.0.7:25"
+    parsed = settings(LIVE_DATABASE_URL=AWAY, REDIS_URL=redis, SMTP_URL=mail, **named)
+    assert (parsed.live_database_url, parsed.redis_url, parsed.smtp_url) == (AWAY, redis, mail)
     with pytest.raises(SettingsError, match=CLEAR):
         settings(REDIS_URL="redis://10.0.0.8", **named)
+
+
+def test_a_mail_server_that_may_not_encrypt_is_named_at_the_start(caplog):
+    """One line says which setting lets mail go to it, once, and not where nothing changed."""
+    warn_once.cache_clear()  # stands for a new process
+    named = {"PLAINTEXT_HOSTS": "10.0.0.9"}
+    for url in ("smtp://10.0.0.8", "smtp://10.0.0.8", "smtp://u:p@10.0.0.8", "smtps://10.0.0.8"):
+        settings(SMTP_URL=url, **named)
+    settings(SMTP_URL="smtp://10.0.0.8?starttls=require", **named)
+    settings(SMTP_URL="smtp://10.0.0.9", **named)
+    (line,) = [one.message for one in caplog.records]
+    for said in ("CLAIM_LEDGER_SMTP_URL", "STARTTLS", "CLAIM_LEDGER_PLAINTEXT_HOSTS"):
+        assert said in line
+    assert "10.0.0.8" not in line

@@ -1,12 +1,11 @@
 """The declaration of one setting, which is the descriptor of its value as well."""
 
-import logging
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from service.app.secret_file import secret_in
 from service.app.setting_values import masked
+from service.app.warned import warn_once
 
 PREFIX: Final = "CLAIM_LEDGER_"
 
@@ -86,7 +85,7 @@ class OptionalSetting(Generic[_T_co]):
         if old:
             if new and new != old:
                 raise ValueError(f"differs from its old name {self.formerly}: unset that one")
-            _warn_once(
+            warn_once(
                 f"{self.formerly} is deprecated and will be removed in the next release: "
                 f"set {self.variable} instead"
             )
@@ -118,9 +117,3 @@ class Setting(OptionalSetting[_T_co]):
         if value is None:
             raise SettingsError([f"{self.variable}: is not set, and this command needs it"])
         return value
-
-
-@cache
-def _warn_once(message: str) -> None:
-    # On stderr where logs are not configured yet; a process parses its settings more than once.
-    logging.getLogger(__name__).warning(message)

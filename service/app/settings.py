@@ -80,9 +80,10 @@ class Settings:
     )
     smtp_url = Setting(
         values.mail_url,
-        "mail server: `smtp://user:password@host:587` (STARTTLS is required with a password, else "
-        "used when offered; override by `?starttls=require` or `?starttls=offered`), "
-        "`smtps://…`, or `file:///directory` to write each mail to a file",
+        "mail server: `smtp://user:password@host:587`, `smtps://…`, or `file:///directory` to "
+        "write each mail to a file. STARTTLS is required off this machine, and with a password; on "
+        "this machine, and of a host in `PLAINTEXT_HOSTS`, it is used when offered; override by "
+        "`?starttls=require`, and there by `?starttls=offered`",
         secret=True,
     )
     mail_from = Setting(
@@ -138,8 +139,9 @@ class Settings:
     )
     plaintext_hosts = Setting(
         values.host_names,
-        "comma-separated hosts of PostgreSQL, Redis or clamd that are reached without TLS, because "
-        "the network between encrypts already; default: none, and this machine",
+        "comma-separated hosts of PostgreSQL, Redis, `clamd`, mail or a collector that are reached "
+        "without TLS, because the network between encrypts already; default: none, and this "
+        "machine",
         default="",
     )
     host = Setting(values.host, "address that `serve` listens on", default="127.0.0.1")

@@ -1,4 +1,4 @@
-"""What leaves this machine is encrypted: to PostgreSQL, Redis, clamd and a collector, and pages.
+"""What leaves this machine is encrypted: to PostgreSQL, Redis, clamd, mail, a collector, and pages.
 
 Over the loopback, a socket, or to a host that `PLAINTEXT_HOSTS` names, nothing is asked for.
 """
@@ -10,6 +10,9 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
+
+from service.app.warned import warn_once
+from service.mail.address import parse_mail_url
 
 _OF_POSTGRESQL: Final = tuple(
     f"{prefix}DATABASE_URL" for prefix in ("", "ACCOUNTS_", "LIVE_", "TEST_")
@@ -41,6 +44,7 @@ def encrypt(parsed: dict[str, Any]) -> list[str]:
     checks = dict.fromkeys(_OF_POSTGRESQL, postgresql) | {
         "REDIS_URL": redis,
         "CLAMD_URL": clamd,
+        "SMTP_URL": mail,
         "OTLP_URL": collector,
     }
     for name, check in checks.items():
@@ -107,6 +111,30 @@ def clamd(url: str, plaintext: Collection[str]) -> str:
             f"{_NAMED}"
         )
     return url
+
+
+def mail(url: str, plaintext: Collection[str]) -> str:
+    """Return the URL of mail, which requires STARTTLS where it names neither that nor TLS.
+
+    Raises ValueError where mail would go unencrypted once the server, or whoever is on the way to
+    it, offers no encryption.
+    """
+    address = parse_mail_url(url)
+    if isinstance(address, Path) or address.implicit_tls or address.starttls:
+        return url
+    if is_this_machine(address.host) or address.host in plaintext:
+        return url
+    if urlsplit(url).query:
+        raise ValueError(
+            "leaves this machine, and not encrypted where the server offers no STARTTLS; expected "
+            f"starttls=require, smtps://…, {_NAMED}"
+        )
+    warn_once(
+        "CLAIM_LEDGER_SMTP_URL now requires STARTTLS off this machine: mail waits until the server "
+        "offers it, or until its host is in CLAIM_LEDGER_PLAINTEXT_HOSTS; with starttls=require in "
+        "the URL this is not said again"
+    )
+    return f"{url}{'&' if '?' in url else '?'}starttls=require"
 
 
 def _hosts(url: str, options: dict[str, str]) -> list[str]:
