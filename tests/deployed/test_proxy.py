@@ -1,5 +1,6 @@
 """`deploy/haproxy.cfg`, run by HAProxy before a server: what it limits, and what it answers."""
 
+import re
 from contextlib import ExitStack
 
 import pytest
@@ -8,7 +9,7 @@ from tests.contract.refusals import refused
 from tests.patience import PATIENCE_SECONDS, eventually
 from tests.processes import free_port
 from tests.serving import served
-from tests.topology import HAPROXY, proxy
+from tests.topology import HAPROXY, HOST, proxy
 from tests.world import PUBLIC_URL
 
 pytestmark = [
@@ -74,6 +75,50 @@ async def test_one_server_of_two_is_enough(in_front):
             assert (await client.get("/health/live")).status_code == 200
 
 
+UNREAD = "HTTP/1.1 400 Bad request\r\nContent-length: 90\r\n"
+"""How HAProxy up to 3.2.2 refuses what it cannot read: a text of its own, in no form of ours."""
+EVERY_ANSWER = {
+    "x-content-type-options": ["nosniff"],
+    "cache-control": ["no-store"],
+    "strict-transport-security": ["max-age=31536000; includeSubDomains"],
+}
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        ("GET /health/live HTTP/1.1", "200"),
+        ("GET /< HTTP/1.1", "400"),
+        ("GET / HTTP/1.1\r\n" + "\r\n".join(f"X-{n}: n" for n in range(98)), "431"),
+        ("nothing that can be read", "400"),
+    ],
+)
+def test_every_answer_has_the_headers_of_every_answer(in_front, head, status):
+    """Those that the server makes before the application, and the proxy, have them as well."""
+    with in_front.connected(timeout=PATIENCE_SECONDS) as connection:
+        connection.sendall(f"{head}\r\nHost: {HOST}\r\nConnection: close\r\n\r\n".encode())
+        received = b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+    first, *lines = received.partition("\r\n\r\n")[0].split("\r\n")
+    assert first.split()[1] == status
+    if received.startswith(UNREAD):
+        return
+    found = [line.partition(": ")[::2] for line in lines]
+    values = {
+        name: [value for given, value in found if given.lower() == name] for name in EVERY_ANSWER
+    }
+    assert values == EVERY_ANSWER
+
+
+async def test_what_the_application_set_stays(in_front):
+    """Assets are kept by clients for good, whatever the proxy would say."""
+    async with in_front.client() as client:
+        page = await client.get("/sign-in")
+        (path, *_) = re.findall(r'href="(/assets/[^"]+)"', page.text)
+        asset = await client.get(path)
+    assert "immutable" in asset.headers["Cache-Control"]
+    assert asset.headers.get_list("X-Content-Type-Options") == ["nosniff"]
+
+
 async def test_without_a_server_clients_are_told_to_come_back(database_url, folder):
     """503 in the form of the service's own."""
     with ExitStack() as running:
@@ -85,3 +130,4 @@ async def test_without_a_server_clients_are_told_to_come_back(database_url, fold
                 answer = await client.get("/health/live")
     refused(answer, "service_unavailable")
     assert answer.headers["Retry-After"] == "1"
+    assert {name: answer.headers.get_list(name) for name in EVERY_ANSWER} == EVERY_ANSWER
