@@ -32,6 +32,24 @@ async def test_a_new_installation_is_read_by_index(world, kind):
             assert "Seq Scan" not in "\n".join(line for (line,) in plan)
 
 
+async def test_hashes_are_made_in_the_statement_that_asks_for_them(world):
+    """A function that is called for each event has an executor of its own each time."""
+    background = world.service.modes["live"].ledger.database.background
+    numbering = SQL.sequencer_number.on("live")
+    async with background.connection() as connection:
+        plan = await connection.fetch(
+            f"explain (verbose) {numbering}", 0, 100, 1000, uuid4(), "EventsBound"
+        )
+    shown = "\n".join(line for (line,) in plan)
+    made = ("claim-ledger event v1", "claim-ledger event mac v1")
+    assert [one in shown for one in (*made, "leaf_hash(", "event_digest(")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
 async def test_look_ups_of_many_ask_an_index_for_each(world, owner):
     """Also by a plan that was made when PostgreSQL had counted no rows."""
     owner.execute("analyze")
