@@ -100,7 +100,6 @@ def attack(owner) -> Callable[..., None]:
     """Return a function that changes protected rows as the database's owner."""
 
     def run(*statements: str) -> None:
-        owner.execute("alter table accounts.log drop constraint if exists log_append_id_fkey")
         for table in ("events", "log", "checkpoints", "head"):
             owner.execute(f"alter table accounts.{table} disable trigger user")
         for statement in statements:

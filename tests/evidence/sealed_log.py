@@ -82,7 +82,6 @@ async def disarm(connection: asyncpg.Connection, *, bare: bool) -> None:
     """Remove what protects the tables, as their owner can; `bare`: constraints as well."""
     for table in TABLES:
         await connection.execute(f"alter table {SCHEMA}.{table} disable trigger user")
-    await connection.execute(f"alter table {SCHEMA}.log drop constraint log_append_id_fkey")
     await connection.execute(f"alter table {SCHEMA}.events alter append_id drop identity")
     if bare:
         for table in TABLES:

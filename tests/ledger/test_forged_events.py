@@ -8,10 +8,11 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
+import asyncpg
 import psycopg
 import pytest
 from asyncpg import CheckViolationError
-from psycopg.errors import ForeignKeyViolation, InsufficientPrivilege, SerializationFailure
+from psycopg.errors import InsufficientPrivilege, SerializationFailure
 
 from service.claims.hand_overs import HandOverQueue, HandOvers
 from service.evidence.checkpoints.log_tree import LedgerForked
@@ -33,9 +34,13 @@ from tests.databases import login_url
 from tests.evidence.sealed_log import KEY
 from tests.ledger.raw_events import RawEvent, append_with_macs, write_raw
 from tests.ledger.samples import CAUSE
+from tests.patience import PATIENCE_SECONDS, eventually
 from tests.world import STAFF
 
 ASIDE = "select originator_version, topic, reason from accounts.set_aside order by id"
+WAITING = (
+    "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+)
 LOG = "select e.topic from accounts.log as l join accounts.events as e using (append_id) order by 1"
 
 
@@ -177,17 +182,36 @@ async def test_only_what_has_no_number_leaves_and_only_as_it_was(service, owner,
 async def test_an_older_snapshot_sets_nothing_aside_that_has_a_number_by_now(
     service, owner, database_url, partner_id
 ):
-    """The function does not see the number then; the log's own reference to the event holds."""
+    """The function does not see the number then, but numbering has changed the head: it fails."""
     await service.partners.revoke(partner_id, STAFF)
     (append_id,) = owner.execute("select append_id from accounts.pending").fetchone()
     with psycopg.connect(login_url(database_url, "accounts")) as insider:
         insider.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         insider.execute("select 1")
         await number(service.accounts)
-        with pytest.raises((SerializationFailure, ForeignKeyViolation)):
+        with pytest.raises(SerializationFailure):
             insider.execute("select accounts.set_aside_events(%s)", [[append_id]])
     assert owner.execute("select count(*) from accounts.events").fetchone() == (3,)
     assert owner.execute("select count(*) from accounts.set_aside").fetchone() == (0,)
+
+
+async def test_what_is_being_numbered_is_not_set_aside(service, owner, database_url, partner_id):
+    """The function waits for whoever numbers, and then sees the number."""
+    accounts = service.accounts
+    await service.partners.revoke(partner_id, STAFF)
+    (append_id,) = owner.execute("select append_id from accounts.pending").fetchone()
+    insider = await asyncpg.connect(login_url(database_url, "accounts"))
+    try:
+        async with accounts.transaction(background=PATIENCE_SECONDS) as transaction:
+            assert await Sequencer(accounts).number(transaction.connection) == 1
+            setting_aside = asyncio.create_task(
+                insider.fetchval("select accounts.set_aside_events($1)", [append_id])
+            )
+            await eventually(lambda: owner.execute(WAITING).fetchall())
+        assert await setting_aside == 0
+    finally:
+        await insider.close()
+    assert owner.execute("select count(*) from accounts.events").fetchone() == (3,)
 
 
 async def test_sequencers_at_once_set_each_event_aside_once(service, owner, partner_id):

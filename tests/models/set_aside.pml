@@ -18,6 +18,7 @@
  * Invariants, each the name of an assertion:
  *   only_ours_numbered  no event without a MAC that holds has a position
  *   no_version_missing  the stream's events are numbered as versions 1, 2, 3, ...
+ *   event_is_there      what is numbered has not been set aside meanwhile
  *   numbered_stays      what has a position is not set aside
  *   log_goes_on         in the end nothing waits, and every event that is left has a position
  *
@@ -43,7 +44,14 @@ byte written;
 byte head_holder = NOBODY;
 bool insider_has_ended;
 
-bool only_ours_numbered, no_version_missing, numbered_stays, log_goes_on;
+bool only_ours_numbered, no_version_missing, event_is_there, numbered_stays, log_goes_on;
+
+/* Whether somebody else than the holder of the head may set events aside now. */
+#ifdef HEAD_NOT_WAITED_FOR
+#define HEAD_IS_FREE true
+#else
+#define HEAD_IS_FREE (head_holder == NOBODY)
+#endif
 
 inline put(version, ours)
 {
@@ -126,8 +134,8 @@ active proctype Insider()
         has_forged = true;
         last = 0
        }
-    :: d_step { version_of[1] != 0 -> leave(1) }
-    :: d_step { version_of[2] != 0 -> leave(2) }
+    :: d_step { version_of[1] != 0 && HEAD_IS_FREE -> leave(1) }
+    :: d_step { version_of[2] != 0 && HEAD_IS_FREE -> leave(2) }
     :: atomic {
         again < WRITTEN_AGAIN && (kept[1] != 0 || kept[2] != 0 || kept[3] != 0);
         if
@@ -207,11 +215,17 @@ end_idle:
             fi
         }
         i = 0;
+#ifdef HEAD_NOT_WAITED_FOR           /* otherwise nothing that it could meet happens in between */
+       }
+       d_step {
+#endif
         if
         :: bad_1 == 0 ->             /* the commit */
             for (i : 1 .. IDS) {
                 if
                 :: i == batch_1 || i == batch_2 ->
+                    event_is_there = version_of[i] != 0;
+                    assert(event_is_there);
                     only_ours_numbered = is_ours[i];
                     assert(only_ours_numbered);
                     no_version_missing = version_of[i] == numbered + 1;

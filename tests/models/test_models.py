@@ -53,6 +53,7 @@ VIOLATED_BY = {
     ("sequencer", "POSITION_IS_APPEND_ID"): "no_gap",
     ("sequencer", "QUEUE_EMPTIED_FIRST"): "nothing_is_lost",
     ("sequencer", "SIZE_ADVANCED_APART"): "position_is_free",
+    ("set_aside", "HEAD_NOT_WAITED_FOR"): "event_is_there",
     ("set_aside", "LOG_NOT_LOOKED_AT"): "numbered_stays",
     ("set_aside", "MAC_NOT_LOOKED_AT"): "only_ours_numbered",
     ("set_aside", "PREDECESSOR_NOT_LOOKED_AT"): "no_version_missing",
