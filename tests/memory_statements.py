@@ -252,7 +252,9 @@ READS: dict[str, Callable[..., Any]] = {
     "service.ledger now": lambda _: [{"now": datetime.now(UTC)}],
     "service.ledger service_keys_insert": _draw_secrets,
     "service.ledger service_keys": lambda tables: tables["service_keys"],
-    "service.ledger event_keys": lambda tables: tables["event_keys"],
+    "service.ledger event_keys": lambda tables: [
+        row | {"may_sign": True} for row in tables["event_keys"]
+    ],
     "service.partners pending_of_address": _pending_of_address,
     "service.claims context": _claims_context,
     "service.onboardings context": _onboarding_context,

@@ -104,8 +104,10 @@ class Service:
             ledger.name: [CatchUpProjection(ActivityProjector(), clock)] for ledger in self.ledgers
         }
 
-    async def _secrets(self) -> Secrets:
+    async def _secrets(self, *, anew: bool = False) -> Secrets:
         """Return the secrets, which are kept in one of the ledgers that need them."""
+        if anew:
+            await self.secrets.read_events()
         return await self.secrets.get()
 
     @property

@@ -1,6 +1,6 @@
 """The three ledgers by the settings, and the parts of each mode over its ledger."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from projections.claim_documents.projector import ClaimDocumentsProjector
@@ -25,7 +25,7 @@ from service.ledger.batching import Batcher
 from service.ledger.encryption import MasterKeys
 from service.ledger.events import Catalogue
 from service.ledger.ledger import Ledger, Projector
-from service.ledger.service_keys import Secrets, ServiceKeyStore
+from service.ledger.service_keys import GetSecrets, ServiceKeyStore
 from service.onboardings.commands import OnboardingCommands
 from service.storage.port import Storage
 
@@ -35,7 +35,7 @@ def ledger_for(
     master_keys: MasterKeys,
     clock: Clock,
     deadline_seconds: float,
-    secrets: Callable[[], Awaitable[Secrets]],
+    secrets: GetSecrets,
     name: str,
     events: Catalogue,
     projectors: Sequence[Projector],

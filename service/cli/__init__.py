@@ -62,7 +62,7 @@ _GROUPS: Final = {
     "privacy": ("Personal data: erase it, find it.", {"privacy": "erase find reapply"}),
     "keys-at-rest": (
         "Encryption keys in the database, wrapped by the master keys.",
-        {"keys_at_rest": "keygen rotate verify"},
+        {"keys_at_rest": "keygen rotate verify", "event_keys": "rotate-event-key"},
     ),
     "audit": (
         "Checkpoints, verification, exports, receipts and replays of the ledgers.",

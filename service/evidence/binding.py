@@ -40,7 +40,7 @@ async def bind_events(ledger: Ledger, cause: Cause) -> bool:
         row = await transaction.fetchrow(_SQL.last_version, stream)
         version: int = row["version"] if row is not None else 0
         await transaction.append(
-            Append(stream, version, [EventsBound(event_key=keys.newest)], cause)
+            Append(stream, version, [EventsBound(event_key=keys.signing)], cause)
         )
         return True
 

@@ -15,22 +15,18 @@ MAC_BYTES: Final = 33
 
 
 class EventKeys(NamedTuple):
-    """The keys of one ledger by their ids. The greatest id signs.
+    """The keys of one ledger by their ids. `signing` is the id of the one that signs.
 
     `since_start`: no event of the installation is older than the keys, so each has a MAC.
     """
 
     keys: Mapping[int, bytes]
     since_start: bool
-
-    @property
-    def newest(self) -> int:
-        """The id of the key that signs."""
-        return max(self.keys)
+    signing: int
 
     def mac(self, stream: UUID, version: int, topic: str, state: bytes) -> bytes:
         """Return the MAC of an event that is about to be written."""
-        return self._of(self.newest, event_digest(stream, version, topic, state))
+        return self._of(self.signing, event_digest(stream, version, topic, state))
 
     def holds(self, digest: bytes, mac: bytes) -> bool:
         """Return whether one of the keys made this MAC of an event's digest."""

@@ -32,7 +32,7 @@ from service.ledger.encryption import DataKey, MasterKeys
 from service.ledger.event_macs import EventKeys
 from service.ledger.events import Catalogue, Meta, Recorded
 from service.ledger.projector import Projector, Write, arrays, runs
-from service.ledger.service_keys import Secrets
+from service.ledger.service_keys import EventRoots, GetSecrets
 from service.ledger.sql import Sql, queries
 from service.ledger.writing import Append, Decided, Outcome, Proposal, WriteBatch, lock_number
 
@@ -76,21 +76,22 @@ class Ledger:
     master_keys: MasterKeys
     clock: Clock
     on_append: Callable[[], None]
-    secrets: Callable[[], Awaitable[Secrets]]
+    secrets: GetSecrets
 
     def __post_init__(self, catalogue: Catalogue) -> None:
         """Name the ledger after its schema."""
         self.name = self.database.schema
         self.codec = Codec(self.name, catalogue)
-        self._event_keys: EventKeys | None = None
+        self._event_keys: tuple[EventRoots, EventKeys] | None = None
         self._binding: Binding | None = None
         self._asked_at = 0.0
 
-    async def event_keys(self) -> EventKeys:
-        """Return the keys that bind events to the service: from memory after the first time."""
-        if self._event_keys is None:
-            self._event_keys = (await self.secrets()).events.of_ledger(self.name)
-        return self._event_keys
+    async def event_keys(self, *, anew: bool = False) -> EventKeys:
+        """Return the keys that bind events to the service: from memory, unless `anew`."""
+        roots, known = (await self.secrets(anew=anew)).events, self._event_keys
+        if known is None or known[0] is not roots:
+            known = self._event_keys = roots, roots.of_ledger(self.name)
+        return known[1]
 
     async def binding(self) -> Binding:
         """Return what events are told by: from memory, once all later events are bound.
@@ -98,9 +99,10 @@ class Ledger:
         Until then the log is asked now and then whether they are.
         """
         now = asyncio.get_running_loop().time()
-        known = self._binding
+        keys, known = await self.event_keys(), self._binding
+        if known is not None and known.keys is not keys:
+            known = self._binding = known._replace(keys=keys)
         if known is None or (known.boundary is None and now > self._asked_at + UNBOUND_SECONDS):
-            keys = await self.event_keys()
             rows = [] if keys.since_start else await self.database.reads.fetch(*self.bound)
             known = self._binding = Binding(self.name, keys, boundary_of(self.name, keys, rows))
             self._asked_at = now

@@ -36,8 +36,16 @@ where
 select key_id, wrapped, master_key_id from ledger.data_keys where key_id = any($1::uuid[])
 
 -- name: event_keys
--- The keys that bind events to this service, wrapped.
-select key_id, since_start, wrapped, master_key_id from ledger.event_keys
+-- The keys that bind events to this service, wrapped, and whether each may sign by now.
+select key_id, since_start, wrapped, master_key_id, signs_from <= clock_timestamp() as may_sign
+from ledger.event_keys
+
+-- name: event_keys_insert
+-- The next key that binds events. It signs later, when every process knows it.
+insert into ledger.event_keys (key_id, since_start, wrapped, master_key_id, signs_from)
+values ($1, $2, $3, $4, clock_timestamp() + $5)
+on conflict do nothing
+returning signs_from
 
 -- name: exists
 -- Does this stream exist?

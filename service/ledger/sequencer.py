@@ -104,6 +104,8 @@ class Sequencer:
                             return await self._number(connection, head)
                         await self._grow(connection, head)
                 except _NotOurs as found:
+                    if await self._has_other_keys():
+                        continue
                     async with transaction_on(connection):
                         held = await self._hold(connection)  # or two would set it aside
                         if held is None or not await self._set_aside(connection, found):
@@ -136,7 +138,8 @@ class Sequencer:
             async with transaction_on(connection):  # a savepoint
                 return await self._number(connection, head)
         except _NotOurs as found:
-            await self._set_aside(connection, found)
+            if not await self._has_other_keys():
+                await self._set_aside(connection, found)
             return 0
 
     async def _hold(self, connection: Connection) -> Row | None:
@@ -162,6 +165,11 @@ class Sequencer:
         if rows:
             await connection.execute(_SQL.sequencer_advance.on(schema), tree.size, tree.to_bytes())
         return len(rows)
+
+    async def _has_other_keys(self) -> bool:
+        """Read the event keys again; return whether another process has known other ones."""
+        known = await self._ledger.event_keys()
+        return await self._ledger.event_keys(anew=True) is not known
 
     async def _set_aside(self, connection: Connection, found: _NotOurs) -> int:
         """Set aside what must not be numbered; return how much that was."""

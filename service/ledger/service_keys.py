@@ -8,10 +8,13 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple, Protocol
+
+import structlog
 
 from service.core.ids import base32, base62
-from service.ledger.database import Database, Row
+from service.ledger.database import Database, LedgerError, Row
 from service.ledger.encryption import KEY_BYTES, KeyUnknown, MasterKeys
 from service.ledger.event_macs import EventKeys, key_of_ledger
 from service.ledger.sql import queries
@@ -20,6 +23,20 @@ _SQL = queries("service.ledger")
 _NAMES: Final = ("pepper", "link", "lookup")
 _FIRST: Final = 1
 """The id of an installation's first event key."""
+_LAST: Final = 255
+"""A MAC begins with the key's id, in a byte."""
+REREAD_SECONDS: float = 60.0
+"""How often a process that works looks whether there are other event keys."""
+STALE_SECONDS: float = 240.0
+"""A process that has not looked for so long, because it was idle, looks before it goes on."""
+SIGNS_AFTER: timedelta = timedelta(minutes=5)
+"""A new event key signs after this: later than STALE_SECONDS, so that every process knows it."""
+
+log = structlog.get_logger()
+
+
+class EventKeyRefused(Exception):
+    """No event key is added. `str()` tells an operator why."""
 
 
 class EventRoots(NamedTuple):
@@ -27,11 +44,12 @@ class EventRoots(NamedTuple):
 
     keys: Mapping[int, bytes]
     since_start: bool
+    signing: int
 
     def of_ledger(self, ledger: str) -> EventKeys:
         """Return the keys of one ledger."""
         keys = {key_id: key_of_ledger(key, ledger) for key_id, key in self.keys.items()}
-        return EventKeys(keys, self.since_start)
+        return EventKeys(keys, self.since_start, self.signing)
 
 
 class Secrets(NamedTuple):
@@ -95,6 +113,12 @@ def token_hash(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
+class GetSecrets(Protocol):
+    """Returns the secrets; `anew`: with the event keys as they are now, if they can be read."""
+
+    async def __call__(self, *, anew: bool = False) -> Secrets: ...  # noqa: D102 - said above
+
+
 class ServiceKeyStore:
     """Draws the secrets at an installation's first use, and reads them afterwards."""
 
@@ -104,15 +128,23 @@ class ServiceKeyStore:
         self._master_keys = master_keys
         self._loaded: Secrets | None = None
         self._attempt: asyncio.Task[Secrets] | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._asked_at = self._read_at = 0.0
 
     async def get(self) -> Secrets:
         """Return the secrets: from memory after the first time.
 
         All who ask meanwhile share one attempt, so its one deadline is everybody's; who comes after
-        it failed begins another. A caller that is cancelled leaves it to the others.
+        it failed begins another. A caller that is cancelled leaves it to the others. Event keys
+        that came since are read beside what goes on: only who was idle for long waits for them.
         Raises KeyUnknown if the ring lacks the master key that wrapped them.
         """
         if self._loaded is not None:
+            now = asyncio.get_running_loop().time()
+            if now > self._asked_at + REREAD_SECONDS:
+                self._read_events_soon()
+            if now > self._read_at + STALE_SECONDS and self._reading is not None:
+                await asyncio.shield(self._reading)
             return self._loaded
         if self._attempt is None or self._attempt.done():
             self._attempt = asyncio.create_task(self._load())
@@ -127,10 +159,53 @@ class ServiceKeyStore:
         rows = await self._accounts.reads.fetch(_SQL.event_keys)
         return self._roots(rows) if rows else None
 
+    async def read_events(self) -> None:
+        """Read the event keys again now; keep those that are known where they cannot be read."""
+        try:
+            known = await self.known_events()
+        except (LedgerError, KeyUnknown) as error:
+            log.warning("event keys not read", error_type=type(error).__name__)
+            return
+        loop = asyncio.get_running_loop()
+        self._asked_at = self._read_at = loop.time()
+        if known is None or self._loaded is None or known == self._loaded.events:
+            return  # what is known stays the same object, by which others see that it does
+        self._loaded = self._loaded._replace(events=known)
+
+    def _read_events_soon(self) -> None:
+        if self._reading is None or self._reading.done():
+            self._asked_at = asyncio.get_running_loop().time()
+            self._reading = asyncio.create_task(self.read_events())
+
+    async def add_event_key(self) -> tuple[int, datetime]:
+        """Draw the next event key; return its id and from when on it signs.
+
+        Raises EventKeyRefused where the last one does not sign yet, or there is no id left.
+        """
+        await self.get()  # an installation that nobody has used has none
+        writes = self._accounts.writes
+        rows = await writes.fetch(_SQL.event_keys)
+        roots = self._roots(rows)
+        key_id = max(roots.keys) + 1
+        if key_id > _LAST:
+            raise EventKeyRefused(f"there are {_LAST} event keys, which is all there can be")
+        if roots.signing != key_id - 1:
+            raise EventKeyRefused(f"event key {key_id - 1} is new and does not sign yet")
+        name = event_key_name(key_id, since_start=roots.since_start)
+        wrapped = self._master_keys.wrap(secrets.token_bytes(KEY_BYTES), name)
+        row = await writes.fetchrow(
+            _SQL.event_keys_insert,
+            *(key_id, roots.since_start, wrapped, self._master_keys.newest, SIGNS_AFTER),
+        )
+        if row is None:
+            raise EventKeyRefused(f"somebody else has just added event key {key_id}")
+        return key_id, row["signs_from"]
+
     def _roots(self, rows: Sequence[Row]) -> EventRoots:
         """Unwrap the roots of events' keys; raises KeyUnknown."""
         keys = {row["key_id"]: self._root(row) for row in rows}
-        return EventRoots(keys, since_start=all(row["since_start"] for row in rows))
+        signing = max(row["key_id"] for row in rows if row["may_sign"])
+        return EventRoots(keys, all(row["since_start"] for row in rows), signing)
 
     def _root(self, row: Row) -> bytes:
         name = event_key_name(row["key_id"], since_start=row["since_start"])
@@ -166,6 +241,7 @@ class ServiceKeyStore:
             for row in rows
         }
         self._loaded = Secrets(**opened, events=self._roots(event_rows))
+        self._asked_at = self._read_at = asyncio.get_running_loop().time()
         return self._loaded
 
 

@@ -238,6 +238,14 @@ def test_rotation_with_one_key_has_nothing_to_do(team):
     assert {one["rewrapped"] for one in answer["tables"]} == {0}
 
 
+def test_an_event_key_is_rotated(team):
+    """Beside a service that runs; a second time it has to wait."""
+    answer = team.do("keys-at-rest", "rotate-event-key")
+    assert (answer["event_key"], answer["signs_from"][-1]) == (2, "Z")
+    refused = team.raw("keys-at-rest", "rotate-event-key")
+    assert "event key 2 is new and does not sign yet" in refused.stderr
+
+
 def test_rotation_names_a_missing_key(team, demo):
     """A key that is not in the ring is named, with exit code 1; dev goes on."""
     env = elsewhere(team, MASTER_KEYS="AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=")

@@ -46,7 +46,7 @@ TIMES = 3 * GROWTH
 BEYOND = 2**17
 
 Make = Callable[[int], str]
-KEYS = Secrets(b"p" * 32, b"l" * 32, b"k" * 32, EventRoots({}, since_start=True))
+KEYS = Secrets(b"p" * 32, b"l" * 32, b"k" * 32, EventRoots({}, since_start=True, signing=1))
 
 
 class Parser(NamedTuple):

@@ -13,7 +13,7 @@ from service.mail.recipients import ALL_MAX, PARTNER_MAX, PERIOD
 from tests.mail.noted import mails, note_mail, onboarding
 from tests.world import settings_for, world_on
 
-SECRETS = Secrets(b"p", b"l", b"k", EventRoots({1: b"e"}, since_start=True))
+SECRETS = Secrets(b"p", b"l", b"k", EventRoots({1: b"e"}, since_start=True, signing=1))
 
 
 class Moment:
