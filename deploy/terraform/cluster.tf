@@ -8,6 +8,17 @@ resource "google_container_cluster" "main" {
   network             = google_compute_network.main.id
   subnetwork          = google_compute_subnetwork.nodes.id
 
+  resource_labels = {
+    application = "claim-ledger"
+  }
+
+  # Operators sign in as themselves: no certificate that nobody can revoke.
+  master_auth {
+    client_certificate_config {
+      issue_client_certificate = false
+    }
+  }
+
   ip_allocation_policy {
     cluster_secondary_range_name  = "pods"
     services_secondary_range_name = "services"
