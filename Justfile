@@ -51,6 +51,11 @@ test-compose *arguments:
 check-dependencies *arguments:
     uv run python -m tests.libraries {{ arguments }}
 
+# `deploy/kubernetes`, played by Podman as far as a first claim (as root: `apt install podman catatonit`,
+# kubectl, and a Docker that builds the image).
+test-kube-play *arguments:
+    uv run pytest -n 0 tests/deployed/test_kube_play.py {{ arguments }}
+
 # The release before and this one side by side, under traffic, while the schema is migrated, and back.
 upgrade *arguments:
     uv run pytest -n 0 -s tests/upgrade {{ arguments }}

@@ -58,6 +58,28 @@ def test_every_container_is_held_to_the_least():
                     assert port.startswith("127.0.0.1:")
 
 
+def test_every_container_that_stays_has_a_health_check():
+    """Ours by the image, all others by what is in theirs."""
+    checked = {name for name, one in SERVICES.items() if "test" in one.get("healthcheck", {})}
+    by_the_image = {"api-one", "api-two", "worker"}
+    assert checked | by_the_image == SERVICES.keys() - ONCE
+
+
+def test_grafana_finds_what_is_mounted():
+    """Its dashboards are where their provider looks, and ask the data source that there is."""
+    mounts = dict(one.split(":")[1::-1] for one in SERVICES["grafana"]["volumes"])
+    (provider,) = yaml.safe_load((DEPLOY / "grafana/provisioning.yml").read_text())["providers"]
+    folder = DEPLOY / mounts[provider["options"]["path"]]
+    (source,) = yaml.safe_load((DEPLOY / "compose/grafana.yml").read_text())["datasources"]
+    assert source["url"] == f"http://{source['type']}:9090"
+    assert source["type"] in SERVICES
+    dashboards = list(folder.glob("*.json"))
+    assert dashboards
+    for path in dashboards:
+        (chosen,) = json.loads(path.read_text())["templating"]["list"]
+        assert (chosen["type"], chosen["query"]) == ("datasource", source["type"])
+
+
 def test_settings_exist_and_secrets_are_in_files():
     """No secret's text is in the environment of any container."""
     known = {name for one in vars(Settings).values() for name in getattr(one, "variables", ())}

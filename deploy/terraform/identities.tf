@@ -18,6 +18,7 @@ locals {
     migrate = "claim-ledger/claim-ledger-migrate"
     secrets = "claim-ledger/claim-ledger-secrets"
     backup  = "claim-ledger/claim-ledger-db"
+    team    = "claim-ledger/claim-ledger-team"
   }
 
   # What each may do in the buckets of documents. tests/deploy holds this to the product's calls.

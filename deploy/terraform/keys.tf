@@ -60,7 +60,7 @@ resource "google_kms_crypto_key_iam_member" "data" {
 
 # The processes unwrap; wrapping a new key is an operator's.
 resource "google_kms_crypto_key_iam_member" "master" {
-  for_each      = toset(["api", "worker", "migrate"])
+  for_each      = toset(["api", "worker", "migrate", "team"])
   crypto_key_id = google_kms_crypto_key.master.id
   role          = "roles/cloudkms.cryptoKeyDecrypter"
   member        = google_service_account.of[each.value].member

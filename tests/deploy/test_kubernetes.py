@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -22,6 +23,7 @@ from tests.deploy.manifests import (
 )
 
 POSTGRES = KUBERNETES / "components" / "postgres"
+TRACES = KUBERNETES / "components" / "traces"
 AUTHORITY = "/run/secrets/authority/ca.crt"
 DEVELOPMENT, PRODUCTION = "development", "production"
 PROBES = ("startup", "liveness", "readiness")
@@ -31,7 +33,9 @@ IN_PRODUCTION = {
 }
 """What the vault has instead: Redis outside the cluster, over TLS."""
 WORKLOADS = workloads()
-NEEDS = {"api": SERVE, "worker": SERVE, "migrate": MIGRATE | LEDGER_URLS}
+NEEDS = {"api": SERVE, "worker": SERVE, "migrate": MIGRATE | LEDGER_URLS, "team": SERVE}
+ARGUMENTS = {"api": ["serve"], "worker": ["worker"], "migrate": ["migrate"], "team": None}
+"""Of the image; the team's pod waits for what is executed in it."""
 KNOWN = {name for one in SETTINGS for name in one.variables} | {
     one.file_variable for one in SETTINGS if one.file_variable
 }
@@ -63,7 +67,7 @@ def test_settings_are_those_of_the_product(tmp_path, component, overlay):
         name.removesuffix("_FILE"): vault[remote[files[text]]] if name.endswith("_FILE") else text
         for name, text in given.items()
     }
-    assert workload.container["args"] == [component if component != "api" else "serve"]
+    assert workload.container.get("args") == ARGUMENTS[component]
     Settings.from_environment(values, require=NEEDS[component])
 
 
@@ -106,6 +110,27 @@ def test_probes_and_ports_are_the_products():
     assert public["targetPort"] == "http"
     (scraped,) = named("PodMonitor", "claim-ledger", BASE)["spec"]["podMetricsEndpoints"]
     assert scraped["port"] == "operations"
+
+
+def test_what_removes_documents_runs_as_the_team_alone():
+    """Its pod has its own account, and there is none until somebody asks for it."""
+    accounts = {name: one.pod["serviceAccountName"] for name, one in WORKLOADS.items()}
+    assert accounts == {name: f"claim-ledger-{name}" for name in WORKLOADS}
+    assert WORKLOADS["team"].replicas == 0
+
+
+def test_traces_reach_their_collector():
+    """Where the component is taken, at the address that its settings name."""
+    text = (KUBERNETES / "components" / "traces" / "settings.env").read_text()
+    ((name, url),) = (line.split("=", 1) for line in text.splitlines())
+    address = urlsplit(url)
+    (rule,) = named("NetworkPolicy", "to-the-collector", TRACES)["spec"]["egress"]
+    (to,), (port,) = rule["to"], rule["ports"]
+    service, namespace = str(address.hostname).split(".")
+    assert name in KNOWN
+    assert to["podSelector"]["matchLabels"] == {"app.kubernetes.io/name": service}
+    assert to["namespaceSelector"]["matchLabels"] == {"kubernetes.io/metadata.name": namespace}
+    assert port["port"] == address.port
 
 
 def test_nothing_is_reached_that_need_not_be():

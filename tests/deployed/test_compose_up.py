@@ -1,7 +1,8 @@
 """`deploy/compose.yaml`, run: the commands of deploy/README.md as far as a first claim.
 
 Where no registry is reachable, images of Debian's packages stand for the official ones
-(`stand_ins/`), and the mail catcher and Grafana, which Debian does not have, are left out.
+(`stand_ins/`), and the mail catcher and Grafana, which Debian does not have, are left out (their
+mounts are compared in tests/test_compose.py).
 `just test-compose`; skipped where no Docker answers.
 """
 
@@ -13,6 +14,7 @@ import subprocess
 
 import httpx
 import pytest
+import yaml
 
 from tests.deployed import docker
 from tests.no_tls import NO_TLS
@@ -23,6 +25,7 @@ pytestmark = [pytest.mark.server, pytest.mark.timeout(1800)]
 STAND_INS = "claim-ledger-tests/stand-ins"
 STOOD_FOR = ("HAPROXY", "PGBOUNCER", "POSTGRES", "PROMETHEUS", "REDIS")
 SERVICES = ("proxy", "storage", "api-one", "api-two", "worker", "prometheus")
+RULES = ("alerts.yml", "slo.yml")
 COMPOSE = "docker compose -f deploy/compose.yaml"
 WITH_TLS = "curl -sS --cacert deploy/compose/state/secrets/authority"
 
@@ -107,6 +110,14 @@ def test_from_nothing_to_a_first_claim(composed):
         return values == ["1", "1", "1"]
 
     until(all_up, look=1)
+    loaded = httpx.get("http://127.0.0.1:9090/api/v1/rules", verify=NO_TLS).json()["data"]["groups"]
+    written = [yaml.safe_load((folder / "deploy" / name).read_text()) for name in RULES]
+    assert {one["name"] for one in loaded} == {
+        group["name"] for file in written for group in file["groups"]
+    }
+    # A container with a check is waited for; those that stay all have one.
+    states = [docker.inspected(name)["State"] for name in names]
+    assert all("Health" in one for one in states if one["Running"])
 
 
 def is_well(state):

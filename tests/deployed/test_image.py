@@ -4,21 +4,19 @@ On a base without a shell, read-only, without any capability. `just test-image`;
 Docker answers.
 """
 
-import json
 import subprocess
 import tarfile
 from contextlib import contextmanager
 from itertools import chain
 
-import httpx
 import pytest
 
 from tests.databases import login_url, on, run
 from tests.deployed import docker
-from tests.no_tls import NO_TLS
+from tests.deployed.main_path import main_path
 from tests.patience import until
 from tests.processes import free_port
-from tests.world import MASTER_KEY, TEAM, claim_body
+from tests.world import MASTER_KEY, TEAM
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(1800)]
 
@@ -102,38 +100,12 @@ def test_one_image_serves_works_migrates_and_does_the_teams_commands(image, post
         ):
             for name in (api, worker):
                 until(lambda name=name: healthy(name), lambda name=name: logs(name), look=0.5)
-            main_path(api, port)
+            staff = ("--env", f"CLAIM_LEDGER_STAFF={TEAM}")
+            main_path(lambda words: docker.docker("exec", *staff, api, *words), port)
             for name in (api, worker):
                 docker.docker("stop", "--time", "60", name)
                 assert docker.inspected(name)["State"]["ExitCode"] == 0, logs(name)
             assert "Killing" not in logs(api)
-
-
-def main_path(api, port):
-    """Make a partner, connect it to a business, and create a claim, as the README does."""
-
-    def team(*words):
-        staff = ("--env", f"CLAIM_LEDGER_STAFF={TEAM}")
-        return json.loads(docker.docker("exec", *staff, api, "claim-ledger", *words, "--json"))
-
-    team("staff", "add", TEAM)
-    partner_id = team("partners", "add", "Books", "--email", "books@example.com")["partner_id"]
-    team("partners", "approve", partner_id)
-    token = team("keys", "issue", partner_id, "--mode", "live")["token"]
-    entity_id = team("entities", "add", "Bakery", "--email", "b@example.com")["entity_id"]
-    authorization = {"Authorization": f"Bearer {token}"}
-    with httpx.Client(
-        base_url=f"http://127.0.0.1:{port}/v1", headers=authorization, verify=NO_TLS
-    ) as client:
-        link = client.post("/connect-requests", json={"partner_user_id": "u"}).json()
-        team("connect", "approve", link["connect_url"], "--entity", entity_id)
-        made, again = (client.post("/claims", json=claim_body(entity_id)) for _ in range(2))
-        listed = client.get("/claims", params={"entity_id": entity_id})
-    assert (made.status_code, again.status_code) == (201, 200)
-    assert again.headers["Idempotent-Replayed"] == "true"
-    claim_id = made.json()["claim_id"]
-    assert [one["claim_id"] for one in listed.json()["claims"]] == [claim_id]
-    assert team("claims", "show", claim_id)["claim_id"] == claim_id
 
 
 def healthy(name):

@@ -1,6 +1,7 @@
 """The overlays build, and hold to the schemas of their kinds and to checkov's policies."""
 
 import json
+import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.deploy.manifests import OVERLAYS
+from tests.deploy.manifests import KUBERNETES, OVERLAYS
 
 kubernetes_validate = pytest.importorskip("kubernetes_validate")  # `just check-deploy` has it
 ROOT = Path(__file__).parents[3]
@@ -30,8 +31,13 @@ pytestmark = pytest.mark.server
 @cache
 def built(overlay: str) -> list[dict[str, Any]]:
     """Return what an overlay makes."""
+    return made_by(OVERLAYS / overlay)
+
+
+def made_by(directory: Path) -> list[dict[str, Any]]:
+    """Return what `kubectl kustomize` makes of a directory."""
     done = subprocess.run(
-        ["kubectl", "kustomize", OVERLAYS / overlay], capture_output=True, text=True, check=True
+        ["kubectl", "kustomize", directory], capture_output=True, text=True, check=True
     )
     return list(yaml.safe_load_all(done.stdout))
 
@@ -60,6 +66,21 @@ def test_resources_hold_to_their_schemas(overlay):
         if not is_custom(one):
             kubernetes_validate.validate(one, VERSION, strict=True)
     assert faults([one for one in built(overlay) if is_custom(one)]) == []
+
+
+@pytest.mark.parametrize("component", ["cloud-sql", "traces"])
+def test_components_that_no_overlay_has_build(tmp_path, component):
+    """Beside the base; what they make holds to its schema."""
+    shutil.copytree(KUBERNETES, tmp_path / "kubernetes")
+    overlay = tmp_path / "kubernetes" / "overlays" / "trial"
+    overlay.mkdir()
+    given = {"resources": ["../../base"], "components": [f"../../components/{component}"]}
+    (overlay / "kustomization.yaml").write_text(yaml.safe_dump(given))
+    resources = made_by(overlay)
+    for one in resources:
+        if not is_custom(one):
+            kubernetes_validate.validate(one, VERSION, strict=True)
+    assert faults([one for one in resources if is_custom(one)]) == []
 
 
 def test_the_models_find_faults():
