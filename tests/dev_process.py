@@ -14,7 +14,7 @@ from typing import Any
 from service.cli.dev.state import PEOPLE, DevState
 from tests.databases import with_logins
 from tests.patience import PATIENCE_SECONDS, until
-from tests.prepared import prepared, run_prepared
+from tests.prepared import prepared, run_prepared, start_prepared
 from tests.processes import start
 
 PROGRAM = Path(sys.executable).parent / "claim-ledger"
@@ -39,16 +39,21 @@ class Dev:
     """A `claim-ledger dev` for one test, on a free port."""
 
     def __init__(self, data_dir: Path, *, wait: bool = True, stdout: int | None = None) -> None:
-        """Start it; with `wait`, return once it answers. Without `stdout` it prints to a file."""
+        """Start it; with `wait`, return once it answers.
+
+        With `stdout` it is the installed program; without, a fork that prints to a file.
+        """
         self.data_dir = data_dir
         self._silent = stdout is not None
-        with (data_dir.parent / f"{data_dir.name}.out").open("wb") as printed:
-            self.process = start(
-                [PROGRAM, "dev", "--port", "0", "--data-dir", data_dir],
-                stdout=stdout or printed,
-                stderr=subprocess.PIPE,
-                text=True,
-                env=environment(RATE_LIMIT_PER_MINUTE="100000"),
+        self._said = data_dir.parent / f"{data_dir.name}.err"
+        arguments = ["dev", "--port", "0", "--data-dir", data_dir]
+        env = environment(RATE_LIMIT_PER_MINUTE="100000")
+        out = data_dir.parent / f"{data_dir.name}.out"
+        with out.open("wb") as printed, self._said.open("wb") as said:
+            self.process = (
+                start([PROGRAM, *arguments], stdout=stdout, stderr=said, env=env)
+                if self._silent
+                else start_prepared(arguments, env, printed, said)
             )
         if wait:
             self.wait_until_up()
@@ -79,15 +84,15 @@ class Dev:
         """Wait for dev.json; fail with the process's output if it ends first."""
         until(lambda: (self.data_dir / "dev.json").exists() or self.process.poll() is not None)
         if self.process.poll() is not None:
-            raise AssertionError(self.process.communicate()[1])
+            raise AssertionError(self._said.read_text())
         # The facts for programs come first, so that who has read the text finds them.
         until(lambda: self.printed.endswith("'\n\n") or self._silent)
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
         """Send it a signal; return its exit code and its stderr."""
         self.process.send_signal(number)
-        said = self.process.communicate(timeout=PATIENCE_SECONDS)[1]
-        return self.process.returncode, said
+        code = self.process.wait(PATIENCE_SECONDS)
+        return code, self._said.read_text()
 
 
 @contextmanager

@@ -1,7 +1,8 @@
-"""A process that has imported the commands and forks for each, half a second faster.
+"""A process that has imported the commands and forks for each, a second of CPU cheaper.
 
 A fork begins where the installed program is after its imports, and ends as that ends. Variables
-that matter to Python's own start, such as PYTHON…, are for the installed program.
+that matter to Python's own start, such as PYTHON…, are for the installed program. What runs on
+beside a test (`serve`, `worker`, `dev`) is forked with a session of its own.
 """
 
 import atexit
@@ -10,6 +11,7 @@ import importlib
 import json
 import os
 import pkgutil
+import select
 import signal
 import socket
 import subprocess
@@ -17,17 +19,35 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
+from typing import IO, Any, BinaryIO
+
+import prometheus_client.values
 
 import service.cli
 from tests.patience import PATIENCE_SECONDS
-from tests.processes import die_with_parent
+from tests.processes import bind, die_with_parent
 
 ORDER_BYTES_MAX = 1 << 20
 ROOT = Path(__file__).parents[1]
+IMPORTED_FOR = {
+    "serve": ("service.app.serve", "service.app.web", "uvloop"),
+    "worker": ("service.app.worker",),
+    "dev": (
+        "service.cli.dev.command",
+        "service.cli.dev.serving",
+        "service.cli.dev.gcs.serving",
+        "service.storage.google",
+        "service.storage.signer",
+        "google.oauth2.credentials",
+        "alembic.command",
+        "sqlalchemy.dialects.postgresql.psycopg",
+    ),
+}
+"""What the first of these commands is imported for, and all later ones have."""
 
 
 def run_prepared(
@@ -46,6 +66,65 @@ def run_prepared(
             file.seek(0)
             texts.append(file.read().decode())
     return subprocess.CompletedProcess(order["arguments"], code, *texts)
+
+
+def start_prepared(
+    arguments: Sequence[str | Path], env: Mapping[str, str], output: IO[bytes], said: IO[bytes]
+) -> "PreparedProcess":
+    """Start a command that runs on, in a session of its own; the test's end kills it."""
+    order = {
+        "arguments": [str(one) for one in arguments],
+        "env": dict(env),
+        "cwd": str(Path.cwd()),
+        "runs_on": True,
+    }
+    process = PreparedProcess(prepared().order(order, [output.fileno(), said.fileno()]))
+    bind(process)
+    return process
+
+
+class PreparedProcess:
+    """A command that runs on, used as a `subprocess.Popen` is."""
+
+    def __init__(self, answer: BinaryIO) -> None:
+        self.returncode: int | None = None
+        self._answer = answer
+        self.pid = int(answer.readline())
+
+    def poll(self) -> int | None:
+        """Return the exit code, or None while it runs."""
+        return self.returncode if self._ended(0) else None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end; raise TimeoutExpired if it takes longer than so many seconds."""
+        if not self._ended(timeout):
+            raise subprocess.TimeoutExpired(f"prepared process {self.pid}", timeout or 0.0)
+        assert self.returncode is not None
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, unless it has ended."""
+        if self.poll() is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """Send it SIGTERM."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Send it SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+    def _ended(self, seconds: float | None) -> bool:
+        if self.returncode is None:
+            looking = select.poll()
+            looking.register(self._answer)
+            if not looking.poll(None if seconds is None else seconds * 1000):
+                return False
+            self.returncode = int(self._answer.read())
+            self._answer.close()
+        return True
 
 
 class Prepared:
@@ -67,14 +146,21 @@ class Prepared:
 
         Commands of several threads run beside each other.
         """
-        reading, writing = os.pipe()
-        with os.fdopen(reading, "rb") as answer:
-            with os.fdopen(writing, "wb") as asked:
-                text = json.dumps(order).encode()
-                socket.send_fds(self._orders, [text], [*files, asked.fileno()])
+        with self.order(order, files) as answer:
             code = answer.read()
         assert code, f"the prepared process ended: {self._process.poll()}"
         return int(code)
+
+    def order(self, order: Mapping[str, Any], files: Sequence[int]) -> BinaryIO:
+        """Have a command run; return the pipe that its exit code comes from.
+
+        The pid of one that runs on comes first, in a line.
+        """
+        reading, writing = os.pipe()
+        with os.fdopen(writing, "wb") as asked:
+            text = json.dumps(order).encode()
+            socket.send_fds(self._orders, [text], [*files, asked.fileno()])
+        return os.fdopen(reading, "rb", buffering=0)
 
 
 _making = threading.Lock()
@@ -98,6 +184,8 @@ def _fork_for_each(orders: socket.socket) -> None:
         text, files, _, _ = socket.recv_fds(orders, ORDER_BYTES_MAX, 3)
         if not text:
             sys.exit()
+        order = json.loads(text)
+        _import_for(order["arguments"])
         if os.fork() == 0:
             die_with_parent()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -105,10 +193,11 @@ def _fork_for_each(orders: socket.socket) -> None:
             *printed, answer = files
             pid = os.fork()
             if pid == 0:
-                die_with_parent()
                 os.close(answer)
-                _become(json.loads(text), printed)
+                _become(order, printed)
                 return
+            if "runs_on" in order:
+                os.write(answer, f"{pid}\n".encode())
             for file in printed:
                 os.close(file)
             _, status = os.waitpid(pid, 0)
@@ -118,8 +207,22 @@ def _fork_for_each(orders: socket.socket) -> None:
             os.close(file)
 
 
+def _import_for(arguments: Sequence[str]) -> None:
+    modules = IMPORTED_FOR.pop(arguments[0], ()) if arguments else ()
+    for module in modules:
+        importlib.import_module(module)
+    if modules:
+        assert threading.active_count() == 1  # no fork would have the others
+        gc.freeze()  # the collector would touch every page, too
+
+
 def _become(order: Mapping[str, Any], files: Sequence[int]) -> None:
-    signal.alarm(int(PATIENCE_SECONDS))
+    if "runs_on" in order:
+        die_with_parent(signal.SIGTERM)  # it has children to end
+        os.setsid()
+    else:
+        die_with_parent()
+        signal.alarm(int(PATIENCE_SECONDS))
     for number, file in enumerate(files, start=1):
         os.dup2(file, number)
         os.close(file)
@@ -142,18 +245,26 @@ def _run() -> None:
         if not isinstance(end.code, int | None):
             raise
         code = end.code
+    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - as the line below
     atexit._run_exitfuncs()  # noqa: SLF001 - there is no public name for what every exit does
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(int(code or 0))
 
 
+def _value_of_now(*arguments: Any, **more: Any) -> Any:
+    """Make a metric's value as the environment says when the first is made, not at the import."""
+    chosen = prometheus_client.values.ValueClass = prometheus_client.values.get_value_class()
+    return chosen(*arguments, **more)
+
+
 if __name__ == "__main__":
+    prometheus_client.values.ValueClass = _value_of_now
     for _, name, _ in pkgutil.walk_packages(service.cli.__path__, "service.cli."):
         if not name.startswith("service.cli.dev."):  # slow to import, and no command of a team's
             importlib.import_module(name)
     importlib.import_module("service.app.bootstrap")
-    gc.freeze()  # the collector would touch every page, too
+    gc.freeze()
     with socket.socket(fileno=int(sys.argv[1])) as mine:
         _fork_for_each(mine)
     _run()

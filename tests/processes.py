@@ -13,13 +13,29 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tests.patience import PATIENCE_SECONDS
 
 _PR_SET_PDEATHSIG = 1
 _SETPRIV = shutil.which("setpriv")
-_running: list["subprocess.Popen[Any]"] = []
+
+
+class Running(Protocol):
+    """What a test has started: a `subprocess.Popen`, or what is used as one."""
+
+    pid: int
+    returncode: int | None
+
+    def send_signal(self, number: int, /) -> None:
+        """Send it a signal, unless it has ended."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end."""
+        ...
+
+
+_running: list[Running] = []
 
 
 def bound(
@@ -39,11 +55,16 @@ def start(
 ) -> "subprocess.Popen[Any]":
     """Start a process that ends with the test at the latest; `more` is passed to Popen."""
     process = subprocess.Popen(bound(command, bound_by), start_new_session=True, **more)
-    _running.append(process)
+    bind(process)
     return process
 
 
-def end(process: "subprocess.Popen[Any]", number: signal.Signals = signal.SIGTERM) -> int:
+def bind(process: Running) -> None:
+    """Have a process, which leads a group of its own, end with the test at the latest."""
+    _running.append(process)
+
+
+def end(process: Running, number: signal.Signals = signal.SIGTERM) -> int:
     """Signal a process, wait for it, kill the rest of its group; return its exit code."""
     if process.returncode is None:
         process.send_signal(number)
@@ -53,10 +74,10 @@ def end(process: "subprocess.Popen[Any]", number: signal.Signals = signal.SIGTER
             kill(process)
     else:
         kill(process)
-    return process.returncode
+    return process.wait()
 
 
-def kill(process: "subprocess.Popen[Any]") -> None:
+def kill(process: Running) -> None:
     """Kill a process and its group."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -86,9 +107,9 @@ def ended() -> Iterator[None]:
             kill(process)
 
 
-def die_with_parent() -> None:
-    """Make a fork be killed when its parent ends."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+def die_with_parent(number: signal.Signals = signal.SIGKILL) -> None:
+    """Make a fork be killed, or sent another signal, when its parent ends."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
 
 
 def free_port() -> int:

@@ -1,8 +1,6 @@
 """`claim-ledger serve` as a process of its own, on a free port, for what needs a real socket."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,7 +11,8 @@ import httpx
 from tests.databases import with_logins
 from tests.no_tls import NO_TLS
 from tests.patience import until
-from tests.processes import free_port, started
+from tests.prepared import PreparedProcess, start_prepared
+from tests.processes import end, free_port
 from tests.world import MASTER_KEY
 
 
@@ -51,16 +50,16 @@ def served(
     given = with_logins(values)
     environment = os.environ | {f"CLAIM_LEDGER_{name}": text for name, text in given.items()}
     one = Served(port, directory / "serve.log", host)
-    command = [sys.executable, "-c", "from service.cli import main; main()", "serve"]
-    with (
-        one.log.open("wb") as log,
-        started(command, env=environment, stdout=log, stderr=log) as process,
-    ):
-        _wait(one, process, workers=int(given.get("WORKERS", "1")))
-        yield one
+    with one.log.open("wb") as log:
+        process = start_prepared(["serve"], environment, log, log)
+        try:
+            _wait(one, process, workers=int(given.get("WORKERS", "1")))
+            yield one
+        finally:
+            end(process)
 
 
-def _wait(one: Served, process: "subprocess.Popen[bytes]", *, workers: int) -> None:
+def _wait(one: Served, process: PreparedProcess, *, workers: int) -> None:
     """Wait for every worker, not for the first: one that is still starting hears no SIGTERM."""
 
     def is_up() -> bool:

@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
@@ -23,19 +22,22 @@ from tests.key_service import NAME, key_service
 from tests.mail.mail_server import MailServer
 from tests.no_tls import NO_TLS
 from tests.patience import PATIENCE_SECONDS, until
-from tests.processes import free_port, start
+from tests.prepared import PreparedProcess, start_prepared
+from tests.processes import Running, free_port, start
 from tests.world import MASTER_KEY, TEAM, claim_body
 
 NOT_PUBLIC = ("/metrics", "//metrics", "/%6detrics", "/metrics/", "/health")
 WORKER = b"service.app.worker"
 """What the command line of the worker that `serve` runs has."""
+LOOK_SECONDS = 0.05
+"""Between two looks that cost a connection or a walk: they compete with what they wait for."""
 
 
 @contextmanager
-def running(command: str, env: Mapping[str, str], log: Path) -> Generator[subprocess.Popen[bytes]]:
+def running(command: str, env: Mapping[str, str], log: Path) -> Generator[PreparedProcess]:
     """Run `serve` or `worker`, which must exit with 0 after SIGTERM with no worker killed."""
     with log.open("wb") as output:
-        process = start([PROGRAM, command], env=env, stdout=output, stderr=output)
+        process = start_prepared([command], env, output, output)
         try:
             yield process
         finally:
@@ -61,10 +63,12 @@ def scraped(env: Mapping[str, str], path: str = "/metrics") -> httpx.Response:
 
     def answers() -> bool:
         with suppress(httpx.TransportError):
-            found.append(httpx.get(f"{operations_of(env)}{path}", timeout=PATIENCE_SECONDS))
+            found.append(
+                httpx.get(f"{operations_of(env)}{path}", timeout=PATIENCE_SECONDS, verify=NO_TLS)
+            )
         return bool(found)
 
-    until(answers)
+    until(answers, look=LOOK_SECONDS)
     return found[0]
 
 
@@ -77,7 +81,7 @@ def up(env: Mapping[str, str]) -> None:
         except httpx.TransportError:
             return False
 
-    until(answers)
+    until(answers, look=LOOK_SECONDS)
 
 
 def settings(database_url: str, tmp_path: Path, **more: str) -> dict[str, str]:
@@ -108,7 +112,7 @@ def live_key(env: Mapping[str, str]) -> str:
     return team(env, "keys", "issue", added["partner_id"], "--mode", "live")["token"]
 
 
-def children_of(process: subprocess.Popen[bytes]) -> dict[int, bytes]:
+def children_of(process: Running) -> dict[int, bytes]:
     """Return the command lines of a process's children by pid."""
     found: dict[int, bytes] = {}
     for children in Path(f"/proc/{process.pid}/task").glob("*/children"):
@@ -118,13 +122,13 @@ def children_of(process: subprocess.Popen[bytes]) -> dict[int, bytes]:
     return found
 
 
-def api_processes(process: subprocess.Popen[bytes]) -> list[int]:
+def api_processes(process: Running) -> list[int]:
     """Return the pids of the processes that serve the API."""
     children = children_of(process).items()
     return [pid for pid, command in children if command and WORKER not in command]
 
 
-def worker_process(process: subprocess.Popen[bytes]) -> int | None:
+def worker_process(process: Running) -> int | None:
     """Return the pid of the worker that `serve` runs."""
     children = children_of(process).items()
     return next((pid for pid, command in children if WORKER in command), None)
@@ -233,7 +237,7 @@ async def test_workers_follow_the_log_for_serve(database_url, tmp_path):
                     }
                     answer = await client.post("/v1/onboardings", json=body, headers=headers)
                     assert answer.status_code == 201
-            await asyncio.to_thread(until, partial(all_sent, database_url, 10))
+            await asyncio.to_thread(until, partial(all_sent, database_url, 10), look=LOOK_SECONDS)
             health = (await asyncio.to_thread(scraped, env, "/health")).json()
     ids = [re.findall(rb"(?im)^message-id: (\S+)", mail)[0] for mail in server.received]
     assert (len(ids), len(set(ids))) == (10, 10)
@@ -256,14 +260,14 @@ def test_serve_runs_the_worker_beside_the_api(database_url, tmp_path):
         process = start([PROGRAM, "serve"], env=env, stdout=output, stderr=output)
         up(env)
         live_key(env)
-        until(lambda: numbered(database_url))
+        until(lambda: numbered(database_url), look=LOOK_SECONDS)
         first = worker_process(process)
         assert first is not None
         assert first not in api_processes(process)
         os.kill(first, signal.SIGKILL)
-        until(lambda: worker_process(process) not in {first, None})
+        until(lambda: worker_process(process) not in {first, None}, look=LOOK_SECONDS)
         live_key(env)
-        until(lambda: numbered(database_url))
+        until(lambda: numbered(database_url), look=LOOK_SECONDS)
         process.kill()
         process.wait(PATIENCE_SECONDS)
     assert b"worker ended and is restarted" in log.read_bytes()
