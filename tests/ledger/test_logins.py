@@ -13,7 +13,7 @@ from service.ledger.database import Database, WrongLogin
 from service.ledger.login import login_fault
 from service.ledger.sql import Sql
 from tests.databases import login_url
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, until
 from tests.tables import every_row
 
 OWN = "select append_id from {own}.events limit 1"
@@ -45,6 +45,7 @@ create temp view pg_stat_activity as
 select pg_temp.taken() as datname, now() as xact_start, 'client backend' as backend_type, 0 as pid;
 """
 """What a session would have the owner run for it."""
+GONE = "select not exists (select from pg_stat_activity where usename = %s)"
 
 
 @contextmanager
@@ -55,6 +56,8 @@ def login(owner, attributes, *statements):
     for statement in statements:
         owner.execute(statement.format(name=name))
     yield name
+    # A backend that outlives its role is nobody's: the database could not be dropped under it.
+    until(lambda: owner.execute(GONE, [name]).fetchone()[0])
     owner.execute(f"revoke all on schema test from {name}")
     owner.execute(f"drop role {name}")
 

@@ -1,10 +1,10 @@
--- 100,000 rows of each list of the developer console, nine in ten of them one partner's; in five
+-- 40,000 rows of each list of the developer console, nine in ten of them one partner's; in five
 -- columns of a call what a filter asks for, and one refusal in ten thousand.
 create temporary view seeds as
 select
     n, 'ptn_' || case when n % 10 = 0 then 2 else 1 end as partner_id,
     timestamptz '2026-03-01 00:00 UTC' - n * interval '20 seconds' as at
-from generate_series(1, 100000) as n;
+from generate_series(1, 40000) as n;
 
 insert into live.claim_list
 select

@@ -8,7 +8,7 @@ import pytest
 
 from service.ledger.sql import queries
 
-ROWS = 100_000
+ROWS = 40_000
 FILL = Path(__file__).with_name("fill_console_lists.sql")
 SHOWN = 51
 
@@ -20,7 +20,7 @@ FILTERED = queries("service.request_log").page_filtered
 
 PAGES = [
     (CLAIMS, "text, bigint, int", "'ptn_1', 9223372036854775807, 51", "claim_list"),
-    (CLAIMS, "text, bigint, int", "'ptn_1', 50000, 51", "claim_list"),
+    (CLAIMS, "text, bigint, int", "'ptn_1', 20000, 51", "claim_list"),
     (LINKS, "text, timestamptz, text, int", "'ptn_1', null, null, 51", "connect_links"),
     (LINKS, "text, timestamptz, text, int", "'ptn_1', '2026-02-20', 'lnk_9', 51", "connect_links"),
     (
@@ -42,7 +42,7 @@ PAGES = [
 
 @pytest.fixture(scope="module")
 def filled(module_database_url):
-    """Return an owner's connection to 100,000 rows of each list, most of them one partner's."""
+    """Return an owner's connection to 40,000 rows of each list, most of them one partner's."""
     with psycopg.connect(module_database_url, autocommit=True, prepare_threshold=None) as owner:
         owner.execute(FILL.read_text())
         owner.execute("vacuum analyze")
@@ -75,7 +75,7 @@ def test_a_page_is_read_from_an_index(filled, sql, types, given, table, generic)
 )
 @pytest.mark.parametrize("before", ["null, null", "'2026-02-20 12:34:56', ''"])
 def test_rare_calls_are_found_without_reading_the_rest(filled, wanted, before, generic):
-    """Of 100,000 calls only those of a few minutes are read."""
+    """Of 40,000 calls only those of a few minutes are read."""
     types = "text, timestamptz, text, int, text, text, text, smallint"
     nodes = explained(filled, FILTERED, types, f"'ptn_1', {before}, 51, {wanted}", generic)
     calls = [node for node in nodes if node.get("Relation Name") == "requests"]
