@@ -11,15 +11,18 @@ alter role claim_ledger_accounts set statement_timeout = '1200ms';
 alter role claim_ledger_accounts set idle_in_transaction_session_timeout = '10000ms';
 alter role claim_ledger_accounts set client_connection_check_interval = '1s';
 alter role claim_ledger_accounts set enable_seqscan = off;
+alter role claim_ledger_accounts set jit = off;
 
 alter role claim_ledger_live set lock_timeout = '900ms';
 alter role claim_ledger_live set statement_timeout = '1200ms';
 alter role claim_ledger_live set idle_in_transaction_session_timeout = '10000ms';
 alter role claim_ledger_live set client_connection_check_interval = '1s';
 alter role claim_ledger_live set enable_seqscan = off;
+alter role claim_ledger_live set jit = off;
 
 alter role claim_ledger_test set lock_timeout = '900ms';
 alter role claim_ledger_test set statement_timeout = '1200ms';
 alter role claim_ledger_test set idle_in_transaction_session_timeout = '10000ms';
 alter role claim_ledger_test set client_connection_check_interval = '1s';
 alter role claim_ledger_test set enable_seqscan = off;
+alter role claim_ledger_test set jit = off;

@@ -22,7 +22,7 @@ OF_REQUESTS = {
     name: text
     for name, text in Limits.of_requests(DEADLINE_SECONDS).settings.items()
     if not name.startswith("tcp_")
-} | {"enable_seqscan": "off"}
+} | {"enable_seqscan": "off", "jit": "off"}
 DEFAULTS = {one.name: one.default for one in vars(Settings).values() if hasattr(one, "default")}
 
 

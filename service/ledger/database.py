@@ -23,9 +23,12 @@ BACKGROUND_SIZE: Final = 4
 """Of what runs beside requests in one ledger, three can hang on others at once (mail, hand-overs,
 the archive), and the sequencer still has a connection."""
 
-_BY_INDEX: Final = {"enable_seqscan": "off"}
+_BY_INDEX: Final = {"enable_seqscan": "off", "jit": "off"}
 """Plans are by index, whatever tables held when a session made them: those of a new installation
-are empty at first, and would be read whole for minutes, until PostgreSQL has analysed them."""
+are empty at first, and would be read whole for minutes, until PostgreSQL has analysed them.
+
+Before PostgreSQL 18 a plan that has to read a table whole counts as the costliest of all then, and
+would be compiled at each execution, for a tenth of a second."""
 
 _PLANNED_ONCE: Final = {"plan_cache_mode": "force_generic_plan"}
 """Requests look up a few rows by index, whatever they ask for. For arrays of few values PostgreSQL

@@ -32,6 +32,17 @@ async def test_a_new_installation_is_read_by_index(world, kind):
             assert "Seq Scan" not in "\n".join(line for (line,) in plan)
 
 
+@pytest.mark.parametrize("kind", ["reads", "writes", "background"])
+async def test_a_plan_that_no_index_serves_is_not_compiled(world, kind):
+    """Without whole scans it counts as the costliest of all, and PostgreSQL 15 would compile it."""
+    pool = world.service.modes["live"].ledger.database.pools[kind]
+    async with pool.connection() as connection:
+        plan = await connection.fetch("explain select from live.events where state = ''")
+    shown = [line for (line,) in plan]
+    assert any("Seq Scan" in line for line in shown)
+    assert "JIT:" not in shown
+
+
 async def test_hashes_are_made_in_the_statement_that_asks_for_them(world):
     """A function that is called for each event has an executor of its own each time."""
     background = world.service.modes["live"].ledger.database.background
