@@ -1,6 +1,5 @@
 """PostgreSQL for the tests: one server a test process, one database a test."""
 
-import gc
 import importlib
 import os
 from collections.abc import AsyncGenerator, Iterator
@@ -13,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 
-from service.app.serve import GC_THRESHOLD
 from service.cli.dev.gcs.credentials import local_credentials
 from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
+from service.core.garbage import leave_out_what_is_there
 from tests.databases import cloned, migrated, on, run
 from tests.memory_ledger import memory_world
 from tests.processes import ended
@@ -245,5 +244,4 @@ def redis_server(request, tmp_path) -> Iterator[RedisServer]:
 
 def pytest_collection_finish() -> None:
     """Look for garbage as `serve` does: seldom, and never among what collecting made."""
-    gc.freeze()
-    gc.set_threshold(GC_THRESHOLD)
+    leave_out_what_is_there()

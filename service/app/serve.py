@@ -19,6 +19,7 @@ from service.app.master_keys import master_keys
 from service.app.settings import SERVE, Settings
 from service.app.worker_process import METRICS_DIRECTORY, WorkerProcess
 from service.core import logs
+from service.core.garbage import leave_out_what_is_there
 from service.http.connections import ConnectionWatch, allow_files
 from service.http.server import BACKLOG, CONNECTIONS_MAX, HTTP, HTTP1, check_address
 
@@ -28,9 +29,6 @@ log = structlog.get_logger()
 class ServeFault(Exception):
     """The service cannot be served; `str()` is one line for a person."""
 
-
-GC_THRESHOLD = 10_000
-"""New objects before the collector looks for cycles; Python's own 700 is a request or two."""
 
 _OF_WORKERS: Final = (
     "service.app.bootstrap",
@@ -104,9 +102,7 @@ def application() -> object:
     metrics = Metrics()
     watch = ConnectionWatch([settings.port], metrics.connections_closed.inc)
     app = web_app(service, metrics, None, watch)
-    # A tenth of a worker's time went into walking the objects of its modules again and again.
-    gc.freeze()
-    gc.set_threshold(GC_THRESHOLD)
+    leave_out_what_is_there()
     return ForwardedClients(app, settings.trusted_proxies)
 
 

@@ -19,6 +19,7 @@ from service.app.operations import operations_loop
 from service.app.settings import Settings
 from service.app.tracing import traced_steps, traces_for
 from service.core import logs
+from service.core.garbage import leave_out_what_is_there
 from service.core.loops import Loop
 from service.http.connections import ConnectionWatch
 from service.ledger.connection_limit import warn_of_limits
@@ -55,6 +56,7 @@ def _run(
     others: Sequence[Collector] = (),
 ) -> None:
     logs.configure(settings.log_level)
+    leave_out_what_is_there()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_work(settings, follow, counted, others))
 

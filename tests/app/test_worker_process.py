@@ -1,15 +1,21 @@
 """The worker beside `serve`'s processes is supervised, whatever they do."""
 
 import errno
+import gc
 import os
 import signal
 import subprocess
 import threading
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from service.app import worker_process
+from service.app import worker, worker_process
+from service.app.settings import Settings
 from service.app.worker_process import WorkerProcess
+from service.core import logs
+from service.core.garbage import THRESHOLD
 from tests.patience import until
 
 pytestmark = pytest.mark.server  # real processes
@@ -67,3 +73,23 @@ def test_a_worker_that_cannot_be_started_is_tried_again(monkeypatch):
 def _sleep() -> int:
     signal.pause()
     os._exit(0)
+
+
+def test_the_collector_passes_over_what_the_worker_has_imported(monkeypatch):
+    """Following the log makes thousands of objects; those of the modules are not walked."""
+    seen: list[tuple[bool, int]] = []
+
+    async def look(*_given: object) -> None:
+        seen.append((gc.get_freeze_count() > 0, gc.get_threshold()[0]))
+
+    monkeypatch.setattr(worker, "_work", look)
+    monkeypatch.setattr(logs, "configure", lambda _level: None)
+    threshold = gc.get_threshold()
+    gc.unfreeze()
+    gc.set_threshold(700)
+    try:
+        worker.work(cast("Settings", SimpleNamespace(log_level="info")))
+    finally:
+        gc.freeze()
+        gc.set_threshold(*threshold)
+    assert seen == [(True, THRESHOLD)]

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import uvloop
 
-from service.app.serve import GC_THRESHOLD
+from service.core.garbage import leave_out_what_is_there
 from service.ledger.sql import Sql, queries
 from service.ledger.traced import statement_span
 from tests.bench.load import MARK
@@ -122,8 +122,7 @@ async def _measured(clients: Sequence[int], rounds: int, **given: str) -> dict[s
             caller = Caller(world.app, partner.keys["live"], claim_body(entity_id))
             await caller.cpu_of(1)
             gc.collect()
-            gc.freeze()
-            gc.set_threshold(GC_THRESHOLD)
+            leave_out_what_is_there()
             return {
                 str(number): round(
                     statistics.median([await caller.cpu_of(number) for _ in range(rounds)]), 1
