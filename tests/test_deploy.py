@@ -2,8 +2,10 @@
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
+import pytest
 import yaml
 
 from service.app.settings import Settings
@@ -56,6 +58,25 @@ def test_the_proxy_answers_as_the_service_does():
         assert re.search(rf'http-after-response set-header {name} "?{re.escape(text)}', PROXY)
 
 
+@pytest.mark.server
+def test_an_abandoned_file_does_not_stop_the_archive(tmp_path):
+    """What pgBackRest has with another end is let go where a later timeline is; nothing else is."""
+    program = tmp_path / "pgbackrest"
+    program.write_text('#!/bin/sh\nexit "$CODE"\n')
+    program.chmod(0o755)
+    (tmp_path / "00000003.history").touch()
+    said = {("00000002", 0): 0, ("00000002", 45): 0, ("00000002", 82): 82, ("00000003", 45): 45}
+    for (timeline, code), expected in said.items():
+        name = f"{timeline}0000000000000005"
+        done = subprocess.run(
+            [DEPLOY / "high_availability" / "archive.sh", tmp_path / name, name],
+            env={"PATH": f"{tmp_path}:/usr/bin:/bin", "CODE": str(code)},
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == expected, (timeline, code)
+
+
 def test_logins_have_the_limits_of_requests():
     """Behind a pooler, what a connection would be given is the login's default."""
     script = (DEPLOY / "logins.sql").read_text()
@@ -81,6 +102,7 @@ def test_a_lost_primary_is_replaced_in_time():
     given = yaml.safe_load((DEPLOY / "high_availability" / "patroni.yml").read_text())
     dcs = given["bootstrap"]["dcs"]
     assert dcs["loop_wait"] + 2 * dcs["retry_timeout"] <= dcs["ttl"] <= 20
-    assert dcs["synchronous_mode"]
+    assert dcs["synchronous_mode"] is True
+    assert dcs["synchronous_node_count"] == 2
     assert dcs["synchronous_mode_strict"]
     assert not dcs["primary_start_timeout"]

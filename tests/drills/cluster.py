@@ -22,10 +22,11 @@ DEPLOYED = Path(__file__).parents[2] / "deploy" / "high_availability"
 NAMES = ("one", "two", "three")
 _LOGINS = {"SUPERUSER": "postgres", "REPLICATION": "replicator", "REWIND": "rewinder"}
 _PASSWORD = "of-a-drill"
+_ARCHIVED = "select coalesce(last_archived_wal >= '{}', false) from pg_stat_archiver"
 
 
 class PatroniCluster:
-    """Three nodes, one of them the primary, which waits for one of the others at each commit."""
+    """Three nodes, one of them the primary, which waits for both others at each commit."""
 
     def __init__(self, home: Path) -> None:
         """Choose the machines; `start` turns them on."""
@@ -37,8 +38,10 @@ class PatroniCluster:
             Machine(f"etcd-{name}", number, home) for number, name in enumerate(NAMES, 4)
         ]
         self._config = home / "patroni.yml"
-        for name in ("patroni.yml", "pgbackrest.conf", "haproxy.cfg"):
+        for name in ("patroni.yml", "pgbackrest.conf", "haproxy.cfg", "archive.sh"):
             shutil.copy(DEPLOYED / name, home)
+        where = self._config.read_text().replace("/etc/claim-ledger", str(home))
+        self._config.write_text(where)
         # For the Python of the system, which an unprivileged user can run.
         self._programs = home / "programs"
         shutil.copytree(Path(patroni.__path__[0]), self._programs / "patroni")
@@ -119,18 +122,22 @@ class PatroniCluster:
 
         await eventually(lambda: asyncio.to_thread(leads), self.logs, look=0.1)
 
+    async def until_archived(self) -> None:
+        """Wait until what was written by now is in the repository."""
+        file = self.value("select pg_walfile_name(pg_switch_wal())")
+        await eventually(lambda: self.value(_ARCHIVED.format(file)), self.logs, look=0.2)
+
     def is_whole(self) -> bool:
-        """Return whether there is a primary, and both others follow it, one synchronously."""
+        """Return whether there is a primary, and both others follow it synchronously."""
         primary = self.primary()
         if primary is None:
             return False
         members = (_ask(primary, "cluster") or {"members": []})["members"]
-        following = [one for one in members if one["role"] in {"replica", "sync_standby"}]
+        following = [one for one in members if one["role"] == "sync_standby"]
         return (
             len(following) == len(NAMES) - 1
             and all(one["state"] in {"running", "streaming"} for one in following)
             and all(one.get("lag") == 0 for one in following)
-            and any(one["role"] == "sync_standby" for one in following)
         )
 
     def logs(self) -> str:

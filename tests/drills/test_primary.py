@@ -16,7 +16,7 @@ SECONDS_MAX = 30.0
 
 @pytest.mark.timeout(3600)
 async def test_a_primary_is_lost(request, capsys):
-    """No acknowledged claim is lost or doubled, evidence holds, and writes go on in time."""
+    """No acknowledged claim is lost or doubled, evidence holds, writes and the archive go on."""
     losses = []
     with folder_for_all() as home:
         cluster = PatroniCluster(home)
@@ -29,6 +29,7 @@ async def test_a_primary_is_lost(request, capsys):
                 with capsys.disabled():
                     sys.stdout.write("\n".join(["", table(losses), *losses[-1].faults, ""]))
             await installation.settle(served)
+            await cluster.until_archived()
         faults = installation.history.faults()
     assert all(one.is_clean for one in losses), losses
     assert faults == []

@@ -17,13 +17,11 @@ from tests.drills.installation import PROXY, Installation
 from tests.drills.losses import accepted
 from tests.drills.machines import UNPRIVILEGED
 from tests.faults.clusters import folder_for_all, settled
-from tests.patience import eventually
 from tests.processes import free_port
 from tests.soak.accounts import value
 from tests.world import MASTER_KEY, TEAM
 
 pytestmark = pytest.mark.server
-ARCHIVED = "select coalesce(last_archived_wal >= '{}', false) from pg_stat_archiver"
 
 
 @pytest.mark.timeout(3600)
@@ -43,7 +41,7 @@ async def test_a_backup_is_restored_by_one_script(capsys):
             await settled(installation.url)
             assert installation.command("audit", "checkpoint")[0] == 0
             size = value(installation.url, "select size from live.head")
-            await _archived(cluster)
+            await cluster.until_archived()
         drill, published = home / "drill", home / "copy"
         shutil.copytree(home / "published", published)
         drill.mkdir(mode=0o700)
@@ -56,12 +54,6 @@ async def test_a_backup_is_restored_by_one_script(capsys):
         sys.stdout.write("\n".join(["", *steps, f"{size} events in {took:.1f} s", ""]))
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert f"live has {size} events; comparing with {size:020}.txt" in done.stdout
-
-
-async def _archived(cluster: PatroniCluster) -> None:
-    """Wait until what was written by now is in the repository."""
-    file = cluster.value("select pg_walfile_name(pg_switch_wal())")
-    await eventually(lambda: cluster.value(ARCHIVED.format(file)), look=0.2)
 
 
 def _run(
