@@ -65,16 +65,22 @@ def test_an_abandoned_file_does_not_stop_the_archive(tmp_path):
     program.write_text('#!/bin/sh\nexit "$CODE"\n')
     program.chmod(0o755)
     (tmp_path / "00000003.history").touch()
-    said = {("00000002", 0): 0, ("00000002", 45): 0, ("00000002", 82): 82, ("00000003", 45): 45}
-    for (timeline, code), expected in said.items():
-        name = f"{timeline}0000000000000005"
+    old, current = "000000020000000000000005", "000000030000000000000005"
+    said = {
+        (old, 0): 0,
+        (old, 45): 0,
+        (old, 82): 82,
+        (current, 45): 45,
+        ("00000002.history", 45): 45,
+    }
+    for (name, code), expected in said.items():
         done = subprocess.run(
             [DEPLOY / "high_availability" / "archive.sh", tmp_path / name, name],
             env={"PATH": f"{tmp_path}:/usr/bin:/bin", "CODE": str(code)},
             capture_output=True,
             check=False,
         )
-        assert done.returncode == expected, (timeline, code)
+        assert done.returncode == expected, (name, code)
 
 
 def test_logins_have_the_limits_of_requests():
