@@ -168,11 +168,9 @@ def _descriptors(known: Sequence[Passkey]) -> list[PublicKeyCredentialDescriptor
 
 @contextmanager
 def _refusing() -> Generator[None]:
-    """Refuse whatever the library cannot read or does not accept.
-
-    All exceptions: it lets through what its decoders raise for bytes that a stranger chose.
-    """
+    """Refuse whatever the library cannot read or does not accept."""
     try:
         yield
+    # All of them: it lets through whatever its decoders raise for bytes that a stranger chose.
     except Exception as error:
         raise Refusal("passkey_refused") from error

@@ -1,12 +1,14 @@
 """One running `claim-ledger dev` per module, and the team's commands on it."""
 
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from tests.cli.team import Team
-from tests.dev_process import Dev
+from tests.dev_process import Dev, environment, run
+from tests.world import MASTER_KEY, PUBLIC_URL
 
 
 @pytest.fixture(scope="session")
@@ -21,3 +23,14 @@ def team(tmp_path_factory) -> Iterator[Team]:
 def demo(team) -> dict[str, Any]:
     """Return the facts about the demonstration data."""
     return team.dev.facts
+
+
+@pytest.fixture
+def as_named(database_url) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Return a function that runs a command on an empty installation, `--as` somebody or nobody."""
+    env = environment(DATABASE_URL=database_url, MASTER_KEYS=MASTER_KEY, PUBLIC_URL=PUBLIC_URL)
+
+    def command(*arguments: str, **given: str) -> subprocess.CompletedProcess[str]:
+        return run(*arguments, "--json", env=env | environment(**given))
+
+    return command

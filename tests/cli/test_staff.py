@@ -1,31 +1,18 @@
 """`claim-ledger staff` on a running service, and who runs the team's commands."""
 
 import json
-import subprocess
 
 import psycopg
 import pytest
 
 from tests.cli.team import mailbox
-from tests.dev_process import environment, run
-from tests.world import MASTER_KEY, PUBLIC_URL, TEAM
+from tests.world import TEAM
 
 OTHER = "other@example.com"
 ACTORS = """
 select topic, convert_from(state, 'UTF8')::jsonb -> 'meta' ->> 'actor'
 from accounts.events order by append_id
 """
-
-
-@pytest.fixture
-def as_named(database_url):
-    """Return a function that runs a command on an empty installation, `--as` somebody or nobody."""
-    env = environment(DATABASE_URL=database_url, MASTER_KEYS=MASTER_KEY, PUBLIC_URL=PUBLIC_URL)
-
-    def command(*arguments: str, **given: str) -> subprocess.CompletedProcess[str]:
-        return run(*arguments, "--json", env=env | environment(**given))
-
-    return command
 
 
 def test_every_command_names_somebody_of_the_team(as_named, database_url):
