@@ -290,6 +290,21 @@ def test_workers_need_a_redis() -> None:
     assert settings(WORKERS="2").workers == 2
 
 
+def test_the_back_office_is_at_a_host_below_the_public_one() -> None:
+    """Passkeys of a host hold there, and at no other host."""
+    for url in (
+        "https://api.example.com",
+        "https://team.example.com",
+        "https://xapi.example.com",
+        "https://team.api.example.com:8443",
+    ):
+        (fault,) = faults(BACKOFFICE_URL=url)
+        assert fault.startswith("BACKOFFICE_URL: expected"), url
+    url = "https://team.api.example.com"
+    assert settings(BACKOFFICE_URL=url).backoffice_url == url
+    assert settings().backoffice_url is None
+
+
 def test_traces_need_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it nothing starts that would trace, and the fault says what to install."""
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk", None)  # as if it were not installed

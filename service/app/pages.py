@@ -1,6 +1,7 @@
 """The part of the bootstrap that puts the pages together."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from urllib.parse import urlsplit
 
 from litestar import Router
 
@@ -40,39 +41,38 @@ from service.pages.customer.account import account_router
 from service.pages.customer.connect import connect_router
 from service.pages.customer.onboarding import onboarding_router
 from service.pages.gate import page_guard
-from service.pages.home import home_router
+from service.pages.home import Landings, backoffice_home_router, home_router
 from service.pages.proof import Proofs, proof_router
 from service.pages.router import pages_routers
 from service.pages.security import security_router
-from service.pages.sign_in import sign_in_router
+from service.pages.sign_in import HomeOf, sign_in_router
 from service.pages.visit import Visits
 from service.partner_api.gate import API_PATH
 from service.people.ceremonies import Ceremonies
+from service.people.sessions import Person
 from service.request_log.reader import RequestsReader
 from service.sandbox.commands import SandboxCommands
 
 
 def pages(service: Service, limiter: RateLimiter) -> list[Router]:
-    """Return the routers of all pages."""
+    """Return the routers of all pages at the public URL."""
     live = service.modes["live"]
-    accounts = service.accounts.database
 
     async def partner_name(partner_id: str) -> str:
         rows = await service.partner_list.partners(partner_id)
         return rows[0]["name"] if rows else ERASED
 
     settings = service.settings
-    ceremonies = Ceremonies(service.secrets, service.clock, settings.public_url)
-    proofs = Proofs(service.passkeys, ceremonies, service.sessions)
-    return pages_routers(
-        Visits(service.sessions, service.secrets, settings.public_url),
-        page_guard(
-            *(service.partner_list, service.partners, service.staff),
-            staff_by_passkey=ceremonies.are_possible,
-        ),
+    proofs = _proofs(service, settings.public_url)
+    has_backoffice = settings.backoffice_url is None
+    landings = Landings(service.accounts.database, has_backoffice)
+    return _pages_at(
+        settings.public_url,
+        service,
+        proofs,
         [
-            home_router(accounts),
-            sign_in_router(service.sign_in, service.sessions, limiter, accounts),
+            home_router(landings),
+            _sign_in(service, limiter, landings.home, settings.public_url),
             proof_router(proofs),
             security_router(proofs),
             connect_router(live.connections, live.connection_list),
@@ -85,9 +85,50 @@ def pages(service: Service, limiter: RateLimiter) -> list[Router]:
                 proofs,
             ),
             *_console(service, proofs),
-            _backoffice(service, proofs),
+            *([_backoffice(service, proofs)] if has_backoffice else []),
         ],
     )
+
+
+def backoffice_pages(service: Service, limiter: RateLimiter, origin: str) -> list[Router]:
+    """Return the routers of the back office's pages at an origin of its own."""
+    proofs = _proofs(service, origin)
+
+    async def home_of(_person: Person) -> str:
+        return BACKOFFICE
+
+    routers = [
+        backoffice_home_router(),
+        _sign_in(service, limiter, home_of, origin),
+        proof_router(proofs),
+        security_router(proofs),
+        _backoffice(service, proofs),
+    ]
+    return _pages_at(origin, service, proofs, routers)
+
+
+def _pages_at(
+    origin: str, service: Service, proofs: Proofs, routers: Sequence[Router]
+) -> list[Router]:
+    return pages_routers(
+        Visits(service.sessions, service.secrets, origin),
+        page_guard(
+            *(service.partner_list, service.partners, service.staff),
+            staff_by_passkey=proofs.ceremonies.are_possible,
+        ),
+        routers,
+    )
+
+
+def _proofs(service: Service, origin: str) -> Proofs:
+    """Return the proofs at an origin, by passkeys that hold for all origins of ours."""
+    host = urlsplit(service.settings.public_url).hostname or ""
+    ceremonies = Ceremonies(service.secrets, service.clock, origin, host)
+    return Proofs(service.passkeys, ceremonies, service.sessions)
+
+
+def _sign_in(service: Service, limiter: RateLimiter, home_of: HomeOf, origin: str) -> Router:
+    return sign_in_router(service.sign_in, service.sessions, limiter, home_of, origin)
 
 
 def _console(service: Service, proofs: Proofs) -> list[Router]:

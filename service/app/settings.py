@@ -78,6 +78,11 @@ class Settings:
         "origin at which the service is reached, without a path: `https://api.example.com`; "
         "`http` on this machine alone",
     )
+    backoffice_url = OptionalSetting(
+        values.secure_origin,
+        "origin of the back office alone, at a host below that of `PUBLIC_URL`: "
+        "`https://team.api.example.com`; default: none, and the back office is at `PUBLIC_URL`",
+    )
     smtp_url = Setting(
         values.mail_url,
         "mail server: `smtp://user:password@host:587`, `smtps://…`, or `file:///directory` to "
@@ -292,6 +297,12 @@ def _absent(parsed: dict[str, Any], required: Collection[str]) -> list[str]:
     ]
 
 
+def _is_below(origin: str, other: str) -> bool:
+    """Return whether an origin is at a host below that of another one."""
+    scheme, _, host = other.partition("://")
+    return origin.startswith(f"{scheme}://") and origin.endswith(f".{host}")
+
+
 def _conflicts(parsed: Mapping[str, Any]) -> list[str]:
     faults: list[str] = []
     if parsed.get("WORKERS", 1) > 1 and "REDIS_URL" in parsed and parsed["REDIS_URL"] is None:
@@ -302,6 +313,13 @@ def _conflicts(parsed: Mapping[str, Any]) -> list[str]:
     if parsed.get("OTLP_URL") and find_spec("opentelemetry.sdk") is None:
         faults.append(
             f"{PREFIX}OTLP_URL: install the extra, as in `pip install 'claim-ledger[tracing]'`"
+        )
+    backoffice, public = parsed.get("BACKOFFICE_URL"), parsed.get("PUBLIC_URL")
+    if backoffice and public and not _is_below(backoffice, public):
+        # Passkeys of a host hold for the hosts below it, and for no other.
+        faults.append(
+            f"{PREFIX}BACKOFFICE_URL: expected the scheme and port of {PREFIX}PUBLIC_URL, and a "
+            "host below its host"
         )
     live, test = parsed.get("LIVE_BUCKET"), parsed.get("TEST_BUCKET")
     if (live is None) != (test is None) or (live is not None and live == test):

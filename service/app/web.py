@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from litestar import Litestar
 from litestar.datastructures import State
@@ -16,7 +16,7 @@ from litestar.exceptions import HTTPException
 from litestar.types import ASGIApp
 
 from service.app.bootstrap import Service
-from service.app.pages import pages
+from service.app.pages import backoffice_pages, pages
 from service.app.tracing import traced_app, traces_for
 from service.core.loops import Loop
 from service.http.admission import Admission
@@ -30,6 +30,7 @@ from service.http.router import OneOffRouter
 from service.ledger.following.runner import Background
 from service.operations.address_middleware import AddressMiddleware, wrong_host
 from service.operations.admission_middleware import REFUSAL, AdmissionMiddleware
+from service.operations.by_host import ByHost
 from service.operations.early_refusal import EarlyRefusal
 from service.operations.health import health_router
 from service.operations.metrics import Metrics
@@ -114,30 +115,50 @@ def web_app(
             ),
             *pages(service, limiter),
         ],
-        middleware=[OptionsRefused()],
-        # HTTPException is what the framework refuses: unknown paths, wrong methods.
-        exception_handlers={**EXCEPTION_HANDLERS, HTTPException: on_unrouted},
         lifespan=[lifespan],
-        openapi_config=None,
-        request_max_body_size=None,  # service/http/bodies.py bounds, drains and times bodies
-        state=State({"docs_url": docs_url}),
-        logging_config=None,
+        **_common(docs_url),
     )
-    public_url = service.settings.public_url
+    public_url, backoffice_url = service.settings.public_url, service.settings.backoffice_url
+    routed: ASGIApp = app
+    if backoffice_url is not None:
+        apart = _backoffice_app(service, limiter, backoffice_url, docs_url)
+        routed = ByHost(app, apart, Hosts(backoffice_url))
     common = every_answer(public_url)
     refuse = partial(
         EarlyRefusal, docs_url=docs_url, common=common, clock=service.clock, new_id=service.new_id
     )
     observed: ASGIApp = RequestMiddleware(
-        app, metrics, service.clock, service.new_id, request_log, common
+        routed, metrics, service.clock, service.new_id, request_log, common
     )
     if traces is not None:
         observed = traced_app(observed, traces)
     admission = Admission(service.deadline_seconds)
     admitted = AdmissionMiddleware(observed, admission, API_PATH, refuse(REFUSAL), metrics)
     return AddressMiddleware(
-        admitted, Hosts(public_url), API_PATH, refuse(wrong_host(public_url)), metrics
+        admitted,
+        Hosts(public_url, *filter(None, [backoffice_url])),
+        API_PATH,
+        refuse(wrong_host(public_url)),
+        metrics,
     )
+
+
+def _backoffice_app(service: Service, limiter: RateLimiter, origin: str, docs_url: str) -> Litestar:
+    """Return what answers at the back office's own host, and nothing else's."""
+    return Litestar(backoffice_pages(service, limiter, origin), **_common(docs_url))
+
+
+def _common(docs_url: str) -> dict[str, Any]:
+    """Return what holds for whatever we route, at each host."""
+    return {
+        "middleware": [OptionsRefused()],
+        # HTTPException is what the framework refuses: unknown paths, wrong methods.
+        "exception_handlers": {**EXCEPTION_HANDLERS, HTTPException: on_unrouted},
+        "openapi_config": None,
+        "request_max_body_size": None,  # service/http/bodies.py bounds, drains and times bodies
+        "state": State({"docs_url": docs_url}),
+        "logging_config": None,
+    }
 
 
 def _pools(service: Service, metrics: Metrics) -> Loop:

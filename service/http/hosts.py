@@ -16,19 +16,21 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 class Hosts:
-    """The hosts that an origin goes by.
+    """The hosts that some origins go by.
 
     An origin on loopback goes by every name of loopback, at any port: developers write `localhost`,
     and reach a machine through tunnels. No name of another's resolves to these.
     """
 
-    def __init__(self, origin: str) -> None:
-        """Take an origin as the settings have it: lower case, without a default port."""
-        parts = urlsplit(origin)
-        self._allowed = {parts.netloc.encode()}
-        if parts.port is None:
-            self._allowed.add(f"{parts.netloc}:{_DEFAULT_PORTS[parts.scheme]}".encode())
-        self._is_loopback = is_loopback(parts.hostname or "")
+    def __init__(self, *origins: str) -> None:
+        """Take origins as the settings have them: lower case, without a default port."""
+        split = [urlsplit(origin) for origin in origins]
+        self._allowed = {parts.netloc.encode() for parts in split} | {
+            f"{parts.netloc}:{_DEFAULT_PORTS[parts.scheme]}".encode()
+            for parts in split
+            if parts.port is None
+        }
+        self._is_loopback = any(is_loopback(parts.hostname or "") for parts in split)
 
     def include(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
         """Return whether a request with these headers names one of them, once."""

@@ -4,6 +4,7 @@ Asking leaves a cookie in the browser that asked. Any other one has to enter the
 shows: a link that somebody passes on signs nobody in by itself.
 """
 
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Final
 
@@ -16,8 +17,6 @@ from service.http.client_address import network_of
 from service.http.rate_limit.limiter import RateLimiter
 from service.http.router import OneOffRouter
 from service.http.scalars import email_fault
-from service.ledger.database import Database
-from service.pages.home import landing_of
 from service.pages.shell import lead_to, page, safe_path
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import (
@@ -29,7 +28,7 @@ from service.pages.visit import (
     session_cookie,
 )
 from service.people.browsers import browser_token
-from service.people.sessions import Sessions
+from service.people.sessions import Person, Sessions
 from service.people.sign_in import LINK_LIFETIME, SignIn, SignInLink
 
 NOWHERE: Final = ""
@@ -40,11 +39,14 @@ KNOWN_COOKIE: Final = "__Host-known"
 KNOWN_LIFETIME: Final = timedelta(days=180)
 """How long a browser keeps the mark of whoever signed in there, since they last did."""
 
+HomeOf = Callable[[Person], Awaitable[str]]
+"""Returns the path that a person belongs to."""
+
 
 def sign_in_router(
-    sign_in: SignIn, sessions: Sessions, limiter: RateLimiter, accounts: Database
+    sign_in: SignIn, sessions: Sessions, limiter: RateLimiter, home_of: HomeOf, origin: str
 ) -> OneOffRouter:
-    """Return the router of signing in and out."""
+    """Return the router of signing in and out at an origin."""
 
     @get("/sign-in/{token:str}", opt={"page": Page("token")})
     async def confirm(request: AnyRequest, token: PathText) -> Html:
@@ -66,7 +68,7 @@ def sign_in_router(
             if refusal.code != "validation_failed":
                 raise
             return _confirm_page(request, link, refusal)
-        home = next_path or (await landing_of(accounts, session.person)).home
+        home = next_path or await home_of(session.person)
         mark = host_cookie(KNOWN_COOKIE, await sign_in.mark_of(session.person), KNOWN_LIFETIME)
         return lead_to(home, [session_cookie(session.token), no_cookie(BROWSER_COOKIE), mark])
 
@@ -78,10 +80,12 @@ def sign_in_router(
             await sessions.end(token)
         return lead_to("/sign-in", [no_cookie()])
 
-    return OneOffRouter("/", route_handlers=[*_asking(sign_in, limiter), confirm, redeem, sign_out])
+    return OneOffRouter(
+        "/", route_handlers=[*_asking(sign_in, limiter, origin), confirm, redeem, sign_out]
+    )
 
 
-def _asking(sign_in: SignIn, limiter: RateLimiter) -> list[HTTPRouteHandler]:
+def _asking(sign_in: SignIn, limiter: RateLimiter, origin: str) -> list[HTTPRouteHandler]:
     """Return the handlers of asking for a link."""
 
     @get("/sign-in", opt={"page": Page("public")})
@@ -103,7 +107,7 @@ def _asking(sign_in: SignIn, limiter: RateLimiter) -> list[HTTPRouteHandler]:
             )
         browser = browser_token(_browser_of(request))
         known = cookie_of(request.headers, KNOWN_COOKIE)
-        await sign_in.ask(email, next_path, browser, known)
+        await sign_in.ask(email, next_path, browser, known, origin=origin)
         return lead_to("/sign-in/sent", [host_cookie(BROWSER_COOKIE, browser, LINK_LIFETIME)])
 
     @get("/sign-in/sent", opt={"page": Page("public")})

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from ipaddress import ip_address
 from typing import Final, Literal, NamedTuple
-from urllib.parse import urlsplit
 
 from webauthn import (
     generate_authentication_options,
@@ -52,25 +51,24 @@ class Ceremony(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ceremonies:
-    """Begins and checks ceremonies of the service at `origin`."""
+    """Begins and checks ceremonies of pages at `origin`.
+
+    Passkeys belong to `host`: the origin's own, or one above it.
+    """
 
     secrets: ServiceKeyStore
     clock: Clock
     origin: str
+    host: str
 
     @property
     def are_possible(self) -> bool:
-        """Whether browsers know passkeys of this origin: they know none of a bare IP address."""
+        """Whether browsers know passkeys of this host: they know none of a bare IP address."""
         try:
             ip_address(self.host)
         except ValueError:
             return True
         return False
-
-    @property
-    def host(self) -> str:
-        """The host of the origin, to which passkeys belong."""
-        return urlsplit(self.origin).hostname or ""
 
     async def creation(self, person: Person, known: Sequence[Passkey]) -> Ceremony:
         """Return the ceremony that adds a passkey to those that a person has."""

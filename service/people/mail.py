@@ -50,7 +50,7 @@ class SignInMail:
     async def _deliver(self, row: Row) -> str:
         link_id = row["link_id"]
         try:
-            email = unwrapped(self.master_keys, row).email
+            asked = unwrapped(self.master_keys, row)
         except KeyUnknown:  # altered, or its master key was retired: nobody can open it
             log.warning("mail not opened", message_id=link_id)
             return "failed"
@@ -58,8 +58,8 @@ class SignInMail:
         try:
             await self.transport.send(
                 sign_in_mail(
-                    to=email,
-                    link=f"{self.public_url}/sign-in/{token}",
+                    to=asked.email,
+                    link=f"{asked.origin or self.public_url}/sign-in/{token}",
                     expires_at=row["expires_at"],
                     sender=self.sender,
                     message_id=message_id(link_id, self.sender),

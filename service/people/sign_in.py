@@ -47,11 +47,13 @@ class Asked(msgspec.Struct, frozen=True):
     """What is encrypted in a link: the address that it is for, where it leads, and who asked.
 
     `browser` is the SHA-256 of the asking browser's token, hex; empty in links of earlier releases.
+    `origin` is that of the page that asked, to which the link leads; empty is the public URL.
     """
 
     email: str
     next_path: str
     browser: str = ""
+    origin: str = ""
 
 
 def bound_to(row: BoundColumns) -> bytes:
@@ -90,16 +92,24 @@ class SignIn:
     clock: Clock
     new_id: NewId
 
-    async def ask(self, email: str, next_path: str, browser: str, known: str | None = None) -> None:
+    async def ask(
+        self,
+        email: str,
+        next_path: str,
+        browser: str,
+        known: str | None = None,
+        *,
+        origin: str = "",
+    ) -> None:
         """Record a link to be sent, unless the address has had too many.
 
         `browser` is the token of the browser that asks, and `known` the mark that it keeps of
-        whoever signed in there last.
+        whoever signed in there last. The link leads to `origin`, or to the public URL.
         """
         secrets = await self.secrets.get()
         link_id = self.new_id("sin", self.clock())
         # The path is encrypted with the address: it may hold another link's token.
-        asked = msgspec.json.encode(Asked(email, next_path, browser_hash(browser)))
+        asked = msgspec.json.encode(Asked(email, next_path, browser_hash(browser), origin))
         hashed = token_hash(secrets.link_token(PURPOSE, link_id))
         address_hash = secrets.lookup_email(email)
         mark = known_mark(secrets, address_hash)

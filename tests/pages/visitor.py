@@ -1,5 +1,7 @@
 """A visitor without a browser, who keeps cookies and posts forms as our pages do."""
 
+import html
+import json
 import re
 from typing import Any
 from urllib.parse import urlsplit
@@ -62,6 +64,19 @@ class Visitor:
     def session(self) -> str | None:
         """The session's token in the cookie."""
         return self.client.cookies.get(COOKIE)
+
+
+async def ceremony(visitor: Visitor, path: str) -> tuple[dict[str, Any], str]:
+    """Return the options and the challenge of a page's form."""
+    page = (await visitor.get(path)).text
+    options = re.search(r'data-options="([^"]*)"', page)
+    challenge = re.search(r'name="challenge" value="([^"]*)"', page)
+    csrf = re.search(rf'name="{CSRF_FIELD}" value="([^"]*)"', page)
+    assert options, page
+    assert challenge
+    assert csrf
+    visitor.csrf = csrf[1]
+    return json.loads(html.unescape(options[1])), challenge[1]
 
 
 def local(url: str) -> str:
