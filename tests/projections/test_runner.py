@@ -123,6 +123,15 @@ async def test_full_pages_follow_each_other(accounts, monkeypatch):
     assert subscriber.handed == expected
 
 
+async def test_what_a_page_passes_over_is_not_sent(accounts):
+    """Of a page without its events, a subscriber is told where it ends, and nothing of the rest."""
+    await append(accounts, 5)
+    page = queries("service.ledger.following").subscription_events
+    for topics, positions in (["PartnerRevoked"], [5]), (["PartnerApproved"], [1, 2, 3, 4, 5]):
+        rows = await accounts.database.background.fetch(page, 0, 500, topics, None, 1 << 20)
+        assert [row["position"] for row in rows] == positions
+
+
 async def test_subscribers_have_their_own_positions(accounts, owner):
     """One that lags does not delay another."""
     await append(accounts, 2)

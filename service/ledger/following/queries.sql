@@ -89,9 +89,10 @@ select 1 from ledger.head as h
 where h.size <> coalesce((select position from ledger.subscriptions where name = $1), -1)
 
 -- name: subscription_events
--- The next positions after one, in the log's order, with the events of the topics asked for: the
+-- The events of the topics asked for at the next positions after one, in the log's order: the
 -- checkpoint passes over the others unread. $4, if not null, are all topics that we know: those that
--- we do not are then among the events too. Until they have $5 bytes.
+-- we do not are then among the events too. Until they have $5 bytes. Where another event is at the
+-- last position, it stands there alone.
 with batch as (
     select position, append_id
     from (
@@ -110,7 +111,9 @@ with batch as (
 )
 select position, append_id, originator_id, originator_version, topic, state, mac
 from measured
-where coalesce(bytes_before, 0) < $5
+where
+    coalesce(bytes_before, 0) < $5
+    and (topic is not null or position = (select max(position) from batch))
 order by position
 
 -- name: subscription_hold

@@ -128,10 +128,11 @@ class Subscription:
                 return 0, False
             ours = [StoredEvent(*row) for row in rows if row["topic"] is not None]
             stopped_at = await self._handle(transaction, ours)
-            position = stopped_at or rows[-1]["position"]
+            position: int = stopped_at or rows[-1]["position"]
             await transaction.fetch(_SQL.subscription_move, name, position)
-            has_more = len(rows) == EVENTS_MAX or is_full(rows)
-            return len(rows), has_more and stopped_at is None
+            passed = position - held["position"]
+            has_more = passed == EVENTS_MAX or is_full(rows)
+            return passed, has_more and stopped_at is None
 
     async def _handle(self, transaction: Transaction, events: Sequence[StoredEvent]) -> int | None:
         """Hand events over until all are, or the time is up; then return the position reached.
