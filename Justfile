@@ -17,7 +17,7 @@ fix:
 # Three processes keep two cores busy: one of them often waits. One has the browser
 # (tests/shared_scopes.py).
 test *arguments:
-    uv run pytest -n 3 --dist loadfile --no-loadscope-reorder --ignore tests/faults/test_soak.py --ignore tests/models --ignore tests/deploy/checks --ignore tests/deployed --ignore tests/monitoring --ignore tests/upgrade {{ arguments }}
+    uv run pytest -n 3 --dist loadfile --no-loadscope-reorder --ignore tests/faults/test_soak.py --ignore tests/models --ignore tests/deploy/checks --ignore tests/deployed --ignore tests/citus --ignore tests/monitoring --ignore tests/upgrade {{ arguments }}
 
 # Alerts, dashboards and traces of a real `serve`, with Debian's Prometheus (`apt install prometheus`).
 test-monitoring *arguments:
@@ -36,6 +36,11 @@ check-deploy *arguments:
 # PostgreSQL 15, all of Debian's packages, with the files of `deploy/`. Some five minutes.
 topology *arguments:
     uv run pytest -n 0 --topology --postgres 15 tests/contract tests/deployed/test_proxy.py {{ arguments }}
+
+# The contract's tests, and what operators do, on a Citus cluster with a ledger a node. PG_BIN has the
+# programs of a PostgreSQL 18 that Citus 14 is installed in; without it, all is skipped. Some ten minutes.
+test-citus PG_BIN="" *arguments="tests/citus tests/contract":
+    @{{ if PG_BIN == "" { "echo 'skipped: no build of Citus is given (just test-citus PG_BIN)'" } else { "uv run pytest -n 0 --topology --citus " + PG_BIN + " " + arguments } }}
 
 # The image: built on a base of Debian's packages and taken through the main path, where a Docker
 # answers (as root: `apt install docker.io debootstrap`, and `dockerd`). The first run takes minutes.
@@ -83,7 +88,7 @@ screenshots *names:
 
 # All tests, on Debian's PostgreSQL.
 test-15 *arguments:
-    uv run pytest -n 2 --dist loadfile --no-loadscope-reorder --postgres 15 --ignore tests/deployed {{ arguments }}
+    uv run pytest -n 2 --dist loadfile --no-loadscope-reorder --postgres 15 --ignore tests/deployed --ignore tests/citus {{ arguments }}
 
 # Branch coverage of everything; the domain must be at 100 %.
 coverage:

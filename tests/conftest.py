@@ -37,7 +37,7 @@ BY_THE_TESTS_ALONE = {"autovacuum": "off"}
 superuser, may not end: the drop is refused."""
 
 
-SERVERS = {"postgres_url", "redis_server", "browser", "replica_owner"}
+SERVERS = {"postgres_url", "citus", "redis_server", "browser", "replica_owner"}
 """Fixtures that start a server: what asks for one, by whatever way, is marked `server`. Modules
 that start one by themselves say so with `pytestmark`, …"""
 OF_SERVERS = {"cli", "dev", "faults"}
@@ -90,6 +90,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--topology",
         action="store_true",
         help="run tests/contract through a proxy to an installation of several processes",
+    )
+    parser.addoption(
+        "--citus",
+        metavar="PG_BIN",
+        help="programs of a PostgreSQL with Citus: the topology's ledgers have nodes of their own",
     )
 
 
@@ -176,6 +181,17 @@ def postgres_url(request, tmp_path_factory) -> Iterator[str]:
     given = BY_THE_TESTS_ALONE | quick
     with EmbeddedPostgres(data_dir, bin_dir=bin_dir, settings=given, durable=False) as server:
         yield server.url
+
+
+@pytest.fixture(scope="session")
+def citus(request) -> Iterator[Any]:
+    """Return a Citus cluster with the ledgers on different nodes, where there is a build of it."""
+    bin_dir = request.config.getoption("--citus")
+    if not bin_dir:
+        pytest.skip("no build of Citus is given: `just test-citus PG_BIN`")
+    clusters = importlib.import_module("tests.citus.cluster")
+    with clusters.citus_in(Path(bin_dir)) as one:
+        yield one
 
 
 @pytest.fixture(scope="session")

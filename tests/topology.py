@@ -1,7 +1,8 @@
 """An installation as `deploy/` describes it: TLS, two servers of two processes, pools and a store.
 
 HAProxy → two `claim-ledger serve` of two processes, and a `worker` → PgBouncer → PostgreSQL; Redis;
-the local document store. The proxy and the pooler run with the files of `deploy/`.
+the local document store. The proxy and the pooler run with the files of `deploy/`. Where ledgers
+have nodes of their own (`--citus`), there is no pooler.
 """
 
 import asyncio
@@ -137,6 +138,8 @@ class Topology:
     directory: Path
     store: LocalStore
     proxy: Proxy
+    elsewhere: Mapping[str, str]
+    """Settings of ledgers that are not where the owner's URL is."""
 
     @property
     def mail_dir(self) -> Path:
@@ -150,7 +153,8 @@ class Topology:
     @asynccontextmanager
     async def world(self) -> AsyncGenerator[RemoteWorld, None]:
         """Run the team's commands in this process, and requests through the installation."""
-        settings = settings_for(self.database_url, self.mail_dir, **storage_settings(self.store))
+        given = storage_settings(self.store) | dict(self.elsewhere)
+        settings = settings_for(self.database_url, self.mail_dir, **given)
         async with world_on(settings, self.mail_dir, follow=False) as local:
             world = RemoteWorld(local.service, local.mail_dir)
             world.proxy = self.proxy
@@ -159,14 +163,21 @@ class Topology:
 
 
 @contextmanager
-def topology_on(owner_url: str, directory: Path) -> Iterator[Topology]:
-    """Run an installation on a migrated database; everybody can read `directory`."""
+def topology_on(
+    owner_url: str, directory: Path, elsewhere: Mapping[str, str] | None = None
+) -> Iterator[Topology]:
+    """Run an installation on a migrated database; everybody can read `directory`.
+
+    `elsewhere` has the URLs of ledgers that are on other nodes, which no pooler is in front of.
+    """
     with ExitStack() as stack:
         redis = RedisServer(directory)
         redis.start()
         stack.callback(redis.stop)
-        made = _logins(owner_url)
-        pooled = stack.enter_context(pooler(owner_url, made, directory))
+        if elsewhere is None:
+            reached = stack.enter_context(pooler(owner_url, _logins(owner_url), directory))
+        else:
+            reached = {"ACCOUNTS_DATABASE_URL": login_url(owner_url, "accounts"), **elsewhere}
         credentials = local_credentials(directory / "store")
         store = LocalStore(stack.enter_context(_store(directory)), credentials)
         given = {
@@ -177,12 +188,13 @@ def topology_on(owner_url: str, directory: Path) -> Iterator[Topology]:
             "RATE_LIMIT_PER_MINUTE": "100000",
             "TRUSTED_PROXIES": "127.0.0.1",
             "OPERATIONS_PORT": "0",
-            **pooled,
+            **reached,
             **storage_settings(store),
         }
         stack.enter_context(_worker(given, directory / "worker.log"))
         servers = [stack.enter_context(_server(given, directory / name)) for name in ("one", "two")]
-        yield Topology(owner_url, directory, store, stack.enter_context(proxy(directory, servers)))
+        front = stack.enter_context(proxy(directory, servers))
+        yield Topology(owner_url, directory, store, front, elsewhere or {})
 
 
 @contextmanager

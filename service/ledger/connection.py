@@ -119,6 +119,10 @@ class LedgerConnection(ReachableConnection):
             await self.execute("rollback")
 
 
+Accept = Callable[[LedgerConnection], Awaitable[None]]
+"""Looks at a new connection; raises where it is not to be used."""
+
+
 class Drain:
     """Connections whose caller has gone, and whose server has not answered yet."""
 
@@ -197,8 +201,8 @@ class Connector:
     is begun anew for ever.
     """
 
-    def __init__(self, accept: "Callable[[LedgerConnection], Awaitable[None]]") -> None:
-        """Begin with no attempt; `accept` raises where a connection is not to be used."""
+    def __init__(self, accept: Accept) -> None:
+        """Begin with no attempt."""
         self._accept = accept
         self._given_up: list[asyncio.Task[LedgerConnection]] = []
 

@@ -12,7 +12,13 @@ from typing import Final
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
-from service.ledger.connection import CONNECT_SECONDS_MAX, Connector, Drain, LedgerConnection
+from service.ledger.connection import (
+    CONNECT_SECONDS_MAX,
+    Accept,
+    Connector,
+    Drain,
+    LedgerConnection,
+)
 from service.ledger.limits import BACKGROUND_SECONDS, Limits, local_limits
 from service.ledger.sql import Sql, queries
 
@@ -33,6 +39,11 @@ would be compiled at each execution, for a tenth of a second."""
 _PLANNED_ONCE: Final = {"plan_cache_mode": "force_generic_plan"}
 """Requests look up a few rows by index, whatever they ask for. For arrays of few values PostgreSQL
 would plan anew each time, which takes several times as long as the look-up."""
+
+_PLANNED_AGAIN: Final = "set plan_cache_mode = force_custom_plan"
+"""Citus can plan a statement that writes several tables only when it has the arguments."""
+
+_READ_ONLY: Final = "default_transaction_read_only"
 
 _SQL = queries("service.ledger")
 
@@ -178,7 +189,7 @@ class Pool:
         return self._pool.get_size(), self._pool.get_idle_size()
 
 
-_READ_WRITE, _PRIMARY = "target_session_attrs=read-write", "target_session_attrs=primary"
+_READ_WRITE: Final = "target_session_attrs=read-write"
 
 
 class Database:
@@ -205,18 +216,22 @@ class Database:
         self.url = url
         """For software that makes its own connections."""
         self._is_pooled = pooled
-        self._is_login_accepted = False
+        self._is_login_accepted = self._is_citus = False
+        # The server that takes writes is found by what a session may do there by default: those of
+        # `reads` become read-only afterwards.
+        self._is_found_by_writing = _READ_WRITE in url and not pooled
         self._requests = Limits.of_requests(deadline)
         self._background = Limits.of_background(max(deadline, BACKGROUND_SECONDS))
         self._drain = Drain(self._is_at_work)
-        self.reads = self._pool(pool_size, self._requests)
-        self.writes = self._pool(pool_size, self._requests)
-        self.background = self._pool(BACKGROUND_SIZE, self._background)
+        self.reads = self._pool(pool_size, self._requests, self._accept_reads)
+        self.writes = self._pool(pool_size, self._requests, self._accept)
+        self.background = self._pool(BACKGROUND_SIZE, self._background, self._accept)
 
     async def open(self) -> None:
         """Make the pools."""
         requests = self._requests.settings | _PLANNED_ONCE
-        await self._open("reads", requests | {"default_transaction_read_only": "on"})
+        read_only = {} if self._is_found_by_writing else {_READ_ONLY: "on"}
+        await self._open("reads", requests | read_only)
         await self._open("writes", requests)
         await self._open("background", self._background.settings)
 
@@ -230,9 +245,8 @@ class Database:
         """The pools by their names."""
         return {"reads": self.reads, "writes": self.writes, "background": self.background}
 
-    def _pool(self, size: int, limits: Limits) -> Pool:
-        connector = Connector(self._accept)
-        return self._make_pool(self.schema, size, limits, self._drain, connector)
+    def _pool(self, size: int, limits: Limits, accept: Accept) -> Pool:
+        return self._make_pool(self.schema, size, limits, self._drain, Connector(accept))
 
     async def _open(self, name: str, settings: dict[str, str]) -> None:
         session = {"application_name": f"claim-ledger {self.schema} {name}"}
@@ -240,8 +254,7 @@ class Database:
             session |= _BY_INDEX | settings
         # PgBouncer refuses other settings at the start: `alter role … set` has those of requests.
         await self.pools[name].open(
-            # The driver takes a session that cannot write for a server that cannot.
-            self.url.replace(_READ_WRITE, _PRIMARY) if name == "reads" else self.url,
+            self.url,
             session,
             is_pooled=self._is_pooled,
             local_limits=self._is_pooled and name == "background",
@@ -252,18 +265,24 @@ class Database:
 
         Raises WrongLogin where that is more than its ledger's work takes.
         """
-        if self._is_login_accepted:
-            return
-        row = await connection.fetchrow(
-            _SQL.login_excess.on(self.schema), self.schema, timeout=CONNECT_SECONDS_MAX
-        )
-        assert row is not None  # noqa: S101 - the session has a login
-        if row["excess"]:
-            raise WrongLogin(
-                f"the login {row['login']} {' and '.join(row['excess'])}, which the service may "
-                f"not: give {self.schema} the login that `claim-ledger migrate` makes for it"
+        if not self._is_login_accepted:
+            row = await connection.fetchrow(
+                _SQL.login_excess.on(self.schema), self.schema, timeout=CONNECT_SECONDS_MAX
             )
-        self._is_login_accepted = True
+            assert row is not None  # noqa: S101 - the session has a login
+            if row["excess"]:
+                raise WrongLogin(
+                    f"the login {row['login']} {' and '.join(row['excess'])}, which the service may"
+                    f" not: give {self.schema} the login that `claim-ledger migrate` makes for it"
+                )
+            self._is_login_accepted, self._is_citus = True, row["is_citus"]
+        if self._is_citus and not self._is_pooled:
+            await connection.execute(_PLANNED_AGAIN, timeout=CONNECT_SECONDS_MAX)
+
+    async def _accept_reads(self, connection: LedgerConnection) -> None:
+        await self._accept(connection)
+        if self._is_found_by_writing:
+            await connection.execute(f"set {_READ_ONLY} = on", timeout=CONNECT_SECONDS_MAX)
 
     async def _is_at_work(self, server_pid: int) -> bool:
         try:

@@ -121,7 +121,8 @@ select
             where not l.rolsuper and c.relname = 'events' and n.nspname <> $1::text
             and has_schema_privilege(l.oid, n.oid, 'usage')
         )
-    ], null) as excess
+    ], null) as excess,
+    exists(select from pg_extension where extname = 'citus') as is_citus
 from pg_roles as l
 where l.rolname = session_user
 
@@ -145,8 +146,15 @@ where id = 1
 
 -- name: sequencer_hold
 -- Whoever holds this row numbers events; nobody waits for it. What follows in the transaction has its
--- plan from the cache: planning how to number takes as long as numbering twenty events.
-select size, tree, part_size, part, set_config('plan_cache_mode', 'force_generic_plan', true)
+-- plan from the cache (planning how to number takes as long as numbering twenty events), unless the
+-- session was told otherwise.
+select
+    size, tree, part_size, part,
+    set_config(
+        'plan_cache_mode',
+        replace(current_setting('plan_cache_mode'), 'auto', 'force_generic_plan'),
+        true
+    )
 from ledger.head where id = 1 for update skip locked
 
 -- name: sequencer_lag

@@ -1,7 +1,8 @@
 """Fixtures of the contract's tests: one service per module, for tables of many rows.
 
 With `--topology`, requests go through a proxy to an installation of several processes instead
-(tests/topology.py): `just topology`. A test marked `in_process` is left out there.
+(tests/topology.py): `just topology`, and `just test-citus` with `--citus`. A test marked
+`in_process` is left out there.
 """
 
 from collections.abc import AsyncGenerator, Iterator
@@ -52,6 +53,11 @@ def topology(request: pytest.FixtureRequest) -> Iterator[Topology | None]:
     """Return the installation that the run goes through; None without `--topology`."""
     if not request.config.getoption("--topology"):
         yield None
+        return
+    if request.config.getoption("--citus"):
+        citus = request.getfixturevalue("citus")
+        with folder_for_all() as folder, topology_on(citus.url, folder, citus.urls) as one:
+            yield one
         return
     url, template = (request.getfixturevalue(name) for name in ("postgres_url", "template"))
     with (

@@ -108,7 +108,7 @@ async def test_an_approval_connects(in_memory):
 
 async def expired(world, partner, token):
     """Let the link's hour pass."""
-    statement = "update live.connect_links set expires_at = clock_timestamp() where partner_id = $1"
+    statement = "update live.connect_links set expires_at = now() where partner_id = $1"
     await execute(world, "live", statement, partner.partner_id)
     return token
 

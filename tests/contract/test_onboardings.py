@@ -249,7 +249,7 @@ async def test_a_magic_link_lives_seven_days_by_the_databases_clock(shared):
     await execute(
         shared,
         "live",
-        "update live.onboardings set expires_at = clock_timestamp() where onboarding_id = $1",
+        "update live.onboardings set expires_at = now() where onboarding_id = $1",
         answer.json()["onboarding_id"],
     )
 

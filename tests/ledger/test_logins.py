@@ -9,7 +9,7 @@ from psycopg.errors import InsufficientPrivilege
 
 from migrations.logins import make_logins
 from service.facts.caller import LEDGERS
-from service.ledger.database import Database, WrongLogin
+from service.ledger.database import Database, LedgerUnavailable, WrongLogin
 from service.ledger.login import login_fault
 from service.ledger.sql import Sql
 from tests.databases import login_url
@@ -133,6 +133,36 @@ async def test_nothing_is_done_under_a_wrong_login(module_database_url):
         with pytest.raises(WrongLogin):
             await pool.fetch(Sql("one", "", "select 1"))
     await database.close()
+
+
+async def test_where_a_login_is_read_only_is_not_where_its_ledger_is(
+    module_database_url, owner_of_module
+):
+    """A URL that asks for a server that takes writes finds none there, for reads either.
+
+    Otherwise reads would stay on the node that a ledger has left. Their sessions cannot write.
+    """
+    name = module_database_url.rpartition("/")[2]
+    url = login_url(module_database_url, "live") + "?target_session_attrs=read-write"
+    role = f"alter role claim_ledger_live in database {name}"
+    owner_of_module.execute(f"{role} set default_transaction_read_only = on")
+    left = Database(url, "live", pool_size=1, deadline=PATIENCE_SECONDS)
+    entered = Database(url, "live", pool_size=1, deadline=PATIENCE_SECONDS)
+    for database in (left, entered):
+        await database.open()
+    asked = Sql("asked", "", "select current_setting('transaction_read_only')")
+    for pool in left.pools.values():
+        with pytest.raises(LedgerUnavailable, match="TargetServerAttributeNotMatched"):
+            await pool.fetchrow(asked)
+    owner_of_module.execute(f"{role} reset default_transaction_read_only")
+    found = {name: await pool.fetchrow(asked) for name, pool in entered.pools.items()}
+    assert {name: row and row[0] for name, row in found.items()} == {
+        "reads": "on",
+        "writes": "off",
+        "background": "off",
+    }
+    for database in (left, entered):
+        await database.close()
 
 
 def test_a_login_that_somebody_else_administers_is_left(module_database_url, owner_of_module):

@@ -119,14 +119,18 @@ order by position
 -- name: subscription_hold
 -- The checkpoint, held until the end of the transaction; no row while another process holds it.
 -- `is_lost`: the log does not have the event that the checkpoint came to. What follows in the
--- transaction has its plan from the cache.
+-- transaction has its plan from the cache, unless the session was told otherwise.
 select
     s.position,
     s.position > 0 and not exists(
         select from ledger.log as l
         where l.position = s.position and l.leaf_hash = coalesce(s.leaf_hash, l.leaf_hash)
     ) as is_lost,
-    set_config('plan_cache_mode', 'force_generic_plan', true)
+    set_config(
+        'plan_cache_mode',
+        replace(current_setting('plan_cache_mode'), 'auto', 'force_generic_plan'),
+        true
+    )
 from ledger.subscriptions as s
 where s.name = $1
 for update of s skip locked
