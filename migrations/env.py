@@ -15,6 +15,9 @@ MIGRATION_LOCK = 7_236_801_172_605_581
 OTHER_MIGRATOR_SECONDS_MAX = 3600
 """How long another migrator is waited for, which may be making an index."""
 
+ENCODING = "UTF8"
+"""Of the database: in SQL_ASCII the driver reads no text at all, and others lack characters."""
+
 _LOCK_TIMEOUT = "200ms"
 """Requests queue behind whoever waits for an exclusive lock, and give up after 900 ms."""
 _SOMETHING_TO_COMMIT = "select pg_logical_emit_message(true, 'claim-ledger', 'before a migration')"
@@ -26,7 +29,7 @@ def upgrade() -> None:
     engine = create_engine(
         "postgresql+psycopg://",
         # The driver reads what SQLAlchemy cannot: several hosts, a socket in `?host=`.
-        creator=lambda: psycopg.connect(url, connect_timeout=CONNECT_SECONDS_MAX),
+        creator=lambda: _connected(url),
         poolclass=pool.NullPool,
     )
     if not is_newest(url):
@@ -50,6 +53,19 @@ def upgrade() -> None:
             assert isinstance(driver, psycopg.Connection)  # noqa: S101 - the creator has made it
             make_logins(driver, context.config.attributes["logins"])
             advance_sequences(driver)
+
+
+def _connected(url: str) -> psycopg.Connection:
+    """Connect; raises MigrationFailed where the database cannot hold every text."""
+    connection = psycopg.connect(url, connect_timeout=CONNECT_SECONDS_MAX)
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != ENCODING:
+        connection.close()
+        raise MigrationFailed(
+            f"the database has the encoding {encoding} and needs {ENCODING}: create it anew, by "
+            f"create database … encoding '{ENCODING}' template template0"
+        )
+    return connection
 
 
 def _wait_for_others(connection: Connection) -> None:

@@ -80,13 +80,14 @@ select pg_advisory_xact_lock_shared(key) from (select unnest($1::bigint[]) as ke
 with measured as (
     select
         l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state,
+        case when octet_length(e.mac) > 64 then ''::bytea else e.mac end as mac,
         sum(octet_length(e.state)) over w as bytes_before
     from ledger.log as l
     join ledger.events as e using (append_id)
     where l.position > $1 and l.position <= $2 and e.topic = any($3::text[])
     window w as (order by l.position rows between unbounded preceding and 1 preceding)
 )
-select position, append_id, originator_id, originator_version, topic, state
+select position, append_id, originator_id, originator_version, topic, state, mac
 from measured
 where coalesce(bytes_before, 0) < $4
 order by position

@@ -9,7 +9,8 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from migrations import is_newest, newest_revision
+from migrations import MigrationFailed, is_newest, newest_revision
+from migrations import migrate as apply
 from service.facts.caller import LEDGERS
 from tests import runbook
 from tests.databases import login_url
@@ -96,6 +97,18 @@ def test_an_unusable_database_is_reported_in_one_line(empty_url, change, said):
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert said in done.stderr
     assert url.split(":")[2].partition("@")[0] not in done.stderr
+
+
+def test_a_database_of_another_encoding_is_refused_in_one_line(postgres_url):
+    """It names the encoding, and how to make a database that will do."""
+    name = f"ascii_{uuid4().hex}"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(
+            f"create database {name} encoding 'SQL_ASCII' locale 'C' template template0"
+        )
+        with pytest.raises(MigrationFailed, match="has the encoding SQL_ASCII and needs UTF8"):
+            apply(postgres_url.rpartition("/")[0] + f"/{name}")
+        connection.execute(f"drop database {name}")
 
 
 def test_insufficient_rights_are_one_line(postgres_url, empty_url):

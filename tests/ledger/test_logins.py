@@ -1,6 +1,8 @@
 """Each ledger's login reaches its ledger, and nobody who works under it gets any further."""
 
+import re
 from contextlib import contextmanager
+from pathlib import Path
 from uuid import uuid4
 
 import psycopg
@@ -46,6 +48,11 @@ select pg_temp.taken() as datname, now() as xact_start, 'client backend' as back
 """
 """What a session would have the owner run for it."""
 GONE = "select not exists (select from pg_stat_activity where usename = %s)"
+REMOVALS = """
+select distinct table_name, privilege_type from information_schema.role_table_grants
+where grantee like 'claim_ledger\\_%' and table_schema in ('accounts', 'live', 'test')
+and privilege_type in ('DELETE', 'TRUNCATE') order by 1, 2
+"""
 
 
 @contextmanager
@@ -198,3 +205,12 @@ def owner_of_module(module_database_url):
     """Return a connection of the owner to a database that holds nothing."""
     with psycopg.connect(module_database_url, autocommit=True) as connection:
         yield connection
+
+
+def test_a_login_removes_only_what_the_service_removes(owner_of_module):
+    """Each table that it may delete from has a statement that does; none may be emptied."""
+    statements = "\n".join(path.read_text() for path in Path("service").rglob("*.sql"))
+    removed = set(re.findall(r"delete from ledger\.(\w+)", statements))
+    rights = owner_of_module.execute(REMOVALS).fetchall()
+    assert [row for row in rights if row[1] == "TRUNCATE" or row[0] not in removed] == []
+    assert {"hand_overs", "pending"} <= {row[0] for row in rights}

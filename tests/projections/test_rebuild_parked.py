@@ -12,14 +12,14 @@ from service.app.bootstrap import Service
 from service.core.clock import system_clock
 from service.ledger.decoding import StoredEvent
 from service.ledger.events import Unreadable
-from service.ledger.following.parking import FOLLOWS, parked
+from service.ledger.following.parking import FOLLOWS, NOT_OURS, parked
 from service.ledger.following.runner import Follower, NotInLog, Subscription
 from service.ledger.following.status import AHEAD, HeadWatch, progress
 from service.ledger.read_model import ReadModel, RebuildRefused
 from service.ledger.rebuild import build as building
 from service.ledger.rebuild.session import clear_left_over, has_left_over, rebuild_session
 from service.ledger.sql import queries
-from tests.ledger.raw_events import RawEvent, write_raw
+from tests.ledger.raw_events import RawEvent, append_with_macs, write_raw
 from tests.patience import eventually
 from tests.projections.brittle import META, Setting
 from tests.world import settings_for
@@ -337,6 +337,30 @@ async def test_an_inline_model_is_not_rebuilt_without_an_event_and_is_verified_w
     assert "secret" not in str(raised.value)
     verified = await one.verify("inline")
     assert [aside.position for aside in verified.put_aside] == [2]
+
+
+async def test_a_rebuild_leaves_out_what_somebody_put_into_the_log(one):
+    """By the rights of a ledger's login: an inline model is not rebuilt with it, others without."""
+    await one.append(A)
+    await one.number()
+    (state,) = one.owner.execute("select state from accounts.events").fetchone()
+    async with one.ledger.transaction() as transaction:
+        forged = RawEvent(B, 1, "PartnerApproved", state)
+        (append_id,) = await append_with_macs(transaction, [forged], [None])
+    one.owner.execute("set role claim_ledger_accounts")
+    one.owner.execute("delete from accounts.pending")
+    one.owner.execute("insert into accounts.log values (2, %s, sha256(''))", [append_id])
+    one.owner.execute("update accounts.head set size = 2")
+    await one.follow()
+    one.owner.execute("delete from accounts.parked")
+    one.owner.execute("reset role")
+    refused, parked = await one.rebuild(), await one.rebuild(park=True)
+    assert (refused.swapped, one.rows(), await one.parked()) == (None, [1], [(2, NOT_OURS)])
+    assert [(aside.position, aside.fault) for aside in parked.put_aside] == [(2, NOT_OURS)]
+    (one.model,) = [model for model in one.service.read_models if model.name == "partners"]
+    with pytest.raises(RebuildRefused, match="position 2: this service did not write it"):
+        await one.rebuild()
+    assert [aside.position for aside in (await one.verify("inline")).put_aside] == [2]
 
 
 async def _cut(one):

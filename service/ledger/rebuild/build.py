@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Container, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import attrgetter
@@ -12,6 +12,8 @@ import asyncpg
 
 from service.ledger.database import Connection, Row
 from service.ledger.decoding import PAGE_BYTES_MAX, Unread, is_full
+from service.ledger.events import Recorded
+from service.ledger.following.parking import NOT_OURS
 from service.ledger.ledger import Transaction
 from service.ledger.read_model import ReadModel, RebuildRefused
 from service.ledger.rebuild import shadow
@@ -142,8 +144,10 @@ class Builder:
 
     async def _apply_unnumbered(self, progress: BuildProgress) -> BuildProgress:
         query, last = _SQL.unnumbered.on(self.model.ledger.name), 0
+        binding = await self.model.ledger.binding()
         while rows := await self.writer.fetch(query, last, self.model.topics, PAGE_BYTES_MAX):
-            progress, last = await self._apply(progress, rows), rows[-1]["append_id"]
+            ours = [row for row in rows if binding.is_ours(*row[1:7])]  # others get no number
+            progress, last = await self._apply(progress, ours), rows[-1]["append_id"]
         return progress
 
     async def load(self, progress: BuildProgress, target: int) -> BuildProgress:
@@ -187,15 +191,20 @@ class Builder:
     async def _apply(self, progress: BuildProgress, rows: Sequence[Row]) -> BuildProgress:
         """Apply stored events, less those that are parked: the live rows lack them, too.
 
-        Where a key has been destroyed, personal fields are None, as in every replay.
+        What this service did not write is a bad event like one that cannot be read: somebody put it
+        into the log. Where a key has been destroyed, personal fields are None, as in every replay.
         """
         parked = await self._parked()
         kept = [row for row in rows if row["position"] not in parked] if parked else rows
         unread = list[Unread]() if progress.may_skip else None
         ledger = self.model.ledger
-        recorded = await Transaction(ledger, self.writer, await ledger.binding()).decode(
+        binding = await ledger.binding()
+        recorded = await Transaction(ledger, self.writer, binding).decode(
             kept, personal=self.model.projector.reads_personal, unread=unread
         )
+        others = {row["append_id"] for row in kept if not binding.is_ours(*row[1:7])}
+        if others:
+            recorded = _without(others, recorded, unread)
         events = sorted([*recorded, *unread], key=_APPEND_ID) if unread else recorded
         writes, progress = progress.project(self.model.projector, events)
         try:
@@ -212,6 +221,25 @@ class Builder:
             return set()
         rows = await self.writer.fetch(_SQL.parked.on(self.model.ledger.name), self.model.name)
         return {row["position"] for row in rows}
+
+
+def _without(
+    others: Container[int], recorded: Sequence[Recorded], unread: list[Unread] | None
+) -> list[Recorded]:
+    """Return the events that this service wrote; add the others to `unread`.
+
+    Raises RebuildRefused where that is None.
+    """
+    kept = list[Recorded]()
+    for one in recorded:
+        if one.append_id not in others:
+            kept.append(one)
+        elif unread is None:
+            raise RebuildRefused(f"the event at position {one.position}: {NOT_OURS}")
+        else:
+            place = (one.position, one.append_id, one.stream_id, one.version)
+            unread.append(Unread(*place, NOT_OURS))
+    return kept
 
 
 @contextmanager

@@ -186,14 +186,14 @@ select pg_advisory_unlock(hashtext('claim-ledger rebuild'), hashtext($1))
 -- until they have $3 bytes.
 with measured as (
     select
-        e.append_id, e.originator_id, e.originator_version, e.topic, e.state,
+        e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac,
         sum(octet_length(e.state)) over w as bytes_before
     from ledger.pending as p
     join ledger.events as e using (append_id)
     where e.append_id > $1 and e.topic = any($2::text[])
     window w as (order by e.append_id rows between unbounded preceding and 1 preceding)
 )
-select 0::bigint as position, append_id, originator_id, originator_version, topic, state
+select 0::bigint as position, append_id, originator_id, originator_version, topic, state, mac
 from measured
 where coalesce(bytes_before, 0) < $3
 order by append_id
