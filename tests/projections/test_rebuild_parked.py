@@ -22,7 +22,7 @@ from service.ledger.sql import queries
 from tests.ledger.raw_events import RawEvent, append_with_macs, write_raw
 from tests.patience import eventually
 from tests.projections.brittle import META, Setting
-from tests.world import settings_for
+from tests.world import PATIENCE_SECONDS, settings_for
 
 A, B = UUID(int=1), UUID(int=2)
 DAMAGED = json.dumps({"class_version": 1, "meta": META, "data": {"secret": 1}}).encode()
@@ -102,7 +102,8 @@ class Rebuilding(Setting):
 async def one(database_url, tmp_path):
     """Return a ledger that nobody follows by itself, and a read model of it."""
     with psycopg.connect(database_url, autocommit=True) as owner:
-        async with Service(settings_for(database_url, tmp_path)).opened() as service:
+        settings = settings_for(database_url, tmp_path)
+        async with Service(settings, deadline_seconds=PATIENCE_SECONDS).opened() as service:
             yield Rebuilding(service, owner, database_url)
 
 
