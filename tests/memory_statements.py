@@ -246,6 +246,7 @@ READS: dict[str, Callable[..., Any]] = {
     "service.ledger write": _write,
     "service.ledger stream": _stream,
     "service.ledger exists": _exists,
+    "service.ledger bound": lambda *_: [],  # no log of the memory is older than the MACs
     "service.ledger data_keys": _data_keys,
     "service.ledger lock": lambda *_: [],  # no other transaction runs meanwhile
     "service.ledger lock_shared": lambda *_: [],
@@ -346,6 +347,7 @@ WRITES: dict[str, Callable[..., None]] = {
         "partners", "partner_id", "sandbox_epoch", "sandbox_reset_at"
     ),
     "projections.partners revoke_key": _revoke_key,
+    "projections.partners rebind_key": _set("api_keys", "key_id", "secret_hash", "hash_version"),
     "projections.staff remove": _set("staff", "staff_id", "removed_at"),
     "projections.onboardings complete": _complete,
     "projections.connections establish": _establish,

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from service.facts.partners import (
     ApiKeyIssued,
+    ApiKeyRebound,
     ApiKeyRevoked,
     MemberAdded,
     MemberRemoved,
@@ -44,7 +45,7 @@ class PartnersProjector(Projector):
     tables = (PARTNERS, API_KEYS, MEMBERS)
     topics = (
         *(PartnerApplied, PartnerApproved, PartnerDeclined, PartnerRevoked),
-        *(PartnerSettingsChanged, SandboxReset, ApiKeyIssued, ApiKeyRevoked),
+        *(PartnerSettingsChanged, SandboxReset, ApiKeyIssued, ApiKeyRevoked, ApiKeyRebound),
         *(MemberAdded, MemberRemoved),
     )
     reads_personal = True
@@ -78,6 +79,9 @@ class PartnersProjector(Projector):
             case ApiKeyRevoked(key_id=key_id, effective_at=ends_at):
                 row = (key_id, ends_at or at, ends_at is not None)
                 yield Update(API_KEYS, _SQL.revoke_key, row)
+            case ApiKeyRebound(key_id=key_id) as event:
+                row = (key_id, event.secret_hash, event.hash_version)
+                yield Update(API_KEYS, _SQL.rebind_key, row)
             case MemberAdded() as event:
                 hashed = lookup_bytes(event.email_hash)
                 yield MEMBERS.new(event, address_hash=hashed, added_at=at)

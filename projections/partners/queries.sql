@@ -64,6 +64,12 @@ join ledger.partners as p using (partner_id)
 where m.address_hash = $1 and m.removed_at is null
 order by p.partner_id
 
+-- name: rebind_key
+-- Keys whose hashes cover their whole tokens from now on. That is so once, so no two are one key's.
+update ledger.api_keys as k set secret_hash = bound.secret_hash, hash_version = bound.hash_version
+from unnest($1::text[], $2::bytea[], $3::smallint[]) as bound (key_id, secret_hash, hash_version)
+where k.key_id = bound.key_id
+
 -- name: remove_member
 -- People were removed from partners' teams.
 update ledger.members as m set removed_at = one.at

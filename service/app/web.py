@@ -41,6 +41,7 @@ from service.partner_api.docs.reference import reference_router
 from service.partner_api.endpoints import endpoints_of
 from service.partner_api.gate import API_PATH, PartnerGate
 from service.partner_api.routes import partner_handlers
+from service.partners.rebinding import KeyRebinding
 from service.request_log.log import RequestLog
 from service.request_log.retention import Retention
 
@@ -100,7 +101,9 @@ def web_app(
     service.storage_failures.on_failure = metrics.storage_failures.inc
     api = partner_handlers(service.modes)
     authenticates = Authenticator if traces is None else TracedAuthenticator
-    authenticator = authenticates(service.partner_list, service.secrets, service.clock)
+    authenticator = authenticates(
+        service.partner_list, service.secrets, service.clock, KeyRebinding(service.partners)
+    )
     gate = PartnerGate(authenticator, limiter)
     docs_url = f"{service.settings.public_url}/docs"
     app = Litestar(

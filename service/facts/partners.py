@@ -75,6 +75,18 @@ class ApiKeyRevoked(Event, frozen=True):
     effective_at: datetime | None = None
 
 
+class ApiKeyRebound(Event, frozen=True):
+    """The stored hash of a key covers its whole token from now on; it covered the secret alone.
+
+    Recorded when such a key is used: only then is its secret known.
+    """
+
+    partner_id: str
+    key_id: str
+    secret_hash: bytes
+    hash_version: int
+
+
 class MemberAdded(Event, frozen=True):
     """A person joined a partner's team and may use its developer console.
 
@@ -114,6 +126,8 @@ class Key(msgspec.Struct, frozen=True):
     mode: str
     revoked: bool = False
     ends_at: datetime | None = None
+    secret_hash: bytes = b""
+    hash_version: int = 1
 
     def has_ended(self, now: datetime) -> bool:
         """Return whether it has stopped working."""
@@ -178,7 +192,12 @@ def _evolve(state: Partner, event: Event) -> Partner:  # noqa: C901, PLR0911 - o
         case SandboxReset():
             return change(state, sandbox_epoch=event.epoch)
         case ApiKeyIssued():
-            return change(state, keys=state.keys | {event.key_id: Key(event.mode)})
+            key = Key(event.mode, secret_hash=event.secret_hash, hash_version=event.hash_version)
+            return change(state, keys=state.keys | {event.key_id: key})
+        case ApiKeyRebound():
+            known, covers = state.keys[event.key_id], event.hash_version
+            key = change(known, secret_hash=event.secret_hash, hash_version=covers)
+            return change(state, keys=state.keys | {event.key_id: key})
         case ApiKeyRevoked():
             known, ends_at = state.keys[event.key_id], event.effective_at
             key = change(known, revoked=ends_at is None, ends_at=ends_at)

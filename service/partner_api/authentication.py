@@ -14,6 +14,7 @@ from service.core.tracing import span
 from service.facts.caller import Caller
 from service.ledger.service_keys import ServiceKeyStore
 from service.partners.keys import HASH_VERSION, has_ended, hash_secret, parse_authorization
+from service.partners.rebinding import KeyRebinding
 
 _NO_HASH = bytes(32)
 """Compared where there is no such key, so that a miss takes as long as a hit."""
@@ -30,6 +31,7 @@ class Authenticator:
     partners: PartnersReader
     secrets: ServiceKeyStore
     clock: Clock
+    rebinding: KeyRebinding
 
     async def authenticate(self, authorization: str | None, request_id: str) -> Caller:
         """Return the caller. Raises Refusal with one of the `auth_` codes."""
@@ -47,11 +49,7 @@ class Authenticator:
         same_secret = hmac.compare_digest(given, known)
         if not same_secret or row["mode"] != token.mode:
             raise Refusal("auth_bad_secret")
-        if row["status"] == "revoked" or has_ended(
-            row["revoked_at"], later=row["revoked_later"], now=self.clock()
-        ):
-            raise Refusal("auth_revoked")
-        return Caller(
+        caller = Caller(
             token.partner_id,
             row["name"],
             token.key_id,
@@ -61,6 +59,13 @@ class Authenticator:
             row["suppress_email"],
             request_id,
         )
+        if version < HASH_VERSION:
+            await self.rebinding.check(token, caller.cause)
+        if row["status"] == "revoked" or has_ended(
+            row["revoked_at"], later=row["revoked_later"], now=self.clock()
+        ):
+            raise Refusal("auth_revoked")
+        return caller
 
 
 class TracedAuthenticator(Authenticator):

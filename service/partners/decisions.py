@@ -10,6 +10,7 @@ from service.core.errors import Refusal
 from service.facts.caller import Mode
 from service.facts.partners import (
     ApiKeyIssued,
+    ApiKeyRebound,
     ApiKeyRevoked,
     Key,
     MemberAdded,
@@ -113,6 +114,21 @@ def revoke_key(partner: Partner, key_id: str, *, now: datetime) -> list[Event]:
     if _key(partner, key_id).has_ended(now):
         return []
     return [ApiKeyRevoked(partner_id=partner.partner_id, key_id=key_id)]
+
+
+def rebind_key(partner: Partner, key_id: str, *, secret_hash: bytes, now: datetime) -> list[Event]:
+    """Bind a key's hash to its whole token; one that is bound, or has ended, stays as it is."""
+    key = _key(partner, key_id)
+    if key.hash_version == HASH_VERSION or key.has_ended(now) or partner.status != "approved":
+        return []
+    return [
+        ApiKeyRebound(
+            partner_id=partner.partner_id,
+            key_id=key_id,
+            secret_hash=secret_hash,
+            hash_version=HASH_VERSION,
+        )
+    ]
 
 
 def roll_key(

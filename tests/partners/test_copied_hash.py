@@ -2,9 +2,13 @@
 
 import pytest
 
+from service.facts.partners import ApiKeyIssued, partner_stream
+from service.ledger.binding import Boundary
+from service.ledger.writing import Append
 from service.partners.keys import hash_secret, parse_authorization
+from tests.patience import eventually
 from tests.tables import every_row
-from tests.world import claim_body
+from tests.world import STAFF, claim_body
 
 
 def parts(partner, mode="live"):
@@ -63,6 +67,60 @@ async def test_a_key_issued_before_works(in_memory, older):
     stored(in_memory, token).update(secret_hash=hash_secret(pepper, token, 1), hash_version=1)
     assert await status(in_memory, token) == 404
     assert await status(in_memory, token._replace(secret="x")) == 401
+
+
+async def issue_as_before(world, partner, pepper):
+    """Issue a key as the release before did; return its token."""
+    accounts, token = world.service.accounts, parts(partner)._replace(key_id="key_of_before")
+    known = await world.service.partners.look(token.partner_id)
+    secret_hash = hash_secret(pepper, token, 1)
+    issued = ApiKeyIssued(token.partner_id, token.key_id, token.mode, secret_hash)
+    stream = partner_stream(token.partner_id)
+    async with accounts.transaction() as transaction:
+        await transaction.append(Append(stream, known.version, [issued], STAFF))
+    return token
+
+
+async def test_a_key_issued_before_is_bound_when_it_is_used(in_memory, older, monkeypatch):
+    """Once the log says that its events are bound; its secret goes on working, and no other."""
+    partner, pepper = await in_memory.partner(), await older()
+    token = await issue_as_before(in_memory, partner, pepper)
+    accounts = in_memory.service.accounts
+    assert await status(in_memory, token) == 404
+    assert stored(in_memory, token)["hash_version"] == 1
+    bound = (await accounts.binding())._replace(boundary=Boundary(1, 1))
+    monkeypatch.setattr(accounts, "_binding", bound)
+    assert await status(in_memory, token._replace(secret="x")) == 401
+    assert await status(in_memory, token) == 404
+    await eventually(lambda: stored(in_memory, token)["hash_version"] == 2)
+    assert stored(in_memory, token)["secret_hash"] == hash_secret(pepper, token)
+    assert await status(in_memory, token) == 404
+    assert await status(in_memory, token._replace(secret="x")) == 401
+    (rebound,) = in_memory.service.accounts.database.tables.where("events", topic="ApiKeyRebound")
+    assert f'"actor":"partner:{token.partner_id}/{token.key_id}"'.encode() in rebound["state"]
+
+
+async def test_a_copied_hash_of_before_does_not_authenticate(in_memory, older, monkeypatch):
+    """Neither in another partner's row, nor in that of another of its keys: the log knows."""
+    one, other = await in_memory.partner(), await in_memory.partner()
+    pepper = await older()
+    token = await issue_as_before(in_memory, one, pepper)
+    accounts = in_memory.service.accounts
+    bound = (await accounts.binding())._replace(boundary=Boundary(1, 1))
+    monkeypatch.setattr(accounts, "_binding", bound)
+    copied = {"secret_hash": hash_secret(pepper, token, 1), "hash_version": 1}
+    with every_row() as row:
+        for name, target in (
+            ("another partner", parts(other)),
+            ("another key", parts(one)),
+            ("another mode", parts(one, "test")),
+        ):
+            with row(name):
+                stored(in_memory, target).update(copied)
+                assert await status(in_memory, target._replace(secret=token.secret)) == 401
+                assert stored(in_memory, target)["hash_version"] == 1
+        with row("its own"):
+            assert await status(in_memory, token) == 404
 
 
 async def test_no_key_was_issued_before_an_installation_began(in_memory):
