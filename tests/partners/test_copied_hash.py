@@ -5,7 +5,7 @@ import pytest
 from service.facts.partners import ApiKeyIssued, partner_stream
 from service.ledger.binding import Boundary
 from service.ledger.writing import Append
-from service.partners.keys import hash_secret, parse_authorization
+from service.partners.keys import hash_secret, new_secret, parse_authorization
 from tests.patience import eventually
 from tests.tables import every_row
 from tests.world import STAFF, claim_body
@@ -39,6 +39,7 @@ def older(in_memory, monkeypatch):
         secrets = await in_memory.service.secrets.get()
         events = secrets.events._replace(since_start=False)
         monkeypatch.setattr(in_memory.service.secrets, "_loaded", secrets._replace(events=events))
+        monkeypatch.setattr(in_memory.service.accounts, "_binding", None)
         return secrets.pepper
 
     return make
@@ -71,7 +72,8 @@ async def test_a_key_issued_before_works(in_memory, older):
 
 async def issue_as_before(world, partner, pepper):
     """Issue a key as the release before did; return its token."""
-    accounts, token = world.service.accounts, parts(partner)._replace(key_id="key_of_before")
+    accounts, token = world.service.accounts, parts(partner)
+    token = token._replace(key_id=f"{token.key_id}_of_before", secret=new_secret())
     known = await world.service.partners.look(token.partner_id)
     secret_hash = hash_secret(pepper, token, 1)
     issued = ApiKeyIssued(token.partner_id, token.key_id, token.mode, secret_hash)
@@ -96,7 +98,8 @@ async def test_a_key_issued_before_is_bound_when_it_is_used(in_memory, older, mo
     assert stored(in_memory, token)["secret_hash"] == hash_secret(pepper, token)
     assert await status(in_memory, token) == 404
     assert await status(in_memory, token._replace(secret="x")) == 401
-    (rebound,) = in_memory.service.accounts.database.tables.where("events", topic="ApiKeyRebound")
+    wanted = {"topic": "ApiKeyRebound", "originator_id": partner_stream(token.partner_id)}
+    (rebound,) = accounts.database.tables.where("events", **wanted)
     assert f'"actor":"partner:{token.partner_id}/{token.key_id}"'.encode() in rebound["state"]
 
 
@@ -121,6 +124,7 @@ async def test_a_copied_hash_of_before_does_not_authenticate(in_memory, older, m
                 assert stored(in_memory, target)["hash_version"] == 1
         with row("its own"):
             assert await status(in_memory, token) == 404
+            await eventually(lambda: stored(in_memory, token)["hash_version"] == 2)
 
 
 async def test_no_key_was_issued_before_an_installation_began(in_memory):
