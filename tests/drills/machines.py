@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from tests.bench.processes import children
 from tests.patience import until
@@ -46,6 +47,8 @@ class Machine:
         shutil.chown(self.disk, UNPRIVILEGED, UNPRIVILEGED)
         self._link = f"port{number}"
         self._first: subprocess.Popen[bytes] | None = None
+        self._entered: list[subprocess.Popen[bytes]] = []
+        """What brought programs in: outside, but in its network, and stopped with its program."""
 
     def start(self) -> None:
         """Turn it on, and plug it in."""
@@ -75,9 +78,8 @@ class Machine:
     ) -> "subprocess.Popen[bytes]":
         """Start a server on it, as a user without rights, logging to a file of its disk."""
         with (self.disk / log).open("ab") as file:
-            return start(
+            return self._started(
                 [
-                    *self._entering("--net", "--pid", "--mount"),
                     *("setpriv", "--reuid", UNPRIVILEGED, "--regid", UNPRIVILEGED),
                     *("--clear-groups", "--", *bound(command, signal.SIGKILL)),
                 ],
@@ -92,15 +94,17 @@ class Machine:
     ) -> "subprocess.Popen[bytes]":
         """Start a program of ours on it, as ourselves: others may be unable to read it."""
         with (self.disk / log).open("ab") as file:
-            namespaces = self._entering("--net", "--pid", "--mount")
-            command = [*namespaces, *bound(command, signal.SIGKILL)]
-            return start(command, env=environment, stdout=file, stderr=file)
+            command = bound(command, signal.SIGKILL)
+            return self._started(command, env=environment, stdout=file, stderr=file)
 
     def die(self) -> None:
         """End every process at once; its peers are told by its kernel."""
         if self._first is not None:
             end(self._first, signal.SIGKILL)
             self._first = None
+        for one in self._entered:
+            end(one, signal.SIGKILL)
+        self._entered.clear()
         until(lambda: self._link not in _links())
 
     def vanish(self) -> None:
@@ -115,6 +119,8 @@ class Machine:
     def thaw(self) -> None:
         """Let them go on."""
         self._signal(signal.SIGCONT)
+        for one in self._entered:
+            one.send_signal(signal.SIGCONT)
 
     def cut_off(self) -> None:
         """Pull its cable."""
@@ -143,6 +149,11 @@ class Machine:
             with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
                 if (process / "ns" / "pid").readlink() == own:
                     os.kill(int(process.name), number)
+
+    def _started(self, command: Sequence[str | Path], **more: Any) -> "subprocess.Popen[bytes]":
+        process = start([*self._entering("--net", "--pid", "--mount"), *command], **more)
+        self._entered.append(process)
+        return process
 
     def _entering(self, *namespaces: str) -> list[str | Path]:
         return ["nsenter", "--target", str(self._init), *namespaces, "--"]

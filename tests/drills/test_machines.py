@@ -1,0 +1,29 @@
+"""What the drills do to machines can be done in any order."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.drills.machines import Machine
+from tests.faults.clusters import folder_for_all
+from tests.patience import until
+
+pytestmark = pytest.mark.server
+
+
+def test_a_machine_that_was_frozen_can_be_killed_and_started_again():
+    """Its network ends with it, which others are told of."""
+    with folder_for_all() as home:
+        machine = Machine("one", 1, home)
+        for _ in range(2):
+            machine.start()
+            program = machine.run(["sleep", "3600"], "sleep.log", {})
+            machine.freeze()
+            until(lambda pid=program.pid: _state(pid) == "T")
+            machine.thaw()
+            machine.die()
+            assert program.returncode is not None
+
+
+def _state(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
