@@ -33,6 +33,7 @@ PAUSE_SECONDS_MAX = 0.5
 """Fifty that never rest would be a test of two cores, and not of what is lost."""
 WEIGHTS = {"create": 60, "repeat": 25, "list": 15}
 WORKERS = 2
+NODES = 3
 CHECKPOINT_SECONDS = 2
 PROXY = "127.0.0.1:5432"
 """Where deploy/high_availability/haproxy.cfg listens for PostgreSQL."""
@@ -169,6 +170,11 @@ class Installation:
             )
 
     def _reaches_the_primary(self) -> bool:
-        with suppress(psycopg.OperationalError), psycopg.connect(self.url, connect_timeout=2):
-            return True
+        """Return whether the proxy has looked at each node; until then it takes turns of all."""
+        with suppress(psycopg.OperationalError):
+            return all(self._meets_the_primary() for _ in range(NODES))
         return False
+
+    def _meets_the_primary(self) -> bool:
+        with psycopg.connect(self.url, connect_timeout=2) as connection:
+            return connection.execute("select not pg_is_in_recovery()").fetchone() == (True,)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.bench.processes import children
 from tests.drills.machines import Machine
 from tests.faults.clusters import folder_for_all
 from tests.patience import until
@@ -18,6 +19,7 @@ def test_a_machine_that_was_frozen_can_be_killed_and_started_again():
         for _ in range(2):
             machine.start()
             program = machine.run(["sleep", "3600"], "sleep.log", {})
+            until(lambda pid=program.pid: children(pid))
             machine.freeze()
             until(lambda pid=program.pid: _state(pid) == "T")
             machine.thaw()
