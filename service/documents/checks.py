@@ -125,7 +125,10 @@ class DocumentChecks:
         background = self.ledger.database.background
         if not await background.fetchrow(_SQL.checks_due, now):
             return []
-        rows = await background.fetch(_SQL.checks_take, now, AT_ONCE_MAX, until)
+        turn = await background.fetchrow(_SQL.checks_turn, now)
+        if turn is None:
+            return []
+        rows = await background.fetch(_SQL.checks_take, now, AT_ONCE_MAX, until, *turn)
         return [QueuedCheck(*row) for row in rows]
 
     async def attempt(self, item: QueuedCheck) -> None:

@@ -33,26 +33,12 @@ on conflict do nothing
 delete from ledger.document_checks where position = $1 returning document_id
 
 -- name: checks_take
--- Counts an attempt of the checks that have been due longest of one partner, whose turn is drawn, and
--- returns them. They are due again at $3, should this process be cut off.
-with recursive waiting (partner_id) as (
-    select min(c.partner_id) from ledger.document_checks as c
-    union all
-    select (select min(c.partner_id) from ledger.document_checks as c where c.partner_id > w.partner_id)
-    from waiting as w where w.partner_id is not null
-), turn as (
-    select w.partner_id from waiting as w
-    where exists(
-        select from ledger.document_checks as c
-        where c.partner_id = w.partner_id and c.next_attempt_at <= $1
-    )
-    order by random()
-    limit 1
-)
+-- Counts an attempt of the checks of a partner ($4) that have been due longest, and returns them. They
+-- are due again at $3, should this process be cut off.
 update ledger.document_checks as c set attempts = c.attempts + 1, next_attempt_at = $3
 from (
     select position, document_id from ledger.document_checks
-    where next_attempt_at <= $1 and partner_id = (select partner_id from turn)
+    where next_attempt_at <= $1 and partner_id = $4
     order by next_attempt_at, position, document_id
     limit $2
     for update skip locked
@@ -61,6 +47,22 @@ where c.position = due.position and c.document_id = due.document_id
 returning
     c.position, c.document_id, c.stream_id, c.claim_id, c.storage_path, c.mime_type, c.size,
     c.generation, c.attempts
+
+-- name: checks_turn
+-- Draws the partner, of those who have a check that is due, whose turn it is.
+with recursive waiting (partner_id) as (
+    select min(c.partner_id) from ledger.document_checks as c
+    union all
+    select (select min(c.partner_id) from ledger.document_checks as c where c.partner_id > w.partner_id)
+    from waiting as w where w.partner_id is not null
+)
+select w.partner_id from waiting as w
+where exists(
+    select from ledger.document_checks as c
+    where c.partner_id = w.partner_id and c.next_attempt_at <= $1
+)
+order by random()
+limit 1
 
 -- name: checks_wait
 -- A check failed, and is due again later.

@@ -46,7 +46,7 @@ select message_id from ledger.mail_outbox where state = 'waiting' order by messa
 -- mailbox has had enough since $5: $6 mails of all partners, $7 of this one, of which all but the
 -- first while there were fewer than $8. Forgets what is older.
 with known as (
-    select from ledger.mail_recipients where message_id = $1
+    select message_id from ledger.mail_recipients where message_id = $1
 ), forgotten as (
     delete from ledger.mail_recipients
     where message_id in (

@@ -1,18 +1,31 @@
 """What operators do to a ledger that has a node of its own, and what that node's loss costs."""
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import AsyncGenerator
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
 from tests.citus.cluster import HOMES, Citus, as_superuser
+from tests.dev_process import environment, run
 from tests.faults.clusters import check_log, check_verified, settled
 from tests.patience import eventually
-from tests.world import Partner, World, deadline_of, settings_for, world_on
+from tests.world import (
+    MASTER_KEY,
+    PUBLIC_URL,
+    STAFF,
+    TEAM,
+    Partner,
+    World,
+    deadline_of,
+    settings_for,
+    world_on,
+)
 
 pytestmark = pytest.mark.server
 
@@ -129,6 +142,44 @@ async def test_a_move_under_traffic_loses_nothing(citus: Citus, world: World) ->
     with psycopg.connect(citus.url) as owner:
         rows = owner.execute("select claim_id from live.claim_list").fetchall()
     assert acknowledged <= {row[0] for row in rows}
+    await check_verified(world.service)
+
+
+async def test_read_models_are_rebuilt_and_rolled_back_and_a_claim_is_erased(
+    citus: Citus, world: World, tmp_path: Path
+) -> None:
+    """By the commands of the team, which lead to the coordinator; claims go on being written."""
+    partner = await world.partner()
+    entity_id = await partner.connected_entity()
+    created = [await partner.claim(entity_id, f"case-{number}") for number in range(3)]
+    await world.service.staff.add(TEAM, STAFF)
+    archive = tmp_path / "archive"
+    archive.mkdir(mode=0o700)
+    await settled(citus.url)
+
+    async def done(*arguments: str) -> dict[str, Any]:
+        given = {
+            "DATABASE_URL": citus.url,
+            "MASTER_KEYS": MASTER_KEY,
+            "PUBLIC_URL": PUBLIC_URL,
+            "STAFF": TEAM,
+            "ARCHIVE_URL": archive.as_uri(),
+            **citus.urls,
+        }
+        answer = await asyncio.to_thread(run, *arguments, "--json", env=environment(**given))
+        assert answer.returncode == 0, answer.stdout + answer.stderr
+        return json.loads(answer.stdout)
+
+    rebuilt = await done("projections", "rebuild", "--all")
+    assert rebuilt["differences"] == []
+    assert {one["swapped"] for one in rebuilt["rebuilt"]} == {True}
+    await done("projections", "rollback", "claim_list", "--ledger", "live")
+    claim_id = created[0].json()["claim_id"]
+    erased = await done("privacy", "erase", "--claim", claim_id, "--reason", "asked", "--yes")
+    assert erased["keys_destroyed"] == 1
+    assert (await partner.claim(entity_id, "after")).status_code == HTTPStatus.CREATED
+    await settled(citus.url)
+    assert (await done("projections", "verify"))["differences"] == []
     await check_verified(world.service)
 
 
