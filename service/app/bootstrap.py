@@ -106,9 +106,7 @@ class Service:
 
     async def _secrets(self, *, anew: bool = False) -> Secrets:
         """Return the secrets, which are kept in one of the ledgers that need them."""
-        if anew:
-            await self.secrets.read_events()
-        return await self.secrets.get()
+        return await self.secrets.get(anew=anew)
 
     @property
     def ledgers(self) -> list[Ledger]:

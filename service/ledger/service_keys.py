@@ -131,14 +131,16 @@ class ServiceKeyStore:
         self._reading: asyncio.Task[None] | None = None
         self._asked_at = self._read_at = 0.0
 
-    async def get(self) -> Secrets:
-        """Return the secrets: from memory after the first time.
+    async def get(self, *, anew: bool = False) -> Secrets:
+        """Return the secrets: from memory after the first time, unless `anew`.
 
         All who ask meanwhile share one attempt, so its one deadline is everybody's; who comes after
         it failed begins another. A caller that is cancelled leaves it to the others. Event keys
         that came since are read beside what goes on: only who was idle for long waits for them.
         Raises KeyUnknown if the ring lacks the master key that wrapped them.
         """
+        if anew:
+            await self.read_events()
         if self._loaded is not None:
             now = asyncio.get_running_loop().time()
             if now > self._asked_at + REREAD_SECONDS:

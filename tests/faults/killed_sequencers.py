@@ -110,6 +110,8 @@ class Slot:
 
     def look(self, now: float) -> None:
         """Kill it once its time has come."""
+        if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            raise SystemExit(f"a sequencer ended by itself, after {self.kills} kills of its slot")
         state = self.shared[self.number]
         if self.ends is None and state != UNBORN:
             self.ends = now + random.uniform(0, LIFE_SECONDS_MAX)  # noqa: S311 - no secret
