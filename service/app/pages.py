@@ -132,7 +132,7 @@ def _sign_in(service: Service, limiter: RateLimiter, home_of: HomeOf, origin: st
 
 
 def _console(service: Service, proofs: Proofs) -> list[Router]:
-    """Return the routers of the console, in the order of its navigation."""
+    """Return the routers of the console, in the order of its navigation: group by group."""
     partners, partner_list, test = service.partners, service.partner_list, service.modes["test"]
     modes = service.modes.items()
     calls: Mapping[Mode, RequestsReader] = {
@@ -142,18 +142,18 @@ def _console(service: Service, proofs: Proofs) -> list[Router]:
     sandbox = SandboxCommands(test.ledger, partners, service.sandbox)
     return [
         apply_router(partners, partner_list),
-        requests_router(
-            calls, {mode: ActivityReader(one.ledger) for mode, one in modes}, partner_list
-        ),
-        usage_router(calls, service.settings.rate_limit_per_minute, service.clock),
+        tutorial_router(keys, f"{service.settings.public_url}{API_PATH}"),
+        sandbox_router(sandbox, partner_list, test.connection_list, test.onboarding_list),
+        checklist_router(calls["test"], partner_list, service.accounts),
         lists_router(
             {mode: one.claim_list for mode, one in modes},
             {mode: ConnectLinksReader(one.ledger.database) for mode, one in modes},
             {mode: one.onboarding_list for mode, one in modes},
         ),
-        sandbox_router(sandbox, partner_list, test.connection_list, test.onboarding_list),
-        tutorial_router(keys, f"{service.settings.public_url}{API_PATH}"),
-        checklist_router(calls["test"], partner_list, service.accounts),
+        requests_router(
+            calls, {mode: ActivityReader(one.ledger) for mode, one in modes}, partner_list
+        ),
+        usage_router(calls, service.settings.rate_limit_per_minute, service.clock),
         keys_router(keys),
         settings_router(partners),
         members_router(partners, partner_list, proofs),

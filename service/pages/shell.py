@@ -19,7 +19,7 @@ from service.http.responses import BY_STATUS, RETRY_AFTER_SECONDS, with_headers
 from service.ledger.database import LedgerError
 from service.ledger.encryption import KeyUnknown
 from service.pages.assets import asset_path
-from service.pages.site_map import Html, site_map_of
+from service.pages.site_map import Html, RoutedPage, site_map_of
 from service.pages.visit import CSRF_FIELD, HEADERS, ProofNeeded, SignInNeeded, person_of
 from service.pages.words import TEXTS, seen, text
 from service.partner_api.gate import API_PATH
@@ -73,11 +73,14 @@ def framed_page(
     template: str,
     status: int,
     area: str,
-    navigation: Sequence[tuple[str, str]],
+    places: Sequence[RoutedPage],
     **context: object,
 ) -> Html:
-    """Return a page with a navigation: `area` names it, each place has its path and its text."""
-    here = request.route_handler.opt["page"].place
+    """Return a page with a navigation: `area` names it. Paths are those of places of the map."""
+    navigation: dict[str, list[RoutedPage]] = {}
+    for one in places:
+        navigation.setdefault(one.group, []).append(one)
+    here = request.route_handler.opt["page"]
     return page(request, template, status, area=area, navigation=navigation, here=here, **context)
 
 

@@ -30,10 +30,14 @@ _PARAMETER: Final = re.compile(r"\{[^}]*\}")
 
 @dataclass(frozen=True)
 class Page:
-    """`place` is the text that names a place in the navigation: the first page there leads it."""
+    """`place` is the text that names a place in the navigation: the first page there leads it.
+
+    `group` is the text that names what the place belongs to, where the navigation has groups.
+    """
 
     who: Who
     place: str = ""
+    group: str = ""
 
 
 class RoutedPage(NamedTuple):
@@ -43,6 +47,7 @@ class RoutedPage(NamedTuple):
     path: str
     who: Who
     place: str
+    group: str
     purpose: str
 
 
@@ -83,4 +88,4 @@ def _pages(routers: Sequence[Router]) -> Iterator[RoutedPage]:
             for handler in route.route_handlers if isinstance(route, HTTPRoute) else ():
                 for method in handler.http_methods & {"GET", "POST"}:
                     page, purpose = handler.opt["page"], handler.fn.__doc__ or ""
-                    yield RoutedPage(method, route.path, page.who, page.place, purpose)
+                    yield RoutedPage(method, route.path, page.who, page.place, page.group, purpose)

@@ -9,6 +9,7 @@ import pytest
 from litestar.routes import HTTPRoute
 
 from service.core.errors import Refusal
+from service.pages.console.frame import ACCOUNT, ACTIVITY, CONSOLE, START
 from service.pages.shell import lead_to
 from service.pages.site_map import RoutedPage
 from service.pages.visit import CSRF_FIELD, HEADERS, QUERY_BYTES_MAX
@@ -114,6 +115,9 @@ async def test_the_site_map_has_every_page(world):
     assert len(pages) == len(expected) > 60
     assert others == FIXED
     assert [page for page in pages if not page.purpose.endswith(".")] == []
+    # A place of the console without a group would stand outside its three menus.
+    console = {page.group for page in pages if page.place and page.path.startswith(CONSOLE)}
+    assert console == {START, ACTIVITY, ACCOUNT}
 
 
 async def test_strangers_are_led_to_sign_in_and_back(people):

@@ -7,7 +7,7 @@ from service.pages.console.frame import CONSOLE
 from service.pages.site_map import Page, RoutedPage, SiteMap
 
 
-@get("/new", opt={"page": Page("member", "new.nav")})
+@get("/new", opt={"page": Page("member", "new.nav", "new.group")})
 async def new() -> str:
     """Show the new page."""
     return ""
@@ -28,7 +28,9 @@ async def change() -> str:
 def test_a_page_is_in_the_map_and_in_the_navigation():
     """By its handler alone, with its purpose; the first page of an area is linked."""
     site_map = SiteMap([Router(CONSOLE, route_handlers=[new, more, change])])
-    first = RoutedPage("GET", f"{CONSOLE}/new", "member", "new.nav", "Show the new page.")
+    first = RoutedPage(
+        "GET", f"{CONSOLE}/new", "member", "new.nav", "new.group", "Show the new page."
+    )
     assert site_map.navigation(CONSOLE) == [first]
     assert site_map.navigation("/backoffice") == []
     purposes = [page.purpose for page in site_map.pages[1:]]

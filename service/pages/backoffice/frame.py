@@ -95,9 +95,9 @@ def backoffice_page(
     request: AnyRequest, template: str, status: int = 200, **context: object
 ) -> Html:
     """Return a page of `templates/backoffice/`."""
-    navigation = [(item.path, item.place) for item in site_map_of(request).navigation(BACKOFFICE)]
+    places = site_map_of(request).navigation(BACKOFFICE)
     return framed_page(
-        request, f"backoffice/{template}", status, "backoffice.nav.label", navigation, **context
+        request, f"backoffice/{template}", status, "backoffice.nav.label", places, **context
     )
 
 

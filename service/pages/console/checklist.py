@@ -15,7 +15,7 @@ from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
 from service.ledger.database import Row
 from service.ledger.ledger import Ledger
-from service.pages.console.frame import CONSOLE, console_page
+from service.pages.console.frame import CONSOLE, START, console_page
 from service.pages.site_map import Html, Page, PathText
 from service.request_log.reader import RequestsReader
 
@@ -90,7 +90,7 @@ def checklist_router(
 ) -> OneOffRouter:
     """Return the router of the checklist."""
 
-    @get("/checklist", opt={"page": Page("member", "checklist.nav")})
+    @get("/checklist", opt={"page": Page("member", "checklist.nav", START)})
     async def shown(request: AnyRequest, partner_id: PathText) -> Html:
         """Show what to try before going live."""
         async with accounts.transaction() as transaction:

@@ -10,12 +10,18 @@ from service.pages.site_map import Html, site_map_of
 CONSOLE: Final = "/console/{partner_id:str}"
 """The path of a partner's console."""
 
+START: Final = "console.group.start"
+ACTIVITY: Final = "console.group.activity"
+ACCOUNT: Final = "console.group.account"
+"""The groups of the navigation, which a page's `Page` names; within one, places follow the order of
+the routers (`service/app/pages.py`)."""
+
 
 def console_page(request: AnyRequest, template: str, status: int = 200, **context: object) -> Html:
     """Return a page that extends `console/layout.html`."""
     member = member_of(request)
-    navigation = [
-        (item.path.replace(CONSOLE, member.path), item.place)
+    places = [
+        item._replace(path=item.path.replace(CONSOLE, member.path))
         for item in site_map_of(request).navigation(CONSOLE)
         if item.who != "approved" or member.status == "approved"
     ]
@@ -24,6 +30,6 @@ def console_page(request: AnyRequest, template: str, status: int = 200, **contex
         f"console/{template}",
         status,
         "console.nav.label",
-        navigation,
+        places,
         **{"member": member, **context},
     )

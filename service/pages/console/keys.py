@@ -21,7 +21,7 @@ from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
 from service.ledger.database import Row
 from service.ledger.service_keys import ServiceKeyStore
-from service.pages.console.frame import CONSOLE, console_page
+from service.pages.console.frame import ACCOUNT, CONSOLE, console_page
 from service.pages.gate import Member, member_cause, member_of
 from service.pages.proof import Proofs
 from service.pages.shell import lead_to, moment
@@ -34,7 +34,7 @@ from service.sandbox.fixtures import SandboxFixtures
 ENDED_MAX: Final = 25
 """How many ended keys are listed, the newest."""
 
-KEYS: Final = {"page": Page("member", "console.nav.keys")}
+KEYS: Final = {"page": Page("member", "console.nav.keys", ACCOUNT)}
 
 _PURPOSE: Final = "issue-key"
 

@@ -10,7 +10,7 @@ from projections.onboardings.reader import OnboardingsReader
 from service.facts.caller import Mode
 from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
-from service.pages.console.frame import CONSOLE, console_page
+from service.pages.console.frame import ACTIVITY, CONSOLE, console_page
 from service.pages.console.listing import asked, asked_place, mode_of, shown_page
 from service.pages.site_map import Html, Page, PathText
 
@@ -27,7 +27,7 @@ def lists_router(
     Links and onboardings do not show entity ids of live mode: their customers pass them on.
     """
 
-    @get("/claims", opt={"page": Page("member", "partner_claims.nav")})
+    @get("/claims", opt={"page": Page("member", "partner_claims.nav", ACTIVITY)})
     async def claim_list(request: AnyRequest, partner_id: PathText) -> Html:
         """List the partner's claims over all entities."""
         mode, after = mode_of(request), asked(request, "after")
@@ -36,7 +36,7 @@ def lists_router(
             request, "claims.html", mode=mode, claims=rows, older=older, is_first=after is None
         )
 
-    @get("/links", opt={"page": Page("member", "links.nav")})
+    @get("/links", opt={"page": Page("member", "links.nav", ACTIVITY)})
     async def link_list(request: AnyRequest, partner_id: PathText) -> Html:
         """List connect links and what became of them."""
         mode = mode_of(request)
@@ -44,7 +44,7 @@ def lists_router(
         shown = shown_page(request, "links", rows, PAGE, "issued_at", "link_id")
         return console_page(request, "links.html", mode=mode, **shown)
 
-    @get("/onboardings", opt={"page": Page("member", "onboardings.nav")})
+    @get("/onboardings", opt={"page": Page("member", "onboardings.nav", ACTIVITY)})
     async def onboarding_list(request: AnyRequest, partner_id: PathText) -> Html:
         """List onboardings and what became of them."""
         mode = mode_of(request)

@@ -8,7 +8,7 @@ from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
 from service.http.scalars import email_fault
 from service.ledger.events import KEY_MISSING
-from service.pages.console.frame import CONSOLE, console_page
+from service.pages.console.frame import ACCOUNT, CONSOLE, console_page
 from service.pages.gate import member_cause, member_of
 from service.pages.proof import Proofs
 from service.pages.shell import lead_to
@@ -16,7 +16,7 @@ from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import form_of
 from service.partners.commands import PartnerCommands
 
-TEAM = {"page": Page("member", "console.nav.team")}
+TEAM = {"page": Page("member", "console.nav.team", ACCOUNT)}
 
 
 def members_router(

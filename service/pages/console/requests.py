@@ -16,14 +16,14 @@ from service.facts.caller import Mode
 from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
 from service.ledger.database import Row
-from service.pages.console.frame import CONSOLE, console_page
+from service.pages.console.frame import ACTIVITY, CONSOLE, console_page
 from service.pages.console.listing import asked, asked_moment, asked_place, mode_of, place
 from service.pages.gate import member_of
 from service.pages.shell import lead_to
 from service.pages.site_map import Html, Page, PathText
 from service.request_log.reader import Filter, RequestsReader
 
-REQUESTS = {"page": Page("member", "calls.nav")}
+REQUESTS = {"page": Page("member", "calls.nav", ACTIVITY)}
 EVENTS_MAX: Final = 100
 PATIENCE_SECONDS: Final = 1.5
 """Longer than reading a call's events ever takes, unless the read model is far behind."""

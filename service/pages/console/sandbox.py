@@ -8,7 +8,7 @@ from projections.partners.reader import PartnersReader
 from service.core.errors import Refusal, invalid
 from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
-from service.pages.console.frame import CONSOLE, console_page
+from service.pages.console.frame import CONSOLE, START, console_page
 from service.pages.console.listing import asked_place, shown_page
 from service.pages.gate import Member, member_cause, member_of
 from service.pages.shell import lead_to
@@ -18,7 +18,7 @@ from service.sandbox.commands import SandboxCommands
 from service.sandbox.fixtures import fixture_ids
 
 PAGE = 25
-SANDBOX = {"page": Page("approved", "sandbox.nav")}
+SANDBOX = {"page": Page("approved", "sandbox.nav", START)}
 
 
 def sandbox_router(

@@ -4,14 +4,14 @@ from litestar import get, post
 
 from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
-from service.pages.console.frame import CONSOLE, console_page
+from service.pages.console.frame import ACCOUNT, CONSOLE, console_page
 from service.pages.gate import Member, member_cause, member_of
 from service.pages.shell import lead_to
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import form_of
 from service.partners.commands import PartnerCommands
 
-SETTINGS = {"page": Page("member", "console.nav.settings")}
+SETTINGS = {"page": Page("member", "console.nav.settings", ACCOUNT)}
 
 
 def reach_nobody(member: Member) -> bool:

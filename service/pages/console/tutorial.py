@@ -12,7 +12,7 @@ from litestar import get, post
 
 from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
-from service.pages.console.frame import CONSOLE, console_page
+from service.pages.console.frame import CONSOLE, START, console_page
 from service.pages.console.keys import KeyPages
 from service.pages.gate import member_of
 from service.pages.shell import lead_to
@@ -21,7 +21,7 @@ from service.pages.visit import form_of
 from service.sandbox.fixtures import fixture_ids
 
 REFERENCE: Final = "tutorial-1"
-TUTORIAL: Final = {"page": Page("member", "tutorial.nav")}
+TUTORIAL: Final = {"page": Page("member", "tutorial.nav", START)}
 
 
 class TutorialStep(NamedTuple):

@@ -13,7 +13,7 @@ from service.core.clock import Clock
 from service.facts.caller import Mode
 from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
-from service.pages.console.frame import CONSOLE, console_page
+from service.pages.console.frame import ACTIVITY, CONSOLE, console_page
 from service.pages.site_map import Html, Page, PathText
 from service.request_log.reader import RequestsReader
 
@@ -70,7 +70,7 @@ class Picture(NamedTuple):
 def usage_router(calls: Mapping[Mode, RequestsReader], limit: int, clock: Clock) -> OneOffRouter:
     """Return the router of usage; `limit` is that of requests a minute."""
 
-    @get("/usage", opt={"page": Page("member", "usage.nav")})
+    @get("/usage", opt={"page": Page("member", "usage.nav", ACTIVITY)})
     async def usage(request: AnyRequest, partner_id: PathText) -> Html:
         """Show calls per minute against the limit."""
         now = clock().replace(second=0, microsecond=0)

@@ -46,6 +46,19 @@ function dress(root) {
 dress(document);
 document.addEventListener("htmx:load", (event) => dress(event.detail.elt));
 
+// A menu closes when something else is pressed, and by Escape.
+document.addEventListener("click", (event) => {
+  for (const menu of document.querySelectorAll("nav details[open]")) {
+    if (!menu.contains(event.target)) menu.open = false;
+  }
+});
+document.addEventListener("keydown", (event) => {
+  const menu = event.key === "Escape" && document.querySelector("nav details[open]");
+  if (!menu) return;
+  menu.open = false;
+  menu.querySelector("summary").focus();
+});
+
 // What did not come as it was asked for, a refusal or the page to sign in, is shown whole.
 document.addEventListener("htmx:beforeSwap", (event) => {
   const { xhr, pathInfo } = event.detail;
