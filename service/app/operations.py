@@ -14,6 +14,7 @@ from service.core.loops import Loop
 from service.http.server import check_address, embedded
 from service.operations.collectors.checkpoints import checkpoint_collector
 from service.operations.collectors.database import database_collectors
+from service.operations.collectors.event_keys import event_keys_collector
 from service.operations.collectors.ledgers import ledger_collector
 from service.operations.gauges import Collector
 from service.operations.listener import OperationsApp
@@ -75,5 +76,6 @@ def _collectors(service: Service) -> Sequence[Collector]:
         *database_collectors(
             service.accounts.database, service.modes["live"].ledger.database, clock
         ),
+        event_keys_collector(service.secrets),
         *(checkpoint_collector(service.checkpoints(ledger.name), clock) for ledger in ledgers),
     ]

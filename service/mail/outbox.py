@@ -159,8 +159,8 @@ class Outbox:
         except MailRefused:
             log.warning("mail refused", message_id=name)
             return "failed"
-        except MailUnavailable:
-            log.warning("mail waits", message_id=name)
+        except MailUnavailable as error:
+            log.warning("mail waits", message_id=name, error_type=str(error))
             return "waiting"
         except Exception as error:  # a bug of ours, or of a library
             if is_infrastructure_error(error):  # the driver's own, inside a transaction

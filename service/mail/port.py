@@ -19,7 +19,8 @@ class MailUnavailable(MailError):
     """Not now: no connection, a deadline, a 4xx reply, our own credentials: retry later.
 
     Whether the server took the message before the connection was lost is unknown; its stable
-    Message-ID lets the receiving side drop the second copy.
+    Message-ID lets the receiving side drop the second copy. The text is logged: the type of the
+    fault, and the server's code.
     """
 
 

@@ -25,6 +25,7 @@ _GAUGES: Final[Mapping[str, tuple[str, ...]]] = {
     "head_stalled": ("1 while events wait for a number and the log does not grow.", "ledger"),
     "events_set_aside": ("Events that this service did not write; they have no number.", "ledger"),
     "events_bound": ("1 where an event without a MAC would get no number.", "ledger"),
+    "event_keys_open": ("1 where this process's ring opens every event key, else 0.",),
     "oldest_transaction_seconds": (
         "Age of the oldest open transaction that the service's log-in may see.",
     ),
@@ -62,6 +63,7 @@ _GAUGES: Final[Mapping[str, tuple[str, ...]]] = {
 FAULTY: Final[Mapping[str, float]] = {
     "api_up": 0,
     "database_up": 0,
+    "event_keys_open": 0,
     "head_stalled": 1,
     "ledger_forked": 1,
     "read_model_ahead": 1,

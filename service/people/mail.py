@@ -69,7 +69,7 @@ class SignInMail:
         except MailRefused:
             log.warning("mail refused", message_id=link_id)
             return "failed"
-        except MailUnavailable:
-            log.warning("mail waits", message_id=link_id)
+        except MailUnavailable as error:
+            log.warning("mail waits", message_id=link_id, error_type=str(error))
             return "waiting"
         return "sent"

@@ -102,6 +102,7 @@ CASES: Mapping[str, Case] = {
         samples=DAY + 1,
         minutes=10,
     ),
+    "ClaimLedgerEventKeyNotOpened": _gauge("event_keys_open", "0", "1"),
     "ClaimLedgerSubscriberAhead": _gauge('read_model_ahead{ledger="live", name="mail"}', "1", "0"),
     "ClaimLedgerCheckpointOld": Case(
         [

@@ -1,6 +1,7 @@
 """The metrics of mail, checkpoints and the database, read at each scrape."""
 
 import asyncio
+import json
 import math
 from datetime import UTC, datetime, timedelta
 
@@ -12,6 +13,8 @@ from service.evidence.note import NoteKey
 from service.ledger.sequencer import Sequencer
 from tests.database_proxy import proxied
 from tests.faults.clusters import metric, onboard
+from tests.log_lines import logged
+from tests.patience import eventually
 from tests.sessions import BROWSER, moved_in_time
 from tests.world import PATIENCE_SECONDS, settings_for, world_on
 
@@ -39,6 +42,34 @@ async def test_waiting_mail_shows_its_age(stuck, database_url):
     await _change(database_url, "update live.mail_outbox set noted_at = %s", hour_ago)
     assert 3600 <= await metric(stuck, "claim_ledger_oldest_mail_seconds", kind="onboarding") < 3700
     assert await _mails(stuck, "failed") == 0
+
+
+async def test_waiting_mail_says_why_in_the_log(stuck):
+    """By the type of the fault alone, for onboardings and for sign-in links."""
+    partner = await stuck.partner()
+    with logged() as stream:
+        await onboard(partner, "u1")
+        await _shown(stuck, "waiting")
+        await stuck.service.sign_in.ask("person@example.com", "/", BROWSER)
+        await eventually(lambda: _reasons(stream) == {"SMTPConnectError"} and _lines(stream) > 1)
+
+
+def _lines(stream):
+    return stream.getvalue().count(b"mail waits")
+
+
+def _reasons(stream):
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    return {line.get("error_type") for line in lines if line["event"] == "mail waits"}
+
+
+async def test_an_event_key_that_does_not_open_is_shown(stuck, database_url):
+    """No process can tell by its own keys that there is another one."""
+    await stuck.service.secrets.get()
+    assert await metric(stuck, "claim_ledger_event_keys_open") == 1
+    added = "insert into accounts.event_keys values (2, true, 'garbage', 'nobody')"
+    await _change(database_url, added)
+    assert await metric(stuck, "claim_ledger_event_keys_open") == 0
 
 
 async def test_mail_that_was_given_up_is_counted(stuck, database_url):
@@ -124,7 +155,7 @@ async def test_a_database_that_is_away_is_seen_without_requests(database_url, tm
     assert before.keys() == during.keys() == after.keys()
     unread = {name for name, value in during.items() if math.isnan(value)}
     assert unread == {name for name in during if name[0] != "claim_ledger_database_up"}
-    assert len({name for name, _ in unread}) == 22
+    assert len({name for name, _ in unread}) == 23
     assert not [name for name, value in (before | after).items() if math.isnan(value)]
 
 
