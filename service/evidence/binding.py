@@ -1,10 +1,10 @@
-"""Saying in the log that every later event has a MAC (decision 45)."""
+"""Saying in the log that every later event has a MAC, of the newest key (decision 45)."""
 
 from datetime import timedelta
 from typing import Final
 
 from service.facts.lineages import EventsBound
-from service.ledger.binding import boundary_of, boundary_stream
+from service.ledger.binding import Binding, boundaries_of, boundary_stream
 from service.ledger.codec import happened_at
 from service.ledger.events import Cause
 from service.ledger.ledger import Ledger, Transaction
@@ -14,7 +14,7 @@ from service.ledger.sql import queries
 from service.ledger.writing import Append
 
 QUIET: Final = timedelta(minutes=15)
-"""For so long nothing may have been written without a MAC: who did may still run."""
+"""For so long nothing may have been written without such a MAC: who did may still run."""
 
 _SQL = queries("service.evidence")
 
@@ -24,18 +24,19 @@ class BindingRefused(Exception):
 
 
 async def bind_events(ledger: Ledger, cause: Cause) -> bool:
-    """Say that every later event of a ledger has a MAC; return whether that is new.
+    """Say that every later event of a ledger has a MAC of the key that signs now, or a later one.
 
-    Raises BindingRefused where a process may still run that makes none: what it writes from now on
-    would be set aside.
+    Return whether that is new. Raises BindingRefused where a process may still run that makes none,
+    or signs by an earlier key: what it writes from now on would be set aside.
     """
     keys = await ledger.event_keys()
 
     async def attempt(transaction: Transaction) -> bool:
         find, *arguments = ledger.bound
-        if boundary_of(ledger.name, keys, await transaction.fetch(find, *arguments)) is not None:
+        said = await transaction.fetch(find, *arguments)
+        if Binding(ledger.name, keys, boundaries_of(ledger.name, keys, said)).is_settled:
             return False
-        await _refuse_recent(ledger, transaction)
+        await _refuse_recent(ledger, transaction, keys.signing)
         stream = boundary_stream(ledger.name)
         row = await transaction.fetchrow(_SQL.last_version, stream)
         version: int = row["version"] if row is not None else 0
@@ -49,13 +50,19 @@ async def bind_events(ledger: Ledger, cause: Cause) -> bool:
     return is_new
 
 
-async def _refuse_recent(ledger: Ledger, transaction: Transaction) -> None:
-    """Raise BindingRefused where one of the newest events has no MAC and is of today's minutes."""
+async def _refuse_recent(ledger: Ledger, transaction: Transaction, signing: int) -> None:
+    """Raise BindingRefused where one of the newest events has no such MAC, and is that recent."""
     now = ledger.clock()
-    for row in await transaction.fetch(_SQL.newest_unbound):
+    for row in await transaction.fetch(_SQL.newest_unbound, bytes((signing,))):
         at = happened_at(row["state"])
-        if at is not None and now - at < QUIET:
+        if at is None or now - at >= QUIET:
+            continue
+        if row["has_mac"]:
             raise BindingRefused(
-                f"an event of {ledger.name} was written without a MAC at {at:%H:%M:%S} UTC: end "
-                "every process of the release before, and repeat this after a quarter of an hour"
+                f"an event of {ledger.name} was written by an earlier event key at {at:%H:%M:%S} "
+                "UTC: repeat this when none has been for a quarter of an hour"
             )
+        raise BindingRefused(
+            f"an event of {ledger.name} was written without a MAC at {at:%H:%M:%S} UTC: end "
+            "every process of the release before, and repeat this after a quarter of an hour"
+        )

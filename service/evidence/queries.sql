@@ -3,10 +3,10 @@
 select coalesce(max(originator_version), 0) as version from ledger.events where originator_id = $1
 
 -- name: newest_unbound
--- Those of the newest thousand events that have no MAC.
-select newest.state
+-- Those of the newest thousand events that have no MAC, or one of a key before this one.
+select newest.state, newest.mac is not null as has_mac
 from (select append_id, state, mac from ledger.events order by append_id desc limit 1000) as newest
-where newest.mac is null
+where newest.mac is null or substring(newest.mac from 1 for 1) < $1::bytea
 order by newest.append_id desc
 limit 10
 

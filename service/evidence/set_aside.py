@@ -6,8 +6,8 @@ from uuid import UUID
 
 from service.core.ids import stream_id
 from service.facts.lineages import EventTakenBack
+from service.ledger.binding import Binding
 from service.ledger.database import Row
-from service.ledger.event_macs import EventKeys
 from service.ledger.events import Cause
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.limits import BACKGROUND_SECONDS
@@ -42,9 +42,9 @@ class SetAside(NamedTuple):
 
 async def newest_set_aside(ledger: Ledger) -> list[SetAside]:
     """Return the events that were set aside last, newest first."""
-    keys = await ledger.event_keys()
+    binding = await ledger.binding()
     rows = await ledger.database.reads.fetch(_SQL.set_aside, None, LISTED_MAX)
-    return [_set_aside(row, keys) for row in rows]
+    return [_set_aside(row, binding) for row in rows]
 
 
 async def take_back(ledger: Ledger, set_aside_id: int, reason: str, cause: Cause) -> SetAside:
@@ -52,15 +52,17 @@ async def take_back(ledger: Ledger, set_aside_id: int, reason: str, cause: Cause
 
     Raises TakeBackRefused.
     """
-    keys = await ledger.event_keys()
+    binding = await ledger.binding()
 
     async def attempt(transaction: Transaction) -> SetAside:
         rows = await transaction.fetch(_SQL.set_aside, set_aside_id, 1)
         if not rows:
             raise TakeBackRefused(f"{ledger.name} has set nothing aside under {set_aside_id}")
-        event = _set_aside(rows[0], keys)
+        event = _set_aside(rows[0], binding)
         if event.stream is None or event.version is None or not event.is_ours:
-            raise TakeBackRefused("this service did not write it: its MAC does not hold")
+            raise TakeBackRefused(
+                "this service did not write it: its MAC does not hold, or its key was retired"
+            )
         await transaction.lock(event.stream)
         last = await transaction.fetchrow(_SQL.last_version, event.stream)
         due = 1 + (0 if last is None else last["version"])
@@ -86,6 +88,7 @@ async def take_back(ledger: Ledger, set_aside_id: int, reason: str, cause: Cause
     return taken
 
 
-def _set_aside(row: Row, keys: EventKeys) -> SetAside:
+def _set_aside(row: Row, binding: Binding) -> SetAside:
     *columns, digest, mac = row
-    return SetAside(*columns, is_ours=mac is not None and keys.holds(digest, mac))
+    is_ours = mac is not None and binding.keys.is_ours(digest, mac, oldest=binding.oldest)
+    return SetAside(*columns, is_ours=is_ours)

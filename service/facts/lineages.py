@@ -23,10 +23,10 @@ class LineageBegun(Event, frozen=True):
 
 
 class EventsBound(Event, frozen=True):
-    """From here on, every event of this ledger has a MAC, and what has none gets no number.
+    """From here on, every event has a MAC of this key or a later one, or else gets no number.
 
-    `event_key` is the key that made them then (decision 45). An installation that began with MACs
-    has no such event.
+    `event_key` is the key that bound this event, too (decision 45): one of a key before it retires
+    nothing. An installation that began with MACs has no such event until it retires a key.
     """
 
     event_key: int

@@ -1,15 +1,15 @@
 """Since when a ledger's events have to have a MAC, and what counts as ours (decision 45)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from service.core.ids import stream_id
 from service.ledger.database import LedgerUnavailable, Row
-from service.ledger.event_macs import EventKeys, event_digest
+from service.ledger.event_macs import FIRST_KEY, UNBOUND, EventKeys, event_digest
 
 BOUND_TOPIC: Final = "EventsBound"
-"""The event that says that every later one has a MAC."""
+"""The event that says that every later one has a MAC, by its own key or a later one."""
 
 
 class UnboundEvent(LedgerUnavailable):
@@ -17,10 +17,14 @@ class UnboundEvent(LedgerUnavailable):
 
 
 class Boundary(NamedTuple):
-    """The event after which every other has a MAC; position and append_id 0: since the start."""
+    """The event after which every other has a MAC, by this key or a later one.
+
+    Position and append_id 0: since the start.
+    """
 
     position: int
     append_id: int
+    event_key: int = FIRST_KEY
 
 
 SINCE_START: Final = Boundary(0, 0)
@@ -31,23 +35,41 @@ def boundary_stream(ledger: str) -> UUID:
     return stream_id("events-bound", ledger)
 
 
-def boundary_of(ledger: str, keys: EventKeys, rows: Iterable[Row]) -> Boundary | None:
-    """Return since when events are bound, given the numbered ones that say so."""
-    if keys.since_start:
-        return SINCE_START
-    stream = boundary_stream(ledger)
+def boundaries_of(ledger: str, keys: EventKeys, rows: Iterable[Row]) -> Sequence[Boundary]:
+    """Return since when events are bound, and by which keys, given the numbered ones that say so.
+
+    The key that made such an event's MAC is the one that it names: nobody can retire a key by an
+    event of a key of before. Empty where no event need have a MAC.
+    """
+    stream, found = boundary_stream(ledger), [SINCE_START] if keys.since_start else []
     for position, append_id, version, topic, state, mac in rows:
-        if keys.holds(event_digest(stream, version, topic, state), mac):
-            return Boundary(position, append_id)
-    return None
+        is_later = not found or mac[:1] > bytes((found[-1].event_key,))
+        if is_later and keys.holds(event_digest(stream, version, topic, state), mac):
+            found.append(Boundary(position, append_id, mac[0]))
+    return found
 
 
 class Binding(NamedTuple):
-    """What a ledger's events are told by: the keys, and since when they need a MAC, if they do."""
+    """What a ledger's events are told by: the keys, and since when they need which MACs, if any."""
 
     ledger: str
     keys: EventKeys
-    boundary: Boundary | None
+    boundaries: Sequence[Boundary]
+
+    @property
+    def oldest(self) -> int:
+        """The oldest key by which an event that is written now counts."""
+        return self.boundaries[-1].event_key if self.boundaries else UNBOUND
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no key is left that another boundary could retire."""
+        return self.oldest >= self.keys.signing
+
+    def oldest_at(self, position: int) -> int:
+        """Return the oldest key by which the event at a position counts."""
+        before = [one.event_key for one in self.boundaries if one.position < position]
+        return before[-1] if before else UNBOUND
 
     def check(
         self,
@@ -75,9 +97,9 @@ class Binding(NamedTuple):
 
         By the order of appending, as it may have no number yet.
         """
-        is_bound = self.boundary is not None and append_id > self.boundary.append_id
+        before = [one.event_key for one in self.boundaries if one.append_id < append_id]
         digest = event_digest(stream, version, topic, state)
-        return self.keys.is_ours(digest, mac, is_bound=is_bound)
+        return self.keys.is_ours(digest, mac, oldest=before[-1] if before else UNBOUND)
 
     def check_first(self, stream: UUID, topic: str, row: Row) -> None:
         """Check the event that begins a stream, read as `made_id`, `made` and `made_mac`."""

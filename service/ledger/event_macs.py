@@ -14,6 +14,12 @@ MAC_BYTES: Final = 33
 """The id of the key, and HMAC-SHA-256 under it."""
 
 
+UNBOUND: Final = 0
+"""Below every key's id: an event counts without a MAC."""
+FIRST_KEY: Final = 1
+"""The id of an installation's first key."""
+
+
 class EventKeys(NamedTuple):
     """The keys of one ledger by their ids. `signing` is the id of the one that signs.
 
@@ -23,6 +29,11 @@ class EventKeys(NamedTuple):
     keys: Mapping[int, bytes]
     since_start: bool
     signing: int
+
+    @property
+    def oldest(self) -> int:
+        """The oldest key that counts before the log says otherwise."""
+        return FIRST_KEY if self.since_start else UNBOUND
 
     def mac(self, stream: UUID, version: int, topic: str, state: bytes) -> bytes:
         """Return the MAC of an event that is about to be written."""
@@ -34,9 +45,14 @@ class EventKeys(NamedTuple):
             return False
         return hmac.compare_digest(self._of(mac[0], digest), mac)
 
-    def is_ours(self, digest: bytes, mac: bytes | None, *, is_bound: bool) -> bool:
-        """Return whether an event counts: `is_bound` is whether it has to have a MAC."""
-        return not is_bound if mac is None else self.holds(digest, mac)
+    def is_ours(self, digest: bytes, mac: bytes | None, *, oldest: int) -> bool:
+        """Return whether an event counts.
+
+        `oldest` is the first key that has not been retired; 0: it need not have a MAC.
+        """
+        if mac is None:
+            return oldest == UNBOUND
+        return self.holds(digest, mac) and mac[0] >= oldest
 
     def _of(self, key_id: int, digest: bytes) -> bytes:
         return bytes((key_id,)) + hmac.digest(self.keys[key_id], digest, hashlib.sha256)

@@ -1,6 +1,7 @@
 """Appending to a ledger and reading its streams."""
 
 import asyncio
+import math
 from collections.abc import (
     AsyncGenerator,
     Awaitable,
@@ -17,7 +18,7 @@ from typing import Final, TypeVar
 from uuid import UUID
 
 from service.core.clock import Clock, to_milliseconds
-from service.ledger.binding import BOUND_TOPIC, Binding, boundary_of, boundary_stream
+from service.ledger.binding import BOUND_TOPIC, Binding, boundaries_of, boundary_stream
 from service.ledger.codec import Codec
 from service.ledger.database import (
     AlreadyExists,
@@ -94,18 +95,22 @@ class Ledger:
         return known[1]
 
     async def binding(self) -> Binding:
-        """Return what events are told by: from memory, once all later events are bound.
+        """Return what events are told by: from memory, once the newest key alone binds later ones.
 
-        Until then the log is asked now and then whether they are.
+        Until then the log is asked now and then whether that is so.
         """
         now = asyncio.get_running_loop().time()
         keys, known = await self.event_keys(), self._binding
         if known is not None and known.keys is not keys:
-            known = self._binding = known._replace(keys=keys)
-        if known is None or (known.boundary is None and now > self._asked_at + UNBOUND_SECONDS):
-            rows = [] if keys.since_start else await self.database.reads.fetch(*self.bound)
-            known = self._binding = Binding(self.name, keys, boundary_of(self.name, keys, rows))
+            known = known._replace(keys=keys)
+        if known is None:
+            known = Binding(self.name, keys, boundaries_of(self.name, keys, ()))
+            self._asked_at = -math.inf
+        if not known.is_settled and now > self._asked_at + UNBOUND_SECONDS:
+            rows = await self.database.reads.fetch(*self.bound)
+            known = known._replace(boundaries=boundaries_of(self.name, keys, rows))
             self._asked_at = now
+        self._binding = known
         return known
 
     @property

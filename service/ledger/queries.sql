@@ -1,12 +1,12 @@
 -- name: bound
--- The numbered events that say, with a MAC, that every later one has a MAC; the first that this
--- service wrote counts. A release before this one may have numbered some that nobody did.
+-- The numbered events that say, with a MAC, that every later one has a MAC of that key or a later one.
+-- A release before this one may have numbered some that nobody wrote.
 select l.position, e.append_id, e.originator_version, e.topic, e.state, e.mac
 from ledger.events as e
 join ledger.log as l using (append_id)
 where e.originator_id = $1 and e.topic = $2 and octet_length(e.mac) <= 64
 order by e.originator_version
-limit 100
+limit 1000
 
 -- name: connection_limit
 -- The session's login, how many connections it may have (-1: any number), and how many there are for

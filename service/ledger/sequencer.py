@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import structlog
 
-from service.ledger.binding import boundary_of
+from service.ledger.binding import Binding, boundaries_of
 from service.ledger.codec import happened_at
 from service.ledger.database import (
     Connection,
@@ -23,7 +23,7 @@ from service.ledger.database import (
     Row,
     transaction_on,
 )
-from service.ledger.event_macs import EventKeys
+from service.ledger.event_macs import UNBOUND, EventKeys
 from service.ledger.ledger import Ledger
 from service.ledger.merkle import CompactRange
 from service.ledger.sql import queries
@@ -72,7 +72,7 @@ class Sequencer:
         self._ledger = ledger
         self._database = ledger.database
         self._halvings = 0
-        self._is_bound = False
+        self._oldest = UNBOUND
 
     async def step(self) -> int:
         """Give one batch positions; return how many events got one, 0 when idle or not the holder.
@@ -155,12 +155,13 @@ class Sequencer:
         bytes_max = max(1, BATCH_BYTES_MAX >> self._halvings)
         keys = await self._ledger.event_keys()
         find, *boundary = self._ledger.bound
-        if not (self._is_bound or keys.since_start):
+        if self._oldest < keys.signing:
             said = await connection.fetch(find.on(schema), *boundary)
-            self._is_bound = boundary_of(self._ledger.name, keys, said) is not None
+            binding = Binding(schema, keys, boundaries_of(schema, keys, said))
+            self._oldest = binding.oldest
         numbering = _SQL.sequencer_number.on(schema)
         rows = await connection.fetch(numbering, head["size"], events_max, bytes_max, *boundary)
-        _check(keys, rows, is_bound=self._is_bound or keys.since_start)
+        _check(keys, rows, self._oldest)
         tree.extend(row["leaf_hash"] for row in rows)
         if rows:
             await connection.execute(_SQL.sequencer_advance.on(schema), tree.size, tree.to_bytes())
@@ -202,19 +203,20 @@ class Sequencer:
         return Lag(row["waiting"], happened_at(row["oldest"]), row["size"] or 0)
 
 
-def _check(keys: EventKeys, rows: Sequence[Row], *, is_bound: bool) -> None:
+def _check(keys: EventKeys, rows: Sequence[Row], oldest: int) -> None:
     """Raise _NotOurs unless this service wrote these events, and none is missing before them.
 
-    Those without a MAC are taken for its own up to the one that says that later ones have one. A
+    Those without a MAC are taken for its own up to the one that says that later ones have one, and
+    those of a key up to the one that retires it: `oldest` is the first key that none did so far. A
     genuine one that was set aside, and comes back without the one before it, would leave a gap in
     its stream for good.
     """
     others: list[int] = []
     for append_id, leaf_hash, is_boundary, digest, mac, is_next in rows:
         is_whole = leaf_hash is not None and is_next
-        if not is_whole or not keys.is_ours(digest, mac, is_bound=is_bound):
+        if not is_whole or not keys.is_ours(digest, mac, oldest=oldest):
             others.append(append_id)
         elif is_boundary and mac is not None:
-            is_bound = True
+            oldest = mac[0]
     if others:
         raise _NotOurs(others)

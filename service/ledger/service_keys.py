@@ -16,13 +16,11 @@ import structlog
 from service.core.ids import base32, base62
 from service.ledger.database import Database, LedgerError, Row
 from service.ledger.encryption import KEY_BYTES, KeyUnknown, MasterKeys
-from service.ledger.event_macs import EventKeys, key_of_ledger
+from service.ledger.event_macs import FIRST_KEY, EventKeys, key_of_ledger
 from service.ledger.sql import queries
 
 _SQL = queries("service.ledger")
 _NAMES: Final = ("pepper", "link", "lookup")
-_FIRST: Final = 1
-"""The id of an installation's first event key."""
 _LAST: Final = 255
 """A MAC begins with the key's id, in a byte."""
 REREAD_SECONDS: float = 60.0
@@ -225,7 +223,7 @@ class ServiceKeyStore:
         ]
         event_key, newest = secrets.token_bytes(KEY_BYTES), self._master_keys.newest
         since_start, later = (
-            self._master_keys.wrap(event_key, event_key_name(_FIRST, since_start=is_first))
+            self._master_keys.wrap(event_key, event_key_name(FIRST_KEY, since_start=is_first))
             for is_first in (True, False)
         )
         schema = self._accounts.schema

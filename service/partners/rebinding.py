@@ -29,7 +29,7 @@ class KeyRebinding:
         release before may run, which read version 1 alone.
         """
         binding = await self.partners.accounts.binding()
-        if binding.boundary is None:
+        if not binding.boundaries:
             return
         if not await self.partners.has_issued(token):
             raise Refusal("auth_bad_secret")

@@ -91,14 +91,14 @@ async def test_once_the_log_says_so_every_event_has_a_mac(older, owner, monkeypa
     write_as_before(owner, RawEvent(place, 1, "EventsBound", state))  # nobody's word
     write_as_before(owner, approval(older, stream, 1))
     assert await number(accounts) == (2, 0)
-    assert (await accounts.binding()).boundary is None
+    assert not (await accounts.binding()).boundaries
     with pytest.raises(BindingRefused, match="without a MAC at"):
         await bind_events(accounts, CAUSE)
     monkeypatch.setattr("service.evidence.binding.QUIET", timedelta())
     assert await bind_events(accounts, CAUSE)
     assert not await bind_events(accounts, CAUSE)
     monkeypatch.setattr("service.ledger.ledger.UNBOUND_SECONDS", 0)
-    assert (await accounts.binding()).boundary == Boundary(3, 3)
+    assert (await accounts.binding()).boundaries == [Boundary(3, 3)]
     write_as_before(owner, approval(older, stream, 2))
     write_as_before(owner, approval(older, forged, 1))
     for one in (stream, forged):

@@ -6,15 +6,21 @@ from uuid import uuid4
 import pytest
 
 from service.app.bootstrap import Service
+from service.evidence.binding import BindingRefused, bind_events
+from service.evidence.checkpoints.log_tree import LedgerForked
+from service.evidence.checkpoints.unbound import refuse_unbound
+from service.evidence.set_aside import TakeBackRefused, newest_set_aside, take_back
 from service.evidence.verify.expectations import Evidence
 from service.evidence.verify.ledger_verifier import verify_ledger
 from service.ledger import service_keys
+from service.ledger.binding import UnboundEvent, boundary_stream
 from service.ledger.encryption import KeyUnknown
 from service.ledger.sequencer import Sequencer
 from service.ledger.service_keys import EventKeyRefused
 from tests.evidence.sealed_log import KEY
 from tests.ledger.appending import append, approved, read
 from tests.ledger.raw_events import RawEvent, append_with_macs
+from tests.ledger.samples import CAUSE
 from tests.patience import eventually
 from tests.world import PATIENCE_SECONDS, settings_for
 
@@ -68,7 +74,64 @@ async def test_a_new_event_key_is_taken_up_by_running_processes(service, other, 
     assert owner.execute("select count(*) from accounts.set_aside").fetchone() == (1,)
     verdict = await verdict_of(other)
     assert (key_id, verdict.ok, verdict.size) == (2, True, 4)
-    assert (await accounts.binding()).boundary is not None  # since the start, as before
+    assert (await accounts.binding()).boundaries  # since the start, as before
+
+
+async def forge_by(ledger, key_id, event):
+    """Write an event as somebody does who got hold of a key of before, and of a login."""
+    keys = (await ledger.event_keys())._replace(signing=key_id)
+    async with ledger.transaction() as transaction:
+        await append_with_macs(transaction, [event], [keys.mac(*event)])
+
+
+async def test_a_key_that_was_retired_binds_nothing_more(service, other, owner, monkeypatch):
+    """What it bound before counts, what it binds later is set aside, believed and signed by nobody.
+
+    Nor can it retire another, or be taken back.
+    """
+    accounts, stream = service.accounts, uuid4()
+    await append(accounts, approved(stream, 0))
+    await number(accounts)
+    assert not await bind_events(accounts, CAUSE)
+    monkeypatch.setattr(service_keys, "SIGNS_AFTER", timedelta())
+    await service.secrets.add_event_key()
+    for one in (service, other):
+        await one.secrets.read_events()
+    with pytest.raises(BindingRefused, match="by an earlier event key at"):
+        await bind_events(accounts, CAUSE)
+    monkeypatch.setattr("service.evidence.binding.QUIET", timedelta())
+    monkeypatch.setattr("service.ledger.ledger.UNBOUND_SECONDS", 0)
+    assert (await other.accounts.binding()).boundaries[-1].event_key == 1
+    await forge_by(accounts, 1, RawEvent(uuid4(), 1, "PartnerApproved", b"{}"))  # still counts
+    await number(other.accounts)
+    assert await bind_events(accounts, CAUSE)
+    assert not await bind_events(accounts, CAUSE)
+    forged = RawEvent(stream, 2, "PartnerRevoked", b"{}")
+    await forge_by(accounts, 1, forged)
+    await forge_by(accounts, 1, RawEvent(boundary_stream("accounts"), 2, "EventsBound", b"{}"))
+    for one in (service, other):
+        with pytest.raises(UnboundEvent):
+            await read(one.accounts, stream)
+    await number(other.accounts)
+    assert owner.execute("select count(*) from accounts.set_aside").fetchone() == (2,)
+    assert [one.is_ours for one in await newest_set_aside(accounts)] == [False, False]
+    with pytest.raises(TakeBackRefused, match="MAC"):
+        await take_back(accounts, 1, "reason", CAUSE)
+    await append(other.accounts, approved(stream, 1))
+    await number(accounts)
+    assert (await verdict_of(other)).ok
+    await forge_by(accounts, 1, RawEvent(uuid4(), 1, "PartnerApproved", b"{}"))
+    owner.execute(
+        "with p as (delete from accounts.pending returning append_id),"
+        " l as (insert into accounts.log select 5, append_id, accounts.leaf_hash(5, append_id,"
+        " originator_id, originator_version, topic, state)"
+        " from accounts.events join p using (append_id) returning position) select * from l"
+    )
+    verdict = await verdict_of(other)
+    assert (verdict.ok, verdict.position) == (False, 5)
+    assert "event key 1, which was retired before" in verdict.fault
+    with pytest.raises(LedgerForked, match="position 5 was not written by this service"):
+        await refuse_unbound(accounts.database, await accounts.binding(), 0, 5)
 
 
 async def append_with_macs_of_nobody(ledger):

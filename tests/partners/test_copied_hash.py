@@ -90,7 +90,7 @@ async def test_a_key_issued_before_is_bound_when_it_is_used(in_memory, older, mo
     accounts = in_memory.service.accounts
     assert await status(in_memory, token) == 404
     assert stored(in_memory, token)["hash_version"] == 1
-    bound = (await accounts.binding())._replace(boundary=Boundary(1, 1))
+    bound = (await accounts.binding())._replace(boundaries=[Boundary(1, 1)])
     monkeypatch.setattr(accounts, "_binding", bound)
     assert await status(in_memory, token._replace(secret="x")) == 401
     assert await status(in_memory, token) == 404
@@ -109,7 +109,7 @@ async def test_a_copied_hash_of_before_does_not_authenticate(in_memory, older, m
     pepper = await older()
     token = await issue_as_before(in_memory, one, pepper)
     accounts = in_memory.service.accounts
-    bound = (await accounts.binding())._replace(boundary=Boundary(1, 1))
+    bound = (await accounts.binding())._replace(boundaries=[Boundary(1, 1)])
     monkeypatch.setattr(accounts, "_binding", bound)
     copied = {"secret_hash": hash_secret(pepper, token, 1), "hash_version": 1}
     with every_row() as row:

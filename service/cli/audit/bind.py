@@ -1,4 +1,4 @@
-"""`claim-ledger audit bind`: from here on, every event has a MAC."""
+"""`claim-ledger audit bind`: from here on, every event has a MAC of the key that signs now."""
 
 from service.cli.faults import one_line
 from service.cli.options import ledger_option
@@ -10,10 +10,11 @@ from service.facts.caller import LEDGERS
 @team_command
 @ledger_option
 async def bind(target: Target, ledger: str | None) -> Fields:
-    """Say in each log that every later event has a MAC; what has none is set aside from then on.
+    """Say in each log that every later event has a MAC of the event key that signs now.
 
-    For an installation that is older than the MACs, once every process of the release before has
-    ended. One that began with them has nothing to say. Refused while events come without a MAC.
+    What has none, or one of an earlier key, is set aside from then on. For an installation that is
+    older than the MACs, once every process of the release before has ended; and after
+    `keys-at-rest rotate-event-key`. Refused while events come without one.
     """
     rows: list[Fields] = []
     for name in [ledger] if ledger else LEDGERS:

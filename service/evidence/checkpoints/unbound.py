@@ -22,9 +22,9 @@ async def refuse_unbound(database: Database, binding: Binding, start: int, end: 
     The sequencer numbers no other event; whoever writes `log` and `head` themselves could. Raises
     LedgerForked.
     """
-    if binding.boundary is None:
+    if not binding.boundaries:
         return
-    done = max(start, binding.boundary.position)
+    done = max(start, binding.boundaries[0].position)
     while done < end:
         rows = await database.background.fetch(_SQL.macs, done, end, EVENTS_MAX, BYTES_MAX)
         if not rows:
@@ -37,5 +37,6 @@ async def refuse_unbound(database: Database, binding: Binding, start: int, end: 
 
 def _refuse(binding: Binding, row: Row) -> None:
     position, digest, mac = row
-    if digest is None or not binding.keys.is_ours(digest, mac, is_bound=True):
+    oldest = binding.oldest_at(position)
+    if digest is None or not binding.keys.is_ours(digest, mac, oldest=oldest):
         raise LedgerForked(f"the event at position {position} was not written by this service")

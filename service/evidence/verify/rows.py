@@ -8,7 +8,7 @@ from service.evidence.verdict import Fault
 from service.ledger.binding import BOUND_TOPIC, boundary_stream
 from service.ledger.database import Connection
 from service.ledger.decoding import PAGE_BYTES_MAX
-from service.ledger.event_macs import EventKeys, digest_of_record
+from service.ledger.event_macs import UNBOUND, EventKeys, digest_of_record
 from service.ledger.merkle import CompactRange, leaf_hash, leaf_record
 from service.ledger.sql import queries
 
@@ -108,16 +108,20 @@ class Macs:
         """`keys` are the ledger's."""
         self._keys = keys
         self._stream = boundary_stream(ledger)
-        self._is_bound = keys.since_start
+        self._oldest = keys.oldest
 
-    def hold(self, row: LogRow, record: bytes) -> bool:
-        """Return whether the service wrote an event, as far as that can be known."""
-        if row.mac is None:
-            return not self._is_bound
-        holds = self._keys.holds(digest_of_record(record), row.mac)
+    def misfit(self, row: LogRow, record: bytes) -> str | None:
+        """Return why the service cannot have written an event, as far as that can be known."""
+        if row.mac is None and self._oldest == UNBOUND:
+            return None
+        if row.mac is None or not self._keys.holds(digest_of_record(record), row.mac):
+            return "this service did not write it: its MAC does not hold"
+        key_id = row.mac[0]
+        if key_id < self._oldest:
+            return f"it was bound by event key {key_id}, which was retired before"
         if row.topic == BOUND_TOPIC and row.originator_id == self._stream:
-            self._is_bound = self._is_bound or holds
-        return holds
+            self._oldest = key_id
+        return None
 
 
 class Rows:
@@ -168,8 +172,9 @@ class Rows:
         try:
             if not row.topic.isprintable():
                 return "its topic is not one line of text"
-            if self._macs is not None and not self._macs.hold(row, record):
-                return "this service did not write it: its MAC does not hold"
+            wrong = self._macs and self._macs.misfit(row, record)
+            if wrong is not None:
+                return wrong
             return self.streams.take(row.originator_id, row.originator_version, row.append_id)
         except (TypeError, AttributeError):
             return "a column of it is not what it was made as"

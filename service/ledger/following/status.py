@@ -74,7 +74,7 @@ async def foreign(ledger: Ledger) -> Foreign:
     """Return what was set aside in a ledger, and whether what has no MAC would be."""
     row = await ledger.database.reads.fetchrow(_SQL.status_set_aside)
     assert row is not None  # noqa: S101 - the statement always has a row
-    is_bound = (await ledger.binding()).boundary is not None
+    is_bound = bool((await ledger.binding()).boundaries)
     return Foreign(row["ever"], row["lately"], is_bound)
 
 

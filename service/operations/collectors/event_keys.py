@@ -1,4 +1,4 @@
-"""The collector of the keys that bind events: where one does not open, nobody hears of a new one."""
+"""The collector of the keys that bind events: who cannot open one does not hear of a new one."""
 
 from service.ledger.encryption import KeyUnknown
 from service.ledger.service_keys import ServiceKeyStore
