@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Final, cast
 from urllib.parse import quote
 
@@ -19,6 +18,7 @@ from service.http.responses import BY_STATUS, RETRY_AFTER_SECONDS, with_headers
 from service.ledger.database import LedgerError
 from service.ledger.encryption import KeyUnknown
 from service.pages.assets import asset_path
+from service.pages.formats import amount, grouped, moment
 from service.pages.site_map import Html, RoutedPage, site_map_of
 from service.pages.visit import CSRF_FIELD, HEADERS, ProofNeeded, SignInNeeded, person_of
 from service.pages.words import TEXTS, seen, text
@@ -31,14 +31,6 @@ _LOCATION: Final = re.compile(r"/[!-~]*")
 log = structlog.get_logger()
 
 
-def moment(at: datetime | None, time: str = "%H:%M") -> str:
-    """Return a moment as people read it, in UTC; `time` is the format of its time of day."""
-    if at is None:
-        return "-"
-    at = at.astimezone(UTC)
-    return f"{at.day} {at:%B %Y}, {at:{time}} UTC"
-
-
 TEMPLATES: Final = Environment(
     loader=PackageLoader("service.pages"),
     autoescape=select_autoescape(default=True, default_for_string=True),
@@ -48,7 +40,7 @@ TEMPLATES: Final = Environment(
     lstrip_blocks=True,
 )
 cast("dict[str, object]", TEMPLATES.globals).update({"t": text, "asset": asset_path})
-TEMPLATES.filters["moment"] = moment
+TEMPLATES.filters.update(amount=amount, grouped=grouped, moment=moment)
 
 
 def page(request: AnyRequest, template: str, status: int = 200, **context: object) -> Html:

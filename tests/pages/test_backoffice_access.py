@@ -7,7 +7,7 @@ from service.facts.claims import STAGES, Document, DocumentFlagged, DocumentsAtt
 from service.facts.connections import connection_stream
 from service.facts.privacy import PersonalDataErased
 from service.ledger.writing import Append
-from service.pages.shell import moment
+from service.pages.formats import moment
 from service.people.sessions import Person
 from tests.pages.visitor import Visitor
 from tests.world import STAFF

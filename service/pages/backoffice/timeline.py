@@ -8,7 +8,6 @@ from litestar import get
 from markupsafe import escape
 
 from projections.activity.reader import TimelineEntry
-from service.core.clock import timestamp
 from service.core.unseen import visible
 from service.evidence.replay.history import NUMBERED, SECRET, history, older_than
 from service.http.bodies import AnyRequest
@@ -16,6 +15,7 @@ from service.http.router import OneOffRouter
 from service.ledger.ledger import Ledger
 from service.pages.backoffice.frame import STAFF, IdUnknown, backoffice_page, ledger_place
 from service.pages.backoffice.search import person_bits
+from service.pages.formats import NOTHING, moment
 from service.pages.site_map import Html, PathText
 
 ENTRIES_MAX: Final = 40
@@ -78,7 +78,7 @@ def _entry(entry: TimelineEntry) -> tuple[TimelineEntry, str, list[Fact]]:
     """Return an entry, its time (to the millisecond, to show what led to what) and its facts."""
     data: Mapping[str, Any] = entry.data or {}
     facts = [Fact(name, *_shown(value)) for name, value in data.items() if name not in SECRET]
-    return entry, timestamp(entry.meta.at) if entry.meta else "-", facts
+    return entry, moment(entry.meta.at, "milliseconds") if entry.meta else NOTHING, facts
 
 
 def _shown(value: object) -> tuple[str, bool]:

@@ -22,9 +22,10 @@ from service.http.router import OneOffRouter
 from service.ledger.database import Row
 from service.ledger.service_keys import ServiceKeyStore
 from service.pages.console.frame import ACCOUNT, CONSOLE, console_page
+from service.pages.formats import moment
 from service.pages.gate import Member, member_cause, member_of
 from service.pages.proof import Proofs
-from service.pages.shell import lead_to, moment
+from service.pages.shell import lead_to
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import form_of
 from service.partners.commands import OVERLAPS, IssuedKey, PartnerCommands
@@ -104,7 +105,7 @@ class KeyPages:
         ends_at = row["revoked_at"]
         ended = has_ended(ends_at, later=row["revoked_later"], now=self.clock())
         state = "ended" if ended else "ends" if ends_at else "valid"
-        return {**row, "state": state, "ends_at": moment(ends_at, "%H:%M:%S")}
+        return {**row, "state": state, "ends_at": moment(ends_at, "seconds")}
 
     async def _proof(self, member: Member, key_id: str) -> str:
         """Return the proof that we drew a key's id, for this partner."""

@@ -1,5 +1,5 @@
-// Copying, and tables that stack on a phone. Without a script the buttons stay hidden, the text can
-// be selected, and tables scroll sideways.
+// Copying, the reader's own time, and tables that stack on a phone. Without a script the buttons stay
+// hidden, the text can be selected, times are in UTC, and tables scroll sideways.
 const said = document.getElementById("said");
 
 async function copy(button) {
@@ -15,6 +15,23 @@ async function copy(button) {
   const before = button.innerHTML;
   button.textContent = said.textContent = button.dataset.done;
   setTimeout(() => { button.innerHTML = before; said.textContent = ""; }, 2000);
+}
+
+const DAY = { day: "numeric", month: "long", year: "numeric" };
+const TIME = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+const day = new Intl.DateTimeFormat("en-GB", DAY);
+
+// As precise as the attribute, whose last letter is a Z: to the minute, the second, the millisecond.
+function clock(precision) {
+  const more = precision > 16 ? { second: "2-digit" } : {};
+  return new Intl.DateTimeFormat("en-GB", { ...TIME, ...more, ...(precision > 19 && { fractionalSecondDigits: 3 }) });
+}
+
+function localise(time) {
+  const at = new Date(time.dateTime);
+  if (time.title || Number.isNaN(at.getTime()) || day.resolvedOptions().timeZone === "UTC") return;
+  time.title = time.textContent;
+  time.textContent = `${day.format(at)}, ${clock(time.dateTime.length - 1).format(at)}`;
 }
 
 function stack(table) {
@@ -40,6 +57,7 @@ function dress(root) {
     button.hidden = false;
     button.addEventListener("click", () => copy(button));
   }
+  root.querySelectorAll("time[datetime]").forEach(localise);
   root.querySelectorAll(".scroll > table").forEach(stack);
 }
 

@@ -1,0 +1,43 @@
+"""How pages write moments, numbers and amounts: one form of each, everywhere."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Final, Literal
+
+from markupsafe import Markup
+
+NOTHING: Final = "-"
+
+Precision = Literal["minutes", "seconds", "milliseconds"]
+
+
+def moment(at: datetime | None, to: Precision = "minutes") -> str:
+    """Return a moment as a `<time>` in UTC, with as much of it as its attribute has.
+
+    The pages' script shows it in the reader's own time zone, and in UTC when it is pointed at.
+    """
+    if at is None:
+        return NOTHING
+    at = at.astimezone(UTC)
+    time = at.time().isoformat(to)
+    return Markup('<time datetime="{}T{}Z">{}</time>').format(at.date(), time, _shown(at, time))
+
+
+def plain_moment(at: datetime) -> str:
+    """Return a moment in UTC where there is no markup, such as in a mail."""
+    at = at.astimezone(UTC)
+    return _shown(at, at.time().isoformat("minutes"))
+
+
+def grouped(number: float | Decimal | None) -> str:
+    """Return a number with its digits in groups of three: `12,345`."""
+    return NOTHING if number is None else f"{number:,}"
+
+
+def amount(value: Decimal | None) -> str:
+    """Return an amount of money, whose currency the contract does not know: `1,234.50`."""
+    return NOTHING if value is None else f"{value:,.2f}"
+
+
+def _shown(at: datetime, time: str) -> str:
+    return f"{at.day} {at:%B %Y}, {time} UTC"
