@@ -1,6 +1,7 @@
 """Every answer that a test gets is held against the OpenAPI document.
 
-The document lets answers grow; here they may not: a member that it does not name is a fault.
+The document lets answers grow; here they may not: a member that it does not name is a fault, and so
+is a value that an extensible enumeration does not list.
 """
 
 import json
@@ -10,6 +11,7 @@ from typing import Any
 import httpx
 import jsonschema_rs
 
+from service.http.scalars import OPEN_ENUM
 from service.partner_api.docs.openapi import document
 from service.partner_api.endpoints import endpoints_of
 from service.partner_api.gate import API_PATH
@@ -75,6 +77,9 @@ def _check_documented(response: httpx.Response, path: str, method: str, where: s
         assert name.lower() in known, f"{where}: {name} is not documented"
     assert response.headers["content-type"] == JSON, f"{where}: content type"
     _check_body(_validator(path, method, status), response, where)
+    if response.is_error:
+        content = described()["paths"][path][method]["responses"][status]["content"][JSON]
+        assert response.json()["code"] in content["examples"], f"{where}: code not documented"
 
 
 _TRANSPORT = {
@@ -146,7 +151,7 @@ def _close(value: Any) -> Any:
         return [_close(one) for one in value]
     if not isinstance(value, dict):
         return value
-    closed = {name: _close(one) for name, one in value.items()}
+    closed = {"enum" if name == OPEN_ENUM else name: _close(one) for name, one in value.items()}
     if value.get("type") == "object" and "properties" in value:
         closed.setdefault("additionalProperties", False)
     return closed

@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 from service.facts.claims import STAGES
 from service.http.scalars import (
     LIMITS,
+    OPEN_ENUM,
     Amount,
     CalendarDate,
     Checked,
@@ -199,7 +200,7 @@ class ClaimListItem(msgspec.Struct, frozen=True, kw_only=True):
         str, described("The connected entity, not the defendant.", "Example Trading Ltd")
     ]
     stage: Annotated[
-        str, described("Processing stage.", STAGES[0], extra_json_schema={"enum": list(STAGES)})
+        str, described("Processing stage.", STAGES[0], extra_json_schema={OPEN_ENUM: list(STAGES)})
     ]
     created_at: Annotated[Timestamp, described("When it was created.", "2026-03-01T10:15:30.123Z")]
     entity_disconnected: Annotated[bool, described("The entity has disconnected you.", False)]

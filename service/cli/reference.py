@@ -1,8 +1,9 @@
-"""Documents generated from code: the command line, the settings, the list of events.
+"""Documents generated from code: the command line, the settings, the list of events, the OpenAPI.
 
 `python -m service.cli.reference` writes them; a test compares them.
 """
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -12,6 +13,10 @@ import click
 from service.app.settings import settings_table
 from service.cli import cli
 from service.facts.catalogue import catalogue_document
+from service.partner_api.docs.openapi import document
+from service.partner_api.endpoints import endpoints_of
+from service.partner_api.gate import API_PATH
+from service.partner_api.routes import partner_handlers
 
 _COMMANDS: Final = """\
 # The command line
@@ -59,6 +64,7 @@ A setting that had another name in an earlier release names it below ("formerly"
 works for one release, with a warning; setting both is a fault unless they are equal.
 
 """
+_FOR_CLIENTS: Final = "The guide is at `/docs` of the service, beside the reference."
 _EVENTS: Final = "## The events\n\n"
 """In docs/events.md the catalogue follows this heading."""
 
@@ -72,7 +78,15 @@ def documents() -> dict[Path, str]:
         docs / "cli.md": _COMMANDS + rows,
         docs / "settings.md": _SETTINGS + settings_table(),
         events: "".join(events.read_text().partition(_EVENTS)[:2]) + catalogue_document(),
+        Path("clients") / "openapi.json": _openapi(),
     }
+
+
+def _openapi() -> str:
+    """Return the document that client libraries are generated from."""
+    endpoints = endpoints_of(partner_handlers({}))
+    described = document(endpoints, f"https://api.example.com{API_PATH}", _FOR_CLIENTS)
+    return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
 
 
 def commands(group: click.Group, path: str = "claim-ledger") -> Iterator[tuple[str, click.Command]]:
@@ -113,5 +127,5 @@ def _usage(option: click.Option, context: click.Context) -> str:
 
 
 if __name__ == "__main__":
-    for document, text in documents().items():
-        document.write_text(text)
+    for path, text in documents().items():
+        path.write_text(text)

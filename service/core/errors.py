@@ -6,7 +6,10 @@ The handlers, the OpenAPI document, the reference page and the CLI are derived f
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final
+from typing import Final, Literal
+
+After = Literal["header", "backoff"]
+"""When to retry: not before `Retry-After`, or by the client's own exponential backoff."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +19,15 @@ class ErrorCode:
     code: str
     status: int
     message: str
-    retry: str
+    after: After | None
+    """When the identical request may succeed; None: it is answered the same every time."""
     ours: bool
     """Whether the code is our addition, which the contract does not list (readings)."""
+
+    @property
+    def retry(self) -> str:
+        """The advice in words."""
+        return _ADVICE[self.after]
 
     @property
     def label(self) -> str:
@@ -26,12 +35,19 @@ class ErrorCode:
         return HTTPStatus(self.status).phrase
 
 
-_NEVER = "Do not retry unchanged."
-_AFTER = "Retry after as many seconds as Retry-After says, with exponential backoff and jitter."
-_BACKOFF = "Retry with exponential backoff and jitter."
-
-_RETRY: Final = {"claim_conflict": _BACKOFF}
-_RETRY_BY_STATUS: Final = {408: _BACKOFF, 429: _AFTER, 500: _BACKOFF, 503: _AFTER}
+_ADVICE: Final[Mapping[After | None, str]] = {
+    None: "Do not retry unchanged.",
+    "header": "Retry after as many seconds as Retry-After says, with exponential backoff and "
+    "jitter.",
+    "backoff": "Retry with exponential backoff and jitter.",
+}
+_AFTER: Final[Mapping[str, After]] = {"claim_conflict": "backoff"}
+_AFTER_BY_STATUS: Final[Mapping[int, After]] = {
+    408: "backoff",
+    429: "header",
+    500: "backoff",
+    503: "header",
+}
 
 _CONTRACT: Final = (
     ("validation_failed", 400, "The request failed validation; see details."),
@@ -112,9 +128,7 @@ _OURS: Final = (
 )
 
 ERRORS: Final[Mapping[str, ErrorCode]] = {
-    code: ErrorCode(
-        code, status, message, _RETRY.get(code, _RETRY_BY_STATUS.get(status, _NEVER)), ours
-    )
+    code: ErrorCode(code, status, message, _AFTER.get(code) or _AFTER_BY_STATUS.get(status), ours)
     for rows, ours in ((_CONTRACT, False), (_OURS, True))
     for code, status, message in rows
 }

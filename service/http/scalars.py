@@ -44,6 +44,11 @@ names in cloud storage, `amount` 15 digits before the point, `moment` nine digit
 """
 
 
+OPEN_ENUM: Final = "x-extensible-enum"
+"""In a schema: the values that there are today. A later release may return more, which an `enum`
+would have clients refuse."""
+
+
 def described(description: str, *examples: object, **rules: Any) -> Meta:  # noqa: ANN401 - Meta's
     """Return a field's description and examples for the reference, and its rules as `Meta` has."""
     return Meta(description=description, examples=list(examples) or None, **rules)

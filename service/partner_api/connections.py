@@ -22,12 +22,16 @@ REQUEST_CONNECTION: Final = Endpoint(
         "for the business opens it and approves, and the entity is connected to you. The link "
         "is a credential: it works for one hour, and is kept nowhere in the clear.\n\n"
         "Not idempotent: each call mints a fresh link, and earlier ones go on working until "
-        "they are used or expire.\n\n"
+        "they are used or expire. So retry only what cannot have minted one: a connection that "
+        "was never made, 408, 429, and a 503 without `X-RateLimit-Limit`, which was refused before "
+        "anything was done. After any other failure a link may exist that nobody holds; it "
+        "expires within the hour, and asking for another is up to you.\n\n"
         "In test mode the link is the same each time for one `partner_user_id`, cannot be "
         "redeemed, and `expires_at` is null."
     ),
     body=ConnectRequest,
     successes=(Success(201, ConnectResponse, "A fresh link.", NO_STORE),),
+    repeat="unsafe",
 )
 
 

@@ -94,6 +94,8 @@ class Endpoint:
     own_errors: Sequence[str] = ()
     body: WireType | None = None
     query: WireType | None = None
+    repeat: Literal["safe", "unsafe"] = "safe"
+    """Whether a repeat does no harm where it is unknown what the first request did."""
 
     @property
     def errors(self) -> tuple[str, ...]:

@@ -99,4 +99,6 @@ async def test_what_cannot_be_answered_in_time_is_refused_at_once(database_url, 
         assert (answer.status_code, answer.json()["code"]) == (503, "service_unavailable")
         assert answer.headers["Retry-After"] == "1"
         assert answer.headers["X-Request-Id"].startswith("req_")
+        # By which clients know that nothing was done (`x-retry` in the OpenAPI document).
+        assert "X-RateLimit-Limit" not in answer.headers
     assert (listed.status_code, again.status_code) == (200, 201)

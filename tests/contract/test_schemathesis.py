@@ -174,13 +174,12 @@ async def test_links_lead_from_an_upload_to_the_list(documents: Documents):
     load_all_checks()
     world, loop = documents.world, asyncio.get_running_loop()
     partner = await world.partner()
-    entity = await partner.connected_entity()
     good = SchemathesisConfig.from_dict({"generation": {"mode": "positive"}})
     document = _with_entities(deepcopy(described()), ENTITIES[0])
     schema = schemathesis.openapi.from_dict(document, config=good)
     linked: list[tuple[str, httpx.Response]] = []
 
-    async def send(case: Any) -> httpx.Response:
+    async def send(case: Any, entity: str) -> httpx.Response:
         answer = await world.client.send(request_of(case, partner.keys["live"], [entity] * 3))
         if case.path == "/documents/upload-url" and answer.status_code == 201:
             await documents.put(answer)
@@ -189,8 +188,15 @@ async def test_links_lead_from_an_upload_to_the_list(documents: Documents):
     class Sequence(schema.as_state_machine()):  # type: ignore[misc] - made at run time
         """Sends what schemathesis makes up to the application in the test's own loop."""
 
+        def setup(self) -> None:
+            # Each has an entity of its own: a claim that is made up again is new again, so that the
+            # same choices have the same answers, as the generator expects.
+            self.entity = asyncio.run_coroutine_threadsafe(
+                partner.connected_entity(), loop
+            ).result()
+
         def call(self, case: Any, **_more: Any) -> Response:
-            answer = asyncio.run_coroutine_threadsafe(send(case), loop).result()
+            answer = asyncio.run_coroutine_threadsafe(send(case, self.entity), loop).result()
             linked.append((f"{case.method} {case.path}", answer))
             return Response.from_any(answer)
 

@@ -91,6 +91,20 @@ async def test_a_lost_commit_of_an_onboarding_is_found_again(cut_world):
         assert await connection.fetchval("select count(*) from live.onboardings") == 20
 
 
+async def test_a_connect_request_that_may_have_minted_says_so(cut_world):
+    """Its 503 has the rate limit headers, unlike one of a request that nothing was done for."""
+    world, proxy = cut_world
+    partner = await world.partner()
+    proxy.cut_commits = 1
+    lost = await partner.call("POST", "/connect-requests", json={"partner_user_id": "u"})
+    proxy.cut_commits = 0
+    assert (lost.status_code, lost.json()["code"]) == (503, "service_unavailable")
+    assert "X-RateLimit-Limit" in lost.headers
+    live = world.service.modes["live"].ledger.database
+    async with live.writes.connection() as connection:
+        assert await connection.fetchval("select count(*) from live.connect_links") == 1
+
+
 async def test_connections_cut_between_requests_are_replaced(cut_world):
     """After all its connections were cut, a pool fails at most once for each."""
     world, proxy = cut_world

@@ -60,7 +60,7 @@ def test_every_code_in_its_response(endpoint: Endpoint):
             continue
         body = response["content"][JSON]
         expected = [code for code in endpoint.errors if ERRORS[code].status == int(status)]
-        assert sorted(expected) == sorted(body["schema"]["allOf"][1]["properties"]["code"]["enum"])
+        assert body["schema"] == {"$ref": "#/components/schemas/Error"}
         assert set(expected) == set(body["examples"])
 
 
@@ -105,3 +105,28 @@ def test_the_envelope_lists_api_codes_only():
     given = {code for one in DESCRIBED for code in one.errors} | set(ANY_PATH)
     assert set(error_codes(DESCRIBED)) == given
     assert "magic_link_expired" not in given
+
+
+def test_retries_follow_the_error_table():
+    """Each code has the table's advice, and a safe operation retries those of its own."""
+    rows = described()["x-retry"]["codes"]
+    assert {code: ERRORS[code].after for code in error_codes(DESCRIBED)} == {
+        code: row.get("after") if row["retryable"] else None for code, row in rows.items()
+    }
+    for endpoint in DESCRIBED:
+        rule = described()["paths"][endpoint.path][endpoint.method]["x-retry"]
+        if rule["repeat"] == "safe":
+            expected = [code for code in rows if rows[code]["retryable"]]
+            assert set(rule["codes"]) == set(expected) & set(endpoint.errors)
+
+
+def test_only_the_first_refusals_of_a_connect_request_are_retried():
+    """Any other failure may have minted a link."""
+    unsafe = {one.id for one in DESCRIBED if one.repeat == "unsafe"}
+    assert unsafe == {"request_connection"}
+    rule = described()["paths"]["/connect-requests"]["post"]["x-retry"]
+    assert rule == {
+        "repeat": "unsafe",
+        "codes": ["request_timeout", "rate_limited"],
+        "uncharged_codes": ["service_unavailable"],
+    }

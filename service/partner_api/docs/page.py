@@ -10,6 +10,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from service.core.errors import ERRORS, ErrorCode
+from service.http.scalars import OPEN_ENUM
 from service.partner_api.docs.examples import resolved
 from service.partner_api.docs.guide import TEMPLATES
 from service.partner_api.docs.openapi import error_example
@@ -124,8 +125,8 @@ def _type(schema: Json, schemas: Json) -> str:
     name = schema.get("format") or schema["type"]
     if name == "array":
         name = f"array of {resolved(schema['items'], schemas)['type']}s"
-    if "enum" in schema:
-        return "one of " + ", ".join(schema["enum"])
+    if values := schema.get("enum", schema.get(OPEN_ENUM)):
+        return "one of " + ", ".join(values)
     least = schema.get("minLength", schema.get("minItems"))
     most = schema.get("maxLength", schema.get("maxItems"))
     if most is None:
