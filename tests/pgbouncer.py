@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
+from tests.databases import login_url
 from tests.patience import PATIENCE_SECONDS, until
 from tests.processes import free_port, started
 
@@ -51,14 +52,21 @@ def logins(url: str) -> Iterator[Logins]:
             owner.execute(f"drop role {role}")
 
 
+def deployed_logins(owner_url: str) -> Logins:
+    """Return the logins that `migrate` has made, given their limits as an operator does."""
+    with psycopg.connect(owner_url, autocommit=True) as owner:
+        owner.execute(SETTINGS.with_name("logins.sql").read_bytes())
+    password = urlsplit(login_url(owner_url, "live")).password
+    assert password is not None
+    return Logins({ledger: f"claim_ledger_{ledger}" for ledger in LEDGERS}, password)
+
+
 @contextmanager
-def pooler(
-    url: str, made: Logins, folder: Path, *, size: int | None = None
-) -> Iterator[dict[str, str]]:
+def pooler(url: str, made: Logins, folder: Path, **own: int) -> Iterator[dict[str, str]]:
     """Yield the settings that lead each ledger through a pooler.
 
-    It has the settings of `deploy/`, but for `size`, the server connections per role. `folder` can
-    be read by nobody's user: PgBouncer refuses to run as root.
+    It has the settings of `deploy/`, but for its `own`. `folder` can be read by nobody's user:
+    PgBouncer refuses to run as root.
     """
     if PGBOUNCER is None:
         pytest.skip("pgbouncer is not installed (apt-get install pgbouncer)")
@@ -71,7 +79,7 @@ def pooler(
         f"[databases]\n* = host={parts.hostname} port={parts.port}\n"
         f"[pgbouncer]\n{SETTINGS.read_text()}"
         f"listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_file = {users}\n"
-        + (f"default_pool_size = {size}\n" if size else "")
+        + "".join(f"{name} = {value}\n" for name, value in own.items())
     )
     user = 65534 if os.geteuid() == 0 else None
     command = [PGBOUNCER, str(config)]

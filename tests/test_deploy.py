@@ -112,3 +112,4 @@ def test_a_lost_primary_is_replaced_in_time():
     assert dcs["synchronous_node_count"] == 2
     assert dcs["synchronous_mode_strict"]
     assert not dcs["primary_start_timeout"]
+    assert "\nserver_login_retry = 1\n" in POOLER, "the default of 15 seconds comes on top"

@@ -21,16 +21,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import psycopg
 
 from service.cli.dev.gcs.credentials import local_credentials
 from service.cli.dev.gcs.serving import LocalStore
-from service.facts.caller import LEDGERS
 from tests.certificates import certificate
 from tests.databases import login_url
 from tests.document_store import BUCKETS, storage_settings
 from tests.patience import PATIENCE_SECONDS, until
-from tests.pgbouncer import Logins, pooler
+from tests.pgbouncer import deployed_logins, pooler
 from tests.processes import free_port, started
 from tests.redis_server import RedisServer
 from tests.serving import served
@@ -175,7 +173,7 @@ def topology_on(
         redis.start()
         stack.callback(redis.stop)
         if elsewhere is None:
-            reached = stack.enter_context(pooler(owner_url, _logins(owner_url), directory))
+            reached = stack.enter_context(pooler(owner_url, deployed_logins(owner_url), directory))
         else:
             reached = {"ACCOUNTS_DATABASE_URL": login_url(owner_url, "accounts"), **elsewhere}
         credentials = local_credentials(directory / "store")
@@ -237,14 +235,6 @@ def _is_ready(one: Proxy) -> bool:
             return client.get(url, headers={"Host": HOST}, extensions=named).is_success
         except httpx.TransportError:
             return False
-
-
-def _logins(owner_url: str) -> Logins:
-    """Set the limits of the ledgers' logins, as an operator does behind a pooler."""
-    with psycopg.connect(owner_url, autocommit=True) as owner:
-        owner.execute((DEPLOY / "logins.sql").read_bytes())
-    password = login_url(owner_url, "live").partition("@")[0].rpartition(":")[2]
-    return Logins({ledger: f"claim_ledger_{ledger}" for ledger in LEDGERS}, password)
 
 
 @contextmanager

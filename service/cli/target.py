@@ -233,13 +233,18 @@ def _is_text(value: str) -> bool:
 
 def _why(error: Exception, data_dir: Path | None) -> str:
     """Explain to a person why the database could not do what was asked."""
-    cause: BaseException | None = error
-    while cause is not None:
+    cause: BaseException = error
+    while True:
         if isinstance(cause, WrongLogin):
             return f"{cause}."
         if type(cause).__name__ in _WHY:
             return _WHY[type(cause).__name__]
+        if cause.__cause__ is None:
+            break
         cause = cause.__cause__
     if data_dir is not None:
         return f"The `claim-ledger dev` of {data_dir} does not answer; is it running?"
-    return "PostgreSQL does not answer."
+    # A pooler has reasons of its own, and a limit that is too short for a command says so here.
+    line = str(cause).partition("\n")[0]
+    said = f": {line}" if isinstance(cause, PostgresError) else ""
+    return f"PostgreSQL does not answer ({type(cause).__name__}{said})."

@@ -64,6 +64,22 @@ class LedgerConnection(ReachableConnection):
 
     _answered: "asyncio.Future[None] | None" = None
 
+    async def _get_statement(
+        self,
+        query: str,
+        timeout: float | None,  # noqa: ASYNC109 - the driver passes it
+        *,
+        named: str | bool | None = False,
+        **more: Any,  # noqa: ANN401 - the driver's
+    ) -> Any:  # noqa: ANN401 - the driver's
+        """Return a statement, which has a name only where statements are prepared ahead.
+
+        The driver's own method names those of cursors in any case. A transaction pooler leaves them
+        on its server connection, where the next process begins with the same names: refused.
+        """
+        named = named if self._stmt_cache_enabled else False
+        return await super()._get_statement(query, timeout, named=named, **more)
+
     async def _introspect_types(
         self,
         typeoids: Iterable[int],

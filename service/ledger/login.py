@@ -29,7 +29,8 @@ async def login_fault(database: Database) -> str | None:
 def _lasting(cause: BaseException | None) -> str | None:
     """Return what is wrong where waiting for PostgreSQL is of no use."""
     match cause:
-        case asyncpg.ProtocolViolationError():
+        # Not what a pooler says, with the same code, while its own server is away.
+        case asyncpg.ProtocolViolationError() if "startup parameter" in str(cause):
             return f"{cause}: a transaction pooler? Then set CLAIM_LEDGER_TRANSACTION_POOLER=on"
         case ssl.SSLError():
             return f"TLS fails: {cause}"

@@ -58,7 +58,10 @@ def test_a_dev_that_does_not_run_is_one_line(tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda url: re.sub(r":\d+/", ":1/", url), "PostgreSQL does not answer."),
+        (
+            lambda url: re.sub(r":\d+/", ":1/", url),
+            "does not answer (ConnectionRefusedError).",
+        ),
         (lambda url: url.replace("://claim_ledger:", "://claim_ledger:x"), "refuses the password"),
         (lambda url: url + "x", "no such database"),
         (lambda url: url.rpartition("/")[0] + "/postgres", "claim-ledger migrate"),

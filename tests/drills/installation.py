@@ -1,4 +1,4 @@
-"""What is drilled: the service on one machine, its proxy to the cluster, and clients of it."""
+"""What is drilled: the service on one machine, its way to the cluster, and clients of it."""
 
 import asyncio
 import json
@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,6 +20,7 @@ from tests.databases import migrated, with_logins
 from tests.drills.cluster import DEPLOYED
 from tests.no_tls import NO_TLS
 from tests.patience import PATIENCE_SECONDS, until
+from tests.pgbouncer import deployed_logins, pooler
 from tests.processes import end, free_port, start
 from tests.soak.accounts import SERVICE
 from tests.soak.history import History
@@ -83,21 +84,26 @@ class Installation:
         return os.environ | {f"CLAIM_LEDGER_{name}": text for name, text in self.values.items()}
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[list[Customer]]:
-        """Migrate, serve, and yield the customers of its partners."""
-        proxy = self._start_proxy()
-        try:
+    async def running(self, *, pooled: bool = False) -> AsyncGenerator[list[Customer]]:
+        """Migrate, serve, and yield the customers of its partners.
+
+        `pooled`: the ledgers' logins go through PgBouncer, which is in front of the proxy.
+        """
+        with ExitStack() as ending:
+            ending.callback(end, self._start_proxy(), signal.SIGKILL)
             until(self._reaches_the_primary, look=0.1)
             migrated(self.url)
+            if pooled:
+                made = deployed_logins(self.url)
+                self.values |= ending.enter_context(pooler(self.url, made, self.home))
+                self.serve.environment = self.environment
             self.serve.start()
+            ending.callback(self.serve.stop)
             await answers(self.serve, self.origin)
             settings = settings_for(self.url, self.home)
             service = Service(settings, deadline_seconds=PATIENCE_SECONDS)
             async with service.opened():
                 yield await customers(service)
-        finally:
-            self.serve.stop()
-            end(proxy, signal.SIGKILL)
 
     def accepted(self, since: float) -> list[float]:
         """Return when new claims were acknowledged that were asked for after a moment."""

@@ -22,7 +22,7 @@ async def test_a_primary_is_lost(request, capsys):
         cluster = PatroniCluster(home)
         cluster.start()
         installation = Installation(home, cluster.owner_url(PROXY), cluster.nodes)
-        async with installation.running() as served:
+        async with installation.running(pooled=True) as served:
             for number in range(request.config.getoption("--rounds")):
                 kind = KINDS[number % len(KINDS)]
                 losses.append(await lose_primary(cluster, installation, served, kind, number))

@@ -12,10 +12,13 @@ Bind, so any server connection will do. That works with every PgBouncer; 1.21 an
 import asyncio
 import tempfile
 from collections import Counter
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+import asyncpg
 import pytest
 
+from service.facts.caller import LEDGERS
 from service.ledger import connection as ledger_connection
 from service.ledger.database import BACKGROUND_SIZE, Database, LedgerUnavailable
 from service.ledger.login import login_fault
@@ -23,7 +26,7 @@ from service.ledger.sql import Sql
 from tests.database_proxy import proxied
 from tests.faults.clusters import impatient_writes
 from tests.patience import PATIENCE_SECONDS, eventually
-from tests.pgbouncer import logins, pooler
+from tests.pgbouncer import Logins, logins, pooler
 from tests.world import settings_for, world_on
 
 IMPATIENCE_SECONDS = 0.3
@@ -34,6 +37,7 @@ BACKENDS = (
     "select json_agg(backends) from (select count(*) as backends from pg_stat_activity"
     " where usename like '%login%' group by usename) as counted"
 )
+ROWS = "select n from generate_series(1, 3) as n"
 COMMIT = Sql("commit", "", "select pg_logical_emit_message(true, 'claim-ledger', 'a commit')")
 
 
@@ -49,7 +53,10 @@ def folder():
 @pytest.fixture
 def pooled(database_url, folder):
     """Return each ledger's URL through a pooler with two server connections per role."""
-    with logins(database_url) as made, pooler(database_url, made, folder, size=2) as urls:
+    with (
+        logins(database_url) as made,
+        pooler(database_url, made, folder, default_pool_size=2) as urls,
+    ):
         yield urls
 
 
@@ -83,6 +90,41 @@ async def test_a_pooler_that_is_not_named_is_one_line(pooled):
     assert "CLAIM_LEDGER_TRANSACTION_POOLER=on" in fault
 
 
+async def test_a_pooler_whose_server_is_away_is_no_reason_not_to_start(folder):
+    """While no primary leads, it refuses everybody by the code of a setting that it refuses."""
+    made = Logins(dict.fromkeys(LEDGERS, "somebody"), "of-a-test")
+    async with _nobody_leads() as address:
+        server = f"postgresql://{address}/nothing"
+        with pooler(server, made, folder, query_wait_timeout=1) as urls:
+            url = urls["LIVE_DATABASE_URL"]
+            with pytest.raises(asyncpg.ProtocolViolationError):
+                await asyncpg.connect(url, timeout=PATIENCE_SECONDS)
+            database = Database(url, "live", pooled=True, pool_size=1, deadline=PATIENCE_SECONDS)
+            assert await login_fault(database) is None
+
+
+async def test_a_cursor_leaves_nothing_behind_a_pooler(database_url, folder, monkeypatch):
+    """Another process names its statements alike, and may get the same server connection."""
+    with (
+        logins(database_url) as made,
+        pooler(database_url, made, folder, default_pool_size=1) as urls,
+    ):
+        for _ in range(2):
+            monkeypatch.setattr("asyncpg.connection._uid", 0)  # as in a process of its own
+            database = Database(
+                urls["LIVE_DATABASE_URL"],
+                "live",
+                pooled=True,
+                pool_size=1,
+                deadline=PATIENCE_SECONDS,
+            )
+            await database.open()
+            async with database.background.transaction() as connection:
+                rows = [row["n"] async for row in connection.cursor(ROWS, prefetch=2)]
+            await database.close()
+            assert rows == [1, 2, 3]
+
+
 async def test_the_limits_of_a_login_hold_behind_a_pooler(pooled, database_url, tmp_path):
     """Requests have those of their role; background work sets its own in each transaction."""
     settings = settings_for(database_url, tmp_path, **pooled)
@@ -107,7 +149,10 @@ async def test_reads_go_on_behind_a_pooler_while_commits_wait_for_a_replica(
     cluster = clusters.migrated("alone", max_connections="40")
     cluster.admit_superuser()
     async with proxied(cluster.url) as (proxy, url):
-        with logins(cluster.url) as made, pooler(url, made, folder, size=PLACES) as urls:
+        with (
+            logins(cluster.url) as made,
+            pooler(url, made, folder, default_pool_size=PLACES) as urls,
+        ):
             settings = settings_for(cluster.url, tmp_path, POOL_SIZE=str(POOL_SIZE), **urls)
             async with world_on(settings, tmp_path) as world:
                 partner = await world.partner()
@@ -145,7 +190,10 @@ async def test_a_pooler_without_places_is_waited_for(clusters, folder, monkeypat
     monkeypatch.setattr(Database, "_is_at_work", counted)
     cluster = clusters.migrated("alone", max_connections="40")
     cluster.admit_superuser()
-    with logins(cluster.url) as made, pooler(cluster.url, made, folder, size=2) as urls:
+    with (
+        logins(cluster.url) as made,
+        pooler(cluster.url, made, folder, default_pool_size=2) as urls,
+    ):
         url = urls["LIVE_DATABASE_URL"]
         database = Database(url, "live", pooled=True, pool_size=2, deadline=IMPATIENCE_SECONDS)
         await database.open()
@@ -160,6 +208,18 @@ async def test_a_pooler_without_places_is_waited_for(clusters, folder, monkeypat
         database.writes.deadline_seconds = PATIENCE_SECONDS
         await database.writes.fetch(COMMIT)
         await database.close()
+
+
+@asynccontextmanager
+async def _nobody_leads():
+    """Yield the address of a proxy that has no primary to lead to: it ends each connection."""
+
+    async def end(_reader, writer):
+        writer.close()
+
+    async with await asyncio.start_server(end, "127.0.0.1", 0) as server:
+        host, port = server.sockets[0].getsockname()
+        yield f"{host}:{port}"
 
 
 async def _all_numbered(world):
