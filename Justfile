@@ -101,9 +101,13 @@ docs:
     uv run python -m service.cli.reference
     uv run python deploy/grafana/dashboards.py
 
-# Run the service and all that it needs locally.
-dev *arguments:
-    uv run claim-ledger dev {{ arguments }}
+# Documentation as pages, in build/site: what `serve` has at /docs/ (CLAIM_LEDGER_SITE_PATH).
+site:
+    uv run python deploy/site/build.py
+
+# Run the service and all that it needs locally, with the documentation.
+dev *arguments: site
+    CLAIM_LEDGER_SITE_PATH=build/site uv run claim-ledger dev {{ arguments }}
 
 # Benchmark: figures and ratios of one run as JSON; `just bench --help` shows how to run less, or longer.
 bench *arguments:

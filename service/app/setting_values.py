@@ -214,6 +214,14 @@ def readable_file(text: str) -> Path:
     return path
 
 
+def built_site(text: str) -> Path:
+    """Take the path of a directory of pages."""
+    path = Path(text)
+    if not (path / "index.html").is_file():
+        raise ValueError("expected a directory with an index.html, as `just site` makes it")
+    return path
+
+
 def sender_at(public_url: str) -> str:
     """Return the default sender at an origin's host; at localhost where that is no domain."""
     name = urlsplit(public_url).hostname or ""

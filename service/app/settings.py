@@ -96,6 +96,11 @@ class Settings:
         "sender of mails; default: `no-reply@` the host of `PUBLIC_URL`, or `localhost` if "
         "that is not a domain",
     )
+    site_path = OptionalSetting(
+        values.built_site,
+        "directory of the documentation that `just site` built, served under `/docs/`; the image "
+        "has it; default: none, and `/docs` is the reference alone",
+    )
     live_bucket = OptionalSetting(
         values.bucket,
         "bucket of live mode's documents; default: none, and documents are unavailable",

@@ -38,6 +38,7 @@ from service.operations.request_middleware import RequestMiddleware
 from service.pages.shell import on_unrouted
 from service.partner_api.authentication import Authenticator, TracedAuthenticator
 from service.partner_api.docs.reference import reference_router
+from service.partner_api.docs.site import HOME, site_router
 from service.partner_api.endpoints import endpoints_of
 from service.partner_api.gate import API_PATH, PartnerGate
 from service.partner_api.routes import partner_handlers
@@ -115,7 +116,9 @@ def web_app(
                 service.settings.public_url,
                 API_PATH,
                 service.settings.rate_limit_per_minute,
+                HOME if service.settings.site_path else None,
             ),
+            site_router(service.settings.site_path, service.settings.public_url),
             *pages(service, limiter),
         ],
         lifespan=[lifespan],

@@ -25,7 +25,11 @@ _GZIP_REFUSED: Final = re.compile(r"q=0(\.0*)?")
 
 
 def static_route(
-    path: str, content: Callable[[], bytes], media_type: str, caching: str = "no-cache"
+    path: str,
+    content: Callable[[], bytes],
+    media_type: str,
+    caching: str = "no-cache",
+    headers: Mapping[str, str] = PAGE_HEADERS,
 ) -> Any:  # noqa: ANN401 - the decorator's type is private
     """Return the route of some content, with its ETag; gzipped for clients that accept it.
 
@@ -34,7 +38,7 @@ def static_route(
     Pages are never compressed: the length of a compressed page leaks what it repeats of its
     secrets (BREACH). This content holds no secrets and nobody's input.
     """
-    common = {**PAGE_HEADERS, "Cache-Control": caching, "Vary": "Accept-Encoding"}
+    common = {**headers, "Cache-Control": caching, "Vary": "Accept-Encoding"}
 
     @cache
     def plain() -> tuple[bytes, Mapping[str, str]]:

@@ -32,7 +32,7 @@ from service.cli.dev.welcome import announce
 def dev(port: int, data_dir: Path) -> None:
     """Run everything locally, with demo data."""
     try:
-        taken_over = given("RATE_LIMIT_PER_MINUTE", "REDIS_URL", *OF_PRODUCTION)
+        taken_over = given("RATE_LIMIT_PER_MINUTE", "REDIS_URL", "SITE_PATH", *OF_PRODUCTION)
         run(data_dir, port, taken_over, announce)
     except (DevFault, MigrationFailed, SettingsError) as error:
         raise click.ClickException(str(error)) from error

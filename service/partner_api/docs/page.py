@@ -32,14 +32,21 @@ class FieldRow(NamedTuple):
 
 
 def render_page(
-    endpoints: Sequence[Endpoint], document: Json, guide: str, *, style: str, openapi: str
+    endpoints: Sequence[Endpoint],
+    document: Json,
+    guide: str,
+    *,
+    style: str,
+    openapi: str,
+    site: str | None = None,
 ) -> str:
-    """Return the page as HTML; `style` and `openapi` are paths on this host."""
+    """Return the page as HTML; `style`, `openapi` and `site` are paths on this host."""
     return TEMPLATES.get_template("reference.html").render(
         info=document["info"],
         base_url=document["servers"][0]["url"],
         style=style,
         openapi=openapi,
+        site=site,
         sections=_sections(guide),
         operations=[_operation(endpoint, document) for endpoint in endpoints],
         errors=[_error_row(row, endpoints) for row in ERRORS.values()],

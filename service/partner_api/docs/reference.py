@@ -23,9 +23,16 @@ STYLE_PATH: Final = "/docs/assets/reference.css"
 
 
 def reference_router(
-    endpoints: Sequence[Endpoint], public_url: str, api_path: str, rate_limit_per_minute: int
+    endpoints: Sequence[Endpoint],
+    public_url: str,
+    api_path: str,
+    rate_limit_per_minute: int,
+    site: str | None,
 ) -> Router:
-    """Return the router of the document, the page and its style sheet."""
+    """Return the router of the document, the page and its style sheet.
+
+    `site` is the path of the documentation's first page, if there is one here.
+    """
     style = files("service.partner_api.docs").joinpath("reference.css").read_bytes()
     # The address changes with the content, so browsers may cache it for ever.
     version = hashlib.sha256(style).hexdigest()[:12]
@@ -42,7 +49,9 @@ def reference_router(
         text, api = described()
         style_url = f"{STYLE_PATH}?v={version}"
         openapi_url = f"{api_path}/openapi.json"
-        return render_page(endpoints, api, text, style=style_url, openapi=openapi_url).encode()
+        return render_page(
+            endpoints, api, text, style=style_url, openapi=openapi_url, site=site
+        ).encode()
 
     return OneOffRouter(
         "/",
