@@ -8,11 +8,10 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
 
-from projections.activity.projector import ActivityProjector
 from projections.partners.projector import PartnersProjector
 from projections.partners.reader import PartnersReader
 from projections.staff.projector import StaffProjector
-from service.app.ledgers import PartnerLedger, inline_projectors, ledger_for
+from service.app.ledgers import PartnerLedger, catch_up_projectors, inline_projectors, ledger_for
 from service.app.master_keys import master_keys
 from service.app.settings import Settings
 from service.app.storage import archive_for, storage_of_mode
@@ -101,7 +100,11 @@ class Service:
         }
         self.sandbox = SandboxFixtures(self.modes["test"].ledger, self.secrets)
         self.catch_up: Mapping[str, Sequence[CatchUpProjection]] = {
-            ledger.name: [CatchUpProjection(ActivityProjector(), clock)] for ledger in self.ledgers
+            ledger.name: [
+                CatchUpProjection(projector, clock)
+                for projector in catch_up_projectors(ledger.name)
+            ]
+            for ledger in self.ledgers
         }
 
     async def _secrets(self, *, anew: bool = False) -> Secrets:

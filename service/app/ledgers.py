@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from projections.activity.projector import ActivityProjector
 from projections.claim_documents.projector import ClaimDocumentsProjector
 from projections.claim_documents.reader import ClaimDocumentsReader
 from projections.claim_list.projector import ClaimListProjector
@@ -12,6 +13,8 @@ from projections.connections.projector import ConnectionsProjector
 from projections.connections.reader import ConnectionsReader
 from projections.onboardings.projector import OnboardingsProjector
 from projections.onboardings.reader import OnboardingsReader
+from projections.partner_events.projector import PartnerEventsProjector
+from projections.partner_events.reader import PartnerEventsReader
 from projections.partners.reader import PartnersReader
 from service.app.databases import database_of
 from service.app.settings import Settings
@@ -60,6 +63,13 @@ def inline_projectors() -> Sequence[Projector]:
     ]
 
 
+def catch_up_projectors(name: str) -> Sequence[Projector]:
+    """Return the read models that follow a ledger's log."""
+    if name == "accounts":
+        return [ActivityProjector()]
+    return [ActivityProjector(), PartnerEventsProjector()]
+
+
 class PartnerLedger:
     """Everything of one mode. Nothing of the other can be reached from it (decision 5)."""
 
@@ -83,6 +93,7 @@ class PartnerLedger:
         self.claim_documents = ClaimDocumentsReader(database)
         self.onboarding_list = OnboardingsReader(database)
         self.connection_list = ConnectionsReader(database)
+        self.partner_events = PartnerEventsReader(database)
         self.documents = DocumentCommands(
             database, self.connection_list, secrets, storage, clock, new_id, storage_failures
         )

@@ -100,7 +100,7 @@ def web_app(
                     await asyncio.to_thread(traces.close)
 
     service.storage_failures.on_failure = metrics.storage_failures.inc
-    api = partner_handlers(service.modes)
+    api = partner_handlers(service.modes, service.settings.public_url)
     authenticates = Authenticator if traces is None else TracedAuthenticator
     authenticator = authenticates(
         service.partner_list, service.secrets, service.clock, KeyRebinding(service.partners)

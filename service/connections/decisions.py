@@ -46,7 +46,12 @@ def approve(link: Link, access: Access) -> tuple[ConnectLinkRedeemed, EntityConn
         ConnectLinkRedeemed(
             link_id=link.link_id, partner_id=link.partner_id, entity_id=access.entity_id
         ),
-        EntityConnected(partner_id=link.partner_id, entity_id=access.entity_id, via="connect_link"),
+        EntityConnected(
+            partner_id=link.partner_id,
+            entity_id=access.entity_id,
+            via="connect_link",
+            source_id=link.link_id,
+        ),
     )
 
 

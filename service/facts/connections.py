@@ -12,12 +12,13 @@ class EntityConnected(Event, frozen=True):
     """An entity allowed a partner to act for it.
 
     `via` is `onboarding`, `connect_link`, `fixture`, `sandbox` (by its partner, in test mode only)
-    or `staff`.
+    or `staff`. `source_id` is the onboarding or the connect link; None in older events.
     """
 
     partner_id: str
     entity_id: str
     via: str
+    source_id: str | None = None
 
 
 class EntityDisconnected(Event, frozen=True):

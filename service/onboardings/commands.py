@@ -301,7 +301,12 @@ class OnboardingCommands:
 
     def _connect(self, started: OnboardingStarted, cause: Cause, version: int = 0) -> Append:
         partner_id, entity_id = started.partner_id, started.entity_id
-        connected = EntityConnected(partner_id=partner_id, entity_id=entity_id, via="onboarding")
+        connected = EntityConnected(
+            partner_id=partner_id,
+            entity_id=entity_id,
+            via="onboarding",
+            source_id=started.onboarding_id,
+        )
         stream = connection_stream(self.ledger.name, partner_id, entity_id)
         return Append(stream, version, [connected], cause)
 

@@ -12,6 +12,7 @@ from litestar import Response, get, post
 from litestar.handlers import HTTPRouteHandler
 
 from projections.claim_list.reader import ClaimListReader
+from projections.partner_events.reader import PartnerEventsReader
 from service.claims.commands import ClaimCommands
 from service.connections.commands import ConnectionCommands
 from service.core.errors import ERRORS
@@ -49,6 +50,7 @@ class PartnerParts(Protocol):
     documents: DocumentCommands
     claims: ClaimCommands
     claim_list: ClaimListReader
+    partner_events: PartnerEventsReader
 
 
 Modes = Mapping[Mode, PartnerParts]
@@ -87,11 +89,13 @@ class Endpoint:
     id: str
     method: Literal["get", "post"]
     path: str
-    tag: Literal["Businesses", "Documents", "Claims"]
+    tag: Literal["Businesses", "Documents", "Claims", "Events"]
     summary: str
     description: str
     successes: Sequence[Success]
     own_errors: Sequence[str] = ()
+    ours: bool = False
+    """Whether the operation is our addition, which the contract does not have."""
     body: WireType | None = None
     query: WireType | None = None
     repeat: Literal["safe", "unsafe"] = "safe"

@@ -11,7 +11,7 @@ from tests.world import claim_body
 
 MODELS = {
     *("activity", "claim_documents", "claim_list", "connect_links", "connections"),
-    "onboardings",
+    *("onboardings", "partner_events"),
 }
 WAITING = "select count(*) from pg_locks where not granted"
 NEXT = "select count(*) from pg_class where relnamespace = to_regnamespace('live_next')"

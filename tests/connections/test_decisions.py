@@ -57,7 +57,9 @@ def test_approving_connects(access):
     """For the first time, and again after a disconnection (readings)."""
     assert decisions.approve(LINK, access) == (
         ConnectLinkRedeemed(link_id="lnk_1", partner_id="ptn_1", entity_id="ent_1"),
-        EntityConnected(partner_id="ptn_1", entity_id="ent_1", via="connect_link"),
+        EntityConnected(
+            partner_id="ptn_1", entity_id="ent_1", via="connect_link", source_id="lnk_1"
+        ),
     )
 
 

@@ -66,7 +66,7 @@ async def claims_of(ledger, streams, in_each=1):
 async def test_readers_of_the_log_hold_a_few_large_events_at_a_time(service, database_url):
     """Following, rebuilding, verifying, exporting, replaying and searching are bounded in bytes."""
     ledger = service.modes["live"].ledger
-    (activity,) = service.catch_up["live"]
+    activity, _ = service.catch_up["live"]
     await claims_of(ledger, EVENTS)
     root = CompactRange()
     root.extend(

@@ -14,7 +14,7 @@ from tests.world import STAFF, Partner, World
 
 PARTNER_TABLES = (
     *("entities", "connections", "onboardings", "connect_links", "claim_list"),
-    *("claim_documents", "document_flags"),
+    *("claim_documents", "document_flags", "partner_events"),
 )
 TABLES = [
     *(f"accounts.{table}" for table in ("partners", "api_keys", "members", "staff")),

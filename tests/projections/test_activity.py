@@ -18,6 +18,7 @@ NO_SUBJECTS = {
     "partner_user_id": "the partner's own word for a user",
     "partner_claim_id": "the partner's own word for a claim",
     "partner_invoice_ids": "the partner's own words for invoices",
+    "source_id": "what brought a connection has an event of its own beside it",
     "credential_id": "what an authenticator calls a passkey",
 }
 
@@ -49,7 +50,7 @@ async def number(ledger):
 
 async def follow(service, ledger):
     """Bring activity to the end of a ledger's log."""
-    (projection,) = service.catch_up[ledger.name]
+    projection = service.catch_up[ledger.name][0]
     while await Subscription(ledger, projection).step():
         pass
 

@@ -24,6 +24,8 @@ _SCHEMAS: Final = "#/components/schemas/{name}"
 _SECTION: Final = re.compile(r" \(contract [^)]*\)")
 """Our docstrings refer to sections of a document that partners may not have."""
 
+_OURS: Final = "*An addition of ours: nothing in the contract depends on it.*\n\n"
+
 PK_WARNING: Final = (
     "An API key of yours. **The `pk_` here does not mean publishable: the whole key is a secret.** "
     "Keep it on your servers, never in a browser, an app or a repository."
@@ -51,6 +53,7 @@ def document(endpoints: Sequence[Endpoint], base_url: str, guide: str) -> Json:
             {"name": "Businesses", "description": "Onboard them, or have them connect."},
             {"name": "Documents", "description": "Upload them before the claim that names them."},
             {"name": "Claims", "description": "Create them, list them."},
+            {"name": "Events", "description": "Follow what happens."},
         ],
         "paths": paths,
         "components": {
@@ -88,7 +91,7 @@ def _operation(endpoint: Endpoint, schemas: Json) -> Json:
         "operationId": endpoint.id,
         "tags": [endpoint.tag],
         "summary": endpoint.summary,
-        "description": endpoint.description,
+        "description": _OURS + endpoint.description if endpoint.ours else endpoint.description,
     }
     if endpoint.query:
         operation["parameters"] = _parameters(endpoint.query)

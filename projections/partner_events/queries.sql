@@ -1,0 +1,70 @@
+-- name: follow
+-- What happened to claims after their creation, which stands before it in the same stream. Without one
+-- the row has no partner, and is refused: then the event is parked.
+insert into ledger.partner_events (
+    stream_id, position, partner_id, type, at, claim_id, stage, document_id
+)
+select
+    one.stream_id, one.position, c.partner_id, one.type, one.at, c.claim_id, one.stage,
+    one.document_id
+from unnest($1::uuid[], $2::bigint[], $3::text[], $4::timestamptz[], $5::text[], $6::text[])
+    as one (stream_id, position, type, at, stage, document_id)
+left join ledger.partner_events as c
+on c.stream_id = one.stream_id and c.type = 'claim.created'
+
+-- name: page
+-- At most $3 of a partner's events after a position, in the log's order, and the leaf hash of the event
+-- at that position (null: the log has none there). A page ends before an event of the partner's that
+-- is parked, so that nobody has passed it when it is retried: the first event of its stream names the
+-- partner ($4, its JSON). What another than this service wrote is never retried ($5).
+-- An entity's id is the partner's to know once they have used it, for a claim. The event before it in
+-- the stream has the stage that a claim left, and by what an entity was connected that is not any more.
+with held as (
+    select min(p.position) as position
+    from ledger.parked as p
+    join ledger.events as e on e.originator_id = p.stream_id and e.originator_version = 1
+    where
+        p.read_model = 'partner_events' and p.position > $2 and p.error <> $5
+        and position($4::bytea in e.state) > 0
+), page as (
+    select
+        e.position, e.type, e.at, e.entity_id, e.claim_id, e.stage, e.document_id,
+        b.stage as previous_stage,
+        coalesce(e.onboarding_id, b.onboarding_id) as onboarding_id,
+        coalesce(e.link_id, b.link_id) as link_id
+    from ledger.partner_events as e
+    left join lateral (
+        select f.stage, f.onboarding_id, f.link_id
+        from ledger.partner_events as f
+        where
+            f.stream_id = e.stream_id and f.position < e.position
+            and f.type <> 'claim.document_flagged'
+        order by f.position desc
+        limit 1
+    ) as b on e.type in ('claim.stage_changed', 'entity.disconnected')
+    where
+        e.partner_id = $1 and e.position > $2
+        and e.position < coalesce((select position from held), 9223372036854775807)
+    order by e.position
+    limit $3
+)
+select
+    a.leaf_hash as after_hash, p.position, l.leaf_hash, p.type, p.at, p.claim_id, p.stage,
+    p.previous_stage, p.document_id, p.onboarding_id, p.link_id, c.partner_claim_id,
+    coalesce(c.partner_user_id, o.partner_user_id, k.partner_user_id) as partner_user_id,
+    case
+        when p.claim_id is not null then c.entity_id
+        when exists(
+            select from ledger.claim_list as u
+            where u.partner_id = $1 and u.entity_id = p.entity_id
+        ) then p.entity_id
+    end as entity_id
+from (select (select leaf_hash from ledger.log where position = $2) as leaf_hash) as a
+left join (
+    page as p
+    join ledger.log as l using (position)
+    left join ledger.claim_list as c on c.claim_id = p.claim_id
+    left join ledger.onboardings as o on o.onboarding_id = p.onboarding_id
+    left join ledger.connect_links as k on k.link_id = p.link_id
+) on true
+order by p.position
