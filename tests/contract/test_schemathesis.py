@@ -39,7 +39,7 @@ RANDOM_EXAMPLES = 10
 SEQUENCES, STEPS = 12, 6
 """Requests that follow one another, along the document's links where there are some."""
 BEYOND_THE_SCHEMA = {"defendant", "user_email", "page_token", "after", "document_refs"}
-"""Fields with rules that a schema cannot say: of email addresses, of tokens and cursors, of uploads."""
+"""Fields with rules that a schema cannot say: of email addresses, tokens, cursors, uploads."""
 ENTITIES = ("ent_connected", "ent_disconnected", "ent_unconnected")
 """Stand for entities that exist; any other is 404 and gets no further."""
 CHECK_NAMES = (
