@@ -25,7 +25,7 @@ MISDIRECTED = 421
 Json = dict[str, Any]
 
 
-DESCRIBED = endpoints_of(partner_handlers({}, ""))
+DESCRIBED = endpoints_of(partner_handlers({}))
 """The endpoints as their handlers describe them."""
 
 

@@ -10,8 +10,8 @@ from service.partner_api.events import event_handlers
 from service.partner_api.onboardings import onboarding_handlers
 
 
-def partner_handlers(modes: Modes, public_url: str) -> list[HTTPRouteHandler]:
-    """Return the handlers in the order of the documentation."""
+def partner_handlers(modes: Modes, public_url: str = "") -> list[HTTPRouteHandler]:
+    """Return the handlers in the order of the documentation; events name `public_url`."""
     return [
         *onboarding_handlers(modes),
         *connection_handlers(modes),
