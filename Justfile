@@ -17,11 +17,15 @@ fix:
 # Three processes keep two cores busy: one of them often waits. One has the browser
 # (tests/shared_scopes.py).
 test *arguments:
-    uv run pytest -n 3 --dist loadfile --no-loadscope-reorder --ignore tests/faults/test_soak.py --ignore tests/models --ignore tests/deploy/checks --ignore tests/deployed --ignore tests/citus --ignore tests/monitoring --ignore tests/upgrade {{ arguments }}
+    uv run pytest -n 3 --dist loadfile --no-loadscope-reorder --ignore tests/faults/test_soak.py --ignore tests/models --ignore tests/deploy/checks --ignore tests/deployed --ignore tests/citus --ignore tests/monitoring --ignore tests/upgrade --ignore tests/clients {{ arguments }}
 
 # Alerts, dashboards and traces of a real `serve`, with Debian's Prometheus (`apt install prometheus`).
 test-monitoring *arguments:
     uv run pytest -n 0 tests/monitoring {{ arguments }}
+
+# The client libraries against a `dev`, through a server that fails by a script; built and installed.
+test-clients *arguments:
+    uv run pytest -n 0 tests/clients {{ arguments }}
 
 # The models of the protocols, explored in every interleaving, and their mutants.
 models *arguments:
@@ -88,7 +92,7 @@ screenshots *names:
 
 # All tests, on Debian's PostgreSQL.
 test-15 *arguments:
-    uv run pytest -n 2 --dist loadfile --no-loadscope-reorder --postgres 15 --ignore tests/deployed --ignore tests/citus {{ arguments }}
+    uv run pytest -n 2 --dist loadfile --no-loadscope-reorder --postgres 15 --ignore tests/deployed --ignore tests/citus --ignore tests/clients {{ arguments }}
 
 # Branch coverage of everything; the domain must be at 100 %.
 coverage:
