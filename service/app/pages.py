@@ -20,6 +20,7 @@ from service.pages.backoffice.frame import (
     BackofficeContext,
     IdUnknown,
     ModeContext,
+    backoffice_frame,
     on_id_unknown,
 )
 from service.pages.backoffice.health import Watched, health_router
@@ -29,6 +30,7 @@ from service.pages.backoffice.search import search_router
 from service.pages.backoffice.timeline import timeline_router
 from service.pages.console.apply import apply_router
 from service.pages.console.checklist import checklist_router
+from service.pages.console.frame import console_frame
 from service.pages.console.keys import KeyPages, keys_router
 from service.pages.console.lists import lists_router
 from service.pages.console.members import members_router
@@ -46,6 +48,7 @@ from service.pages.proof import Proofs, proof_router
 from service.pages.router import pages_routers
 from service.pages.security import security_router
 from service.pages.sign_in import HomeOf, sign_in_router
+from service.pages.unrouted import Unrouted
 from service.pages.visit import Visits
 from service.partner_api.gate import API_PATH
 from service.people.ceremonies import Ceremonies
@@ -84,7 +87,9 @@ def pages(service: Service, limiter: RateLimiter) -> list[Router]:
                 partner_name,
                 proofs,
             ),
-            *_console(service, proofs),
+            OneOffRouter(
+                "/", route_handlers=_console(service, proofs), opt={"frame": console_frame}
+            ),
             *([_backoffice(service, proofs)] if has_backoffice else []),
         ],
     )
@@ -105,6 +110,14 @@ def backoffice_pages(service: Service, limiter: RateLimiter, origin: str) -> lis
         _backoffice(service, proofs),
     ]
     return _pages_at(origin, service, proofs, routers)
+
+
+def unrouted(service: Service, origin: str, *, has_backoffice_alone: bool = False) -> Unrouted:
+    """Return what handles the addresses of an origin that nothing has."""
+    has_backoffice = service.settings.backoffice_url is None
+    landings = Landings(service.accounts.database, has_backoffice)
+    visits = Visits(service.sessions, service.secrets, origin)
+    return Unrouted(visits, None if has_backoffice_alone else landings)
 
 
 def _pages_at(
@@ -197,4 +210,5 @@ def _backoffice(service: Service, proofs: Proofs) -> Router:
             health_router(watched, service.read_models, service.clock),
         ],
         exception_handlers={IdUnknown: on_id_unknown},
+        opt={"frame": backoffice_frame},
     )

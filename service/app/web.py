@@ -16,7 +16,7 @@ from litestar.exceptions import HTTPException
 from litestar.types import ASGIApp
 
 from service.app.bootstrap import Service
-from service.app.pages import backoffice_pages, pages
+from service.app.pages import backoffice_pages, pages, unrouted
 from service.app.tracing import traced_app, traces_for
 from service.core.loops import Loop
 from service.http.admission import Admission
@@ -35,7 +35,7 @@ from service.operations.early_refusal import EarlyRefusal
 from service.operations.health import health_router
 from service.operations.metrics import Metrics
 from service.operations.request_middleware import RequestMiddleware
-from service.pages.shell import on_unrouted
+from service.pages.unrouted import Unrouted
 from service.partner_api.authentication import Authenticator, TracedAuthenticator
 from service.partner_api.docs.reference import reference_router
 from service.partner_api.docs.site import HOME, site_router
@@ -122,7 +122,7 @@ def web_app(
             *pages(service, limiter),
         ],
         lifespan=[lifespan],
-        **_common(docs_url),
+        **_common(docs_url, unrouted(service, service.settings.public_url)),
     )
     public_url, backoffice_url = service.settings.public_url, service.settings.backoffice_url
     routed: ASGIApp = app
@@ -151,15 +151,16 @@ def web_app(
 
 def _backoffice_app(service: Service, limiter: RateLimiter, origin: str, docs_url: str) -> Litestar:
     """Return what answers at the back office's own host, and nothing else's."""
-    return Litestar(backoffice_pages(service, limiter, origin), **_common(docs_url))
+    nothing = unrouted(service, origin, has_backoffice_alone=True)
+    return Litestar(backoffice_pages(service, limiter, origin), **_common(docs_url, nothing))
 
 
-def _common(docs_url: str) -> dict[str, Any]:
+def _common(docs_url: str, nothing: Unrouted) -> dict[str, Any]:
     """Return what holds for whatever we route, at each host."""
     return {
         "middleware": [OptionsRefused()],
         # HTTPException is what the framework refuses: unknown paths, wrong methods.
-        "exception_handlers": {**EXCEPTION_HANDLERS, HTTPException: on_unrouted},
+        "exception_handlers": {**EXCEPTION_HANDLERS, HTTPException: nothing},
         "openapi_config": None,
         "request_max_body_size": None,  # service/http/bodies.py bounds, drains and times bodies
         "state": State({"docs_url": docs_url}),

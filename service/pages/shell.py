@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final, cast
+from functools import partial
+from typing import Final, NamedTuple, cast
 from urllib.parse import quote
 
 import structlog
@@ -12,21 +13,26 @@ from litestar.datastructures import Cookie
 from litestar.exceptions import HTTPException
 
 from service.core.errors import Refusal
-from service.http import responses
 from service.http.bodies import AnyRequest
 from service.http.responses import BY_STATUS, RETRY_AFTER_SECONDS, with_headers
 from service.ledger.database import LedgerError
 from service.ledger.encryption import KeyUnknown
 from service.pages.assets import asset_path
 from service.pages.formats import amount, grouped, moment
-from service.pages.site_map import Html, RoutedPage, site_map_of
+from service.pages.site_map import Html, Page, RoutedPage, site_map_of
 from service.pages.visit import CSRF_FIELD, HEADERS, ProofNeeded, SignInNeeded, person_of
 from service.pages.words import TEXTS, seen, text
-from service.partner_api.gate import API_PATH
 
 _OUR_PATH: Final = re.compile(r"(?!.*//)/[!-\[\]-~]{0,511}")
 """ASCII without white space, controls or backslash, nowhere two slashes in a row."""
 _LOCATION: Final = re.compile(r"/[!-~]*")
+
+CUSTOMERS_AREAS: Final = (
+    RoutedPage("GET", "/account", "signed-in", "account.title", "", ""),
+    RoutedPage("GET", "/console", "signed-in", "home.console", "", ""),
+)
+"""The areas at the public origin, of which everybody who is signed in may have a part."""
+TEAMS_AREA: Final = RoutedPage("GET", "/backoffice", "staff", "home.backoffice", "", "")
 
 log = structlog.get_logger()
 
@@ -60,20 +66,42 @@ def page(request: AnyRequest, template: str, status: int = 200, **context: objec
     return Response(html.encode(), status_code=status, media_type="text/html")
 
 
+class Frame(NamedTuple):
+    """A navigation: the text that names it, and its places, with paths that lead there."""
+
+    area: str
+    places: Sequence[RoutedPage]
+
+
 def framed_page(
-    request: AnyRequest,
-    template: str,
-    status: int,
-    area: str,
-    places: Sequence[RoutedPage],
-    **context: object,
+    request: AnyRequest, template: str, status: int, frame: Frame, **context: object
 ) -> Html:
-    """Return a page with a navigation: `area` names it. Paths are those of places of the map."""
+    """Return a page with a navigation."""
     navigation: dict[str, list[RoutedPage]] = {}
-    for one in places:
+    for one in frame.places:
         navigation.setdefault(one.group, []).append(one)
-    here = request.route_handler.opt["page"]
-    return page(request, template, status, area=area, navigation=navigation, here=here, **context)
+    handler = request.scope.get("route_handler")  # none where nothing is routed
+    here = handler.opt["page"] if handler else Page("public")
+    return page(
+        request, template, status, area=frame.area, navigation=navigation, here=here, **context
+    )
+
+
+def areas(request: AnyRequest) -> Frame:
+    """Return the areas that a signed-in person may have, as far as they are known."""
+    places: Sequence[RoutedPage] = request.scope["state"].get("areas", CUSTOMERS_AREAS)
+    return Frame("account.areas", places)
+
+
+def _frame_of(request: AnyRequest) -> Frame | None:
+    """Return the navigation of a page that was refused: where its visitor was let in, or areas."""
+    handler = request.scope.get("route_handler")
+    own: Frame | None = handler.opt.get("frame", _no_frame)(request) if handler else None
+    return own or (areas(request) if person_of(request) else None)
+
+
+def _no_frame(_request: AnyRequest) -> Frame | None:
+    return None
 
 
 def lead_to(path: str, cookies: Sequence[Cookie] = ()) -> Html:
@@ -98,8 +126,10 @@ def safe_path(path: str, default: str = "/") -> str:
 
 def refused(request: AnyRequest, refusal: Refusal, title: str, advice: str) -> Html:
     """Return a refusal as a page with its own words; it shows the code and status, too."""
-    request.scope["state"]["code"] = refusal.code
-    return page(
+    state, frame = request.scope["state"], _frame_of(request)
+    state["code"] = refusal.code
+    shown = partial(framed_page, frame=frame) if frame else page
+    return shown(
         request,
         "refused.html",
         refusal.row.status,
@@ -109,7 +139,7 @@ def refused(request: AnyRequest, refusal: Refusal, title: str, advice: str) -> H
         faults=_faults(refusal),
         code=refusal.code,
         http_status=refusal.row.status,
-        request_id=request.scope["state"]["request_id"],
+        request_id=state["request_id"],
     )
 
 
@@ -160,17 +190,6 @@ def on_http_exception(request: AnyRequest, error: HTTPException) -> Html:
         return on_unexpected(request, error)
     code = BY_STATUS.get(error.status_code, "validation_failed")
     return with_headers(on_refusal(request, Refusal(code)), error)
-
-
-def on_unrouted(request: AnyRequest, error: HTTPException) -> Html:
-    """Return what no route takes: a page for a mistyped address, the envelope for programs.
-
-    Browsers name `text/html` where they navigate. The API has the envelope whoever asks.
-    """
-    of_api = f"{request.url.path}/".startswith(f"{API_PATH}/")
-    if not of_api and "text/html" in request.headers.get("accept", ""):
-        return on_http_exception(request, error)
-    return responses.on_http_exception(request, error)
 
 
 def on_unexpected(request: AnyRequest, error: Exception) -> Html:

@@ -83,16 +83,19 @@ class Visits(ASGIMiddleware):
         state["headers"].update(HEADERS)
         state["person"] = state["session"] = state["csrf"] = None
         refuse_unknown(scope["path"], scope["query_string"])
-        headers = Headers.from_scope(scope)
         if scope.get("method") not in _SAFE:
-            self._refuse_foreign(headers)
-        token = cookie_of(headers, COOKIE)
+            self._refuse_foreign(Headers.from_scope(scope))
+        await self.recognise(scope)
+        await next_app(scope, receive, send)
+
+    async def recognise(self, scope: Scope) -> None:
+        """Put whoever has a session into the request's state, with the token of their forms."""
+        state, token = scope["state"], cookie_of(Headers.from_scope(scope), COOKIE)
         person = await self.sessions.read(token) if token else None
         if person is not None:
             state["person"], state["session"] = person, token
             secrets = await self.secrets.get()
             state["csrf"] = secrets.link_token("csrf", person.session_id)
-        await next_app(scope, receive, send)
 
     def _refuse_foreign(self, headers: Headers) -> None:
         """Refuse a post that another site made (Fetch Metadata; without it, by Origin)."""

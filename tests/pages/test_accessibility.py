@@ -1,5 +1,7 @@
 """Keyboard use and screen readers. What axe-core finds is in test_gallery.py."""
 
+from datetime import datetime, timedelta
+
 from playwright.sync_api import Page, expect
 
 from tests.pages.filled import PEOPLE
@@ -88,3 +90,14 @@ def _tab_to(page: Page, wanted) -> None:
             return
         page.keyboard.press("Tab")
     raise AssertionError(f"Tab does not reach {wanted}")
+
+
+def test_times_are_the_readers_own_with_utc_on_hover(filled):
+    """Without a script they are in UTC; the words and the attribute name the same moment."""
+    page = filled.page_of("owner", timezone_id="Asia/Tokyo")
+    page.goto("/account")
+    time = page.locator("time").first
+    at = datetime.fromisoformat(time.get_attribute("datetime") or "")
+    expect(time).to_have_attribute("title", f"{at.day} {at:%B %Y, %H:%M} UTC")
+    there = at + timedelta(hours=9)
+    expect(time).to_have_text(f"{there.day} {there:%B %Y, %H:%M}")

@@ -15,7 +15,7 @@ from service.http.bodies import AnyRequest
 from service.ledger.database import Database, Row
 from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
-from service.pages.shell import framed_page
+from service.pages.shell import Frame, framed_page
 from service.pages.site_map import Html, Page, site_map_of
 from service.partners.commands import PartnerCommands
 from service.people.staff import StaffCommands
@@ -91,14 +91,20 @@ class BackofficeContext:
         return names[partner_id]
 
 
+def backoffice_frame(request: AnyRequest) -> Frame | None:
+    """Return the navigation of the back office; None for whom the guard did not let in."""
+    if "staff_id" not in request.scope["state"]:
+        return None
+    return Frame("backoffice.nav.label", site_map_of(request).navigation(BACKOFFICE))
+
+
 def backoffice_page(
     request: AnyRequest, template: str, status: int = 200, **context: object
 ) -> Html:
     """Return a page of `templates/backoffice/`."""
-    places = site_map_of(request).navigation(BACKOFFICE)
-    return framed_page(
-        request, f"backoffice/{template}", status, "backoffice.nav.label", places, **context
-    )
+    frame = backoffice_frame(request)
+    assert frame is not None  # noqa: S101 - its guard looks the person up
+    return framed_page(request, f"backoffice/{template}", status, frame, **context)
 
 
 def ledger_place(text: str, most: int) -> int | None:

@@ -18,11 +18,11 @@ from service.ledger.database import Row
 from service.pages.customer.connect import entities_of, own_entity
 from service.pages.gate import customer_cause
 from service.pages.proof import Proofs
-from service.pages.shell import lead_to, page
+from service.pages.shell import areas, framed_page, lead_to
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import expected_version, no_cookie, signed_in
 
-ACCOUNT = {"page": Page("signed-in")}
+ACCOUNT = {"page": Page("signed-in", "account.title")}
 CLAIMS_SHOWN = 50
 
 PartnerName = Callable[[str], Awaitable[str]]
@@ -45,7 +45,7 @@ def account_router(
         if not (await connections.access(partner_id, entity_id)).connected:
             raise Refusal("entity_not_owned")
         name = await partner_name(partner_id)
-        return page(request, "customer/connected.html", entity=entity, partner_name=name)
+        return customer_page(request, "connected.html", entity=entity, partner_name=name)
 
     @get("/account", opt=ACCOUNT)
     async def account(request: AnyRequest) -> Html:
@@ -60,7 +60,7 @@ def account_router(
             }
             for entity in await entities_of(request, connections)
         ]
-        return page(request, "customer/account.html", entities=entities)
+        return customer_page(request, "account.html", entities=entities)
 
     @get("/account/{entity_id:str}/{partner_id:str}", opt=ACCOUNT)
     async def partner(request: AnyRequest, entity_id: PathText, partner_id: PathText) -> Html:
@@ -73,9 +73,9 @@ def account_router(
             page_token=request.query_params.get("from") or None,
             partner_user_id=None,
         )
-        return page(
+        return customer_page(
             request,
-            "customer/partner.html",
+            "partner.html",
             entity=entity,
             partner_id=partner_id,
             partner_name=await partner_name(partner_id),
@@ -91,9 +91,9 @@ def account_router(
         entity, access = await _connection_of(request, connections, entity_id, partner_id)
         if not access.connected:
             return lead_to(f"/account/{entity_id}/{partner_id}")
-        return page(
+        return customer_page(
             request,
-            "customer/disconnect.html",
+            "disconnect.html",
             entity=entity,
             partner_id=partner_id,
             partner_name=await partner_name(partner_id),
@@ -118,6 +118,11 @@ def account_router(
     return OneOffRouter(
         "/", route_handlers=[connected, account, partner, confirm, disconnect, sign_out]
     )
+
+
+def customer_page(request: AnyRequest, template: str, **context: object) -> Html:
+    """Return a page of a customer's account, with the areas that they may have."""
+    return framed_page(request, f"customer/{template}", 200, areas(request), **context)
 
 
 async def _connection_of(
