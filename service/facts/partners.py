@@ -57,14 +57,17 @@ class PartnerSettingsChanged(Event, frozen=True):
 class ApiKeyIssued(Event, frozen=True):
     """A key was issued. Only a keyed hash is stored.
 
-    It covers the secret alone in `hash_version` 1, and the whole token since.
+    It covers the secret alone in `hash_version` 1, and the whole token since. `name` is what the
+    partner's people call it, encrypted because they may name it after one of them.
     """
 
+    personal: ClassVar = ("name",)
     partner_id: str
     key_id: str
     mode: str
     secret_hash: bytes
     hash_version: int = 1
+    name: str | None = None
 
 
 class ApiKeyRevoked(Event, frozen=True):
@@ -121,13 +124,17 @@ class SandboxReset(Event, frozen=True):
 
 
 class Key(msgspec.Struct, frozen=True):
-    """A key as the partner's stream knows it. `ends_at`: when it ends, if that lies ahead."""
+    """A key as the partner's stream knows it. `ends_at`: when it ends, if that lies ahead.
+
+    `name` is None where it has none, or the partner's data was erased.
+    """
 
     mode: str
     revoked: bool = False
     ends_at: datetime | None = None
     secret_hash: bytes = b""
     hash_version: int = 1
+    name: str | None = None
 
     def has_ended(self, now: datetime) -> bool:
         """Return whether it has stopped working."""
@@ -192,7 +199,12 @@ def _evolve(state: Partner, event: Event) -> Partner:  # noqa: C901, PLR0911 - o
         case SandboxReset():
             return change(state, sandbox_epoch=event.epoch)
         case ApiKeyIssued():
-            key = Key(event.mode, secret_hash=event.secret_hash, hash_version=event.hash_version)
+            key = Key(
+                event.mode,
+                secret_hash=event.secret_hash,
+                hash_version=event.hash_version,
+                name=event.name,
+            )
             return change(state, keys=state.keys | {event.key_id: key})
         case ApiKeyRebound():
             known, covers = state.keys[event.key_id], event.hash_version

@@ -15,6 +15,7 @@ from service.facts.caller import Caller
 from service.operations.metrics import Metrics, method_shown
 from service.people.sessions import Person
 from service.request_log.log import RequestLog, RequestLogEntry
+from service.request_log.outcome import outcome_of
 
 log = structlog.get_logger()
 
@@ -44,12 +45,13 @@ class RequestMiddleware:
         headers: dict[str, str] = {"X-Request-Id": request_id, **self.common}
         scope["state"] |= {"request_id": request_id, "headers": headers}
         status = 0
+        sent: Mapping[bytes, bytes] = {}
 
         async def send_with_headers(message: Message) -> None:
-            nonlocal status
+            nonlocal status, sent
             if message["type"] == "http.response.start":
                 status = message["status"]
-                present = dict(message["headers"])
+                present = sent = dict(message["headers"])
                 added = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
                 message["headers"] = [
                     *message["headers"],
@@ -60,9 +62,16 @@ class RequestMiddleware:
         try:
             await self.app(scope, receive, send_with_headers)
         finally:
-            self._report(scope, status, at, time.perf_counter() - started)
+            self._report(scope, status, sent, at, time.perf_counter() - started)
 
-    def _report(self, scope: HTTPScope, status: int, at: datetime, seconds: float) -> None:
+    def _report(
+        self,
+        scope: HTTPScope,
+        status: int,
+        sent: Mapping[bytes, bytes],
+        at: datetime,
+        seconds: float,
+    ) -> None:
         state = scope["state"]
         route = scope.get("path_template") or "unknown"
         code = state.get("code", "")
@@ -71,8 +80,9 @@ class RequestMiddleware:
         caller: Caller | None = state.get("caller")
         if caller is not None:
             who = (state["request_id"], caller.partner_id, caller.key_id, at)
-            entry = RequestLogEntry(*who, scope["method"], route, status, code, seconds * 1000)
-            self.request_log.add(caller.mode, entry)
+            what = (scope["method"], route, status, code, seconds * 1000)
+            outcome = outcome_of(sent, state.get("refusal"))
+            self.request_log.add(caller.mode, RequestLogEntry(*who, *what, outcome))
         visitor = _visitor(scope)
         log.info(
             "request",

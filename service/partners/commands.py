@@ -151,8 +151,9 @@ class PartnerCommands:
         key_id: str | None = None,
         *,
         once: str | None = None,
+        name: str | None = None,
     ) -> IssuedKey:
-        """Issue a key; refuses unless the partner is approved.
+        """Issue a key, under the name that its people give it; refuses unless approved.
 
         With `key_id`, drawn by `new_key_id`, or a reference, `once`, a retry does not issue another
         key: it is refused with `key_state`, which names the one that was issued.
@@ -168,6 +169,7 @@ class PartnerCommands:
             mode=mode,
             secret_hash=secret_hash,
             now=self.clock(),
+            name=name,
         )
         return IssuedKey(key_id, mode, str(token))
 

@@ -86,7 +86,13 @@ def change_settings(
 
 
 def issue_key(
-    partner: Partner, *, key_id: str, mode: Mode, secret_hash: bytes, now: datetime
+    partner: Partner,
+    *,
+    key_id: str,
+    mode: Mode,
+    secret_hash: bytes,
+    now: datetime,
+    name: str | None = None,
 ) -> list[Event]:
     """Issue a key; only an approved partner can have one (contract 5.4), and KEYS_MAX of them.
 
@@ -105,6 +111,7 @@ def issue_key(
             mode=mode,
             secret_hash=secret_hash,
             hash_version=HASH_VERSION,
+            name=name,
         )
     ]
 
@@ -140,7 +147,7 @@ def roll_key(
     now: datetime,
     ends_at: datetime,
 ) -> list[Event]:
-    """Issue a key in a key's place, of the same mode; the old one ends then, or at once.
+    """Issue a key in a key's place, of the same mode and name; the old one ends then, or at once.
 
     `secret_hashes` has the hash of the new key in either mode.
 
@@ -161,6 +168,7 @@ def roll_key(
         mode=mode,
         secret_hash=secret_hashes[mode],
         now=now,
+        name=old.name,
     )
     return [*issued, ends]
 

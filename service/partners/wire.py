@@ -4,12 +4,15 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from service.core.unseen import unseen_fault
+from service.core.unseen import name_fault, unseen_fault
 from service.http.scalars import Checked, EmailAddress, Name
 
 WORDS_CHARACTERS_MAX: Final = 1_000
 """Of a text of several lines on a page. A form of it fits into what pages take of one, in any
 script that has three bytes a character."""
+
+KEY_NAME_CHARACTERS_MAX: Final = 60
+"""A list of 75 keys with their names fits into a page."""
 
 Words = Annotated[
     str, Meta(min_length=1, max_length=WORDS_CHARACTERS_MAX, extra={"check": unseen_fault})
@@ -29,6 +32,12 @@ class ConsoleApplication(Checked, frozen=True, kw_only=True):
     company: Name
     contact_name: Name
     use: Words
+
+
+class KeyName(Checked, frozen=True, kw_only=True):
+    """What a partner's people call a key; empty for one without a name."""
+
+    name: Annotated[str, Meta(max_length=KEY_NAME_CHARACTERS_MAX, extra={"check": name_fault})]
 
 
 class NewMember(Checked, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ from service.ledger.database import Database, LedgerError
 from service.ledger.sql import queries
 
 WAITING_MAX: Final = 20_000
-"""Entries of one mode that wait to be written; some 10 MB."""
+"""Entries of one mode that wait to be written; some 10 MB, and 30 if all have faults."""
 BATCH_MAX: Final = 2_000
 FLUSH_SECONDS: Final = 1.0
 
@@ -30,7 +30,7 @@ log = structlog.get_logger()
 
 
 class RequestLogEntry(NamedTuple):
-    """One call. `route` is the path's template."""
+    """One call. `route` is the path's template, `outcome` what `outcome.py` makes of it."""
 
     request_id: str
     partner_id: str
@@ -41,6 +41,7 @@ class RequestLogEntry(NamedTuple):
     status: int
     code: str
     duration_ms: float
+    outcome: str | None = None
 
 
 @dataclass(eq=False)

@@ -3,11 +3,11 @@
 -- written twice, because its response was lost, counts once.
 with noted as (
     insert into ledger.requests (
-        request_id, partner_id, key_id, at, method, route, status, code, duration_ms
+        request_id, partner_id, key_id, at, method, route, status, code, duration_ms, outcome
     )
     select * from unnest(
         $1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[],
-        $6::text[], $7::smallint[], $8::text[], $9::real[]
+        $6::text[], $7::smallint[], $8::text[], $9::real[], $10::text[]
     )
     on conflict do nothing
     returning partner_id, key_id, at, method, route, status, code
@@ -102,7 +102,7 @@ select
 
 -- name: one
 -- One call of a partner's.
-select request_id, key_id, at, method, route, status, code, duration_ms
+select request_id, key_id, at, method, route, status, code, duration_ms, outcome
 from ledger.requests where request_id = $1 and partner_id = $2
 
 -- name: page

@@ -6,7 +6,7 @@ rolled key's successor has an id that follows from its own.
 """
 
 import hmac
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
@@ -17,7 +17,9 @@ from projections.partners.reader import PartnersReader
 from service.core.clock import Clock
 from service.core.errors import Refusal, invalid
 from service.facts.caller import Mode
+from service.facts.partners import Key
 from service.http.bodies import AnyRequest
+from service.http.decoding import check
 from service.http.router import OneOffRouter
 from service.ledger.database import Row
 from service.ledger.service_keys import ServiceKeyStore
@@ -30,10 +32,16 @@ from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import form_of
 from service.partners.commands import OVERLAPS, IssuedKey, PartnerCommands
 from service.partners.keys import has_ended, successor_id
+from service.partners.wire import KeyName
 from service.sandbox.fixtures import SandboxFixtures
 
 ENDED_MAX: Final = 25
 """How many ended keys are listed, the newest."""
+
+Form = Mapping[str, str]
+Faults = Sequence[str]
+
+_NEW: Final[Form] = {}
 
 KEYS: Final = {"page": Page("member", "console.nav.keys", ACCOUNT)}
 
@@ -51,17 +59,23 @@ class KeyPages:
     clock: Clock
     proofs: Proofs
 
-    async def listed(self, request: AnyRequest) -> Html:
-        """Return the list of keys, and a form whose key id is already drawn."""
+    async def listed(self, request: AnyRequest, form: Form = _NEW, faults: Faults = ()) -> Html:
+        """Return the list of keys, and a form whose key id is already drawn.
+
+        A form that came back keeps what was entered.
+        """
         member = member_of(request)
         key_id, proof = await self.drawn(member)
-        keys = [self._shown(row) for row in reversed(await self.partners.keys(member.partner_id))]
+        keys = list(reversed(await self.keys(member.partner_id)))
         ended = [key["key_id"] for key in keys if key["state"] == "ended"]
         unlisted = set(ended[ENDED_MAX:])
         again = request.query_params.get("again")
         return console_page(
             request,
             "keys.html",
+            400 if faults else 200,
+            form=form,
+            faults=faults,
             keys=[key for key in keys if key["key_id"] not in unlisted],
             unlisted=unlisted,
             ended_max=ENDED_MAX,
@@ -83,7 +97,13 @@ class KeyPages:
         if mode == "live":
             await self.proofs.require(request)
         known: Mode = "live" if mode == "live" else "test"
-        issuing = self.commands.issue_key(member.partner_id, known, member_cause(request), key_id)
+        issuing = self.commands.issue_key(
+            member.partner_id,
+            known,
+            member_cause(request),
+            key_id,
+            name=form.get("name") or None,
+        )
         issued = await first_time(issuing)
         if issued and mode == "test":
             await self.sandbox.ensure(member.partner_id, member.sandbox_epoch)
@@ -96,16 +116,23 @@ class KeyPages:
 
     async def key(self, request: AnyRequest, key_id: str) -> dict[str, object]:
         """Return one key of the partner's; refuses with `key_not_found`."""
-        for row in await self.partners.keys(member_of(request).partner_id):
-            if row["key_id"] == key_id:
-                return self._shown(row)
+        for key in await self.keys(member_of(request).partner_id):
+            if key["key_id"] == key_id:
+                return key
         raise Refusal("key_not_found")
 
-    def _shown(self, row: Row) -> dict[str, object]:
+    async def keys(self, partner_id: str) -> list[dict[str, object]]:
+        """Return a partner's keys, oldest first, with the names that its people gave them."""
+        known = (await self.commands.look(partner_id)).keys
+        rows = await self.partners.keys(partner_id)
+        return [self._shown(row, known.get(row["key_id"])) for row in rows]
+
+    def _shown(self, row: Row, known: Key | None) -> dict[str, object]:
         ends_at = row["revoked_at"]
         ended = has_ended(ends_at, later=row["revoked_later"], now=self.clock())
         state = "ended" if ended else "ends" if ends_at else "valid"
-        return {**row, "state": state, "ends_at": moment(ends_at, "seconds")}
+        name = known.name if known else None
+        return {**row, "name": name, "state": state, "ends_at": moment(ends_at, "seconds")}
 
     async def _proof(self, member: Member, key_id: str) -> str:
         """Return the proof that we drew a key's id, for this partner."""
@@ -135,6 +162,10 @@ def keys_router(pages: KeyPages) -> OneOffRouter:
     async def issue(request: AnyRequest) -> Html:
         """Issue a key, and show its token once."""
         form = form_of(request)
+        try:
+            check(KeyName, name=form.get("name", ""))
+        except Refusal as refusal:
+            return await pages.listed(request, form, (refusal.field_errors or {})["name"])
         return _token(request, await pages.issue(request, form), form.get("key_id", ""))
 
     @get("/{key_id:str}/roll", opt=KEYS)

@@ -21,6 +21,7 @@ from service.pages.console.listing import asked, asked_moment, asked_place, mode
 from service.pages.gate import member_of
 from service.pages.shell import lead_to
 from service.pages.site_map import Html, Page, PathText
+from service.request_log.outcome import read_outcome
 from service.request_log.reader import Filter, RequestsReader
 
 REQUESTS = {"page": Page("member", "calls.nav", ACTIVITY)}
@@ -90,6 +91,7 @@ def requests_router(
             mode=mode,
             call=shown(row),
             error=ERRORS.get(row["code"]),
+            outcome=read_outcome(row["outcome"]),
             events=await caused(activity[mode], partner_id, request_id),
         )
 
