@@ -105,6 +105,10 @@ docs:
     uv run python -m service.cli.reference
     uv run python deploy/grafana/dashboards.py
 
+# Generate the client libraries from the OpenAPI document (`just docs`); needs Node 20 or newer, and npm.
+clients: docs
+    cd clients/typescript && npm ci --silent && npm run --silent generate
+
 # Documentation as pages, in build/site: what `serve` has at /docs/ (CLAIM_LEDGER_SITE_PATH).
 site:
     uv run python deploy/site/build.py

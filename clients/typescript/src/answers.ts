@@ -1,0 +1,45 @@
+import { ApiError, type Details, UnexpectedAnswerError } from "./errors.js";
+import type { Operation } from "./operation.js";
+
+/** Return the answer's object, or throw what it means. */
+export async function read(response: Response, operation: Operation): Promise<unknown> {
+  const text = await response.text();
+  const body = parsed(text);
+  if (response.ok && body && operation.required.every((name) => name in body)) return body;
+  throw fault(response, body);
+}
+
+function parsed(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function fault(response: Response, body: Record<string, unknown> | undefined): Error {
+  const { status, headers } = response;
+  const requestId = headers.get("x-request-id") ?? undefined;
+  const after = seconds(headers.get("retry-after"));
+  if (response.ok || typeof body?.code !== "string") {
+    const message = `An answer with ${status} that is not the API's.`;
+    return new UnexpectedAnswerError(message, status, requestId, after);
+  }
+  const details = isObject(body.details) ? (body.details as Details) : undefined;
+  const charged = headers.has("x-ratelimit-limit");
+  const message = String(body.message ?? "");
+  return new ApiError(body.code, status, message, details, requestId, after, charged);
+}
+
+/** Return the seconds of `Retry-After`, which a proxy may write as a date. */
+function seconds(header: string | null): number | undefined {
+  if (header === null) return undefined;
+  if (/^\d+$/.test(header)) return Number(header);
+  const until = Date.parse(header);
+  return Number.isNaN(until) ? undefined : Math.max(0, (until - Date.now()) / 1_000);
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

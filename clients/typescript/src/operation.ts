@@ -1,0 +1,38 @@
+/** What the generated methods and the transport share. */
+
+export interface CallOptions {
+  /** Ends the call, its retries included; the call then throws `signal.reason`. */
+  signal?: AbortSignal | undefined;
+  /** For each attempt, the answer's body included; default: the client's. */
+  timeoutMs?: number | undefined;
+  /** How many attempts may follow the first; default: the client's. */
+  maxRetries?: number | undefined;
+}
+
+export interface Input {
+  path?: Record<string, string>;
+  query?: Record<string, string | number | boolean | undefined>;
+  body?: unknown;
+}
+
+/** `x-retry` of an operation. */
+export interface OperationRetry {
+  repeat: string;
+  codes: readonly string[];
+  /** Retried only where the answer has no `X-RateLimit-Limit`: nothing was done. */
+  uncharged_codes?: readonly string[];
+}
+
+export interface Operation {
+  method: string;
+  path: string;
+  /** Members that an answer has to have. */
+  required: readonly string[];
+  retry: OperationRetry;
+}
+
+/** `x-retry` of the document. */
+export interface RetryRules {
+  codes: Record<string, { retryable: boolean; after?: string }>;
+  statuses: readonly number[];
+}

@@ -1,0 +1,89 @@
+"""`clients/typescript`: generated, tested, packed, installed and used against a running dev."""
+
+import base64
+import hashlib
+import hmac
+import re
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.clients.npm import run
+
+pytestmark = pytest.mark.server
+
+NODE_20 = "node@20.19.5"
+"""The oldest line that the client supports; its own lock file has Node 22."""
+
+
+def generated(folder: Path) -> dict[str, str]:
+    """Return the generated files' text by name."""
+    return {path.name: path.read_text() for path in (folder / "src/generated").iterdir()}
+
+
+def test_generating_it_again_changes_nothing(typescript):
+    """The committed types and operations are what the document says today."""
+    before = generated(typescript)
+    run(["npm", "run", "generate"], typescript)
+    assert generated(typescript) == before
+
+
+@pytest.mark.parametrize("node", ["22", "20"])
+def test_its_own_tests_pass(typescript, node):
+    """Retries, errors, pages, uploads and webhooks, on both lines of Node."""
+    run(["npm", "test"], typescript)
+    if node == "20":
+        tests = [str(path) for path in sorted(typescript.glob("build/tests/*.test.js"))]
+        assert tests
+        run(["npx", "--yes", "--package", NODE_20, "--", "node", "--test", *tests], typescript)
+
+
+def blocks(typescript: Path) -> list[str]:
+    """Return the programs of its README."""
+    return re.findall(r"```js\n(.*?)```", (typescript / "README.md").read_text(), flags=re.DOTALL)
+
+
+def environment(dev) -> dict[str, str]:
+    """Return what the README's programs are configured by."""
+    return {
+        "CLAIMS_API_KEY": dev.facts["live_key"],
+        "CLAIMS_API_URL": dev.facts["base_url"],
+        "CLAIMS_ENTITY_ID": dev.facts["entity_id"],
+    }
+
+
+def test_the_readmes_programs_run_against_a_dev(typescript, installed, dev):
+    """A first claim, a document, a list and an error, with the package as it is installed."""
+    *programs, _webhook = blocks(typescript)
+    (installed / "invoice.pdf").write_bytes(b"%PDF-1.7 of a test")
+    (installed / "first.mjs").write_text("\n".join(programs))
+    said = run(["node", "first.mjs"], installed, environment(dev)).stdout.splitlines()
+    listed = httpx.get(
+        f"{dev.facts['base_url']}/claims",
+        params={"entity_id": dev.facts["entity_id"]},
+        headers={"Authorization": f"Bearer {dev.facts['live_key']}"},
+    ).json()["claims"]
+    ids = {claim["partner_claim_id"]: claim["claim_id"] for claim in listed}
+    assert {"case-1", "case-2"} <= set(ids)
+    assert said[0] == ids["case-1"]
+    assert said[1:3] == ["case-2 triage", "case-1 triage"]
+    assert re.fullmatch(r"entity_not_found \S+", said[-1])
+
+
+def test_the_readmes_webhook_is_verified(typescript, installed):
+    """A webhook signed as Standard Webhooks says is an event, and another one is refused."""
+    secret = base64.b64encode(bytes(range(24))).decode()
+    at, body = int(time.time()), '{"id": "evt_1"}'
+    mac = hmac.digest(bytes(range(24)), f"evt_1.{at}.{body}".encode(), hashlib.sha256)
+    signature = f"v1,{base64.b64encode(mac).decode()}"
+    given = f"""
+        const body = '{body}';
+        const request = {{headers: {{
+            "webhook-id": "evt_1", "webhook-timestamp": "{at}", "webhook-signature": "{signature}",
+        }}}};
+    """
+    (installed / "webhook.mjs").write_text(given + blocks(typescript)[-1] + "console.log(event.id)")
+    secrets = {"WEBHOOK_SECRET": f"whsec_{secret}"}
+    assert run(["node", "webhook.mjs"], installed, secrets).stdout == "evt_1\n"
