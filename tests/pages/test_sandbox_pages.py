@@ -93,7 +93,7 @@ def test_a_reset_frees_references_and_deletes_nothing(site, developer):
     expect(page.get_by_text("None yet.")).to_have_count(0)
     page.get_by_role("link", name="Reset", exact=True).click()
     epoch_form = page.url
-    page.get_by_role("button", name="Reset the sandbox").click()
+    page.get_by_role("button", name="Reset sandbox").click()
     expect(page.get_by_text("It was reset on")).to_be_visible()
     expect(page.get_by_text("None yet.")).to_be_visible()
     new = page.get_by_role("row").nth(1).locator("code").inner_text()
@@ -117,11 +117,11 @@ def test_a_form_that_is_sent_twice_resets_once(developer):
     page.goto(f"/console/{partner_id}/sandbox/reset")
     second = page.context.new_page()
     second.goto(page.url)
-    page.get_by_role("button", name="Reset the sandbox").click()
-    expect(page.get_by_role("button", name="Reset the sandbox")).to_have_count(0)
+    page.get_by_role("button", name="Reset sandbox").click()
+    expect(page.get_by_role("button", name="Reset sandbox")).to_have_count(0)
     page.wait_for_load_state()
     ids = page.locator("tbody th code").all_inner_texts()
-    second.get_by_role("button", name="Reset the sandbox").click()
+    second.get_by_role("button", name="Reset sandbox").click()
     assert ids
     expect(second.locator("tbody th code")).to_have_text(ids)
 

@@ -18,7 +18,7 @@ from service.evidence.note import NoteKey
 )
 @json_option
 def keygen(name: str | None, *, as_json: bool) -> None:
-    """Generate a key for checkpoints: private for the settings, public for auditors."""
+    """Generate a checkpoint signing key: private for the settings, public for auditors."""
     if not name:
         host = urlsplit(given("PUBLIC_URL").get("CLAIM_LEDGER_PUBLIC_URL", "")).hostname
         if not host:
