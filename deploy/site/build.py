@@ -33,6 +33,7 @@ def main() -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(_on_the_site(page, pages))
     shutil.rmtree(BUILD / "site", ignore_errors=True)
+    shutil.copy(Path(__file__).with_name("site.css"), SOURCE)
     # Beside what it names: the generator refuses paths outside of its configuration's directory.
     shutil.copy(Path(__file__).with_name(CONFIGURATION), BUILD)
     command = ["zensical", "build", "--strict", "--config-file", CONFIGURATION]

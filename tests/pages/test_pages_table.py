@@ -26,7 +26,14 @@ FIXED = {
         f"/assets/{name}"
         for name in ("pages.css", "pages.js", "passkeys.js", "htmx.min.js", "icon.svg")
     ),
-    *("/favicon.svg", "/favicon.ico", "/docs", "/docs/assets/reference.css", "/v1/openapi.json"),
+    *(
+        "/favicon.svg",
+        "/favicon.ico",
+        "/docs",
+        "/docs/assets/reference.css",
+        "/docs/assets/reference.js",
+        "/v1/openapi.json",
+    ),
     *("/health/live", "/health/ready"),
 }
 """What is no page: the same for everybody, or for operators."""

@@ -5,9 +5,10 @@ import re
 import shlex
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
 from markdown_it import MarkdownIt
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from service.core.errors import ERRORS, ErrorCode
 from service.http.scalars import OPEN_ENUM
@@ -31,20 +32,30 @@ class FieldRow(NamedTuple):
     description: str
 
 
+class Sample(NamedTuple):
+    """A request in a language: its name for the page's links and scripts, and its title."""
+
+    language: str
+    title: str
+    code: str
+
+
 def render_page(
     endpoints: Sequence[Endpoint],
     document: Json,
     guide: str,
     *,
     style: str,
+    script: str,
     openapi: str,
     site: str | None = None,
 ) -> str:
-    """Return the page as HTML; `style`, `openapi` and `site` are paths on this host."""
+    """Return the page as HTML; `style`, `script`, `openapi` and `site` are paths on this host."""
     return TEMPLATES.get_template("reference.html").render(
         info=document["info"],
         base_url=document["servers"][0]["url"],
         style=style,
+        script=script,
         openapi=openapi,
         site=site,
         sections=_sections(guide),
@@ -77,7 +88,10 @@ def _operation(endpoint: Endpoint, document: Json) -> Json:
         ],
         "fields": field_rows(body, schemas) if body else [],
         "answer_fields": field_rows(schemas[endpoint.successes[0].type.__name__], schemas),
-        "curl": curl(endpoint, document),
+        "path": urlsplit(document["servers"][0]["url"]).path + endpoint.path,
+        "in_path": [one["name"] for one in operation.get("parameters", []) if one["in"] == "path"],
+        "samples": [Sample("curl", "curl", curl(endpoint, document))],
+        "least": _example(operation["requestBody"], "least") if body else "",
         "body": _example(operation["requestBody"], "complete") if body else "",
         "answers": [
             {"success": one, "example": _example(operation["responses"][str(one.status)], "answer")}
@@ -158,6 +172,20 @@ def _error_row(row: ErrorCode, endpoints: Sequence[Endpoint]) -> Json:
 def _html(markdown: str) -> Markup:
     # The Markdown comes from this package alone, never from a request.
     return Markup(_MARKDOWN.render(markdown))  # noqa: S704 - as above
+
+
+def _inline(markdown: str) -> Markup:
+    """Return a sentence with its code marked up, for a cell or a paragraph."""
+    return Markup(_MARKDOWN.renderInline(markdown))  # noqa: S704 - as above
+
+
+def _breakable(path: str) -> Markup:
+    """Return a field's path that a narrow column breaks between its words."""
+    words = escape(path).replace(".", Markup(".<wbr>")).replace("_", Markup("_<wbr>"))
+    return Markup(words)  # noqa: S704 - escaped above
+
+
+TEMPLATES.filters |= {"inline": _inline, "breakable": _breakable}
 
 
 def _pretty(value: object) -> str:

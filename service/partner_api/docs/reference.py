@@ -1,6 +1,6 @@
 """`/v1/openapi.json` and `/docs`: rendered once, when they are first asked for; public.
 
-The page is HTML and one style sheet of ours: no script, nothing from another host.
+The page is HTML, a style sheet and a script of ours: nothing from another host.
 """
 
 import hashlib
@@ -13,13 +13,24 @@ import msgspec
 from litestar import Router
 
 from service.http.router import OneOffRouter
-from service.http.static import static_route
+from service.http.static import PAGE_HEADERS, static_route
 from service.partner_api.docs.guide import guide
 from service.partner_api.docs.openapi import document
 from service.partner_api.docs.page import render_page
 from service.partner_api.endpoints import Endpoint
 
 STYLE_PATH: Final = "/docs/assets/reference.css"
+SCRIPT_PATH: Final = "/docs/assets/reference.js"
+
+FOR_EVER: Final = "public, max-age=31536000"
+
+HEADERS: Final = {
+    **PAGE_HEADERS,
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+        "img-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+    ),
+}
 
 
 def reference_router(
@@ -33,9 +44,9 @@ def reference_router(
 
     `site` is the path of the documentation's first page, if there is one here.
     """
-    style = files("service.partner_api.docs").joinpath("reference.css").read_bytes()
-    # The address changes with the content, so browsers may cache it for ever.
-    version = hashlib.sha256(style).hexdigest()[:12]
+    here = files("service.partner_api.docs")
+    style = here.joinpath("reference.css").read_bytes()
+    script = here.joinpath("reference.js").read_bytes()
 
     @cache
     def described() -> tuple[str, dict[str, Any]]:
@@ -47,17 +58,29 @@ def reference_router(
 
     def page() -> bytes:
         text, api = described()
-        style_url = f"{STYLE_PATH}?v={version}"
+        style_url, script_url = _versioned(STYLE_PATH, style), _versioned(SCRIPT_PATH, script)
         openapi_url = f"{api_path}/openapi.json"
         return render_page(
-            endpoints, api, text, style=style_url, openapi=openapi_url, site=site
+            endpoints,
+            api,
+            text,
+            style=style_url,
+            script=script_url,
+            openapi=openapi_url,
+            site=site,
         ).encode()
 
     return OneOffRouter(
         "/",
         route_handlers=[
             static_route(f"{api_path}/openapi.json", openapi, "application/json"),
-            static_route("/docs", page, "text/html"),
-            static_route(STYLE_PATH, lambda: style, "text/css", "public, max-age=31536000"),
+            static_route("/docs", page, "text/html", headers=HEADERS),
+            static_route(STYLE_PATH, lambda: style, "text/css", FOR_EVER),
+            static_route(SCRIPT_PATH, lambda: script, "text/javascript", FOR_EVER),
         ],
     )
+
+
+def _versioned(path: str, content: bytes) -> str:
+    """Return an address that changes with the content, so that browsers may keep it for ever."""
+    return f"{path}?v={hashlib.sha256(content).hexdigest()[:12]}"
