@@ -26,6 +26,9 @@ MIGRATIONS = {
     "grant truncate on live.connections to claim_ledger_accounts": (
         "connections: TRUNCATE to claim_ledger_accounts"
     ),
+    "revoke update on live.connections from claim_ledger_live": (
+        "connections: UPDATE to claim_ledger_live is there no longer"
+    ),
 }
 """What a later release may do to a kept table, and how a refusal names it."""
 
