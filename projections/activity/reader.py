@@ -12,6 +12,7 @@ from service.ledger.codec import State, stored_form
 from service.ledger.database import Row
 from service.ledger.events import Meta, Unreadable
 from service.ledger.ledger import Ledger
+from service.ledger.merkle import leaf_of
 from service.ledger.sql import queries
 
 READ_SECONDS_MAX = 600.0
@@ -26,7 +27,7 @@ class TimelineEntry(NamedTuple):
     `position` is None before it is numbered. `data` are the fields in the clear, as they were
     recorded; `personal` names the sealed ones, each `sealed`, `erased` or
     `key missing`: gone, and no erasure says so. `meta` and `data` are
-    None where the stored event is damaged.
+    None where the stored event is damaged. `leaf` is the hash that the log has to have of it.
     """
 
     ledger: str
@@ -35,6 +36,7 @@ class TimelineEntry(NamedTuple):
     meta: Meta | None
     data: Mapping[str, Any] | None
     personal: Mapping[str, str]
+    leaf: bytes | None = None
 
 
 class ActivityReader:
@@ -87,6 +89,7 @@ class ActivityReader:
             meta=stored.meta if stored else None,
             data=msgspec.json.decode(stored.data) if stored else None,
             personal=dict.fromkeys(personal, keys[sealed.key]) if sealed else {},
+            leaf=leaf_of(*tuple(row)[:6]),
         )
 
 

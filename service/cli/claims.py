@@ -4,8 +4,11 @@ import click
 import msgspec
 
 from service.claims.commands import ClaimCommands
+from service.cli.faults import one_line
 from service.cli.target import Fields, Findings, Target, team_command
 from service.core.errors import Refusal
+from service.evidence.replay.footing import Footing, stream_footing
+from service.evidence.replay.log_fault import LogFault
 from service.facts.caller import Mode
 from service.facts.claims import Claim
 from service.ledger.events import ERASED, KEY_MISSING
@@ -20,11 +23,14 @@ async def show(target: Target, claim_id: str) -> Fields:
     """Show a claim, folded from its events.
 
     What was erased is not shown, even if its key came back. Exits with 1 if the key of its personal
-    data is missing although nobody erased it (`keys-at-rest verify` lists those).
+    data is missing although nobody erased it (`keys-at-rest verify` lists those). Nothing is shown
+    of a claim whose events are not those that were hashed and signed.
     """
     mode, commands = await _find(target, claim_id)
+    with one_line(LogFault, before=f"{claim_id}: ", after="; `audit verify` tells more"):
+        rests = await _footing(target, commands, claim_id)
     claim = await commands.show(claim_id)
-    answer = _answer(mode, claim)
+    answer = _answer(mode, claim) | {"rests_on": rests.shown()}
     return Findings(answer) if claim.personal == "key missing" else answer
 
 
@@ -44,6 +50,15 @@ async def _find(target: Target, claim_id: str) -> tuple[Mode, ClaimCommands]:
             await target.service.staff.opened(target.staff_id, claim_id, target.cause)
             return mode, ledger.claims
     raise Refusal("claim_not_found")
+
+
+async def _footing(target: Target, commands: ClaimCommands, claim_id: str) -> Footing:
+    """Return what a claim's events rest on; raises LogFault."""
+    row = await commands.claims.by_id(claim_id)
+    if row is None:
+        raise Refusal("claim_not_found")
+    keys = target.service.settings.checkpoint_keys or ()
+    return await stream_footing(commands.ledger, keys, row["stream_id"])
 
 
 def _answer(mode: Mode, claim: Claim) -> Fields:

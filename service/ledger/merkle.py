@@ -37,6 +37,22 @@ def leaf_hash(record: bytes) -> bytes:
     return sha256(b"\x00" + record).digest()
 
 
+def leaf_of(
+    position: int,
+    append_id: int,
+    originator_id: UUID,
+    originator_version: int,
+    topic: str,
+    state: bytes,
+) -> bytes | None:
+    """Return the hash of an event's columns; None where one is of another type."""
+    try:
+        columns = (position, append_id, originator_id, originator_version, topic, state)
+        return leaf_hash(leaf_record(*columns))
+    except (TypeError, ValueError, AttributeError):
+        return None
+
+
 def node_hash(left: bytes, right: bytes) -> bytes:
     """Return the hash of an inner node."""
     return sha256(b"\x01" + left + right).digest()

@@ -127,12 +127,14 @@ def test_an_id_of_another_ledger_is_refused(team, claim):
 
 
 def test_an_unreadable_event_is_in_the_history(team, claim, owner):
-    """Damaged evidence is shown, not left out."""
+    """Damaged evidence is shown, not left out, and named."""
     owner.execute("alter table live.events disable trigger append_only")
     claim_id = claim[0].encode()
     (before,) = owner.execute(STATE, (claim_id,)).fetchone()
     owner.execute(SET_STATE, (b"{" + claim_id, claim_id))
-    damaged = team.do("audit", "history", claim[0], "--ledger", "live")["events"][-1]
+    code, answer = team.answer("audit", "history", claim[0], "--ledger", "live")
+    damaged = answer["events"][-1]
+    assert (code, [one["position"] for one in answer["faults"]]) == (1, [damaged["position"]])
     owner.execute(SET_STATE, (before, claim_id))
     owner.execute("alter table live.events enable always trigger append_only")
     assert (damaged["topic"], damaged["at"]) == ("ClaimStageChanged", None)
@@ -178,9 +180,9 @@ def test_people_get_a_block_per_event(team, claim):
     """There is one field per line, nested data included, and long hashes are shortened."""
     shown = team.raw("audit", "history", claim[0], "--ledger", "live").stdout
     blocks = shown.split("\n\n")
-    assert len(blocks) == 4
+    assert len(blocks) == 5  # what they rest on stands before them
     assert max(map(len, shown.splitlines())) < 100
-    created = dict(line.split(None, 1) for line in blocks[1].splitlines())
+    created = dict(line.split(None, 1) for line in blocks[2].splitlines())
     assert (created["topic"], created["data.claim_id"]) == ("ClaimCreated", claim[0])
     (hashed,) = {value for name, value in created.items() if name.endswith("fingerprint")}
     assert hashed.endswith("…")

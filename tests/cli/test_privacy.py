@@ -51,6 +51,7 @@ def test_personal_data_is_found_erased_and_gone(team, demo):
     assert (team.events(), team.do("privacy", "find", email)["places"]) == (events, 0)
     assert sum(claim_id in name for name in entries(team)) == 1
     shown = team.do("claims", "show", claim_id)
+    assert set(shown["rests_on"]) == {"origin", "size", "unsigned_events"}
     assert (shown["erased"], shown["personal"], shown["message"]) == (True, "erased", "[erased]")
     assert "defendant" not in shown
     body = claim_body(demo["entity_id"], reference)

@@ -8,10 +8,12 @@ import click
 from projections.activity.reader import TimelineEntry
 from service.cli.options import ledger_option
 from service.cli.output import Blocks
-from service.cli.target import Fields, Target, team_command
+from service.cli.target import Fields, Findings, Target, team_command
 from service.core.errors import Refusal
+from service.evidence.replay.footing import footing
 from service.evidence.replay.history import SECRET
 from service.evidence.replay.history import history as read_history
+from service.evidence.replay.log_fault import LogFault
 from service.facts.caller import LEDGERS
 
 LIMIT: Final = 1000
@@ -56,11 +58,22 @@ async def _timeline(target: Target, subject: str, names: Iterable[str], limit: i
     found = await read_history(ledgers, subject, limit)
     if not found.entries:
         raise Refusal("not_found", f"No event of {', '.join(names)} names {subject}.")
-    return {
+    keys, rests, faults = target.service.settings.checkpoint_keys or (), [], list[Fields]()
+    for ledger in ledgers:
+        mine = [one for one in found.entries if one.ledger == ledger.name]
+        used = {one.position: one.leaf for one in mine if one.position is not None}
+        try:
+            rests.append({"ledger": ledger.name, **(await footing(ledger, keys, used)).shown()})
+        except LogFault as error:
+            faults.append({"ledger": ledger.name, "position": error.position, "fault": str(error)})
+    answer: Fields = {
         "id": subject,
         "is_cut": found.is_cut,
+        "rests_on": rests,
+        **({"faults": faults} if faults else {}),
         "events": Blocks(_row(entry) for entry in found.entries),
     }
+    return Findings(answer) if faults else answer
 
 
 def _row(entry: TimelineEntry) -> Fields:

@@ -83,8 +83,10 @@ async def replay(
         moment = await moment_of(ledger, at=at, position=position)
         answer: Fields = {"ledger": name} | moment._asdict()
         advance = bar.enter_context(progress(f"replaying {name}", moment.position))
-        async with replayed(ledger, moment.position, advance) as state:
+        keys = target.service.settings.checkpoint_keys or ()
+        async with replayed(ledger, moment.position, advance, keys) as state:
             bar.close()
+            answer["rests_on"] = state.footing.shown()
             tables = await _tables(state, name, only)
             await _refuse_unknown(target, tables, only)
             answer["counts"] = {of: len(spool) for of, spool in tables.items()}

@@ -102,8 +102,16 @@ create temporary table erasures (
 ) on commit drop
 
 -- name: event
--- The event at a position.
-select e.state from ledger.log as l join ledger.events as e using (append_id) where l.position = $1
+-- The event at a position, and its hash in the log.
+select
+    l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, l.leaf_hash
+from ledger.log as l
+join ledger.events as e using (append_id)
+where l.position = $1
+
+-- name: leaves_at
+-- The hashes of the log at these positions.
+select position, leaf_hash from ledger.log where position = any($1::bigint[])
 
 -- name: onboardings
 -- The onboardings, oldest first. Those of a claim are its entity's by its partner.
@@ -135,8 +143,9 @@ where coalesce(bytes_before, 0) < $3
 order by position desc
 
 -- name: order
--- The positions of a range of the log, in order, and the topic of each; null where its event is gone.
-select l.position, e.topic
+-- The positions of a range of the log, in order, with the topic of each, null where its event is gone,
+-- and its hash.
+select l.position, e.topic, l.leaf_hash
 from ledger.log as l
 left join ledger.events as e using (append_id)
 where l.position > $1 and l.position <= $2
@@ -168,3 +177,19 @@ select size from ledger.head where id = 1
 -- name: table
 -- A table of a read model's shape and without its rows, for this transaction only.
 create temporary table the_table (like ledger.the_table including all) on commit drop
+
+-- name: signed
+-- A checkpoint of a size and an origin.
+select note, tree from ledger.checkpoints where size = $1 and origin = $2
+
+-- name: signed_sizes
+-- What was signed, by size.
+select size, origin from ledger.checkpoints order by size, origin
+
+-- name: stream_leaves
+-- The numbered events of a stream: what their hashes are of.
+select l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state
+from ledger.events as e
+join ledger.log as l using (append_id)
+where e.originator_id = $1
+order by l.position

@@ -5,7 +5,14 @@ that is rolled back: no row of a read model is read or written. Positions decide
 a time only chooses the position, that of the last event that says it happened by then.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Container, Iterable
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Container,
+    Iterable,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from datetime import datetime
 from itertools import zip_longest
@@ -15,6 +22,9 @@ import asyncpg
 import msgspec
 
 from service.core.errors import invalid
+from service.evidence.checkpoint import Checkpoint
+from service.evidence.note import NoteKey
+from service.evidence.replay.footing import Ascent, Footing, Signed, check_leaf
 from service.evidence.replay.log_fault import LogFault, check_place
 from service.evidence.rolled_back import rolled_back
 from service.facts.privacy import PersonalDataErased
@@ -23,6 +33,7 @@ from service.ledger.database import Connection
 from service.ledger.decoding import PAGE_BYTES_MAX, is_full
 from service.ledger.events import Recorded
 from service.ledger.ledger import Ledger, Transaction
+from service.ledger.merkle import CompactRange, leaf_of
 from service.ledger.projector import Insert, Projector, Table, Write
 from service.ledger.rebuild.apply import apply
 from service.ledger.sql import queries
@@ -92,7 +103,8 @@ async def moment_of(
 ) -> Moment:
     """Return the moment of a time or a position; without either, the end of the log.
 
-    Raises Refusal (`validation_failed`) for a position that the log has not reached.
+    Raises Refusal (`validation_failed`) for a position that the log has not reached, and LogFault
+    if its event is not the one that was hashed.
     """
     async with ledger.database.background.transaction(REPLAY_SECONDS_MAX) as connection:
         size: int = await connection.fetchval(_SQL.size.on(ledger.name)) or 0
@@ -101,8 +113,12 @@ async def moment_of(
             raise invalid("position", f"the log has {size} numbered events")
         if at is not None:
             last = await _last_by(connection, ledger.name, at, size)
-        state = await connection.fetchval(_SQL.event.on(ledger.name), last)
-    return Moment(last, happened_at(state), size)
+        row = await connection.fetchrow(_SQL.event.on(ledger.name), last)
+    if row is None:
+        return Moment(last, None, size)
+    *columns, logged = row
+    check_leaf(last, logged, leaf_of(*columns))
+    return Moment(last, happened_at(row["state"]), size)
 
 
 async def _last_by(connection: Connection, schema: str, at: datetime, size: int) -> int:
@@ -126,11 +142,12 @@ async def _last_by(connection: Connection, schema: str, at: datetime, size: int)
 
 
 class ReplayedState:
-    """The outcome of a replay, readable while its transaction is open."""
+    """The outcome of a replay, readable while its transaction is open, and what it rests on."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, footing: Footing) -> None:
         """Made by `replayed`."""
         self._connection = connection
+        self.footing = footing
 
     async def rows(self, table: str, wanted: Wanted) -> AsyncIterator[dict[str, Any]]:
         """Yield the rows that are shown of a read model's table."""
@@ -144,12 +161,19 @@ class ReplayedState:
 
 @asynccontextmanager
 async def replayed(
-    ledger: Ledger, position: int, advance: Callable[[int], object]
+    ledger: Ledger,
+    position: int,
+    advance: Callable[[int], object],
+    keys: Sequence[NoteKey] = (),
 ) -> AsyncGenerator[ReplayedState, None]:
     """Replay the events up to a position; `advance` gets the number of positions passed.
 
-    Raises LogFault where a position is missing, repeated or without its event, and for an event
-    that is not in the ledger's catalogue: a state without it would be wrong.
+    The hash of each event is made again, and the log's hashes have to lead to the root of the first
+    checkpoint that covers them all, or else of the last one, signed by one of `keys`.
+
+    Raises LogFault where a position is missing, repeated or without its event, for an event that is
+    not the one that was hashed, and for one that is not in the ledger's catalogue: a state without
+    it would be wrong.
     """
     binding = await ledger.binding()
     async with (
@@ -162,35 +186,72 @@ async def replayed(
                 await connection.execute(statement)
         await connection.execute(_SQL.erasures_table.on(_SCRATCH))
         transaction = Transaction(ledger, connection, binding)
-        projectors = (*ledger.projectors, ErasedProjector())
-        topics, known = sorted(_topics(projectors)), frozenset(ledger.codec.topics)
-        personal = _topics(one for one in projectors if one.reads_personal)
+        goal = await _goal(connection, ledger, keys, position)
+        replay = _Replay(transaction, ledger, Ascent(goal, CompactRange()))
         start = 0
         while start < position:
-            end = min(start + BATCH, position)
-            rows = await transaction.fetch(_LOG_RANGE, start, end, topics, PAGE_BYTES_MAX)
-            end = rows[-1]["position"] if is_full(rows) else end
-            await _check_order(transaction, known, start, end)
-            events = await transaction.decode(rows, personal=personal)
-            for projector in projectors:
-                writes = (write for event in events for write in projector.project(event))
-                await apply(connection, _SCRATCH, writes)
+            end = await replay.step(start, min(start + BATCH, position))
             advance(end - start)
             start = end
-        yield ReplayedState(connection)
+        await replay.ascent.rest(connection, ledger.name, {}, position)
+        size = 0 if goal is None else goal.size
+        yield ReplayedState(connection, Footing(goal, max(0, position - size)))
 
 
-async def _check_order(
+async def _goal(
+    connection: Connection, ledger: Ledger, keys: Sequence[NoteKey], position: int
+) -> Checkpoint | None:
+    """Return the checkpoint that the events up to a position can rest on, if there is one."""
+    signed = Signed(connection, ledger.name, keys)
+    await signed.read()
+    found = await signed.cover(max(1, position))
+    return await signed.last() if found is None else found[0]
+
+
+class _Replay:
+    """Turns a range of the log after the other into rows."""
+
+    def __init__(self, transaction: Transaction, ledger: Ledger, ascent: Ascent) -> None:
+        self.ascent = ascent
+        self._transaction = transaction
+        self._projectors = (*ledger.projectors, ErasedProjector())
+        self._topics = sorted(_topics(self._projectors))
+        self._known = frozenset(ledger.codec.topics)
+        self._personal = _topics(one for one in self._projectors if one.reads_personal)
+
+    async def step(self, start: int, end: int) -> int:
+        """Replay what follows a position, up to `end` if it is not too large; return how far."""
+        transaction = self._transaction
+        rows = await transaction.fetch(_LOG_RANGE, start, end, self._topics, PAGE_BYTES_MAX)
+        end = rows[-1]["position"] if is_full(rows) else end
+        leaves = await _leaves(transaction, self._known, start, end)
+        self.ascent.take(leaves)
+        for row in rows:
+            position = row["position"]
+            check_leaf(position, leaves[position - start - 1], leaf_of(*tuple(row)[:6]))
+        events = await transaction.decode(rows, personal=self._personal)
+        for projector in self._projectors:
+            writes = (write for event in events for write in projector.project(event))
+            await apply(transaction.connection, _SCRATCH, writes)
+        return end
+
+
+async def _leaves(
     transaction: Transaction, known: Container[str | None], start: int, end: int
-) -> None:
-    """Raise LogFault unless each position after `start`, up to `end`, has a known event."""
-    places = await transaction.fetch(_SQL.order, start, end)
+) -> list[bytes]:
+    """Return the log's hashes of each position after `start`, up to `end`.
+
+    Raises LogFault unless each has a known event.
+    """
+    places, leaves = await transaction.fetch(_SQL.order, start, end), list[bytes]()
     for due, place in zip_longest(range(start + 1, end + 1), places):
-        position, topic = (None, None) if place is None else place
+        position, topic, leaf = (None, None, b"") if place is None else place
         check_place(position, end + 1 if due is None else due)
         if topic not in known:
             unknown = f"{topic!r} is no event of this ledger"
             raise LogFault(position or 0, "its event is gone" if topic is None else unknown)
+        leaves.append(leaf)
+    return leaves
 
 
 def _topics(projectors: Iterable[Projector]) -> set[str]:

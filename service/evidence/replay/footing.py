@@ -1,0 +1,195 @@
+"""What an answer from the log rests on: the leaf of each event in it, and a signed checkpoint.
+
+Whoever alters an event in place leaves its hash in the log as it was; whoever alters that, too,
+leaves a tree whose root nobody signed.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from service.evidence.checkpoint import Checkpoint
+from service.evidence.lineages import Lineages, lineages_of
+from service.evidence.note import NoteInvalid, NoteKey
+from service.evidence.replay.log_fault import LogFault
+from service.evidence.rolled_back import rolled_back
+from service.ledger.database import Connection
+from service.ledger.ledger import Ledger
+from service.ledger.merkle import CompactRange, leaf_of
+from service.ledger.sql import queries
+
+SECONDS_MAX: Final = 3600.0
+HASHES_MAX: Final = 20_000
+"""Read at once."""
+
+_SQL = queries("service.evidence.replay")
+_LEAF_HASHES = queries("service.ledger").leaf_hashes
+
+Leaves = Mapping[int, bytes | None]
+"""By position, the hash of each event that was used; None where its columns cannot be hashed."""
+
+
+class Footing(NamedTuple):
+    """What an answer rests on.
+
+    `checkpoint` covers the events that were used, but for `unsigned` of them, which came after it;
+    None where no checkpoint covers any, or no public key is known.
+    """
+
+    checkpoint: Checkpoint | None
+    unsigned: int
+
+    def shown(self) -> dict[str, object]:
+        """Return it as the commands show it."""
+        origin = self.checkpoint and self.checkpoint.origin
+        size = self.checkpoint and self.checkpoint.size
+        return {"origin": origin, "size": size, "unsigned_events": self.unsigned}
+
+
+class Signed:
+    """A ledger's checkpoints that bind its log, by size; each is opened when it is wanted."""
+
+    def __init__(self, connection: Connection, ledger: str, keys: Sequence[NoteKey]) -> None:
+        """Read in the caller's transaction, which sees one snapshot."""
+        self._connection = connection
+        self._ledger = ledger
+        self._keys = keys
+        self._places: list[tuple[int, str]] = []
+
+    async def read(self) -> None:
+        """Find out which there are; without keys there are none."""
+        if not self._keys:
+            return
+        lineages = await lineages_of(self._connection, self._ledger, self._keys)
+        rows = await self._connection.fetch(_SQL.signed_sizes.on(self._ledger))
+        self._places = [
+            (row["size"], row["origin"])
+            for row in rows
+            if row["size"] and binds(lineages, row["origin"], row["size"])
+        ]
+
+    async def cover(self, position: int) -> tuple[Checkpoint, CompactRange | None] | None:
+        """Return the smallest checkpoint that counts a position, with its tree."""
+        return await self._opened(next((one for one in self._places if one[0] >= position), None))
+
+    async def before(self, position: int) -> CompactRange:
+        """Return the tree of the largest checkpoint before a position, which has its root.
+
+        Where the database has another one beside it, the empty tree, from which all follows.
+        """
+        earlier = [one for one in self._places if one[0] < position]
+        found = await self._opened(earlier[-1] if earlier else None)
+        return CompactRange() if found is None or found[1] is None else found[1]
+
+    async def last(self) -> Checkpoint | None:
+        """Return the largest checkpoint."""
+        found = await self._opened(self._places[-1] if self._places else None)
+        return None if found is None else found[0]
+
+    async def _opened(
+        self, place: tuple[int, str] | None
+    ) -> tuple[Checkpoint, CompactRange | None] | None:
+        """Open a note, and its tree if that has the root; raises LogFault for an altered one."""
+        if place is None:
+            return None
+        size, origin = place
+        row = await self._connection.fetchrow(_SQL.signed.on(self._ledger), size, origin)
+        try:
+            checkpoint = Checkpoint.open("" if row is None else row["note"], self._keys)
+        except NoteInvalid as error:
+            raise LogFault(size, f"its stored checkpoint is not sound: {error}") from error
+        if (checkpoint.size, checkpoint.origin) != place:
+            raise LogFault(size, "its stored checkpoint holds the note of another one")
+        try:
+            tree = CompactRange.from_bytes(size, (row and row["tree"]) or b"")
+        except ValueError:
+            tree = None
+        return checkpoint, tree if tree and tree.root() == checkpoint.root else None
+
+
+def binds(lineages: Lineages, origin: str, size: int) -> bool:
+    """Return whether a checkpoint binds the log, as far as its lineages say."""
+    return lineages.reach(origin) is not None and not lineages.sets_aside(origin, size)
+
+
+class Ascent:
+    """A tree that grows by a log's leaves up to a checkpoint, whose root it has to have there."""
+
+    def __init__(self, goal: Checkpoint | None, tree: CompactRange) -> None:
+        """Without a goal, nothing is compared."""
+        self._goal = goal
+        self._tree = tree
+        self._first = tree.size + 1
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the checkpoint was reached."""
+        return self._goal is None or self._tree.size == self._goal.size
+
+    def take(self, leaves: Sequence[bytes]) -> None:
+        """Take the next leaves; raises LogFault where they lead to another root."""
+        if self._goal is None or self.is_there:
+            return
+        self._tree.extend(leaves[: self._goal.size - self._tree.size])
+        if self.is_there and self._tree.root() != self._goal.root:
+            last = self._goal.size
+            raise LogFault(self._first, f"up to {last}, the events are not those that were signed")
+
+    async def rest(
+        self, connection: Connection, ledger: str, used: Leaves, after: int | None = None
+    ) -> None:
+        """Take the leaves from a position on up to the checkpoint, those of `used` compared."""
+        at = self._tree.size if after is None else after
+        while self._goal is not None and not self.is_there:
+            end = min(at + HASHES_MAX, self._goal.size)
+            leaves = await _leaves(connection, ledger, at, end)
+            for number, leaf in enumerate(leaves, at + 1):
+                check_leaf(number, leaf, used.get(number, leaf))
+            self.take(leaves)
+            at = end
+
+
+async def footing(ledger: Ledger, keys: Sequence[NoteKey], used: Leaves) -> Footing:
+    """Return what the events at these positions rest on.
+
+    Each is proved by the checkpoints around it, so that the log is read between those alone. Raises
+    LogFault for one that is not what was hashed, or signed.
+    """
+    async with (
+        ledger.database.background.connection(SECONDS_MAX) as connection,
+        rolled_back(
+            connection, seconds_max=SECONDS_MAX, isolation="repeatable_read", readonly=True
+        ),
+    ):
+        signed = Signed(connection, ledger.name, keys)
+        await signed.read()
+        left, newest = sorted(used), None
+        while left and (found := await signed.cover(left[0])) is not None:
+            newest, _ = found
+            ascent = Ascent(newest, await signed.before(left[0]))
+            await ascent.rest(connection, ledger.name, used)
+            left = [position for position in left if position > newest.size]
+        rows = await connection.fetch(_SQL.leaves_at.on(ledger.name), left)
+        hashes = {row["position"]: row["leaf_hash"] for row in rows}
+        for position in left:
+            check_leaf(position, hashes.get(position), used[position])
+        return Footing(newest, len(left))
+
+
+async def stream_footing(ledger: Ledger, keys: Sequence[NoteKey], stream: UUID) -> Footing:
+    """Return what the numbered events of a stream rest on; raises LogFault."""
+    rows = await ledger.database.background.fetch(_SQL.stream_leaves, stream)
+    return await footing(ledger, keys, {row["position"]: leaf_of(*row) for row in rows})
+
+
+def check_leaf(position: int, logged: bytes | None, used: bytes | None) -> None:
+    """Raise LogFault unless an event that was used is the one that was hashed at a position."""
+    if logged is None or logged != used:
+        raise LogFault(position, "the event is not the one that was hashed there")
+
+
+async def _leaves(connection: Connection, ledger: str, start: int, end: int) -> list[bytes]:
+    rows = await connection.fetch(_LEAF_HASHES.on(ledger), start, end)
+    if len(rows) != end - start:
+        raise LogFault(start + 1, f"positions are missing up to {end}")
+    return [row["leaf_hash"] for row in rows]

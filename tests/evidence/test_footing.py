@@ -1,0 +1,110 @@
+"""Answers from the log rest on events whose hashes were made again, and on a signed checkpoint."""
+
+from inspect import unwrap
+
+import pytest
+
+from service.cli.audit.history import history
+from service.cli.target import Findings, Target
+from service.evidence.replay.footing import footing, stream_footing
+from service.evidence.replay.log_fault import LogFault
+from service.evidence.replay.state import moment_of, replayed
+from service.facts.partners import partner_stream
+from service.ledger.sequencer import Sequencer
+from tests.evidence.checkpointing import KEY
+from tests.world import STAFF
+
+ALTER = """
+update accounts.events set state = convert_to(replace(convert_from(state, 'UTF8'), 'system:dev',
+    'system:dew'), 'UTF8')
+where append_id = (select append_id from accounts.log where position = {0})
+"""
+"""Still an event, of somebody else."""
+REHASH = """
+update accounts.log as l set leaf_hash = accounts.leaf_hash(l.position, e.append_id,
+    e.originator_id, e.originator_version, e.topic, e.state)
+from accounts.events as e where e.append_id = l.append_id and l.position = {0}
+"""
+"""What whoever alters an event does next."""
+ALTERED = "position 4: the event is not the one that was hashed there"
+REHASHED = "the events are not those that were signed"
+
+
+@pytest.fixture
+async def partners(service, checkpoints):
+    """Return the partners whose events are at positions 1, 3, 4, 5, 6; signed are 2, 5 and 6.
+
+    The lineage begins at position 2.
+    """
+    made: list[str] = []
+    for count in (1, 3, 1, 1):
+        made += [await service.partners.add("P", "a@example.com", STAFF) for _ in range(count)]
+        if len(made) < 6:
+            await checkpoints.make()
+    await Sequencer(service.accounts).number_committed()
+    return made
+
+
+async def replay(ledger, position):
+    """Return what a replay rests on."""
+    async with replayed(ledger, position, lambda _steps: None, [KEY]) as state:
+        return state.footing
+
+
+async def shown(service, subject):
+    """Return what `audit history` shows."""
+    assert history.callback is not None
+    with_keys = service.settings.values | {"CHECKPOINT_KEYS": (KEY,)}
+    service.settings = type(service.settings)(with_keys)
+    return await unwrap(history.callback)(Target(service, STAFF), subject, "accounts", 10)
+
+
+async def test_an_answer_names_the_checkpoint_that_it_rests_on(service, partners):
+    """The first that covers all that was used; what came after the last one is counted."""
+    accounts = service.accounts
+    sizes = [(await replay(accounts, at)).checkpoint.size for at in (1, 2, 3, 5, 6, 7)]
+    assert sizes == [2, 2, 5, 5, 6, 6]
+    assert [(await replay(accounts, at)).unsigned for at in (6, 7)] == [0, 1]
+    rests = [await stream_footing(accounts, [KEY], partner_stream(one)) for one in partners]
+    assert [(one.checkpoint and one.checkpoint.size, one.unsigned) for one in rests] == [
+        *((2, 0), (5, 0), (5, 0), (5, 0), (6, 0)),
+        (None, 1),
+    ]
+    assert await stream_footing(accounts, [], partner_stream(partners[0])) == (None, 1)
+    answer = await shown(service, partners[2])
+    assert [one["size"] for one in answer["rests_on"]] == [5]
+    assert not isinstance(answer, Findings)
+
+
+async def test_an_event_that_was_altered_in_place_is_in_no_answer(service, partners, attack):
+    """Neither as it is, nor once its hash was made again, nor with that of the whole tree."""
+    accounts, stream = service.accounts, partner_stream(partners[2])
+    for change, said in ((ALTER, ALTERED), (REHASH, REHASHED)):
+        attack(change.format(4))
+        for position in (4, 7):
+            with pytest.raises(LogFault, match=said):
+                await replay(accounts, position)
+        with pytest.raises(LogFault, match=said):
+            await stream_footing(accounts, [KEY], stream)
+        answer = await shown(service, partners[2])
+        assert isinstance(answer, Findings)
+        assert said in answer["faults"][0]["fault"]
+    assert (await replay(accounts, 2)).checkpoint.size == 2
+    assert not isinstance(await shown(service, partners[4]), Findings)  # of another checkpoint
+    attack(ALTER.format(7))
+    with pytest.raises(LogFault, match="position 7: the event is not the one"):
+        await moment_of(accounts)
+    with pytest.raises(LogFault, match="position 7: the event is not the one"):
+        await footing(accounts, [KEY], {7: b"another"})
+
+
+@pytest.mark.usefixtures("partners")
+async def test_a_checkpoint_that_nobody_signed_bears_nothing(service, attack):
+    """An altered note is a fault, not a reason to rest on another; a tree is only a short cut."""
+    accounts = service.accounts
+    attack("update accounts.checkpoints set tree = null where size = 2")
+    assert (await footing(accounts, [KEY], {})).checkpoint is None
+    assert (await replay(accounts, 5)).checkpoint.size == 5
+    attack("update accounts.checkpoints set note = replace(note, '— ', '— x') where size = 5")
+    with pytest.raises(LogFault, match="its stored checkpoint is not sound"):
+        await replay(accounts, 5)
