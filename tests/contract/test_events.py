@@ -1,8 +1,20 @@
 """`GET /events`: ours. What happened, in the ledger's order, to its partner alone."""
 
+import asyncio
+import json
+
 import pytest
 
-from tests.contract.event_feed import followed
+from service.events.cursor import cursor
+from service.events.wire import LIMIT_MAX
+from service.facts.claims import ClaimCreated
+from service.http.scalars import LIMITS
+from service.onboardings.commands import PURPOSE
+from service.sandbox.fixtures import fixture_ids
+from tests.contract.event_feed import events, followed
+from tests.contract.refusals import fields, refused
+from tests.document_store import reference_to
+from tests.tables import every_row
 from tests.world import STAFF
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -42,3 +54,196 @@ async def test_a_claims_life_is_told_in_the_logs_order(shared):
         ("triage", "negotiation"),
         ("negotiation", "settled"),
     ]
+
+
+async def test_what_brought_an_entity_stands_for_its_id_until_it_is_used(shared):
+    """Contract section 1: a claim for the entity is the use; disconnecting says the same."""
+    partner = await shared.partner()
+    live = shared.service.modes["live"]
+    body = {"partner_user_id": "user-1", "company_name": "New", "user_email": "e1@example.com"}
+    onboarding_id = (await partner.call("POST", "/onboardings", json=body)).json()["onboarding_id"]
+    secrets = await shared.service.secrets.get()
+    token, visitor = (
+        secrets.link_token(PURPOSE, onboarding_id),
+        secrets.lookup_email("e1@example.com"),
+    )
+    await live.onboardings.complete(token, "req_1", visitor=visitor)
+    entity_id = (await live.onboarding_list.by_id(onboarding_id))["entity_id"]
+    await partner.disconnect(entity_id)
+
+    *brought, gone = await followed(partner, 3)
+    assert {one["type"] for one in brought} == {"onboarding.completed", "entity.connected"}
+    assert gone["type"] == "entity.disconnected"
+    named = {"onboarding_id": onboarding_id, "partner_user_id": "user-1"}
+    for one in (*brought, gone):
+        assert one["subject"] == onboarding_id
+        assert {name: text for name, text in one["data"].items() if text is not None} == named
+
+    await partner.connect(entity_id)
+    await partner.claim(entity_id)
+    known = await followed(partner, 6)
+    assert [one["id"] for one in known[:3]] == [one["id"] for one in (*brought, gone)]
+    assert {one["data"]["entity_id"] for one in known} == {entity_id}
+
+
+async def test_what_ends_without_an_entity_and_what_the_team_connects(shared):
+    """A declined link has no entity; the team's connection was brought by nobody."""
+    partner = await shared.partner()
+    connections = shared.service.modes["live"].connections
+    answer = await partner.call("POST", "/connect-requests", json={"partner_user_id": "user-2"})
+    await connections.decline(answer.json()["connect_url"].rpartition("/")[2], STAFF)
+    await connections.connect_by_staff(await shared.entity(), partner.partner_id, STAFF)
+
+    declined, connected = await followed(partner, 2)
+    assert declined["type"] == "connect_link.declined"
+    assert declined["data"]["partner_user_id"] == "user-2"
+    assert connected["type"] == "entity.connected"
+    assert "subject" not in connected
+    assert set(connected["data"].values()) == {None}
+
+
+async def test_flagged_documents_are_told_of(documents):
+    """The claim and the document; not what was found, which is the team's to judge."""
+    partner = await documents.world.partner()
+    entity_id = await partner.connected_entity()
+    minted = await documents.mint(partner, entity_id, "case-9")
+    await documents.put(minted, b"not what it says")
+    made = await partner.claim(entity_id, "case-9", document_refs=[reference_to(minted)])
+
+    *_, flagged = await followed(partner, 4)
+    assert flagged["type"] == "claim.document_flagged"
+    assert flagged["subject"] == made.json()["claim_id"]
+    assert flagged["data"]["document_id"] == made.json()["document_ids"][0]
+    assert flagged["data"]["stage"] is None
+
+
+async def test_partners_and_modes_are_told_of_their_own_alone(shared):
+    """Two partners of one entity, and each one's test mode: no event is in two lists."""
+    one, other = await shared.partner(), await shared.partner()
+    entity_id = await one.connected_entity()
+    await other.connect(entity_id)
+    fixture = fixture_ids(one.partner_id).connected_entity_id
+    ids = set[str]()
+    for partner, mode, where in (
+        (one, "live", entity_id),
+        (one, "test", fixture),
+        (other, "live", entity_id),
+    ):
+        claim_id = (await partner.claim(where, mode=mode)).json()["claim_id"]
+        found = await followed(partner, 4 if mode == "test" else 3, mode=mode)
+        told = [event["data"]["claim_id"] for event in found if event["type"] == "claim.created"]
+        assert told == [claim_id]
+        assert {event["source"].endswith("?mode=test") for event in found} == {mode == "test"}
+        assert ids.isdisjoint(event["id"] for event in found)
+        ids |= {event["id"] for event in found}
+
+
+async def test_a_cursor_leads_through_pages_and_on_from_the_last(shared):
+    """Each event once, whatever the pages' size; an empty page gives the cursor back."""
+    partner = await shared.partner()
+    beginning = (await events(partner))["next_cursor"]
+    entity_id = await partner.connected_entity()
+    for number in range(5):
+        await partner.claim(entity_id, f"case-{number}")
+    whole = await followed(partner, 7)
+    assert (await events(partner, beginning))["events"] == whole
+    for limit, size in ((3, 3), (0, 1), (-5, 1), (1000, 7)):
+        page = await events(partner, limit=limit)
+        assert page["events"] == whole[:size]
+        rest = await events(partner, page["next_cursor"])
+        assert rest["events"] == whole[size:]
+    last = (await events(partner))["next_cursor"]
+    assert await events(partner, last) == {"events": [], "next_cursor": last}
+
+
+async def test_readers_beside_writers_miss_nothing(shared):
+    """Events commit in one order and are numbered in another; small pages are read meanwhile."""
+    partner = await shared.partner()
+    entities = [await partner.connected_entity() for _ in range(2)]
+    before = [one["id"] for one in await followed(partner, 4)]
+
+    async def write(entity_id, writer):
+        return [
+            (await partner.claim(entity_id, f"{writer}-{number}")).json()["claim_id"]
+            for number in range(12)
+        ]
+
+    writing = asyncio.gather(*(write(one, nr) for nr in range(3) for one in entities))
+    found = await followed(partner, 4 + 6 * 12, limit=3)
+    made = [claim_id for each in await writing for claim_id in each]
+    assert sorted(one["subject"] for one in found[4:]) == sorted(made)
+    assert [one["id"] for one in found[:4]] == before
+    positions = [int(one["sequence"]) for one in found]
+    assert positions == sorted(set(positions))
+
+
+@pytest.mark.in_process("makes the projection of this process fail")
+async def test_an_event_that_is_set_aside_is_waited_for_by_its_partner_alone(shared, monkeypatch):
+    """Told later, it would stand behind cursors that have passed it."""
+    partner, other = await shared.partner(), await shared.partner()
+    entity_id = await partner.connected_entity()
+    await other.connect(entity_id)
+    projection = shared.service.parked_by("live", "partner_events")
+    project = projection.projector.project
+
+    def failing(recorded):
+        if isinstance(recorded.event, ClaimCreated) and recorded.event.partner_claim_id == "bad":
+            raise ZeroDivisionError
+        return project(recorded)
+
+    monkeypatch.setattr(projection.projector, "project", failing)
+    bad = (await partner.claim(entity_id, "bad")).json()["claim_id"]
+    await shared.service.modes["live"].claims.move(bad, "settled", STAFF)
+    good = (await partner.claim(entity_id, "good")).json()["claim_id"]
+    await other.claim(entity_id, "good")
+
+    assert (await followed(other, 3))[2]["type"] == "claim.created"  # it comes last in the log
+    page = await events(partner)
+    assert len(page["events"]) == 2
+    monkeypatch.undo()
+    assert await projection.retry(shared.service.modes["live"].ledger) == 2
+    rest = (await events(partner, page["next_cursor"]))["events"]
+    assert [one["subject"] for one in rest] == [bad, bad, good]
+
+
+async def test_a_cursor_of_a_lost_future_is_refused(shared):
+    """After a restore the log has no event there, or another one: the message says what to do."""
+    partner, other = await shared.partner(), await shared.partner()
+    entity_id = await partner.connected_entity()
+    await partner.claim(entity_id)
+    *_, last = await followed(partner, 3)
+    place = int(last["sequence"])
+    theirs = (await events(partner))["next_cursor"]
+    assert (await events(partner, theirs))["events"] == []
+    lost = [
+        cursor(partner.partner_id, 10**9, b"x" * 32),  # beyond the end of the log
+        cursor(partner.partner_id, place, b"x" * 32),  # where another event was
+        cursor(partner.partner_id, place, None),
+    ]
+    for text in lost:
+        answer = await partner.call("GET", "/events", params={"after": text})
+        (message,) = refused(answer, "validation_failed")["details"]["fieldErrors"]["after"]
+        assert "restored to an earlier state" in message
+        assert "read again without `after`" in message
+    answer = await other.call("GET", "/events", params={"after": theirs})
+    assert fields(answer) == ["after"]
+
+
+async def test_what_is_no_cursor_is_refused(shared):
+    """With the field's name."""
+    partner = await shared.partner()
+    with every_row() as row:
+        for text in ("", "x", "evc_", "evc_AAAA", "evc_" + "_" * 32, "clm_1", "é", "A" * 256):
+            with row(text):
+                answer = await partner.call("GET", "/events", params={"after": text})
+                assert fields(answer) == ["after"]
+
+
+async def test_the_largest_page_is_bounded(shared):
+    """An event has two references of the partner's: the longest ones make less than a mebibyte."""
+    partner = await shared.partner()
+    entity_id = await partner.connected_entity()
+    longest = "\x01" * LIMITS["text"]  # six bytes each in JSON
+    await partner.claim(entity_id, longest, partner_user_id=longest)
+    *_, created = await followed(partner, 3)
+    assert len(json.dumps(created)) * LIMIT_MAX < 2**20
