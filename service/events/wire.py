@@ -3,16 +3,18 @@
 from typing import Annotated, Final
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from projections.partner_events.projector import TYPES
 from service.facts.claims import STAGES
-from service.http.scalars import RequiredText, Timestamp, described
+from service.http.scalars import OPEN_ENUM, RequiredText, Timestamp, described
 
 LIMIT_MAX: Final = 200
 CURSOR_EXAMPLE: Final = "evc_AAAAAAAAACqWDQ7v1Y3m0bFh5wQ2e8Kx"
 TEST_EVENT: Final = "endpoint.test"
 """The type of the event that a partner sends to an endpoint of its own, to try it."""
+
+_Stage = Annotated[str, Meta(extra_json_schema={OPEN_ENUM: list(STAGES)})]
 
 
 class EventData(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,11 +45,11 @@ class EventData(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = None
     stage: Annotated[
-        str | None,
+        _Stage | None,
         described("The claim's stage from now on. There may be new ones.", STAGES[2], None),
     ] = None
     previous_stage: Annotated[
-        str | None, described("The stage that the claim left.", STAGES[0], None)
+        _Stage | None, described("The stage that the claim left.", STAGES[0], None)
     ] = None
     document_id: Annotated[
         str | None, described("The document.", None, "doc_01jexample00000000000000000")
@@ -86,7 +88,7 @@ class CloudEvent(msgspec.Struct, frozen=True, kw_only=True):
         described(
             "What happened. There may be new types: pass over those that you do not know.",
             "claim.stage_changed",
-            extra_json_schema={"examples": [*TYPES.values(), TEST_EVENT]},
+            extra_json_schema={OPEN_ENUM: [*TYPES.values(), TEST_EVENT]},
         ),
     ]
     subject: Annotated[

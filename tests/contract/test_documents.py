@@ -6,6 +6,7 @@ import pytest
 
 from service.facts.claims import ClaimCreated, DocumentFlagged, DocumentsAttached
 from service.sandbox.fixtures import fixture_ids
+from tests.contract.event_feed import followed
 from tests.contract.events import events_of, execute
 from tests.contract.refusals import fields, refused
 from tests.contract.rows import rows_as_text
@@ -39,8 +40,8 @@ async def test_from_an_upload_to_a_claim_with_documents(documents):
     assert [one["claim_id"] for one in listed.json()["claims"]] == [body["claim_id"]]
 
 
-async def test_a_disguised_upload_is_flagged_and_its_partner_told_nothing(documents):
-    """The claim is answered as ever; the finding is an event of the claim."""
+async def test_a_disguised_upload_is_flagged_and_its_partner_told_by_an_event_alone(documents):
+    """The claim is answered as ever; what was found stays with the team, who judges it."""
     partner, entity = await connected(documents)
     ref = await documents.uploaded(partner, entity, content=b"<html>not a PDF</html>")
     made = await partner.claim(entity, document_refs=[ref])
@@ -62,6 +63,10 @@ async def test_a_disguised_upload_is_flagged_and_its_partner_told_nothing(docume
         "document_ids": [],
         "already_existed": True,
     }
+    *_, told = await followed(partner, 4)
+    about = {"claim_id": flag.claim_id, "document_id": flag.document_id, "stage": None}
+    assert told["type"] == "claim.document_flagged"
+    assert told["data"].items() >= about.items()
 
 
 async def test_size_generation_and_checksum_are_recorded(documents):

@@ -13,7 +13,6 @@ from service.onboardings.commands import PURPOSE
 from service.sandbox.fixtures import fixture_ids
 from tests.contract.event_feed import events, followed
 from tests.contract.refusals import fields, refused
-from tests.document_store import reference_to
 from tests.tables import every_row
 from tests.world import STAFF
 
@@ -100,21 +99,6 @@ async def test_what_ends_without_an_entity_and_what_the_team_connects(shared):
     assert connected["type"] == "entity.connected"
     assert "subject" not in connected
     assert set(connected["data"].values()) == {None}
-
-
-async def test_flagged_documents_are_told_of(documents):
-    """The claim and the document; not what was found, which is the team's to judge."""
-    partner = await documents.world.partner()
-    entity_id = await partner.connected_entity()
-    minted = await documents.mint(partner, entity_id, "case-9")
-    await documents.put(minted, b"not what it says")
-    made = await partner.claim(entity_id, "case-9", document_refs=[reference_to(minted)])
-
-    *_, flagged = await followed(partner, 4)
-    assert flagged["type"] == "claim.document_flagged"
-    assert flagged["subject"] == made.json()["claim_id"]
-    assert flagged["data"]["document_id"] == made.json()["document_ids"][0]
-    assert flagged["data"]["stage"] is None
 
 
 async def test_partners_and_modes_are_told_of_their_own_alone(shared):

@@ -82,8 +82,28 @@ def _component_schemas(endpoints: Sequence[Endpoint]) -> Json:
     types = {kind for one in endpoints for kind in (one.body, *(s.type for s in one.successes))}
     ordered = sorted((kind for kind in types if kind), key=lambda kind: kind.__name__)
     _, found = msgspec.json.schema_components(ordered, ref_template=_SCHEMAS)
-    schemas: Json = _without_sections(found)
+    bodies = [endpoint.body for endpoint in endpoints if endpoint.body]
+    _, requested = msgspec.json.schema_components(bodies, ref_template=_SCHEMAS)
+    schemas: Json = {
+        name: one if name in requested else _always_sent(one)
+        for name, one in _without_sections(found).items()
+    }
     return schemas | {"Error": _error_schema(error_codes(endpoints))}
+
+
+def _always_sent(schema: Json) -> Json:
+    """Return an answer's schema: fields with a default are required, since they are sent."""
+    members = cast("Json", schema.get("properties", {}))
+    sent = [
+        name
+        for name, member in members.items()
+        if "default" in member or name in schema.get("required", [])
+    ]
+    plain = {
+        name: {key: one for key, one in member.items() if key != "default"}
+        for name, member in members.items()
+    }
+    return schema | ({"properties": plain, "required": sent} if members else {})
 
 
 def _operation(endpoint: Endpoint, schemas: Json) -> Json:

@@ -317,7 +317,7 @@ export type CloudEvent = {
     /**
      * The version of CloudEvents.
      */
-    specversion?: string;
+    specversion: string;
     /**
      * The same for ever, however often you get it.
      */
@@ -329,7 +329,7 @@ export type CloudEvent = {
     /**
      * What happened. There may be new types: pass over those that you do not know.
      */
-    type: string;
+    type: 'claim.created' | 'claim.stage_changed' | 'claim.document_flagged' | 'entity.connected' | 'entity.disconnected' | 'onboarding.completed' | 'connect_link.redeemed' | 'connect_link.declined' | 'endpoint.test' | (string & {});
     /**
      * The id of the claim, onboarding or connect link that it is about.
      */
@@ -341,7 +341,7 @@ export type CloudEvent = {
     /**
      * The form of `data`.
      */
-    datacontenttype?: string;
+    datacontenttype: string;
     /**
      * Its position in the ledger, as receipts and exports name it: a whole number, greater in each later event.
      */
@@ -361,39 +361,39 @@ export type EventData = {
     /**
      * The claim.
      */
-    claim_id?: string | null;
+    claim_id: string | null;
     /**
      * The entity. Null until you have created a claim with this id: the customer passes it on to you.
      */
-    entity_id?: string | null;
+    entity_id: string | null;
     /**
      * Your reference of the claim.
      */
-    partner_claim_id?: string | null;
+    partner_claim_id: string | null;
     /**
      * Your user reference: of the claim, or of the onboarding or connect link that brought the entity.
      */
-    partner_user_id?: string | null;
+    partner_user_id: string | null;
     /**
      * The claim's stage from now on. There may be new ones.
      */
-    stage?: string | null;
+    stage: 'triage' | 'awaiting_information' | 'letter_before_action' | 'negotiation' | 'proceedings' | 'judgment' | 'enforcement' | 'settled' | 'withdrawn' | 'closed' | (string & {}) | null;
     /**
      * The stage that the claim left.
      */
-    previous_stage?: string | null;
+    previous_stage: 'triage' | 'awaiting_information' | 'letter_before_action' | 'negotiation' | 'proceedings' | 'judgment' | 'enforcement' | 'settled' | 'withdrawn' | 'closed' | (string & {}) | null;
     /**
      * The document.
      */
-    document_id?: string | null;
+    document_id: string | null;
     /**
      * The onboarding, or what connected it.
      */
-    onboarding_id?: string | null;
+    onboarding_id: string | null;
     /**
      * The connect link, or what connected it.
      */
-    link_id?: string | null;
+    link_id: string | null;
 };
 
 /**
