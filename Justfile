@@ -107,6 +107,7 @@ docs:
 
 # Generate the client libraries from the OpenAPI document (`just docs`); needs Node 20 or newer, and npm.
 clients: docs
+    uv run python clients/python/generate.py
     cd clients/typescript && npm ci --silent && npm run --silent generate
 
 # Documentation as pages, in build/site: what `serve` has at /docs/ (CLAIM_LEDGER_SITE_PATH).

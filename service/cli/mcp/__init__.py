@@ -1,1 +1,0 @@
-"""`claim-ledger mcp`: the sandbox and the reference, by the Model Context Protocol."""
