@@ -218,6 +218,8 @@ LEDGER: Final[Mapping[str, Sequence[Panel]]] = {
         Panel(
             "The log contradicts what was signed", "bool_yes_no", _worst("ledger_forked", "ledger")
         ),
+        Panel("The log was altered", "bool_yes_no", _worst("log_altered", "ledger")),
+        Panel("Verified in slices before", "s", _worst("log_verified_age_seconds", "ledger")),
         Panel(
             "Since the last verification",
             "s",

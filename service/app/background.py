@@ -35,6 +35,7 @@ def background(
             _hand_overs(service, processing or LogProcessing()),
             *_document_checks(service),
             *_checkpoints(service),
+            *_verification(service),
         ],
         around,
     )
@@ -109,5 +110,12 @@ def _checkpoints(service: Service) -> list[Follower]:
             Schedule(service.checkpoints(ledger.name), settings.checkpoint_interval_seconds).step,
             wake_nobody,
         )
+        for ledger in service.ledgers
+    ]
+
+
+def _verification(service: Service) -> list[Follower]:
+    return [
+        Follower(f"{ledger.name}.verification", service.slices(ledger.name).step, wake_nobody)
         for ledger in service.ledgers
     ]

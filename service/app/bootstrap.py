@@ -21,6 +21,7 @@ from service.core.ids import NewId, new_id
 from service.documents.checks import DocumentCheckQueue
 from service.documents.commands import StorageFailures
 from service.evidence.checkpoints.signing import Checkpoints
+from service.evidence.verify.slices import Slices
 from service.facts import catalogue
 from service.facts.caller import MODES, Mode
 from service.ledger.batching import Batcher
@@ -167,6 +168,12 @@ class Service:
         """Return the checkpoints of a ledger: accounts, live or test."""
         keys = self.settings.checkpoint_keys or ()
         return Checkpoints(self.ledger(ledger), keys, self.archive, new_id=self.new_id)
+
+    def slices(self, ledger: str) -> Slices:
+        """Return what verifies a ledger's whole log, a slice at a time."""
+        settings = self.settings
+        keys = settings.checkpoint_keys or ()
+        return Slices(self.ledger(ledger), keys, settings.verification_interval_seconds)
 
     @property
     def sent_mail(self) -> SentMail:

@@ -135,6 +135,12 @@ class Settings:
         default="300",
         formerly="CHECKPOINT_SECONDS",
     )
+    verification_interval_seconds = Setting(
+        values.whole(60, 604_800),
+        "within which time the worker verifies each whole log, in slices, again and again, 60 to "
+        "604,800",
+        default="86400",
+    )
     archive_url = OptionalSetting(
         values.archive_url,
         "where checkpoints, erasures and notes of sent mails are kept outside the database: "

@@ -40,6 +40,14 @@ _GAUGES: Final[Mapping[str, tuple[str, ...]]] = {
     "read_model_parked": ("Streams it could not apply and has set aside.", "ledger", "name"),
     "read_model_ahead": ("1 while its position is beyond the end of the log.", "ledger", "name"),
     "ledger_forked": ("1 while the log contradicts what was signed or published.", "ledger"),
+    "log_altered": (
+        "1 while what the worker verified of the log is not what was hashed or signed.",
+        "ledger",
+    ),
+    "log_verified_age_seconds": (
+        "Since the worker verified the whole log, or since its first event where it never did.",
+        "ledger",
+    ),
     "checkpoint_size": ("Events under the last checkpoint; 0 where there is none.", "ledger"),
     "checkpoint_age_seconds": (
         (
@@ -66,6 +74,7 @@ FAULTY: Final[Mapping[str, float]] = {
     "event_keys_open": 0,
     "head_stalled": 1,
     "ledger_forked": 1,
+    "log_altered": 1,
     "read_model_ahead": 1,
 }
 """Gauges that tell by one value that something is wrong."""

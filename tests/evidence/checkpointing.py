@@ -24,6 +24,18 @@ LOSE = """
 delete from accounts.events where append_id in
     (select append_id from accounts.log where position > SIZE)
 """
+ALTER = """
+update accounts.events set state = convert_to(replace(convert_from(state, 'UTF8'), 'system:dev',
+    'system:dew'), 'UTF8')
+where append_id = (select append_id from accounts.log where position = {0})
+"""
+"""Still an event, of somebody else."""
+REHASH = """
+update accounts.log as l set leaf_hash = accounts.leaf_hash(l.position, e.append_id,
+    e.originator_id, e.originator_version, e.topic, e.state)
+from accounts.events as e where e.append_id = l.append_id and l.position = {0}
+"""
+"""What whoever alters an event does next."""
 KEY = NoteKey.of_seed("example.com/claim-ledger", bytes(32))
 
 

@@ -11,21 +11,9 @@ from service.evidence.replay.log_fault import LogFault
 from service.evidence.replay.state import moment_of, replayed
 from service.facts.partners import partner_stream
 from service.ledger.sequencer import Sequencer
-from tests.evidence.checkpointing import KEY
+from tests.evidence.checkpointing import ALTER, KEY, REHASH
 from tests.world import STAFF
 
-ALTER = """
-update accounts.events set state = convert_to(replace(convert_from(state, 'UTF8'), 'system:dev',
-    'system:dew'), 'UTF8')
-where append_id = (select append_id from accounts.log where position = {0})
-"""
-"""Still an event, of somebody else."""
-REHASH = """
-update accounts.log as l set leaf_hash = accounts.leaf_hash(l.position, e.append_id,
-    e.originator_id, e.originator_version, e.topic, e.state)
-from accounts.events as e where e.append_id = l.append_id and l.position = {0}
-"""
-"""What whoever alters an event does next."""
 ALTERED = "position 4: the event is not the one that was hashed there"
 REHASHED = "the events are not those that were signed"
 

@@ -85,6 +85,10 @@ CASES: Mapping[str, Case] = {
     "ClaimLedgerPendingOld": _gauge('oldest_pending_seconds{ledger="live"}', "61", "60"),
     "ClaimLedgerTransactionOpen": _gauge("oldest_transaction_seconds", "301", "300"),
     "ClaimLedgerForked": _gauge('ledger_forked{ledger="live"}', "1", "0"),
+    "ClaimLedgerLogAltered": _gauge('log_altered{ledger="live"}', "1", "0"),
+    "ClaimLedgerLogUnverified": _gauge(
+        'log_verified_age_seconds{ledger="live"}', "172801", "172800"
+    ),
     "ClaimLedgerVerificationFailed": _gauge('verification_failed{ledger="live"}', "1", "0"),
     "ClaimLedgerVerificationOld": Case(
         [('claim_ledger_verified_at_seconds{ledger="live"}', "0")],

@@ -8,7 +8,9 @@ from service.cli.audit.faults import archive_needed, key_needed
 from service.cli.checkpoint_dates import warn_ahead
 from service.cli.options import ledger_option
 from service.cli.target import Fields, Findings, Target, team_command
+from service.cli.terminal import progress
 from service.evidence.checkpoints.log_tree import LedgerForked
+from service.evidence.verify.ledger_verifier import size_of
 from service.facts.caller import LEDGERS
 
 
@@ -24,7 +26,8 @@ async def checkpoint(target: Target, ledger: str | None, *, begin_archive: bool)
     """Sign and publish each log as it is now; exits with 1 if it lost what was published.
 
     If checkpoints are stored and the archive holds none of them, it is the wrong one, or was lost,
-    or is new: nothing is signed unless --begin-publication says that it is new.
+    or is new: nothing is signed unless --begin-publication says that it is new. Where no worker has
+    verified the whole log within the time that is set for it, this does so first.
     """
     names = [ledger] if ledger else LEDGERS
     with archive_needed():
@@ -39,6 +42,8 @@ async def _row(target: Target, ledger: str, *, begin_archive: bool) -> Fields:
     checkpoints = target.service.checkpoints(ledger)
     await warn_ahead(checkpoints)
     try:
+        with progress(f"verifying {ledger}", await size_of(checkpoints.ledger.database)) as advance:
+            await target.service.slices(ledger).whole(advance)
         with key_needed():
             made = await checkpoints.make(begin_archive=begin_archive)
     except LedgerForked as error:

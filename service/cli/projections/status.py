@@ -7,6 +7,7 @@ from asyncpg import PostgresError
 from service.cli.checkpoint_dates import warn_ahead
 from service.cli.target import Fields, Findings, Target, team_command
 from service.cli.terminal import warn
+from service.evidence.checkpoints.finding import finding
 from service.ledger.database import LedgerUnavailable
 from service.ledger.following.parking import parked
 from service.ledger.following.status import HeadWatch, foreign, progress
@@ -21,9 +22,10 @@ async def status(target: Target) -> Fields:
 
     Wrong is: a ledger is stalled (events wait to be numbered and the log does not grow: no
     sequencer runs), a stream is parked, a subscriber is ahead of the log, which was cut or
-    restored, the last checkpoint is dated ahead, by a clock that was wrong, or an event was set
-    aside within the last day, because this service did not write it. Tables that a killed
-    rebuild or verification left behind are dropped.
+    restored, the last checkpoint is dated ahead, by a clock that was wrong, an event was set
+    aside within the last day, because this service did not write it, or the worker found a log
+    that is not what was hashed or signed. Tables that a killed rebuild or verification left
+    behind are dropped.
     """
     service = target.service
     clock, ledgers = service.clock, service.ledgers
@@ -36,18 +38,23 @@ async def status(target: Target) -> Fields:
         for row in await progress(ledger, service.read_models, head, clock)
     ]
     aside = [await foreign(ledger) for ledger in ledgers]
+    found = [await finding(ledger.database) for ledger in ledgers]
     ahead = [await warn_ahead(service.checkpoints(ledger.name)) for ledger in ledgers]
     answer = {
         "is_moving": not any(head.is_stalled for head in heads),
         "ledgers": [
-            head._asdict() | one._asdict() | {"checkpoint_ahead_seconds": seconds}
-            for head, one, seconds in zip(heads, aside, ahead, strict=True)
+            head._asdict()
+            | one._asdict()
+            | {"checkpoint_ahead_seconds": seconds}
+            | {"verified_at": log.verified_at, "fault": log.fault}
+            for head, one, seconds, log in zip(heads, aside, ahead, found, strict=True)
         ],
         "projections": [row._asdict() for row in projections],
         "parked": [row for ledger in ledgers for row in await parked_rows(ledger)],
     }
     is_well = answer["is_moving"] and not any(row.parked or row.fault for row in projections)
     is_well = is_well and not any(one.set_aside_lately for one in aside)
+    is_well = is_well and not any(one.fault for one in found)
     if not all(one.is_bound for one in aside):
         warn("events without a MAC are numbered: `claim-ledger audit bind` ends that")
     return answer if is_well and not any(ahead) else Findings(answer)

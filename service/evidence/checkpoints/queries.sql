@@ -6,6 +6,10 @@ set local synchronous_commit = on
 -- Count a failure of the archive.
 update ledger.checkpoint_state set publication_failures = publication_failures + 1
 
+-- name: finding
+-- When the log was last verified whole, in slices, and what was found.
+select finished_at as verified_at, fault_position as position, fault from ledger.log_verification
+
 -- name: forked
 -- Whether the log has lost or changed what was published; writes only what changes.
 update ledger.checkpoint_state set forked = $1 where forked <> $1

@@ -1,8 +1,9 @@
 """Signing checkpoints of a ledger, storing and publishing them (decision 23).
 
 What a checkpoint adds to the one before it is read again from the events, and its tree continues
-that one's, whose note has to be the published one. Older events are not read again each time:
-`audit verify` checks that they are still what was signed. A checkpoint is stored in a transaction
+that one's, whose note has to be the published one. Older events are not read again each time: the
+worker verifies the whole log within a day, in slices, and nothing is signed over a finding
+(service/evidence/verify/slices.py). A checkpoint is stored in a transaction
 that waits for the synchronous replica, if there is one, and published after that: no published
 checkpoint is beyond what a failover keeps.
 """
@@ -17,6 +18,7 @@ import structlog
 from service.archive.port import Archive, ArchiveUnavailable
 from service.core.ids import NewId, new_id
 from service.evidence.checkpoint import Checkpoint
+from service.evidence.checkpoints.finding import refuse_found
 from service.evidence.checkpoints.lineage import begin_first, lineages
 from service.evidence.checkpoints.log_tree import (
     LedgerForked,
@@ -101,6 +103,7 @@ class Checkpoints:
 
         """
         try:
+            await refuse_found(self._database)
             if not begin_archive:
                 await self.check_archive()
             made = await self._make(rest_seconds)

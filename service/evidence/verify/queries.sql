@@ -62,6 +62,51 @@ order by l.position
 -- About how many events there are to read.
 select size from ledger.head
 
+-- name: slices_head
+-- How far the log is numbered, and its sequencer's tree.
+select size, tree from ledger.head where id = 1
+
+-- name: slices_hold
+-- Where the pass through the log is; nobody waits for whoever is at it.
+select position, tree, began_at, finished_at, size, fault_position, fault, mac
+from ledger.log_verification
+where id = 1
+for update skip locked
+
+-- name: slices_note
+-- Keeps where the pass is.
+update ledger.log_verification set
+    position = $1, tree = $2, began_at = $3, finished_at = $4, size = $5,
+    fault_position = $6, fault = $7, mac = $8
+where id = 1
+
+-- name: slices_rows
+-- A range of the log until its events have $3 bytes, each row beside the event that it numbers; nulls
+-- where that is gone.
+with measured as (
+    select
+        l.position, l.append_id, l.leaf_hash,
+        e.append_id as event, e.originator_id, e.originator_version, e.topic, e.state,
+        case when octet_length(e.mac) > 64 then ''::bytea else e.mac end as mac,
+        sum(octet_length(e.state)) over w as bytes_before
+    from ledger.log as l
+    left join ledger.events as e using (append_id)
+    where l.position > $1 and l.position <= $2
+    window w as (order by l.position rows between unbounded preceding and 1 preceding)
+)
+select
+    position, append_id, leaf_hash, event, originator_id, originator_version, topic, state, mac
+from measured
+where coalesce(bytes_before, 0) < $3
+order by position
+
+-- name: slices_signed
+-- The stored checkpoints of a range of sizes, or of all beyond one.
+select size, origin, note
+from ledger.checkpoints
+where size > $1 and ($2::bigint is null or size <= $2)
+order by size
+
 -- name: strays
 -- The first event that neither has a number nor waits for one, and where it stands by the order of
 -- appending: before the first position with a greater append_id, or null: behind all of them.

@@ -1,6 +1,9 @@
-"""The collector of checkpoints, whichever process makes them: the database knows their state."""
+"""The collector of checkpoints and of verifying the log, whichever process does either."""
+
+from datetime import datetime
 
 from service.core.clock import Clock
+from service.evidence.checkpoints.finding import finding
 from service.evidence.checkpoints.signing import Checkpoints
 from service.ledger.codec import happened_at
 from service.ledger.sql import queries
@@ -13,15 +16,23 @@ def checkpoint_collector(checkpoints: Checkpoints, clock: Clock) -> Collector:
     """Return the collector of one ledger's checkpoints."""
     name = checkpoints.ledger.name
 
+    async def happened_after(position: int) -> datetime | None:
+        event = await checkpoints.ledger.database.reads.fetchrow(_SQL.event_after, position)
+        return happened_at(event["state"]) if event else None
+
     async def collect(gauges: ScrapedGauges) -> None:
+        found = await finding(checkpoints.ledger.database)
+        gauges.set("log_altered", found.fault is not None, name)
+        at = found.verified_at or await happened_after(0)
+        age = (clock() - at).total_seconds() if at else 0.0
+        gauges.set("log_verified_age_seconds", max(0.0, age), name)
         state = await checkpoints.state()
         gauges.set("ledger_forked", state.forked, name)
         gauges.set("publication_failures", state.archive_failures, name)
         now, size = clock(), state.size or 0
         ahead, since = state.ahead_of(now), state.made_at
         if since is None or ahead:  # a date that says nothing: since when is an event not covered?
-            event = await checkpoints.ledger.database.reads.fetchrow(_SQL.event_after, size)
-            since = happened_at(event["state"]) if event else None
+            since = await happened_after(size)
         age = (now - since).total_seconds() if since else 0.0
         gauges.set("checkpoint_size", size, name)
         gauges.set("checkpoint_ahead_seconds", ahead.total_seconds(), name)
