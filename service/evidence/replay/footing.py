@@ -46,7 +46,7 @@ class Footing(NamedTuple):
         return {"origin": origin, "size": size, "unsigned_events": self.unsigned}
 
 
-class Signed:
+class BindingCheckpoints:
     """A ledger's checkpoints that bind its log, by size; each is opened when it is wanted."""
 
     def __init__(self, connection: Connection, ledger: str, keys: Sequence[NoteKey]) -> None:
@@ -161,7 +161,7 @@ async def footing(ledger: Ledger, keys: Sequence[NoteKey], used: Leaves) -> Foot
             connection, seconds_max=SECONDS_MAX, isolation="repeatable_read", readonly=True
         ),
     ):
-        signed = Signed(connection, ledger.name, keys)
+        signed = BindingCheckpoints(connection, ledger.name, keys)
         await signed.read()
         left, newest = sorted(used), None
         while left and (found := await signed.cover(left[0])) is not None:

@@ -24,7 +24,7 @@ import msgspec
 from service.core.errors import invalid
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.note import NoteKey
-from service.evidence.replay.footing import Ascent, Footing, Signed, check_leaf
+from service.evidence.replay.footing import Ascent, BindingCheckpoints, Footing, check_leaf
 from service.evidence.replay.log_fault import LogFault, check_place
 from service.evidence.rolled_back import rolled_back
 from service.facts.privacy import PersonalDataErased
@@ -202,7 +202,7 @@ async def _goal(
     connection: Connection, ledger: Ledger, keys: Sequence[NoteKey], position: int
 ) -> Checkpoint | None:
     """Return the checkpoint that the events up to a position can rest on, if there is one."""
-    signed = Signed(connection, ledger.name, keys)
+    signed = BindingCheckpoints(connection, ledger.name, keys)
     await signed.read()
     found = await signed.cover(max(1, position))
     return await signed.last() if found is None else found[0]

@@ -48,7 +48,7 @@ _SQL = queries("service.evidence.verify")
 log = structlog.get_logger()
 
 
-class Place(NamedTuple):
+class PassPlace(NamedTuple):
     """Where the present pass is, and what the last one said. Times are None until there was one."""
 
     position: int
@@ -67,7 +67,7 @@ class Place(NamedTuple):
         return self.began_at <= now < self.began_at + timedelta(seconds=wait)
 
 
-_NEW: Final = Place(0, b"", None, None, 0, None, None)
+_NEW: Final = PassPlace(0, b"", None, None, 0, None, None)
 
 
 class Slices:
@@ -125,18 +125,18 @@ class Slices:
             log.error("log altered", ledger=ledger.name, position=after.fault_position)
         return walk.passed
 
-    def _opened(self, row: Row, keys: EventKeys) -> Place:
+    def _opened(self, row: Row, keys: EventKeys) -> PassPlace:
         """Return the place that a process has kept; a finding stays, whoever wrote the row."""
         *columns, mac = row
-        place = Place(*columns)
+        place = PassPlace(*columns)
         if mac is not None and keys.holds(self._digest(place), mac):
             return place
         return _NEW._replace(fault_position=place.fault_position, fault=place.fault)
 
-    def _mac(self, place: Place, keys: EventKeys) -> bytes:
+    def _mac(self, place: PassPlace, keys: EventKeys) -> bytes:
         return keys.mac(self._stream, 1, "LogVerification", msgspec.json.encode(list(place)))
 
-    def _digest(self, place: Place) -> bytes:
+    def _digest(self, place: PassPlace) -> bytes:
         state = msgspec.json.encode(list(place))
         return event_digest(self._stream, 1, "LogVerification", state)
 
@@ -193,7 +193,7 @@ class _Slice:
         self._tree = CompactRange()
         self.passed = 0
 
-    async def go(self, place: Place, clock: Callable[[], datetime]) -> Place:
+    async def go(self, place: PassPlace, clock: Callable[[], datetime]) -> PassPlace:
         """Return the place after it; at the end of the log, that of a pass that has ended."""
         try:
             self._tree = CompactRange.from_bytes(place.position, place.tree)
@@ -204,7 +204,7 @@ class _Slice:
             return found._replace(position=0, tree=b"", finished_at=clock())
         if not is_over:
             return place._replace(position=self._tree.size, tree=self._tree.to_bytes())
-        return Place(0, b"", place.began_at, clock(), self._tree.size, None, None)
+        return PassPlace(0, b"", place.began_at, clock(), self._tree.size, None, None)
 
     async def _read(self) -> bool:
         """Read pages until the time is up, or the log is at its end: then return True."""
