@@ -201,6 +201,8 @@ LEDGER: Final[Mapping[str, Sequence[Panel]]] = {
         Panel("Hand-overs that wait", "short", _worst("hand_overs")),
         Panel("The oldest hand-over waits", "s", _worst("oldest_hand_over_seconds")),
         Panel("The oldest document waits", "s", _worst("oldest_document_check_seconds")),
+        Panel("Webhook endpoints", "short", _worst("webhook_endpoints", "ledger", "state")),
+        Panel("The oldest webhook is due", "s", _worst("oldest_webhook_seconds", "ledger")),
     ],
     "Evidence": [
         Panel("Age of the last checkpoint", "s", _worst("checkpoint_age_seconds", "ledger")),

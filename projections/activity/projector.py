@@ -15,6 +15,7 @@ SUBJECT_FIELDS: Final = (
     "partner_id",
     "onboarding_id",
     "link_id",
+    "endpoint_id",
     "key_id",
     "member_id",
     "message_id",

@@ -2,6 +2,7 @@
 
 import structlog
 
+from projections.partner_events.projector import PartnerEventsProjector
 from service.app.bootstrap import Service
 from service.app.ledgers import wake_nobody
 from service.claims.hand_overs import HandOverQueue, HandOvers
@@ -9,11 +10,16 @@ from service.claims.processing import LogProcessing, Processing
 from service.documents.checks import DocumentCheckQueue, DocumentChecks
 from service.documents.clamd import Clamd
 from service.evidence.checkpoints.schedule import Schedule
+from service.facts.caller import Mode
 from service.ledger.following.runner import Around, Background, Follower
 from service.ledger.queue_runner import QueueRunner
 from service.mail.outbox import MailSubscriber, Outbox
 from service.mail.port import MailTransport
 from service.people.mail import SignInMail
+from service.webhooks.deliveries import DeliveryParts, Post
+from service.webhooks.dispatcher import Dispatcher
+from service.webhooks.messages import Messages
+from service.webhooks.sender import Sender
 
 log = structlog.get_logger()
 
@@ -34,6 +40,7 @@ def background(
             *_mail(service, transport),
             _hand_overs(service, processing or LogProcessing()),
             *_document_checks(service),
+            *_webhooks(service),
             *_checkpoints(service),
             *_verification(service),
         ],
@@ -95,6 +102,35 @@ def _document_checks(service: Service) -> list[Follower]:
         )
         for name, mode in service.modes.items()
     ]
+
+
+def _webhooks(service: Service) -> list[Follower]:
+    post = Sender(allow_private=service.settings.private_webhooks).post
+    return [_webhooks_of(service, name, post) for name in service.modes]
+
+
+def _webhooks_of(service: Service, name: Mode, post: Post) -> Follower:
+    mode = service.modes[name]
+    dispatcher = Dispatcher(
+        DeliveryParts(
+            mode.ledger.database,
+            Messages(mode.partner_events, service.settings.public_url, name),
+            service.endpoint_list,
+            service.endpoints,
+            service.secrets.get,
+            post,
+            service.clock,
+        )
+    )
+    follower = Follower(
+        f"{name}.webhooks",
+        dispatcher.step,
+        wake_nobody,
+        queue=f"{name}.{PartnerEventsProjector.name}",
+        at_end=dispatcher.stop,
+    )
+    dispatcher.on_served = follower.wake
+    return follower
 
 
 def _checkpoints(service: Service) -> list[Follower]:

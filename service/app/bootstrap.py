@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
 
+from projections.endpoints.projector import EndpointsProjector
+from projections.endpoints.reader import EndpointsReader
 from projections.partners.projector import PartnersProjector
 from projections.partners.reader import PartnersReader
 from projections.staff.projector import StaffProjector
@@ -44,6 +46,8 @@ from service.privacy.erasures import Erasures
 from service.privacy.reapply import Parts
 from service.sandbox.fixtures import SandboxFixtures
 from service.storage.port import Storage
+from service.webhooks.commands import EndpointCommands
+from service.webhooks.queues import EndpointQueues, Queues
 
 
 class Service:
@@ -72,7 +76,9 @@ class Service:
             self._secrets,
         )
         self.accounts = make_ledger(
-            "accounts", catalogue.ACCOUNTS, [PartnersProjector(), StaffProjector()]
+            "accounts",
+            catalogue.ACCOUNTS,
+            [PartnersProjector(), StaffProjector(), EndpointsProjector()],
         )
         database = self.accounts.database
         self.secrets = ServiceKeyStore(database, ring)
@@ -99,6 +105,13 @@ class Service:
             )
             for mode in MODES
         }
+        self.endpoint_list = EndpointsReader(database)
+        self.webhook_queues = Queues(
+            {mode: one.ledger.database for mode, one in self.modes.items()}, clock
+        )
+        self.endpoints = EndpointCommands(
+            self.accounts, self.webhook_queues, clock, new_id, settings.private_webhooks
+        )
         self.sandbox = SandboxFixtures(self.modes["test"].ledger, self.secrets)
         self.catch_up: Mapping[str, Sequence[CatchUpProjection]] = {
             ledger.name: [
@@ -125,7 +138,7 @@ class Service:
     def parking(self) -> Mapping[str, Sequence[ParkingSubscriber]]:
         """The subscribers of each ledger that park what they cannot handle."""
         handlers: Mapping[str, Sequence[Handler]] = {
-            "accounts": [self.sandbox],
+            "accounts": [self.sandbox, EndpointQueues(self.webhook_queues.databases)],
             "live": [MailSubscriber(), HandOverQueue(), DocumentCheckQueue()],
             "test": [DocumentCheckQueue()],
         }

@@ -13,7 +13,7 @@ from service.app.bootstrap import Service
 from service.core.loops import Loop
 from service.http.server import check_address, embedded
 from service.operations.collectors.checkpoints import checkpoint_collector
-from service.operations.collectors.database import database_collectors
+from service.operations.collectors.database import database_collectors, webhook_collector
 from service.operations.collectors.event_keys import event_keys_collector
 from service.operations.collectors.ledgers import ledger_collector
 from service.operations.gauges import Collector
@@ -77,5 +77,6 @@ def _collectors(service: Service) -> Sequence[Collector]:
             service.accounts.database, service.modes["live"].ledger.database, clock
         ),
         event_keys_collector(service.secrets),
+        *(webhook_collector(name, one.ledger.database) for name, one in service.modes.items()),
         *(checkpoint_collector(service.checkpoints(ledger.name), clock) for ledger in ledgers),
     ]

@@ -10,10 +10,11 @@ from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from importlib.util import find_spec
 from typing import Any, Final, Self
+from urllib.parse import urlsplit
 
 from service.app import setting_values as values
 from service.app.setting import PREFIX, OptionalSetting, Setting, SettingsError
-from service.app.transport import encrypt
+from service.app.transport import encrypt, is_this_machine
 from service.facts.caller import LEDGERS
 
 MIGRATE: Final = frozenset({"DATABASE_URL", "MASTER_KEYS"})
@@ -203,6 +204,12 @@ class Settings:
         values.email_address,
         "address of the member of the team who runs the team's commands, which `--as` names too",
     )
+    private_webhooks = Setting(
+        values.choice(_ON_OFF),
+        "`on`, in development: webhooks may go to this machine and to private networks, too, and "
+        "over `http`; refused unless `PUBLIC_URL` is this machine",
+        default="off",
+    )
     log_level = Setting(values.choice(_LEVELS), f"one of {', '.join(_LEVELS)}", default="info")
     otlp_url = OptionalSetting(
         values.origin,
@@ -314,6 +321,10 @@ def _is_below(origin: str, other: str) -> bool:
     return origin.startswith(f"{scheme}://") and origin.endswith(f".{host}")
 
 
+def _host_of(origin: str) -> str:
+    return urlsplit(origin).hostname or ""
+
+
 def _conflicts(parsed: Mapping[str, Any]) -> list[str]:
     faults: list[str] = []
     if parsed.get("WORKERS", 1) > 1 and "REDIS_URL" in parsed and parsed["REDIS_URL"] is None:
@@ -331,6 +342,11 @@ def _conflicts(parsed: Mapping[str, Any]) -> list[str]:
         faults.append(
             f"{PREFIX}BACKOFFICE_URL: expected the scheme and port of {PREFIX}PUBLIC_URL, and a "
             "host below its host"
+        )
+    if parsed.get("PRIVATE_WEBHOOKS") and public and not is_this_machine(_host_of(public)):
+        # Partners choose where webhooks go: they would reach what only the service's network may.
+        faults.append(
+            f"{PREFIX}PRIVATE_WEBHOOKS: expected `off` where {PREFIX}PUBLIC_URL is not this machine"
         )
     live, test = parsed.get("LIVE_BUCKET"), parsed.get("TEST_BUCKET")
     if (live is None) != (test is None) or (live is not None and live == test):

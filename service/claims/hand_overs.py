@@ -137,7 +137,7 @@ class HandOvers:
         positions = [one.position for one in items]
         await self.live.database.background.fetch(_SQL.hand_overs_done, positions)
 
-    async def wait(self, item: HandOver, later: datetime) -> None:
+    async def wait(self, item: HandOver, later: datetime, _fault: str) -> None:
         """Have it due again later."""
         await self.live.database.background.fetch(_SQL.hand_overs_wait, item.position, later)
 

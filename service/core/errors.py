@@ -100,6 +100,7 @@ _OURS: Final = (
     ("partner_not_found", 404, "No such partner."),
     ("entity_state", 409, "The business's state does not allow this."),
     ("partner_state", 409, "The partner's status does not allow this."),
+    ("endpoint_not_found", 404, "No such webhook endpoint."),
     ("key_not_found", 404, "No such API key."),
     ("claim_not_found", 404, "No such claim."),
     ("onboarding_not_found", 404, "No such onboarding."),

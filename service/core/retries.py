@@ -1,7 +1,8 @@
 """Retrying what leaves the service: how often, and after which waits."""
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 ATTEMPTS_MAX: Final = 20
 """With the waits below, about a day."""
@@ -11,3 +12,13 @@ WAIT_SECONDS_MAX: Final = 2 * 3600
 def wait_after(attempt: int) -> timedelta:
     """Return how long to wait after an attempt, counted from 1: twice as long as before it."""
     return timedelta(seconds=min(2**attempt, WAIT_SECONDS_MAX))
+
+
+class Retries(NamedTuple):
+    """How often something is tried, and how long to wait after each attempt, counted from 1."""
+
+    attempts_max: int
+    wait_after: Callable[[int], timedelta]
+
+
+FOR_A_DAY: Final = Retries(ATTEMPTS_MAX, wait_after)

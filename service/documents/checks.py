@@ -193,7 +193,7 @@ class DocumentChecks:
         for item in items:
             await self.ledger.database.background.fetch(_SQL.checks_done, *item[:2])
 
-    async def wait(self, item: QueuedCheck, later: datetime) -> None:
+    async def wait(self, item: QueuedCheck, later: datetime, _fault: str) -> None:
         """Have it due again later."""
         await self.ledger.database.background.fetch(_SQL.checks_wait, *item[:2], later)
 

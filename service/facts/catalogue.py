@@ -6,6 +6,7 @@ from typing import Final
 from service.facts import (
     claims,
     connections,
+    endpoints,
     entities,
     lineages,
     onboardings,
@@ -27,7 +28,7 @@ def _events(*modules: ModuleType) -> dict[str, type[Event]]:
     }
 
 
-ACCOUNTS: Final = _events(partners, people, passkeys, lineages)
+ACCOUNTS: Final = _events(partners, endpoints, people, passkeys, lineages)
 """What the ledger of accounts holds."""
 
 PARTNER_LEDGER: Final = _events(entities, connections, onboardings, claims, privacy, lineages)

@@ -13,13 +13,21 @@ from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from service.core.clock import Clock
 from service.core.loops import repeated
-from service.core.retries import ATTEMPTS_MAX, wait_after
+from service.core.retries import FOR_A_DAY, Retries
 
 CUT_OFF: Final = "cut off at each attempt"
 
 
 class Hopeless(Exception):
     """No retry can help; `str()` is the fault under which a thing is set aside."""
+
+
+class NotBefore(Exception):
+    """A retry is of use after `seconds` at the earliest."""
+
+    def __init__(self, fault: str, seconds: float) -> None:
+        super().__init__(fault)
+        self.seconds = seconds
 
 
 class Queued(Protocol):
@@ -63,7 +71,7 @@ class Work(Protocol[T]):
         """Remove what was done."""
         ...
 
-    async def wait(self, item: T, later: datetime, /) -> None:
+    async def wait(self, item: T, later: datetime, fault: str, /) -> None:
         """Have it due again later."""
         ...
 
@@ -73,11 +81,15 @@ class Work(Protocol[T]):
 
 
 class _Outcome(NamedTuple, Generic[T]):
-    """What became of an attempt. `fault` is None for a success, `is_final` if no retry can help."""
+    """What became of an attempt. `fault` is None for a success, `is_final` if no retry can help.
+
+    A retry waits for `seconds_min`, at least.
+    """
 
     item: T
     fault: str | None = None
     is_final: bool = False
+    seconds_min: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +98,7 @@ class QueueRunner(Generic[T]):
 
     work: Work[T]
     clock: Clock
+    retries: Retries = FOR_A_DAY
 
     async def step(self) -> int:
         """Do what is due, for some seconds; return how many were attempted."""
@@ -98,23 +111,27 @@ class QueueRunner(Generic[T]):
         done = [one.item for one in outcomes if one.fault is None]
         if done:
             await self.work.done(done)
-        for item, fault, is_final in outcomes:
+        for item, fault, is_final, seconds_min in outcomes:
             if fault is None:
                 continue
-            if is_final or item.attempts >= ATTEMPTS_MAX:
+            if is_final or item.attempts >= self.retries.attempts_max:
                 await self.work.set_aside(item, fault)
             else:
-                await self.work.wait(item, self.clock() + wait_after(item.attempts))
+                wait = max(self.retries.wait_after(item.attempts), timedelta(seconds=seconds_min))
+                await self.work.wait(item, self.clock() + wait, fault)
         return len(items)
 
     async def _attempt(self, item: T) -> _Outcome[T]:
-        if item.attempts > ATTEMPTS_MAX:  # the last one was cut off
+        if item.attempts > self.retries.attempts_max:  # the last one was cut off
             return _Outcome(item, CUT_OFF)
         try:
             async with asyncio.timeout(self.work.seconds_max):
                 await self.work.attempt(item)
         except Hopeless as error:
             return _Outcome(item, str(error), is_final=True)
+        except NotBefore as error:
+            self.work.log_failure(item, str(error))
+            return _Outcome(item, str(error), seconds_min=error.seconds)
         except Exception as error:  # noqa: BLE001 - whatever it is, the others go on
             self.work.log_failure(item, type(error).__name__)
             return _Outcome(item, type(error).__name__)

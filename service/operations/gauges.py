@@ -34,6 +34,15 @@ _GAUGES: Final[Mapping[str, tuple[str, ...]]] = {
     "hand_overs": ("Hand-overs to processing that are still to be made.",),
     "oldest_document_check_seconds": ("How long the first of documents to check has waited.",),
     "oldest_hand_over_seconds": ("Age of the oldest of them.",),
+    "webhook_endpoints": (
+        "Endpoints that take events (active), take none (failing) or were disabled.",
+        "ledger",
+        "state",
+    ),
+    "oldest_webhook_seconds": (
+        "How long the event has been due that waits longest for an endpoint that does not fail.",
+        "ledger",
+    ),
     "read_model_position": ("Log position of a read model or subscriber.", "ledger", "name"),
     "read_model_lag_events": ("Committed events it has not handled.", "ledger", "name"),
     "read_model_lag_seconds": ("Age of the oldest unhandled event.", "ledger", "name"),

@@ -127,6 +127,7 @@ CASES: Mapping[str, Case] = {
     ),
     "ClaimLedgerStreamsParked": _gauge('read_model_parked{ledger="live", name="mail"}', "1", "0"),
     "ClaimLedgerHandOverStuck": _gauge("oldest_hand_over_seconds", "901", "900"),
+    "ClaimLedgerWebhooksStuck": _gauge('oldest_webhook_seconds{ledger="live"}', "901", "900"),
     "ClaimLedgerDocumentCheckStuck": _gauge("oldest_document_check_seconds", "3601", "3600"),
     "ClaimLedgerRateLimitDegraded": _gauge("rate_limit_degraded", "1", "0"),
     "ClaimLedgerMailStuck": Case(

@@ -106,6 +106,27 @@ async def test_a_waiting_hand_over_or_check_shows_its_age(stuck, database_url):
     assert 3600 <= await metric(stuck, "claim_ledger_oldest_hand_over_seconds") < 3700
 
 
+async def test_webhooks_that_are_due_show_their_age(stuck, database_url):
+    """Of endpoints that do not fail; what follows in a claim is not due before the first."""
+    for name, active, failing in (("a", True, None), ("b", True, "now()"), ("c", False, None)):
+        await _change(
+            database_url,
+            "insert into live.webhook_queues (endpoint_id, partner_id, position, is_active,"  # noqa: S608
+            f" failing_since) values ('{name}', 'ptn', 1, {active}, {failing or 'null'})",
+        )
+        await _change(
+            database_url,
+            "insert into live.webhook_deliveries (endpoint_id, position, subject, type, noted_at,"  # noqa: S608
+            f" next_attempt_at) select '{name}', nr, 'clm', 't', now(),"
+            " now() - nr * interval '10 minutes' from generate_series(1, 2) as nr",
+        )
+    for state in ("active", "failing", "disabled"):
+        labels = {"ledger": "live", "state": state}
+        assert await metric(stuck, "claim_ledger_webhook_endpoints", **labels) == 1
+    oldest = await metric(stuck, "claim_ledger_oldest_webhook_seconds", ledger="live")
+    assert 600 <= oldest < 700
+
+
 async def test_waiting_sign_in_mail_shows_its_age(stuck, database_url):
     """It grows old while it waits; once its link has expired it counts as not sent."""
     assert (await _mails(stuck, "waiting", "sign_in"), await _age_of_sign_in_mail(stuck)) == (0, 0)

@@ -21,7 +21,9 @@ BEFORE_MAX: Final = 31
 """Of so many events before one, the middle time counts."""
 ENTITIES_LATE_MAX: Final = 4096
 """An entity that acts may be registered by the same transaction, and numbered a little later."""
-SYSTEM: Final = frozenset({"checkpoints", "dev", "documents", "installation", "sandbox"})
+SYSTEM: Final = frozenset(
+    {"checkpoints", "dev", "documents", "installation", "sandbox", "webhooks"}
+)
 """The parts of the service that append events by themselves."""
 
 FORMER: Final = frozenset({"staff:cli"})

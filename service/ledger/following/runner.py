@@ -161,7 +161,8 @@ class Follower:
     """Repeats a step while there is work, and sleeps when there is none.
 
     `after` is called when a step did something: it wakes the next followers. `queue` is the name of
-    the subscriber that queues this one's work: `<ledger>.<name>`, if there is one.
+    the subscriber that queues this one's work: `<ledger>.<name>`, if there is one. `at_end` ends
+    what a step left running.
     """
 
     name: str
@@ -169,6 +170,7 @@ class Follower:
     after: Callable[[], None]
     queue: str = ""
     rest_seconds_max: float = HANDLING_REST_SECONDS_MAX
+    at_end: Callable[[], Awaitable[None]] | None = None
     _woken: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _stands: str | None = field(default=None, init=False)
 
@@ -182,6 +184,13 @@ class Follower:
 
     async def run(self) -> None:
         """Repeat until cancelled. After a fault, which is logged, retry with growing pauses."""
+        try:
+            await self._repeat()
+        finally:
+            if self.at_end is not None:
+                await self.at_end()
+
+    async def _repeat(self) -> None:
         idle = IDLE_SECONDS_MIN
         while True:
             self._woken.clear()

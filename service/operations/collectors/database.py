@@ -42,6 +42,19 @@ def database_collectors(accounts: Database, live: Database, clock: Clock) -> lis
     return [transactions, onboarding_mail, sign_in_mail, hand_overs, document_checks]
 
 
+def webhook_collector(ledger: str, database: Database) -> Collector:
+    """Return the collector of a mode's webhooks."""
+
+    async def collect(gauges: ScrapedGauges) -> None:
+        row = await database.reads.fetchrow(_SQL.webhooks)
+        if row is not None:
+            for state in ("active", "failing", "disabled"):
+                gauges.set("webhook_endpoints", row[state], ledger, state)
+            gauges.set("oldest_webhook_seconds", row["oldest_seconds"], ledger)
+
+    return collect
+
+
 def _age(at: datetime | None, now: datetime) -> float:
     return 0.0 if at is None else max(0.0, (now - at).total_seconds())
 

@@ -44,3 +44,25 @@ select
     (select min(noted_at) from ledger.mail_outbox where state = 'waiting') as oldest_at,
     (select count(*) from ledger.mail_outbox where state = 'failed') as failed,
     (select count(*) from ledger.mail_outbox where state = 'withheld') as withheld
+
+-- name: webhooks
+-- How many endpoints take events, fail, or were disabled; and for how many seconds the first delivery of
+-- a claim has been due that has waited longest for an endpoint that does not fail.
+select
+    count(*) filter (where q.is_active and q.failing_since is null) as active,
+    count(*) filter (where q.is_active and q.failing_since is not null) as failing,
+    count(*) filter (where not q.is_active) as disabled,
+    greatest(0, coalesce(max(extract(epoch from now() - due.since)), 0))::float8 as oldest_seconds
+from ledger.webhook_queues as q
+left join lateral (
+    select min(d.next_attempt_at) as since
+    from ledger.webhook_deliveries as d
+    where
+        d.endpoint_id = q.endpoint_id and d.next_attempt_at <= now()
+        and not exists(
+            select from ledger.webhook_deliveries as earlier
+            where
+                earlier.endpoint_id = d.endpoint_id and earlier.subject = d.subject
+                and earlier.position < d.position
+        )
+) as due on q.is_active and q.failing_since is null

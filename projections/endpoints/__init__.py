@@ -1,0 +1,1 @@
+"""Webhook endpoints as senders and the console read them (ledger accounts, inline)."""

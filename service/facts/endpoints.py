@@ -1,0 +1,129 @@
+"""Facts about webhook endpoints, to which partners' events go; the state folded from them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
+from uuid import UUID
+
+import msgspec
+
+from service.core.ids import stream_id
+from service.ledger.events import Event
+
+
+class EndpointAdded(Event, frozen=True):
+    """A partner added an endpoint; events after `after`, a position of its mode's log, go there.
+
+    `types` are those of the events that it wants; none: all. The URL is the partner's own, and
+    encrypted under the partner's key.
+    """
+
+    personal: ClassVar = ("url",)
+    partner_id: str
+    endpoint_id: str
+    mode: str
+    after: int
+    url: str | None = None
+    types: Sequence[str] = ()
+
+
+class EndpointChanged(Event, frozen=True):
+    """An endpoint has another URL, or wants other types; the fields are the new values."""
+
+    personal: ClassVar = ("url",)
+    partner_id: str
+    endpoint_id: str
+    url: str | None = None
+    types: Sequence[str] = ()
+
+
+class EndpointSecretRotated(Event, frozen=True):
+    """An endpoint's secret was replaced. The one before it signs, too, for a day."""
+
+    partner_id: str
+    endpoint_id: str
+    secret_version: int
+
+
+class EndpointDisabled(Event, frozen=True):
+    """Nothing is sent to an endpoint until it is enabled, when it goes on where it stopped.
+
+    `reason` is `member`, `gone` (it answered 410) or `failing` (it took nothing for three days).
+    """
+
+    partner_id: str
+    endpoint_id: str
+    reason: str
+
+
+class EndpointEnabled(Event, frozen=True):
+    """An endpoint that was disabled gets events again."""
+
+    partner_id: str
+    endpoint_id: str
+
+
+class EndpointRemoved(Event, frozen=True):
+    """An endpoint was removed for good."""
+
+    partner_id: str
+    endpoint_id: str
+
+
+class WebhookEndpoint(msgspec.Struct, frozen=True):
+    """An endpoint as its partner's stream knows it. `disabled` is the reason, empty if enabled."""
+
+    endpoint_id: str
+    mode: str
+    url: str | None
+    types: Sequence[str] = ()
+    secret_version: int = 1
+    disabled: str = ""
+
+
+class Endpoints(msgspec.Struct, frozen=True):
+    """A partner's endpoints that were not removed, by their ids."""
+
+    version: int = 0
+    by_id: Mapping[str, WebhookEndpoint] = msgspec.field(default_factory=dict[str, WebhookEndpoint])
+
+
+def endpoints_stream(partner_id: str) -> UUID:
+    """Return the id of the stream of a partner's endpoints."""
+    return stream_id("endpoints", partner_id)
+
+
+def fold(events: Iterable[Event]) -> Endpoints:
+    """Fold the stream of a partner's endpoints into their state."""
+    version, known = 0, dict[str, WebhookEndpoint]()
+    for event in events:
+        version += 1
+        match event:
+            case EndpointAdded(endpoint_id=endpoint_id):
+                known[endpoint_id] = WebhookEndpoint(
+                    endpoint_id, event.mode, event.url, event.types
+                )
+            case EndpointRemoved(endpoint_id=endpoint_id):
+                del known[endpoint_id]
+            case (
+                EndpointChanged() | EndpointSecretRotated() | EndpointDisabled() | EndpointEnabled()
+            ):
+                known[event.endpoint_id] = _evolve(known[event.endpoint_id], event)
+            case _:
+                raise TypeError(f"{type(event).__name__} is not a fact about an endpoint")
+    return Endpoints(version, known)
+
+
+def _evolve(
+    endpoint: WebhookEndpoint,
+    event: EndpointChanged | EndpointSecretRotated | EndpointDisabled | EndpointEnabled,
+) -> WebhookEndpoint:
+    change = msgspec.structs.replace
+    match event:
+        case EndpointChanged():
+            return change(endpoint, url=event.url, types=event.types)
+        case EndpointSecretRotated():
+            return change(endpoint, secret_version=event.secret_version)
+        case EndpointDisabled():
+            return change(endpoint, disabled=event.reason)
+        case EndpointEnabled():
+            return change(endpoint, disabled="")

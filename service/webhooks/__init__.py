@@ -1,0 +1,1 @@
+"""Webhooks: a partner's endpoints, and the events that are sent to them."""

@@ -1,0 +1,134 @@
+"""What members do to their webhook endpoints, and what sending finds out: a method each."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Concatenate, ParamSpec
+
+from service.core.clock import Clock
+from service.core.errors import Refusal, invalid
+from service.core.ids import NewId
+from service.facts.caller import Mode
+from service.facts.endpoints import Endpoints, endpoints_stream, fold
+from service.facts.partners import partner_stream
+from service.ledger.encryption import DataKey
+from service.ledger.events import Cause, Event
+from service.ledger.ledger import Ledger, Transaction
+from service.ledger.writing import Append
+from service.webhooks import decisions
+from service.webhooks.queues import Queues
+from service.webhooks.urls import NotPublic, check_url
+
+P = ParamSpec("P")
+
+ACTOR = "system:webhooks"
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointCommands:
+    """Writes to the ledger of accounts."""
+
+    accounts: Ledger
+    queues: Queues
+    clock: Clock
+    new_id: NewId
+    allow_private: bool
+
+    def new_endpoint_id(self) -> str:
+        """Draw the id of an endpoint to be added."""
+        return self.new_id("whe", self.clock())
+
+    async def add(
+        self,
+        partner_id: str,
+        endpoint_id: str,
+        mode: Mode,
+        url: str,
+        types: Sequence[str],
+        cause: Cause,
+    ) -> None:
+        """Add an endpoint, which gets what happens from now on."""
+        await self._decide(
+            partner_id,
+            cause,
+            decisions.add,
+            endpoint_id=endpoint_id,
+            mode=mode,
+            url=self._checked(url),
+            types=types,
+            after=await self.queues.end_of(mode),
+        )
+
+    async def change(
+        self, partner_id: str, endpoint_id: str, url: str, types: Sequence[str], cause: Cause
+    ) -> None:
+        """Change where an endpoint is, and what it wants, from the next attempt on."""
+        await self._decide(
+            partner_id,
+            cause,
+            decisions.change,
+            endpoint_id=endpoint_id,
+            url=self._checked(url),
+            types=types,
+        )
+
+    async def rotate(self, partner_id: str, endpoint_id: str, version: int, cause: Cause) -> None:
+        """Replace an endpoint's secret by that of `version`, the next one."""
+        await self._decide(
+            partner_id, cause, decisions.rotate, endpoint_id=endpoint_id, version=version
+        )
+
+    async def disable(
+        self, partner_id: str, endpoint_id: str, reason: decisions.Reason, cause: Cause
+    ) -> None:
+        """Send nothing to an endpoint until it is enabled."""
+        await self._decide(
+            partner_id, cause, decisions.disable, endpoint_id=endpoint_id, reason=reason
+        )
+
+    async def enable(self, partner_id: str, endpoint_id: str, cause: Cause) -> None:
+        """Go on where an endpoint stopped."""
+        await self._decide(partner_id, cause, decisions.enable, endpoint_id=endpoint_id)
+
+    async def remove(self, partner_id: str, endpoint_id: str, cause: Cause) -> None:
+        """Remove an endpoint, and what is still to be delivered to it."""
+        await self._decide(partner_id, cause, decisions.remove, endpoint_id=endpoint_id)
+
+    def _checked(self, url: str) -> str:
+        try:
+            check_url(url, allow_private=self.allow_private)
+        except NotPublic as error:
+            raise invalid("url", str(error)) from error
+        return url
+
+    async def _decide(
+        self,
+        partner_id: str,
+        cause: Cause,
+        decide: Callable[Concatenate[Endpoints, str, P], list[Event]],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> None:
+        """Append what `decide` decides."""
+        stream = endpoints_stream(partner_id)
+
+        async def attempt(transaction: Transaction) -> None:
+            known = fold(one.event for one in await transaction.read(stream))
+            events = decide(known, partner_id, *args, **kwargs)
+            if events:
+                key = await _key(transaction, partner_id, events)
+                await transaction.append(Append(stream, known.version, events, cause, key))
+
+        await self.accounts.decide(attempt)
+
+
+async def _key(
+    transaction: Transaction, partner_id: str, events: Sequence[Event]
+) -> DataKey | None:
+    """Return the partner's key, if the events have anything personal."""
+    if not any(getattr(event, name) for event in events for name in event.personal):
+        return None
+    subject = partner_stream(partner_id)
+    key = (await transaction.data_keys([subject])).get(subject)
+    if key is None:
+        raise Refusal("partner_state", "The personal data of this partner has been erased.")
+    return key

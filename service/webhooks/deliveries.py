@@ -1,0 +1,244 @@
+"""Delivering to one endpoint: its queue is filled from the partner's events, and worked off.
+
+At least once, with the same id each time. Of one claim (or onboarding, or link) one event follows
+another; what is stuck holds up nothing else. An endpoint that fails gets one event at a time.
+"""
+
+import asyncio
+import secrets as random_secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple, Protocol
+
+import structlog
+
+from projections.endpoints.reader import EndpointsReader, Sendable
+from service.core.clock import Clock
+from service.core.retries import Retries
+from service.events.wire import TEST_EVENT
+from service.ledger.database import Database
+from service.ledger.events import Cause
+from service.ledger.projector import arrays
+from service.ledger.queue_runner import NotBefore
+from service.ledger.service_keys import GetSecrets
+from service.ledger.sql import queries
+from service.webhooks.commands import ACTOR, EndpointCommands
+from service.webhooks.messages import Message, Messages
+from service.webhooks.sender import SECONDS_MAX, EndpointAnswer, Undelivered
+from service.webhooks.signing import headers, signing_now
+
+OPEN_MAX: Final = 200
+"""Deliveries in an endpoint's queue; what follows stays in the log."""
+AT_ONCE_MAX: Final = 8
+"""Requests to one endpoint at a time."""
+LEASE_SECONDS: Final = 2 * SECONDS_MAX
+"""After this, deliveries of a process that was cut off are due again."""
+GIVES_UP_AFTER: Final = timedelta(days=3)
+FAILURES_MAX: Final = 3
+"""After so many rounds of attempts in a row that failed, the endpoint waits, whatever is due."""
+ENDPOINT_WAIT_SECONDS_MAX: Final = 900.0
+CANNOT_SEND_SECONDS: Final = 60.0
+"""How long an endpoint is left alone that is enabled here, and not in the ledger of accounts."""
+
+_FIRST_WAIT_SECONDS: Final = 5
+_WAIT_SECONDS_MAX: Final = 8 * 3600
+_ATTEMPTS_MAX: Final = 16
+_JITTER: Final = 0.1
+_GONE: Final = 410
+
+_SQL = queries("service.webhooks")
+
+log = structlog.get_logger()
+
+
+def wait_after(attempt: int) -> timedelta:
+    """Return how long to wait after an attempt: four times as long as before it, up to eight hours.
+
+    A tenth more or less, so that what failed together does not come back together.
+    """
+    seconds = min(_FIRST_WAIT_SECONDS * 4 ** (attempt - 1), _WAIT_SECONDS_MAX)
+    jitter = 1 + _JITTER * (random_secrets.randbelow(2001) / 1000 - 1)
+    return timedelta(seconds=seconds * jitter)
+
+
+RETRIES: Final = Retries(_ATTEMPTS_MAX, wait_after)
+"""Sixteen attempts, which take three days."""
+
+
+class Post(Protocol):
+    """Sends a message."""
+
+    async def __call__(
+        self, url: str, headers: dict[str, str], body: bytes, now: datetime, /
+    ) -> EndpointAnswer:
+        """Return the answer; raises Undelivered."""
+        ...
+
+
+class Delivery(NamedTuple):
+    """A delivery to make, as its row in the queue has it."""
+
+    position: int
+    subject: str
+    type: str
+    noted_at: datetime
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryParts:
+    """What the deliveries of a mode share."""
+
+    database: Database
+    messages: Messages
+    endpoints: EndpointsReader
+    commands: EndpointCommands
+    secrets: GetSecrets
+    post: Post
+    clock: Clock
+
+
+class _Made(NamedTuple):
+    status: int
+    duration_ms: float
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What is being delivered, and to where, as it was when it was taken; and what was."""
+
+    endpoint: Sendable | None = None
+    messages: Mapping[int, Message] = field(default_factory=dict[int, Message])
+    made: dict[int, _Made] = field(default_factory=dict[int, _Made])
+    failed: bool = False
+    rest_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Deliveries:
+    """The queue of one endpoint, as work for a QueueRunner."""
+
+    parts: DeliveryParts
+    endpoint_id: str
+    partner_id: str
+    _batch: _Batch = field(default_factory=_Batch)
+
+    lease_seconds = LEASE_SECONDS
+
+    @property
+    def seconds_max(self) -> float:
+        """How long one attempt may take, what it reads and records included."""
+        return LEASE_SECONDS - 5.0
+
+    async def take(self, now: datetime, until: datetime) -> Sequence[Delivery]:
+        """Fill the queue, and take what is due; nothing unless the endpoint takes events now."""
+        database = self.parts.database.background
+        endpoint = await self.parts.endpoints.sendable(self.endpoint_id)
+        if endpoint is None:
+            later = now + timedelta(seconds=CANNOT_SEND_SECONDS)
+            await database.fetch(_SQL.put_off, self.endpoint_id, later)
+            return []
+        queue = await database.fetchrow(_SQL.room, self.endpoint_id, OPEN_MAX, now)
+        if queue is None:
+            return []
+        if queue["room"] > 0:
+            await self._fill(endpoint, queue["position"], queue["room"], now)
+        at_once = 1 if queue["is_failing"] else AT_ONCE_MAX
+        rows = await database.fetch(_SQL.take, self.endpoint_id, now, at_once, until)
+        items = [Delivery(*row) for row in rows]
+        batch = self._batch
+        batch.endpoint, batch.messages = endpoint, await self._messages(items)
+        batch.failed, batch.rest_seconds = False, 0.0
+        return items
+
+    async def _fill(self, endpoint: Sendable, position: int, room: int, now: datetime) -> None:
+        """Queue what follows for the endpoint, of the types that it wants."""
+        found = await self.parts.messages.after(self.partner_id, position, room)
+        if not found:
+            return
+        notes = [one[:3] for one in found if not endpoint.types or one.type in endpoint.types]
+        positions, types, subjects = arrays(notes) or ([], [], [])
+        await self.parts.database.background.fetch(
+            _SQL.note,
+            *(self.endpoint_id, position, found[-1].position, positions, subjects, types, now),
+        )
+
+    async def attempt(self, item: Delivery) -> None:
+        """Send an event; raise NotBefore unless the endpoint took it."""
+        parts, endpoint = self.parts, self._batch.endpoint
+        message = self._batch.messages.get(item.position)
+        if endpoint is None or message is None:
+            raise LookupError("no such event")
+        now, time = parts.clock(), asyncio.get_running_loop().time
+        version, rotated_at = endpoint.secret_version, endpoint.secret_rotated_at
+        keys = signing_now(await parts.secrets(), self.endpoint_id, version, rotated_at, now)
+        signed = headers(keys, message.id, now, message.body)
+        signed["content-type"] = "application/cloudevents+json"
+        began = time()
+        try:
+            answer = await parts.post(endpoint.url, signed, message.body.encode(), now)
+        except Undelivered as error:
+            raise NotBefore(str(error), 0.0) from error
+        if answer.status == _GONE:
+            cause = Cause(ACTOR, f"webhook-{message.id}")
+            await parts.commands.disable(self.partner_id, self.endpoint_id, "gone", cause)
+        if not answer.is_delivered:
+            seconds = answer.retry_after_seconds or 0.0
+            rest_seconds = min(seconds, ENDPOINT_WAIT_SECONDS_MAX)
+            self._batch.rest_seconds = max(self._batch.rest_seconds, rest_seconds)
+            raise NotBefore(f"HTTP {answer.status}", seconds)
+        self._batch.made[item.position] = _Made(answer.status, (time() - began) * 1000)
+
+    async def _messages(self, items: Sequence[Delivery]) -> Mapping[int, Message]:
+        """Return the messages by their positions; those that stand apart are read one by one."""
+        messages = self.parts.messages
+        tests = [one for one in items if one.type == TEST_EVENT]
+        found = {
+            one.position: messages.test(self.endpoint_id, one.position, one.noted_at)
+            for one in tests
+        }
+        for position in sorted(one.position for one in items if one.type != TEST_EVENT):
+            if position not in found:
+                page = await messages.after(self.partner_id, position - 1, AT_ONCE_MAX)
+                found |= {one.position: one for one in page}
+        return found
+
+    def log_failure(self, item: Delivery, error_type: str) -> None:
+        """Log an attempt that failed, quietly: partners' servers are no fault of ours."""
+        log.debug(
+            "webhook failed",
+            partner_id=self.partner_id,
+            position=item.position,
+            attempts=item.attempts,
+            error_type=error_type,
+        )
+
+    async def done(self, items: Sequence[Delivery]) -> None:
+        """Move deliveries to the log."""
+        rows = [(one.position, *self._batch.made.pop(one.position)) for one in items]
+        await self.parts.database.background.fetch(
+            _SQL.done, self.endpoint_id, *arrays(rows), self.parts.clock()
+        )
+
+    async def wait(self, item: Delivery, later: datetime, fault: str) -> None:
+        """Have it due again later; give the endpoint up that took nothing for three days."""
+        now, batch = self.parts.clock(), self._batch
+        is_first, batch.failed = int(not batch.failed), True
+        row = await self.parts.database.background.fetchrow(
+            _SQL.failed,
+            *(self.endpoint_id, item.position, later, fault, now, is_first),
+            *(FAILURES_MAX, ENDPOINT_WAIT_SECONDS_MAX, batch.rest_seconds),
+        )
+        if row is not None and row["failing_since"] <= now - GIVES_UP_AFTER:
+            await self._give_up()
+
+    async def set_aside(self, item: Delivery, fault: str) -> None:
+        """Give the endpoint up: it goes on there once a member enables it."""
+        later = self.parts.clock() + wait_after(_ATTEMPTS_MAX)
+        await self.wait(item, later, fault)
+        await self._give_up()
+
+    async def _give_up(self) -> None:
+        cause = Cause(ACTOR, f"webhook-{self.endpoint_id}")
+        await self.parts.commands.disable(self.partner_id, self.endpoint_id, "failing", cause)

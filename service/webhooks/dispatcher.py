@@ -1,0 +1,103 @@
+"""Serving the endpoints of one mode: each by a task of its own, so that none waits for another."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+import structlog
+
+from service.ledger.database import LedgerError
+from service.ledger.queue_runner import QueueRunner
+from service.ledger.sql import queries
+from service.webhooks.deliveries import OPEN_MAX, RETRIES, Deliveries, DeliveryParts
+
+ENDPOINTS_AT_ONCE_MAX: Final = 64
+"""Endpoints that a process serves at a time, each for some seconds before it is another's turn."""
+LOG_KEPT: Final = timedelta(days=30)
+FORGET_SECONDS: Final = 3600.0
+LOG_ROWS_MAX: Final = 1000
+"""Of old deliveries that are forgotten at once."""
+
+_SQL = queries("service.webhooks")
+
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class Dispatcher:
+    """Finds endpoints that something is due for, and serves them.
+
+    `on_served` is called when something was attempted: there may be more.
+    """
+
+    parts: DeliveryParts
+    on_served: Callable[[], None] = lambda: None
+    _tasks: dict[str, asyncio.Task[int]] = field(
+        default_factory=dict[str, asyncio.Task[int]], init=False
+    )
+    _served: int = field(default=0, init=False)
+    _forgets_at: float = field(default=0.0, init=False)
+
+    async def step(self) -> int:
+        """Begin to serve endpoints; return how many deliveries were attempted since before."""
+        await self._forget()
+        done, self._served = self._served, 0
+        free = ENDPOINTS_AT_ONCE_MAX - len(self._tasks)
+        if free <= 0:
+            return done
+        rows = await self.parts.database.background.fetch(
+            _SQL.due, self.parts.clock(), list(self._tasks), OPEN_MAX, free
+        )
+        for row in rows:
+            endpoint_id = row["endpoint_id"]
+            work = Deliveries(self.parts, endpoint_id, row["partner_id"])
+            task = asyncio.create_task(QueueRunner(work, self.parts.clock, RETRIES).step())
+            self._tasks[endpoint_id] = task
+            task.add_done_callback(lambda task, one=endpoint_id: self._ended(one, task))
+        return done
+
+    def _ended(self, endpoint_id: str, task: asyncio.Task[int]) -> None:
+        del self._tasks[endpoint_id]
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is None:
+            self._served += task.result()
+            if task.result():  # else it would be looked at again and again
+                self.on_served()
+        elif isinstance(error, LedgerError):
+            log.warning("webhooks wait", error_type=type(error).__name__)
+        else:
+            log.error("webhooks failed", exc_info=error)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything is being served."""
+        return bool(self._tasks)
+
+    async def idle(self) -> None:
+        """Return when nothing is being served."""
+        while self._tasks:
+            await asyncio.wait(list(self._tasks.values()))
+
+    async def stop(self) -> None:
+        """End what is being served: it is due again when its lease ends."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _forget(self) -> None:
+        """Delete old deliveries from the log, a bounded number at a time, every hour."""
+        time = asyncio.get_running_loop().time()
+        if time < self._forgets_at:
+            return
+        row = await self.parts.database.background.fetchrow(
+            _SQL.log_delete, self.parts.clock() - LOG_KEPT, LOG_ROWS_MAX
+        )
+        if row is None or row["deleted"] < LOG_ROWS_MAX:
+            self._forgets_at = time + FORGET_SECONDS

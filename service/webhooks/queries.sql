@@ -1,0 +1,222 @@
+-- name: begin
+-- An endpoint is given its partner's events after a position.
+insert into ledger.webhook_queues (endpoint_id, partner_id, position) values ($1, $2, $3)
+on conflict do nothing
+
+-- name: delivered
+-- The last deliveries to an endpoint, newest first, before a given one (null: from the newest on).
+select delivered_at, position, subject, type, attempts, status, duration_ms, fault
+from ledger.webhook_log
+where
+    endpoint_id = $1
+    and (delivered_at, position)
+    < (coalesce($2::timestamptz, 'infinity'), coalesce($3::bigint, 0))
+order by delivered_at desc, position desc
+limit $4
+
+-- name: done
+-- Deliveries were made: they leave the queue for the log, and the endpoint does not fail any more.
+with gone as (
+    delete from ledger.webhook_deliveries as d
+    using unnest($2::bigint[], $3::smallint[], $4::real[]) as m (position, status, duration_ms)
+    where d.endpoint_id = $1 and d.position = m.position
+    returning d.position, d.subject, d.type, d.attempts, d.fault, m.status, m.duration_ms
+), noted as (
+    insert into ledger.webhook_log (
+        endpoint_id, delivered_at, position, subject, type, attempts, status, duration_ms, fault
+    )
+    select $1, $5, position, subject, type, attempts, status, duration_ms, fault from gone
+    on conflict do nothing
+)
+update ledger.webhook_queues set failures = 0, failing_since = null, waits_until = '-infinity'
+where endpoint_id = $1 and failures > 0
+
+-- name: due
+-- Endpoints that something can be delivered to now, or queued for, which are not being served here, in
+-- no order that anybody could take advantage of.
+select q.endpoint_id, q.partner_id
+from ledger.webhook_queues as q
+where
+    q.is_active and q.waits_until <= $1 and q.endpoint_id <> all($2::text[])
+    and (
+        exists(
+            select from ledger.webhook_deliveries as d
+            where
+                d.endpoint_id = q.endpoint_id and d.next_attempt_at <= $1
+                and not exists(
+                    select from ledger.webhook_deliveries as earlier
+                    where
+                        earlier.endpoint_id = d.endpoint_id and earlier.subject = d.subject
+                        and earlier.position < d.position
+                )
+        )
+        or (
+            exists(
+                select from ledger.partner_events as e
+                where e.partner_id = q.partner_id and e.position > q.position
+            )
+            and (
+                select count(*) from (
+                    select from ledger.webhook_deliveries as d
+                    where d.endpoint_id = q.endpoint_id limit $3
+                ) as bounded
+            ) < $3
+        )
+    )
+order by random()
+limit $4
+
+-- name: end
+-- An endpoint was removed.
+with gone as (delete from ledger.webhook_deliveries where endpoint_id = $1)
+delete from ledger.webhook_queues where endpoint_id = $1
+
+-- name: failed
+-- An attempt failed: it is due again later. An endpoint of which several rounds of attempts failed in a
+-- row ($6 is 1 for the first failure of a round, else 0) waits, too, as it does if it asked for that ($9).
+with late as (
+    update ledger.webhook_deliveries set next_attempt_at = $3, fault = $4
+    where endpoint_id = $1 and position = $2
+)
+update ledger.webhook_queues as q set
+    failures = least(q.failures + $6, 1000000),
+    failing_since = coalesce(q.failing_since, $5),
+    waits_until = $5::timestamptz + make_interval(secs => greatest(
+        $9::float8,
+        case when q.failures + $6 < $7 then 0 else least(2 ^ least(q.failures + $6, 20), $8) end
+    ))
+where q.endpoint_id = $1
+returning q.failing_since
+
+-- name: log_delete
+-- Deletes deliveries from before a moment, a bounded number at a time. Returns how many.
+with gone as (
+    delete from ledger.webhook_log as l using (
+        select endpoint_id, delivered_at, position from ledger.webhook_log
+        where delivered_at < $1
+        order by delivered_at
+        limit $2
+    ) as old
+    where
+        l.endpoint_id = old.endpoint_id and l.delivered_at = old.delivered_at
+        and l.position = old.position
+    returning 1
+)
+select count(*) as deleted from gone
+
+-- name: log_end
+-- The last position of the log.
+select size from ledger.head
+
+-- name: note
+-- Queues what follows for an endpoint, and moves its position there, unless that has moved meanwhile.
+-- Returns a row if it has not.
+with held as (
+    select endpoint_id from ledger.webhook_queues
+    where endpoint_id = $1 and position = $2 and is_active
+    for update
+), noted as (
+    insert into ledger.webhook_deliveries (
+        endpoint_id, position, subject, type, noted_at, next_attempt_at
+    )
+    select h.endpoint_id, n.position, n.subject, n.type, $7, $7
+    from held as h, unnest($4::bigint[], $5::text[], $6::text[]) as n (position, subject, type)
+    on conflict do nothing
+)
+update ledger.webhook_queues as q set position = $3
+from held as h where q.endpoint_id = h.endpoint_id
+returning q.position
+
+-- name: open
+-- The deliveries to an endpoint that are still to be made, in their order.
+select position, subject, type, noted_at, attempts, next_attempt_at, fault
+from ledger.webhook_deliveries where endpoint_id = $1 order by position limit $2
+
+-- name: put_off
+-- Nothing is attempted at an endpoint until a moment.
+update ledger.webhook_queues set waits_until = greatest(waits_until, $2) where endpoint_id = $1
+
+-- name: resume
+-- An endpoint was enabled: what is open is due at once, as if it had never been tried.
+with open as (
+    update ledger.webhook_deliveries set attempts = 0, next_attempt_at = $2 where endpoint_id = $1
+)
+update ledger.webhook_queues
+set is_active = true, failures = 0, failing_since = null, waits_until = '-infinity'
+where endpoint_id = $1
+
+-- name: rewind
+-- What an endpoint was given after a position is queued again.
+update ledger.webhook_queues set position = $2
+where endpoint_id = $1 and $2 between 0 and position
+returning position
+
+-- name: room
+-- How far an endpoint came, whether it fails, and for how many deliveries there is room.
+select
+    q.position, q.failures > 0 as is_failing,
+    $2 - (select count(*) from ledger.webhook_deliveries where endpoint_id = $1) as room
+from ledger.webhook_queues as q
+where q.endpoint_id = $1 and q.is_active and q.waits_until <= $3
+
+-- name: states
+-- How endpoints stand.
+select
+    q.endpoint_id, q.position, q.failing_since,
+    (select count(*) from ledger.webhook_deliveries as d where d.endpoint_id = q.endpoint_id) as open,
+    (
+        select max(l.delivered_at) from ledger.webhook_log as l where l.endpoint_id = q.endpoint_id
+    ) as delivered_at
+from ledger.webhook_queues as q
+where q.endpoint_id = any($1::text[])
+
+-- name: stop
+-- An endpoint was disabled: nothing is attempted.
+update ledger.webhook_queues set is_active = false where endpoint_id = $1
+
+-- name: take
+-- Counts an attempt of the deliveries to an endpoint that have been due longest, the first of each
+-- subject, and returns them. They are due again at $4, should this process be cut off.
+with due as (
+    select d.position
+    from ledger.webhook_deliveries as d
+    where
+        d.endpoint_id = $1 and d.next_attempt_at <= $2
+        and not exists(
+            select from ledger.webhook_deliveries as earlier
+            where
+                earlier.endpoint_id = d.endpoint_id and earlier.subject = d.subject
+                and earlier.position < d.position
+        )
+    order by d.next_attempt_at, d.position
+    limit $3
+    for update of d skip locked
+)
+update ledger.webhook_deliveries as d set attempts = d.attempts + 1, next_attempt_at = $4
+from due
+where d.endpoint_id = $1 and d.position = due.position
+returning d.position, d.subject, d.type, d.noted_at, d.attempts
+
+-- name: test
+-- Queues a test event, at a negative position that is nobody else's, unless some are waiting. It is sent
+-- now, whatever the endpoint waits for.
+with now as (
+    update ledger.webhook_queues set waits_until = '-infinity' where endpoint_id = $1
+)
+insert into ledger.webhook_deliveries (
+    endpoint_id, position, subject, type, noted_at, next_attempt_at
+)
+select q.endpoint_id, t.position, 'test' || t.position, $3, $2, $2
+from ledger.webhook_queues as q,
+(
+    select least(-(extract(epoch from $2::timestamptz) * 1000000)::bigint, min(d.position) - 1) as position
+    from ledger.webhook_deliveries as d where d.endpoint_id = $1
+) as t
+where
+    q.endpoint_id = $1 and q.is_active
+    and (
+        select count(*) from ledger.webhook_deliveries as d
+        where d.endpoint_id = q.endpoint_id and d.position < 0
+    ) < $4
+on conflict do nothing
+returning position

@@ -1,0 +1,116 @@
+"""The queues of endpoints in the ledger of their mode: how far each came, and what is open.
+
+The facts about endpoints are in the ledger of accounts; a subscriber of it keeps the queues.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from service.core.clock import Clock
+from service.core.errors import Refusal, invalid
+from service.events.wire import TEST_EVENT
+from service.facts.caller import Mode
+from service.facts.endpoints import (
+    EndpointAdded,
+    EndpointDisabled,
+    EndpointEnabled,
+    EndpointRemoved,
+)
+from service.ledger.database import Database, Row
+from service.ledger.events import Recorded
+from service.ledger.ledger import Transaction
+from service.ledger.sql import Sql, queries
+
+TESTS_MAX: Final = 3
+"""Test events that may wait for one endpoint."""
+LISTED_MAX: Final = 50
+
+_SQL = queries("service.webhooks")
+
+
+@dataclass(frozen=True, slots=True)
+class Queues:
+    """The queues of both modes."""
+
+    databases: Mapping[Mode, Database]
+    clock: Clock
+
+    async def end_of(self, mode: Mode) -> int:
+        """Return the last position of a mode's log."""
+        row = await self.databases[mode].reads.fetchrow(_SQL.log_end)
+        return row["size"] if row else 0
+
+    async def states(self, mode: Mode, endpoint_ids: Sequence[str]) -> dict[str, Row]:
+        """Return how each endpoint stands: position, open deliveries, failures."""
+        rows = await self.databases[mode].reads.fetch(_SQL.states, list(endpoint_ids))
+        return {row["endpoint_id"]: row for row in rows}
+
+    async def open(self, mode: Mode, endpoint_id: str) -> list[Row]:
+        """Return the first deliveries that are still to be made."""
+        return await self.databases[mode].reads.fetch(_SQL.open, endpoint_id, LISTED_MAX)
+
+    async def delivered(
+        self,
+        mode: Mode,
+        endpoint_id: str,
+        before: tuple[datetime, int] | tuple[None, None] = (None, None),
+    ) -> list[Row]:
+        """Return the last deliveries that were made, before one that its time and position name."""
+        return await self.databases[mode].reads.fetch(
+            _SQL.delivered, endpoint_id, *before, LISTED_MAX
+        )
+
+    async def replay(self, mode: Mode, endpoint_id: str, position: int) -> None:
+        """Deliver again what an endpoint got from a position on, which lies behind it."""
+        row = await self.databases[mode].writes.fetchrow(_SQL.rewind, endpoint_id, position - 1)
+        if row is None:
+            raise invalid("position", "expected one that was delivered, or is about to be")
+
+    async def test(self, mode: Mode, endpoint_id: str) -> None:
+        """Queue a test event; refuses with `limit_reached` while some are waiting."""
+        row = await self.databases[mode].writes.fetchrow(
+            _SQL.test, endpoint_id, self.clock(), TEST_EVENT, TESTS_MAX
+        )
+        if row is None:
+            raise Refusal("limit_reached", "Test events are waiting for this endpoint already.")
+
+
+class EndpointQueues:
+    """Subscriber of the ledger of accounts: keeps the queues of endpoints in the ledgers of modes.
+
+    Each event is handled by one statement that changes nothing the second time.
+    """
+
+    name = "webhooks"
+    events_max = 20
+    topics = (EndpointAdded, EndpointDisabled, EndpointEnabled, EndpointRemoved)
+    reads_personal = False
+    takes_unknown = False
+
+    def __init__(self, databases: Mapping[Mode, Database]) -> None:
+        """`databases` are those of the modes' ledgers."""
+        self._databases = databases
+
+    async def handle(self, _transaction: Transaction, events: Sequence[Recorded]) -> None:
+        """Begin, stop, continue or end the queues of endpoints."""
+        for recorded in events:
+            match recorded.event:
+                case EndpointAdded() as event:
+                    row = (event.endpoint_id, event.partner_id, event.after)
+                    await self._write(_SQL.begin, *row, mode=event.mode)
+                case EndpointDisabled(endpoint_id=endpoint_id):
+                    await self._write(_SQL.stop, endpoint_id)
+                case EndpointEnabled(endpoint_id=endpoint_id):
+                    await self._write(_SQL.resume, endpoint_id, recorded.meta.at)
+                case EndpointRemoved(endpoint_id=endpoint_id):
+                    await self._write(_SQL.end, endpoint_id)
+                case _:
+                    pass
+
+    async def _write(self, statement: Sql, *args: object, mode: str | None = None) -> None:
+        """Run a statement in the ledger of a mode; None: in both, of which one has the queue."""
+        for name, database in self._databases.items():
+            if mode in (None, name):
+                await database.background.fetch(statement, *args)

@@ -1,0 +1,153 @@
+"""Sending one message to an endpoint: to a public address, over TLS, bounded in bytes and time.
+
+httpcore2 speaks HTTP and TLS for the host of the URL, and reaches the addresses that were judged.
+It follows no redirect and knows no proxy. Of the answer the head alone is read: its status counts.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Final, NamedTuple
+
+import httpcore2
+
+from service.webhooks.addresses import resolve
+from service.webhooks.urls import NotPublic, check_url
+
+CONNECT_SECONDS_MAX: Final = 5.0
+SECONDS_MAX: Final = 15.0
+"""For one attempt, from the look-up of the host to the head of the answer."""
+RETRY_AFTER_SECONDS_MAX: Final = 24 * 3600
+_USER_AGENT: Final = "claim-ledger-webhooks/1"
+_DIGITS_MAX: Final = 9
+
+
+class Undelivered(Exception):
+    """No answer came. `str()` tells the partner why; it quotes nothing that was received."""
+
+
+class EndpointAnswer(NamedTuple):
+    """What an endpoint answered; `retry_after_seconds` where it said so."""
+
+    status: int
+    retry_after_seconds: float | None = None
+
+    @property
+    def is_delivered(self) -> bool:
+        """Whether the endpoint took the message."""
+        return 200 <= self.status < 300  # noqa: PLR2004 - the class of statuses
+
+
+class Sender:
+    """Sends messages. `allow_private`, in development alone, lets them go to this machine."""
+
+    def __init__(self, *, allow_private: bool = False, tls: ssl.SSLContext | None = None) -> None:
+        """`tls` None: the machine's authorities vouch for hosts."""
+        self._allow_private = allow_private
+        self._tls = tls or ssl.create_default_context()
+
+    async def post(
+        self, url: str, headers: Mapping[str, str], body: bytes, now: datetime
+    ) -> EndpointAnswer:
+        """Send a message, and return the answer; raises Undelivered.
+
+        `now` is what a date in Retry-After is compared with.
+        """
+        try:
+            async with asyncio.timeout(SECONDS_MAX):
+                return await self._post(url, headers, body, now)
+        except NotPublic as error:
+            raise Undelivered(str(error)) from error
+        except (TimeoutError, httpcore2.TimeoutException) as error:
+            raise Undelivered(f"no answer within {SECONDS_MAX:.0f} seconds") from error
+        except httpcore2.ConnectError as error:
+            raise Undelivered(_why(error)) from error
+        except (httpcore2.NetworkError, httpcore2.ProtocolError, OSError, ValueError) as error:
+            raise Undelivered("the connection ended without an answer in HTTP") from error
+
+    async def _post(
+        self, url: str, headers: Mapping[str, str], body: bytes, now: datetime
+    ) -> EndpointAnswer:
+        parts = check_url(url, allow_private=self._allow_private)
+        host = parts.hostname or ""
+        addresses = await resolve(host, allow_private=self._allow_private)
+        port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        connection = httpcore2.AsyncHTTPConnection(
+            httpcore2.Origin(parts.scheme.encode(), host.encode(), port),
+            ssl_context=self._tls,
+            network_backend=_Only(addresses),
+        )
+        request = httpcore2.Request(
+            "POST",
+            httpcore2.URL(scheme=parts.scheme, host=host, port=port, target=target),
+            headers={
+                "host": parts.netloc,
+                "user-agent": _USER_AGENT,
+                "connection": "close",
+                "content-length": str(len(body)),
+                **headers,
+            },
+            content=body,
+            extensions={"timeout": {"connect": CONNECT_SECONDS_MAX}},
+        )
+        try:
+            answer = await connection.handle_async_request(request)
+            return EndpointAnswer(answer.status, _retry_after(answer.headers, now))
+        finally:
+            await connection.aclose()
+
+
+class _Only(httpcore2.AsyncNetworkBackend):
+    """Connects to given addresses, the first that answers, whatever host is asked for."""
+
+    def __init__(self, addresses: Sequence[str]) -> None:
+        self._addresses = addresses
+        self._network: httpcore2.AsyncNetworkBackend = httpcore2.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,  # noqa: ARG002 - it was resolved already
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109 - the library's signature
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        """Return a connection."""
+        refused: Exception = httpcore2.ConnectError()
+        for address in self._addresses:
+            try:
+                return await self._network.connect_tcp(
+                    address, port, timeout, local_address, socket_options
+                )
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                refused = error
+        raise refused
+
+
+def _why(error: httpcore2.ConnectError) -> str:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return "the certificate of the host was not accepted"
+        if isinstance(cause, ssl.SSLError):
+            return "TLS could not be agreed on"
+        cause = cause.__cause__ or cause.__context__
+    return "no connection"
+
+
+def _retry_after(headers: Iterable[tuple[bytes, bytes]], now: datetime) -> float | None:
+    """Return how long the answer asks to wait, within bounds; None where it does not."""
+    text = next(
+        (value.decode("latin-1") for name, value in headers if name.lower() == b"retry-after"), ""
+    ).strip()
+    if text.isascii() and text.isdigit():
+        seconds = float(text[:_DIGITS_MAX])
+    else:
+        try:
+            seconds = (parsedate_to_datetime(text) - now).total_seconds()
+        except (ValueError, TypeError, OverflowError):
+            return None
+    return min(max(seconds, 0.0), RETRY_AFTER_SECONDS_MAX)

@@ -1,0 +1,126 @@
+"""A service that follows nothing by itself, a partner with endpoints, and a receiver in memory."""
+
+from collections import Counter
+
+from service.core.clock import system_clock
+from service.facts.claims import STAGES, ClaimCreated, ClaimStageChanged, claim_stream
+from service.ledger.following.runner import Subscription
+from service.ledger.sequencer import Sequencer
+from service.ledger.writing import Append
+from service.webhooks.deliveries import DeliveryParts
+from service.webhooks.dispatcher import Dispatcher
+from service.webhooks.messages import Messages
+from service.webhooks.sender import EndpointAnswer, Undelivered
+from tests.ledger.samples import CAUSE
+
+URL = "https://example.com/hooks"
+
+
+class Sink:
+    """What endpoints take: everything, unless a URL or a subject was told to answer otherwise."""
+
+    def __init__(self):
+        self.taken, self.sent = [], []
+        self.tried = Counter()
+        self.answers = {}
+
+    async def post(self, url, headers, body, _now):
+        """Take a message, or answer as told; None: no answer."""
+        subject = body.decode().split('"subject":"')[1].split('"')[0]
+        self.tried[url, subject] += 1
+        self.sent.append((url, headers, body))
+        for key in (url, subject):
+            if key in self.answers:
+                answer = self.answers[key]
+                if callable(answer):
+                    return await answer()
+                if answer is None:
+                    raise Undelivered("no connection")
+                return answer
+        self.taken.append((url, subject, headers["webhook-id"]))
+        return EndpointAnswer(200)
+
+
+class Setting:
+    """One mode of a service, its clock in the test's hands."""
+
+    def __init__(self, service, mode="live"):
+        self.service, self.mode = service, service.modes[mode]
+        self.name, self.ledger = mode, self.mode.ledger
+        self.now = system_clock()
+        self.sink = Sink()
+        self.commands, self.queues = service.endpoints, service.webhook_queues
+        self.dispatcher = Dispatcher(
+            DeliveryParts(
+                self.ledger.database,
+                Messages(self.mode.partner_events, "https://api.example.com", mode),
+                service.endpoint_list,
+                service.endpoints,
+                service.secrets.get,
+                self.sink.post,
+                lambda: self.now,
+            )
+        )
+
+    async def approved(self, name="Partner"):
+        """Return the id of an approved partner."""
+        partner_id = await self.service.partners.add(name, f"{name}@example.com", CAUSE)
+        await self.service.partners.approve(partner_id, CAUSE)
+        return partner_id
+
+    async def endpoint(self, partner_id, url=URL, types=()):
+        """Add an endpoint, and return its id."""
+        endpoint_id = self.commands.new_endpoint_id()
+        await self.commands.add(partner_id, endpoint_id, self.name, url, types, CAUSE)
+        await self.follow()
+        return endpoint_id
+
+    async def claims(self, partner_id, *names, stages=0):
+        """Create claims, each moved through so many stages."""
+        appends = []
+        for name in names:
+            claim_id = f"clm_{name}"
+            stream = claim_stream(self.name, 0, partner_id, "ent_1", claim_id)
+            events = [ClaimCreated(claim_id, partner_id, "ent_1", claim_id, "fingerprint")]
+            events += [
+                ClaimStageChanged(claim_id=claim_id, stage=stage)
+                for stage in STAGES[1 : stages + 1]
+            ]
+            appends.append(Append(stream, 0, events, CAUSE))
+        async with self.ledger.transaction() as transaction:
+            await transaction.append(*appends)
+        await self.follow()
+
+    async def follow(self):
+        """Number what was written, and bring everything up to date but deliveries."""
+        for ledger in (self.service.accounts, self.ledger):
+            while await Sequencer(ledger).step():
+                pass
+        accounts = self.service.parked_by("accounts", "webhooks")
+        for ledger, one in (
+            (self.service.accounts, accounts),
+            (self.ledger, self.service.parked_by(self.name, "partner_events")),
+        ):
+            while await Subscription(ledger, one).step():
+                pass
+        self.now = max(self.now, system_clock())
+
+    async def serve(self):
+        """Deliver until nothing is due."""
+        while True:
+            await self.dispatcher.step()
+            if not self.dispatcher.is_busy:
+                return
+            await self.dispatcher.idle()
+
+    async def pass_time(self, total, step):
+        """Let time pass in steps, delivering what is due after each."""
+        end = self.now + total
+        while self.now < end:
+            self.now += step
+            await self.serve()
+
+    async def state(self, partner_id, endpoint_id):
+        """Return why an endpoint is disabled, None if it is enabled."""
+        rows = await self.service.endpoint_list.of(partner_id)
+        return next(row["disabled"] for row in rows if row["endpoint_id"] == endpoint_id)

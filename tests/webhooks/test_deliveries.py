@@ -1,0 +1,287 @@
+"""Deliveries: at least once, in a claim's order, and none that is stuck holds up another."""
+
+import asyncio
+from datetime import timedelta
+
+import msgspec
+import pytest
+from standardwebhooks import Webhook
+
+from service.core.errors import Refusal
+from service.facts.claims import STAGES
+from service.ledger.sql import Sql
+from service.webhooks import deliveries, dispatcher
+from service.webhooks.decisions import ENDPOINTS_MAX
+from service.webhooks.deliveries import RETRIES, wait_after
+from service.webhooks.sender import EndpointAnswer
+from service.webhooks.signing import signing_keys
+from tests.ledger.samples import CAUSE
+from tests.ledger.wired import service
+from tests.patience import eventually
+from tests.webhooks.setting import URL, Setting
+
+__all__ = ["service"]
+
+pytestmark = pytest.mark.server
+HOUR = timedelta(hours=1)
+OTHER = "https://other.example.com/"
+_STATES = Sql(
+    "states", "What is stored.", "select state from ledger.events where topic ~ 'Endpoint'"
+)
+
+
+@pytest.fixture
+def one(service):
+    """Return the setting."""
+    return Setting(service)
+
+
+def taken(one, url=URL):
+    """Return what an endpoint took."""
+    return [subject for place, subject, _ in one.sink.taken if place == url]
+
+
+async def test_an_endpoint_gets_what_happens_from_its_addition_on(one):
+    """Its partner's events of its mode and no others, signed, each once."""
+    partner, other = await one.approved(), await one.approved("Other")
+    await one.claims(partner, "before")
+    endpoint = await one.endpoint(partner)
+    await one.claims(partner, "a", stages=1)
+    await one.claims(other, "foreign")
+    await one.serve()
+    await one.serve()
+    assert taken(one) == ["clm_a", "clm_a"]
+    url, headers, body = one.sink.sent[-1]
+    keys = signing_keys(await one.service.secrets.get(), endpoint, 1)
+    event = Webhook(keys.shown_secret).verify(body, headers)
+    assert url == URL
+    assert (event["id"], event["type"]) == (headers["webhook-id"], "claim.stage_changed")
+    assert event["data"]["stage"] == STAGES[1]
+    assert headers["content-type"] == "application/cloudevents+json"
+    (newest, _) = await one.queues.delivered("live", endpoint)
+    assert (newest["type"], newest["attempts"], newest["status"]) == ("claim.stage_changed", 1, 200)
+    before = (newest["delivered_at"], newest["position"])
+    assert len(await one.queues.delivered("live", endpoint, before)) == 1
+
+
+async def test_an_endpoint_gets_only_the_types_that_it_wants(one):
+    """And goes on behind the others."""
+    partner = await one.approved()
+    await one.endpoint(partner, types=["claim.stage_changed"])
+    await one.claims(partner, "a", "b", stages=1)
+    await one.serve()
+    types = [msgspec.json.decode(body)["type"] for _, _, body in one.sink.sent]
+    assert types == ["claim.stage_changed"] * 2
+
+
+async def test_a_stuck_claim_holds_up_no_other_and_keeps_its_order(one):
+    """What follows in the claim waits for it, and comes after it with the ids of the first try."""
+    partner = await one.approved()
+    await one.endpoint(partner)
+    one.sink.answers["clm_stuck"] = EndpointAnswer(500)
+    await one.claims(partner, "stuck", "a", stages=2)
+    await one.serve()
+    assert taken(one) == ["clm_a"] * 3
+    assert one.sink.tried[URL, "clm_stuck"] == 1
+    del one.sink.answers["clm_stuck"]
+    await one.claims(partner, "b")
+    await one.pass_time(timedelta(seconds=20), timedelta(seconds=5))
+    assert [one for one in taken(one) if one == "clm_stuck"] == ["clm_stuck"] * 3
+    sent = [msgspec.json.decode(body) for _, _, body in one.sink.sent]
+    stuck = [event for event in sent if event["subject"] == "clm_stuck"]
+    assert [event["data"]["stage"] for event in stuck] == [STAGES[0], *STAGES[:3]]
+    assert stuck[0]["id"] == stuck[1]["id"]
+    assert len({event["id"] for event in sent}) == len(sent) - 1
+
+
+async def test_a_dead_endpoint_is_given_up_after_three_days_and_goes_on_where_it_stopped(one):
+    """Meanwhile it is asked ever more rarely, one event at a time, and holds up no other."""
+    partner = await one.approved()
+    dead, alive = await one.endpoint(partner), await one.endpoint(partner, OTHER)
+    one.sink.answers[URL] = None
+    names = [f"c{nr}" for nr in range(12)]
+    await one.claims(partner, *names)
+    await one.serve()
+    assert sorted(taken(one, OTHER)) == sorted(f"clm_{name}" for name in names)
+    await one.pass_time(70 * HOUR, HOUR / 2)
+    assert await one.state(partner, dead) is None
+    await one.pass_time(4 * HOUR, HOUR / 2)
+    assert await one.state(partner, dead) == "failing"
+    tried = sum(count for (url, _), count in one.sink.tried.items() if url == URL)
+    assert tried < 200
+    await one.follow()
+    await one.claims(partner, "later")
+    await one.pass_time(24 * HOUR, 4 * HOUR)
+    assert sum(count for (url, _), count in one.sink.tried.items() if url == URL) == tried
+    del one.sink.answers[URL]
+    await one.commands.enable(partner, dead, CAUSE)
+    await one.follow()
+    await one.serve()
+    assert sorted(taken(one)) == sorted(f"clm_{name}" for name in [*names, "later"])
+    assert len(taken(one, OTHER)) == len(names) + 1
+    assert await one.state(partner, alive) is None
+
+
+async def test_one_that_is_gone_is_disabled_at_once(one):
+    """By 410; the event stays for when it is enabled again."""
+    partner = await one.approved()
+    endpoint = await one.endpoint(partner)
+    one.sink.answers[URL] = EndpointAnswer(410)
+    await one.claims(partner, "a", "b")
+    await one.serve()
+    assert await one.state(partner, endpoint) == "gone"
+    await one.pass_time(HOUR, HOUR / 6)
+    assert sum(one.sink.tried.values()) == 2
+    assert len(await one.queues.open("live", endpoint)) == 2
+
+
+async def test_one_that_asks_for_time_gets_it(one):
+    """By Retry-After, within bounds; it is left alone as a whole."""
+    partner = await one.approved()
+    await one.endpoint(partner)
+    one.sink.answers[URL] = EndpointAnswer(429, 120.0)
+    await one.claims(partner, "a")
+    await one.serve()
+    del one.sink.answers[URL]
+    await one.claims(partner, "b")
+    await one.pass_time(timedelta(seconds=110), timedelta(seconds=10))
+    assert taken(one) == []
+    await one.pass_time(timedelta(seconds=30), timedelta(seconds=10))
+    assert sorted(taken(one)) == ["clm_a", "clm_b"]
+
+
+async def test_a_slow_endpoint_holds_up_no_other(one):
+    """It has a few requests under way, and the others are served meanwhile."""
+    partner = await one.approved()
+    slow, _ = await one.endpoint(partner), await one.endpoint(partner, OTHER)
+    released, under_way = asyncio.Event(), []
+
+    async def wait():
+        under_way.append(1)
+        await released.wait()
+        return EndpointAnswer(200)
+
+    one.sink.answers[URL] = wait
+    await one.claims(partner, *(f"c{nr}" for nr in range(30)))
+
+    async def others_are_served():
+        await one.dispatcher.step()
+        return len(taken(one, OTHER)) == 30
+
+    await eventually(others_are_served)
+    assert len(under_way) <= deliveries.AT_ONCE_MAX
+    released.set()
+    await one.dispatcher.idle()
+    await one.serve()
+    assert len(under_way) == 30
+    assert await one.queues.open("live", slow) == []
+
+
+async def test_what_was_cut_off_comes_again_with_the_same_id(one):
+    """When its lease ends: it may have been taken."""
+    partner = await one.approved()
+    await one.endpoint(partner)
+    hanging = asyncio.Event()
+    one.sink.answers[URL] = hanging.wait
+    await one.claims(partner, "a")
+    await one.dispatcher.step()
+    await eventually(lambda: one.sink.sent)
+    await one.dispatcher.stop()
+    del one.sink.answers[URL]
+    await one.serve()
+    assert len(one.sink.sent) == 1
+    one.now += timedelta(seconds=deliveries.LEASE_SECONDS)
+    await one.serve()
+    first, second = (headers["webhook-id"] for _, headers, _ in one.sink.sent)
+    assert first == second
+    assert taken(one) == ["clm_a"]
+
+
+async def test_an_endpoints_queue_is_bounded(one, monkeypatch):
+    """The rest stays in the log, and follows."""
+    for module in (deliveries, dispatcher):
+        monkeypatch.setattr(module, "OPEN_MAX", 5)
+    partner = await one.approved()
+    endpoint = await one.endpoint(partner)
+    one.sink.answers[URL] = None
+    await one.claims(partner, *(f"c{nr}" for nr in range(12)))
+    await one.serve()
+    assert len(await one.queues.open("live", endpoint)) == 5
+    del one.sink.answers[URL]
+    await one.pass_time(HOUR, HOUR / 60)
+    assert len(taken(one)) == 12
+
+
+async def test_an_endpoint_can_have_everything_again(one):
+    """From any position that it came past, with the same ids; a test event has no position."""
+    partner = await one.approved()
+    endpoint = await one.endpoint(partner)
+    await one.claims(partner, "a", "b")
+    await one.serve()
+    await one.queues.replay("live", endpoint, 1)
+    await one.serve()
+    first, again = one.sink.taken[:2], one.sink.taken[2:]
+    assert sorted(first) == sorted(again)
+    with pytest.raises(Refusal, match="validation_failed"):
+        await one.queues.replay("live", endpoint, 100)
+    await one.queues.test("live", endpoint)
+    await one.follow()
+    await one.serve()
+    assert msgspec.json.decode(one.sink.sent[-1][2])["type"] == "endpoint.test"
+    one.sink.answers[URL] = None
+    for _ in range(3):
+        await one.queues.test("live", endpoint)
+    with pytest.raises(Refusal, match="limit_reached"):
+        await one.queues.test("live", endpoint)
+
+
+async def test_a_removed_endpoint_and_one_of_a_revoked_partner_get_nothing(one):
+    """From the next attempt on."""
+    partner, revoked = await one.approved(), await one.approved("Revoked")
+    endpoint = await one.endpoint(partner)
+    await one.endpoint(revoked, OTHER)
+    await one.service.partners.revoke(revoked, CAUSE)
+    await one.claims(revoked, "x")
+    await one.commands.remove(partner, endpoint, CAUSE)
+    await one.claims(partner, "y")
+    await one.serve()
+    assert one.sink.sent == []
+    assert await one.queues.states("live", [endpoint]) == {}
+
+
+async def test_old_deliveries_are_forgotten(one):
+    """After thirty days."""
+    partner = await one.approved()
+    endpoint = await one.endpoint(partner)
+    await one.claims(partner, "a")
+    await one.serve()
+    one.now += timedelta(days=31)
+    one.dispatcher._forgets_at = 0.0  # noqa: SLF001 - an hour of the loop's own clock
+    await one.serve()
+    assert await one.queues.delivered("live", endpoint) == []
+
+
+async def test_a_partner_has_a_few_endpoints_in_each_mode(one):
+    """Its URL is encrypted in the log, and must be one that webhooks may go to."""
+    partner = await one.approved()
+    for _ in range(ENDPOINTS_MAX):
+        endpoint = await one.endpoint(partner)
+    with pytest.raises(Refusal, match="limit_reached"):
+        await one.endpoint(partner)
+    with pytest.raises(Refusal, match="validation_failed"):
+        await one.commands.change(partner, endpoint, "http://10.0.0.1/", [], CAUSE)
+    await one.commands.change(partner, endpoint, OTHER, ["claim.created"], CAUSE)
+    await one.commands.rotate(partner, endpoint, 2, CAUSE)
+    await one.commands.rotate(partner, endpoint, 2, CAUSE)
+    row = (await one.service.endpoint_list.of(partner))[-1]
+    assert (row["url"], row["types"], row["secret_version"]) == (OTHER, "claim.created", 2)
+    rows = await one.service.accounts.database.reads.fetch(_STATES)
+    assert rows
+    assert not any(b"example.com" in row["state"] for row in rows)
+
+
+def test_attempts_take_three_days_in_all():
+    """With waits that grow, and are never quite the same."""
+    total = sum((wait_after(nr) for nr in range(1, RETRIES.attempts_max)), timedelta())
+    assert timedelta(days=2.5) < total < timedelta(days=3.5)
+    assert len({wait_after(20) for _ in range(20)}) > 1
