@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import httpcore2
 
@@ -105,7 +105,8 @@ class _Only(httpcore2.AsyncNetworkBackend):
 
     def __init__(self, addresses: Sequence[str]) -> None:
         self._addresses = addresses
-        self._network: httpcore2.AsyncNetworkBackend = httpcore2.AnyIOBackend()
+        # Its type depends on whether anyio is there, which the extra brings.
+        self._network = cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
 
     async def connect_tcp(
         self,
