@@ -2,11 +2,11 @@
 
 from migrations.apply import ACCOUNTS, PARTNER_LEDGERS, run
 
-revision = "0027"
-down_revision = "0026"
+revision = "0028"
+down_revision = "0027"
 
 
 def upgrade() -> None:
     """Create the tables."""
-    run("0027_webhook_endpoints.sql", ACCOUNTS)
-    run("0027_webhooks.sql", PARTNER_LEDGERS)
+    run("0028_webhook_endpoints.sql", ACCOUNTS)
+    run("0028_webhooks.sql", PARTNER_LEDGERS)
