@@ -69,6 +69,14 @@ left join lateral (
 ) as p on p.nr < $4 and (p.nr = 1 or p.bytes <= $6)
 order by p.append_id desc
 
+-- name: page_of_connection
+-- A page of one partner's claims for one entity, newest first, from after a place on.
+select claim_id, stream_id, partner_claim_id, stage, created_at
+from ledger.claim_list
+where partner_id = $1 and entity_id = $2 and append_id < $3
+order by append_id desc
+limit $4
+
 -- name: page_of_partner
 -- A page of one partner's claims over all its entities, newest first, from after a place on.
 select claim_id, entity_id, partner_user_id, partner_claim_id, stage, created_at

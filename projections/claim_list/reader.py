@@ -64,16 +64,34 @@ class ClaimListReader(Reader):
 
         Refuses with `validation_failed` an `after` that is not the id of one of them.
         """
-        place = _NEWEST
-        if after is not None:
-            last = await self.by_id(after)
-            if last is None or last["partner_id"] != partner_id:
-                raise invalid("after", "not a place in this list")
-            place = last["append_id"]
+        place = await self._place(after, partner_id)
         rows = await self._reads.fetch(_SQL.page_of_partner, partner_id, place, limit + 1)
-        claims = rows[:limit]
-        return claims, claims[-1]["claim_id"] if len(rows) > limit else None
+        return _cut(rows, limit)
+
+    async def page_of_connection(
+        self, partner_id: str, entity_id: str, *, limit: int, after: str | None
+    ) -> tuple[list[Row], str | None]:
+        """Return claims of one entity alone, with their streams, as `page_of_partner` does."""
+        place = await self._place(after, partner_id)
+        rows = await self._reads.fetch(
+            _SQL.page_of_connection, partner_id, entity_id, place, limit + 1
+        )
+        return _cut(rows, limit)
+
+    async def _place(self, after: str | None, partner_id: str) -> int:
+        if after is None:
+            return _NEWEST
+        last = await self.by_id(after)
+        if last is None or last["partner_id"] != partner_id:
+            raise invalid("after", "not a place in this list")
+        return last["append_id"]
 
     async def by_id(self, claim_id: str) -> Row | None:
         """Return one claim, whoever's it is."""
         return await self._reads.fetchrow(_SQL.by_id, claim_id)
+
+
+def _cut(rows: list[Row], limit: int) -> tuple[list[Row], str | None]:
+    """Return a page of rows, of which one more was read, and where the next page begins."""
+    claims = rows[:limit]
+    return claims, claims[-1]["claim_id"] if len(rows) > limit else None

@@ -37,6 +37,16 @@ select entity_id, name from ledger.entities
 where established and email_hash = $1
 order by name, entity_id
 
+-- name: entities_asked
+-- The businesses of one email address, as `entities_of`, and since when each is connected to a
+-- partner; null where it is not.
+select
+    e.entity_id, e.name, case when c.disconnected_at is null then c.connected_at end as connected_at
+from ledger.entities as e
+left join ledger.connections as c on c.entity_id = e.entity_id and c.partner_id = $2
+where e.established and e.email_hash = $1
+order by e.name, e.entity_id
+
 -- name: entity_connections
 -- Everyone an entity is or was connected to.
 select partner_id, version, connected_at, disconnected_at

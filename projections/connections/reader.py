@@ -54,6 +54,10 @@ class ConnectionsReader(Reader):
         """Return the businesses of a person, by the keyed hash of the email address."""
         return await self._reads.fetch(_SQL.entities_of, bytes.fromhex(address_hash))
 
+    async def entities_asked(self, address_hash: str, partner_id: str) -> list[Row]:
+        """Return the businesses of a person, and since when each is connected to a partner."""
+        return await self._reads.fetch(_SQL.entities_asked, bytes.fromhex(address_hash), partner_id)
+
     async def address_hash(self, entity_id: str) -> bytes | None:
         """Return the keyed hash of the email address of a business's person, if it is known."""
         row = await self._reads.fetchrow(_SQL.address, entity_id)

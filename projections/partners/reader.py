@@ -23,14 +23,6 @@ class _Ask(NamedTuple):
     size: int = 0
 
 
-def domain_of(partner: Row) -> str | None:
-    """Return the domain of a partner's contact address, None once that is erased.
-
-    It is ASCII, as every address is that we take: no two domains look the same in it, unlike names.
-    """
-    return partner["email"] and partner["email"].rpartition("@")[2].lower()
-
-
 class PartnersReader:
     """Reads `partners`, `api_keys` and `members` of the ledger of accounts."""
 

@@ -8,6 +8,7 @@ from litestar import Router
 from projections.activity.reader import ActivityReader
 from projections.connect_links.reader import ConnectLinksReader
 from service.app.bootstrap import Service
+from service.claims.overview import ClaimOverviews
 from service.facts.caller import Mode
 from service.http.rate_limit.limiter import RateLimiter
 from service.http.router import OneOffRouter
@@ -40,6 +41,7 @@ from service.pages.console.settings import settings_router
 from service.pages.console.tutorial import tutorial_router
 from service.pages.console.usage import usage_router
 from service.pages.customer.account import account_router
+from service.pages.customer.claims import customer_claims_router
 from service.pages.customer.connect import connect_router
 from service.pages.customer.onboarding import onboarding_router
 from service.pages.gate import page_guard
@@ -78,14 +80,11 @@ def pages(service: Service, limiter: RateLimiter) -> list[Router]:
             _sign_in(service, limiter, landings.home, settings.public_url),
             proof_router(proofs),
             security_router(proofs),
-            connect_router(live.connections, live.connection_list),
-            onboarding_router(live.onboardings, live.connection_list),
-            account_router(
-                live.connections,
-                live.connection_list,
-                live.claim_list,
-                partner_name,
-                proofs,
+            connect_router(live.connections, live.connection_list, service.partners.profile),
+            onboarding_router(live.onboardings, live.connection_list, service.partners.profile),
+            account_router(live.connections, live.connection_list, partner_name, proofs),
+            customer_claims_router(
+                live.connection_list, live.claim_list, ClaimOverviews(live.ledger), partner_name
             ),
             OneOffRouter(
                 "/", route_handlers=_console(service, proofs), opt={"frame": console_frame}

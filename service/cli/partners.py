@@ -7,7 +7,7 @@ from service.cli.output import columns_of
 from service.cli.target import Fields, Target, team_command
 from service.core.errors import Refusal
 from service.http.decoding import check
-from service.partners.wire import PartnerApplication
+from service.partners.wire import PartnerApplication, PartnerApproval
 
 _FIELDS = ("partner_id", "status", "name", "email", "return_link", "suppress_email", "applied_at")
 
@@ -25,9 +25,11 @@ async def add(target: Target, name: str, email: str, once: str | None) -> Fields
 
 @team_command
 @click.argument("partner_id")
-async def approve(target: Target, partner_id: str) -> Fields:
+@click.option("--website", help="Its website's host, verified by you: customers are shown it.")
+async def approve(target: Target, partner_id: str, website: str | None) -> Fields:
     """Approve a pending partner: keys can be issued, and work."""
-    await target.service.partners.approve(partner_id, target.cause)
+    confirmed = check(PartnerApproval, website=(website or "").lower())
+    await target.service.partners.approve(partner_id, target.cause, confirmed.website)
     await target.service.sandbox.ensure(partner_id)
     return await partner(target, partner_id)
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from projections.connect_links.reader import link_by_token
 from projections.connections.reader import access
-from projections.partners.reader import PartnersReader, domain_of
+from projections.partners.reader import PartnersReader
 from service.connections import decisions
 from service.core.clock import Clock, timestamp
 from service.core.errors import Refusal
@@ -33,14 +33,10 @@ class IssuedLink(NamedTuple):
 
 
 class LinkView(NamedTuple):
-    """What a customer is asked: which partner, under which label, until when.
-
-    `partner_domain` is that of the partner's contact address.
-    """
+    """What a customer is asked: which partner, under which label, until when."""
 
     partner_id: str
     partner_name: str
-    partner_domain: str | None
     label: str | None
     expires_at: datetime
 
@@ -101,7 +97,6 @@ class ConnectionCommands:
         return LinkView(
             link.partner_id,
             partners[0]["name"],
-            domain_of(partners[0]),
             issued.event.label,
             issued.event.expires_at,
         )

@@ -14,22 +14,25 @@ from service.ledger.events import Event
 class PartnerApplied(Event, frozen=True):
     """A partner applied for an account.
 
-    `contact_name` and `use` (what the API will be used for) come from an application in the
-    developer console; an account that the team added has neither.
+    `contact_name`, `use` (what the API will be used for) and `website` come from an application in
+    the developer console; an account that the team added has none of them.
     """
 
-    personal: ClassVar = ("name", "email", "contact_name", "use")
+    personal: ClassVar = ("name", "email", "contact_name", "use", "website")
     partner_id: str
     name: str | None = None
     email: str | None = None
     contact_name: str | None = None
     use: str | None = None
+    website: str | None = None
 
 
 class PartnerApproved(Event, frozen=True):
-    """The service's team approved a partner."""
+    """The service's team approved a partner. `website` is one that it has verified to be theirs."""
 
+    personal: ClassVar = ("website",)
     partner_id: str
+    website: str | None = None
 
 
 class PartnerDeclined(Event, frozen=True):
@@ -152,7 +155,7 @@ class Partner(msgspec.Struct, frozen=True):
     """A partner's state, folded from its stream. `status` empty: no such partner.
 
     The texts are what the partner said about itself, None if it said nothing or was erased.
-    `reason` is why it was declined.
+    `verified_website` is what the team found to be true; `reason` is why it was declined.
     """
 
     partner_id: str = ""
@@ -162,6 +165,8 @@ class Partner(msgspec.Struct, frozen=True):
     email: str | None = None
     contact_name: str | None = None
     use: str | None = None
+    website: str | None = None
+    verified_website: str | None = None
     reason: str | None = None
     return_link: bool = False
     suppress_email: bool = False
@@ -189,7 +194,8 @@ def _evolve(state: Partner, event: Event) -> Partner:  # noqa: C901, PLR0911 - o
         case PartnerApplied():
             return change(state, status="pending", **msgspec.structs.asdict(event))
         case PartnerApproved():
-            return change(state, status="approved", reason=None)
+            verified = event.website
+            return change(state, status="approved", reason=None, verified_website=verified)
         case PartnerDeclined():
             return change(state, status="declined", reason=event.reason)
         case PartnerRevoked():

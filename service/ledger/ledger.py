@@ -14,7 +14,7 @@ from collections.abc import (
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import InitVar, dataclass
 from datetime import datetime
-from typing import Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
 from service.core.clock import Clock, to_milliseconds
@@ -31,7 +31,7 @@ from service.ledger.database import (
 from service.ledger.decoding import StoredEvent, StoredRow, Unread, decode
 from service.ledger.encryption import DataKey, MasterKeys
 from service.ledger.event_macs import EventKeys
-from service.ledger.events import Catalogue, Meta, Recorded
+from service.ledger.events import Catalogue, Event, Meta, Recorded
 from service.ledger.projector import Projector, Write, arrays, runs
 from service.ledger.service_keys import EventRoots, GetSecrets
 from service.ledger.sql import Sql, queries
@@ -49,6 +49,19 @@ LOCKED_SECONDS: Final = 0.005
 LOCKED_SECONDS_MAX: Final = 0.1
 
 _SQL = queries("service.ledger")
+
+
+class Part(NamedTuple):
+    """Which events of streams are read where reading all of them would have no bound.
+
+    Events of more than `bytes_max` bytes are left out. `versions_max` are looked at in each stream;
+    `events_max` are read of all.
+    """
+
+    topics: Sequence[type[Event]]
+    versions_max: int
+    bytes_max: int
+    events_max: int
 
 
 class AppendConflict(LedgerError):
@@ -143,6 +156,12 @@ class Ledger:
         binding = await self.binding()
         async with self.database.reads.connection() as connection:
             return await Transaction(self, connection, binding).read(stream_id)
+
+    async def read_part(self, streams: Sequence[UUID], part: Part) -> list[Recorded]:
+        """Return a part of some streams as `Transaction.read` does, where nothing is written."""
+        binding = await self.binding()
+        async with self.database.reads.connection() as connection:
+            return await Transaction(self, connection, binding).read_part(streams, part)
 
     async def write(self, proposals: Sequence[Proposal]) -> list[Outcome]:
         """Write what commands decided in one round trip; return what became of each.
@@ -272,8 +291,20 @@ class Transaction:
 
         Raises UnboundEvent where another than this service wrote an event of it.
         """
+        rows = await self.fetch(_SQL.stream, stream_id)
+        return await self._checked((stream_id, *row) for row in rows)
+
+    async def read_part(self, streams: Sequence[UUID], part: Part) -> list[Recorded]:
+        """Return a part of some streams, each oldest first, as `read` does."""
+        topics = [topic.__name__ for topic in part.topics]
+        bounds = (part.versions_max, part.bytes_max, part.events_max)
+        rows = await self.fetch(_SQL.part, list(streams), topics, *bounds)
+        return await self._checked(tuple(row) for row in rows)
+
+    async def _checked(self, rows: Iterable[tuple[Any, ...]]) -> list[Recorded]:
+        """Decode events, after a check of who wrote them."""
         events: list[StoredEvent] = []
-        for append_id, version, topic, state, mac in await self.fetch(_SQL.stream, stream_id):
+        for stream_id, append_id, version, topic, state, mac in rows:
             self._binding.check(append_id, stream_id, version, topic, state, mac)
             events.append(StoredEvent(0, append_id, stream_id, version, topic, state))
         return await self.decode(events)

@@ -131,6 +131,17 @@ where l.rolname = session_user
 -- The database's clock: links expire by it, whichever machine asks.
 select clock_timestamp() as now
 
+-- name: part
+-- Of some streams ($1), events of some topics ($2) among the first $3 of each, unless they have more
+-- than $4 bytes: oldest first, $5 at the most.
+select e.originator_id, e.append_id, e.originator_version, e.topic, e.state, e.mac
+from ledger.events as e
+where
+    e.originator_id = any($1) and e.topic = any($2)
+    and e.originator_version <= $3 and octet_length(e.state) <= $4
+order by e.originator_id, e.originator_version
+limit $5
+
 -- name: sequencer_advance
 -- The log has grown. Listeners, such as a stock recorder's subscription, are notified once a batch.
 -- The function is outside `returning`, where Citus takes none that does something.

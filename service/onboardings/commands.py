@@ -8,7 +8,7 @@ from uuid import UUID
 
 from projections.connections.reader import access
 from projections.onboardings.reader import OnboardingsReader
-from projections.partners.reader import PartnersReader, domain_of
+from projections.partners.reader import PartnersReader
 from service.core.clock import Clock, to_milliseconds
 from service.core.errors import Refusal
 from service.core.ids import NewId
@@ -58,13 +58,10 @@ class Started(NamedTuple):
 
 
 class Invited(NamedTuple):
-    """An onboarding to finish: the partner, its details (contract 2.1), the expiry.
+    """An onboarding to finish: the partner, its details (contract 2.1), the expiry."""
 
-    `partner_domain` is that of the partner's contact address.
-    """
-
+    partner_id: str
     partner_name: str
-    partner_domain: str | None
     details: dict[str, Any]
     expires_at: datetime
 
@@ -124,7 +121,7 @@ class OnboardingCommands:
         await self._proof(onboarding.started, visitor)
         (partner,) = await self.partners.partners(row["partner_id"])
         details = onboarding.started.details or {}
-        return Invited(partner["name"], domain_of(partner), details, row["expires_at"])
+        return Invited(partner["partner_id"], partner["name"], details, row["expires_at"])
 
     async def complete(
         self,

@@ -1,6 +1,6 @@
 """How pages write moments, numbers and amounts: one form of each, everywhere."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Final, Literal
 
@@ -21,6 +21,14 @@ def moment(at: datetime | None, to: Precision = "minutes") -> str:
     at = at.astimezone(UTC)
     time = at.time().isoformat(to)
     return Markup('<time datetime="{}T{}Z">{}</time>').format(at.date(), time, _shown(at, time))
+
+
+def day(iso: str | None) -> str:
+    """Return a calendar day of the form `2026-02-04` as people read it."""
+    if not iso:
+        return NOTHING
+    one = date.fromisoformat(iso)
+    return f"{one.day} {one:%B %Y}"
 
 
 def plain_moment(at: datetime) -> str:

@@ -18,7 +18,7 @@ from service.http.responses import BY_STATUS, RETRY_AFTER_SECONDS, with_headers
 from service.ledger.database import LedgerError
 from service.ledger.encryption import KeyUnknown
 from service.pages.assets import asset_path
-from service.pages.formats import amount, grouped, moment
+from service.pages.formats import amount, day, grouped, moment
 from service.pages.site_map import Html, Page, RoutedPage, site_map_of
 from service.pages.visit import CSRF_FIELD, HEADERS, ProofNeeded, SignInNeeded, person_of
 from service.pages.words import TEXTS, seen, text
@@ -46,7 +46,7 @@ TEMPLATES: Final = Environment(
     lstrip_blocks=True,
 )
 cast("dict[str, object]", TEMPLATES.globals).update({"t": text, "asset": asset_path})
-TEMPLATES.filters.update(amount=amount, grouped=grouped, moment=moment)
+TEMPLATES.filters.update(amount=amount, day=day, grouped=grouped, moment=moment)
 
 
 def page(request: AnyRequest, template: str, status: int = 200, **context: object) -> Html:

@@ -3,7 +3,7 @@
 import hmac
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Concatenate, Final, NamedTuple, ParamSpec
 from uuid import UUID
 
@@ -15,6 +15,7 @@ from service.facts.partners import (
     ApiKeyIssued,
     Partner,
     PartnerApplied,
+    PartnerApproved,
     fold,
     partner_stream,
 )
@@ -48,6 +49,17 @@ class IssuedKey(NamedTuple):
     token: str
 
 
+class Profile(NamedTuple):
+    """What people are told of a partner that asks to act for them; None where it is not known.
+
+    `website` is one that the team has verified; `since` is when it approved the partner.
+    """
+
+    email: str | None
+    website: str | None
+    since: datetime | None
+
+
 @dataclass(frozen=True, slots=True)
 class PartnerCommands:
     """Writes to the ledger of accounts."""
@@ -79,7 +91,14 @@ class PartnerCommands:
         return await self.accounts.decide(attempt)
 
     async def apply(
-        self, *, company: str, contact_name: str, use: str, email: str, cause: Cause
+        self,
+        *,
+        company: str,
+        contact_name: str,
+        use: str,
+        email: str,
+        cause: Cause,
+        website: str | None = None,
     ) -> str:
         """Record a person's application; return the partner's id. They become its first member.
 
@@ -90,7 +109,12 @@ class PartnerCommands:
         email_hash = (await self.secrets.get()).lookup_email(email)
         events = [
             PartnerApplied(
-                partner_id=partner_id, name=company, email=email, contact_name=contact_name, use=use
+                partner_id=partner_id,
+                name=company,
+                email=email,
+                contact_name=contact_name,
+                use=use,
+                website=website,
             ),
             decisions.member_added(partner_id, member_id, email, email_hash),
         ]
@@ -110,9 +134,16 @@ class PartnerCommands:
         past = await self.accounts.read(partner_stream(partner_id))
         return fold(recorded.event for recorded in past)
 
-    async def approve(self, partner_id: str, cause: Cause) -> None:
-        """Approve a partner."""
-        await self._decide(partner_id, cause, decisions.approve)
+    async def profile(self, partner_id: str) -> Profile:
+        """Return what people are told of a partner that asks to act for them."""
+        past = await self.accounts.read(partner_stream(partner_id))
+        partner = fold(recorded.event for recorded in past)
+        since = [one.meta.at for one in past if isinstance(one.event, PartnerApproved)]
+        return Profile(partner.email, partner.verified_website, since[0] if since else None)
+
+    async def approve(self, partner_id: str, cause: Cause, website: str | None = None) -> None:
+        """Approve a partner; `website` is one that the team has verified to be theirs."""
+        await self._decide(partner_id, cause, decisions.approve, website or None)
 
     async def decline(self, partner_id: str, cause: Cause, reason: str | None = None) -> None:
         """Decline a partner; the reason is shown to its people."""

@@ -35,13 +35,16 @@ _SHOWN_THEN: Final = (
 )
 
 
-def approve(partner: Partner) -> list[Event]:
-    """Approve a pending or declined partner; approving twice changes nothing."""
+def approve(partner: Partner, website: str | None = None) -> list[Event]:
+    """Approve a pending or declined partner; approving twice changes nothing.
+
+    `website` is one that the team has verified.
+    """
     match _known(partner).status:
         case "approved":
             return []
         case "pending" | "declined":
-            return [PartnerApproved(partner_id=partner.partner_id)]
+            return [PartnerApproved(partner_id=partner.partner_id, website=website)]
         case status:
             raise Refusal("partner_state", f"A {status} partner cannot be approved.")
 

@@ -19,6 +19,13 @@ Words = Annotated[
 ]
 
 
+WEBSITE: Final = r"(?i:[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]{0,61}[a-z0-9]"
+"""A host name in ASCII: no two of them look the same."""
+
+Website = Annotated[str, Meta(max_length=253, pattern=f"^({WEBSITE})?$")]
+"""The host of a partner's website, such as `www.example.com`; empty for none."""
+
+
 class PartnerApplication(Checked, frozen=True, kw_only=True):
     """A partner's name and the address of its contact."""
 
@@ -31,7 +38,14 @@ class ConsoleApplication(Checked, frozen=True, kw_only=True):
 
     company: Name
     contact_name: Name
+    website: Website
     use: Words
+
+
+class PartnerApproval(Checked, frozen=True, kw_only=True):
+    """What the team confirms when it approves a partner."""
+
+    website: Website
 
 
 class KeyName(Checked, frozen=True, kw_only=True):

@@ -168,6 +168,8 @@ CUSTOMERS = [
     Shot("account-partner", "owner", at("/account/{entity}/{partner}")),
     Shot("account-partner-ended", "owner", at("/account/{entity}/{other}")),
     Shot("account-partner-empty", "owner", at("/account/{entity}/{quiet}")),
+    Shot("account-claim", "owner", at("/account/{entity}/{partner}/claims/{claim}")),
+    Shot("connect-already", "owner", lambda filled, page: page.goto(filled.connect_link()), False),
     Shot("account-disconnect", "owner", at("/account/{entity}/{partner}/disconnect")),
     Shot("account-not-yours", "stranger", at("/account/{entity}/{partner}")),
 ]

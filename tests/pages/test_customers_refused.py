@@ -211,11 +211,11 @@ async def test_a_form_of_an_earlier_connection_ends_no_later_one(world, version)
 
 
 async def test_claims_are_paged(world):
-    """Fifty per page, newest first, each once; an invalid page is a fault."""
+    """Twenty-five per page, newest first, each once; an invalid page is a fault."""
     partner = await world.partner()
     entity_id = await business(world)
     await partner.connect(entity_id)
-    for number in range(53):
+    for number in range(28):
         await partner.claim(entity_id, f"case-{number:02}")
     visitor = await Visitor(world).sign_in(EMAIL)
     path = f"/account/{entity_id}/{partner.partner_id}"
@@ -224,8 +224,8 @@ async def test_claims_are_paged(world):
     assert older
     second = (await visitor.get(path + older[1])).text
     found = [re.findall(r"case-\d\d", page) for page in (first, second)]
-    assert [len(one) for one in found] == [50, 3]
-    assert found[0] + found[1] == [f"case-{number:02}" for number in range(52, -1, -1)]
+    assert [len(one) for one in found] == [25, 3]
+    assert found[0] + found[1] == [f"case-{number:02}" for number in range(27, -1, -1)]
     assert f'href="{path}"' in second
     refused(await visitor.get(f"{path}?from=clm_none"), 400, "validation_failed")
 

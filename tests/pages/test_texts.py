@@ -10,6 +10,7 @@ import jinja2
 from jinja2 import nodes
 
 from service.core.errors import ERRORS
+from service.facts.claims import STAGES
 from service.pages.shell import TEMPLATES
 from service.pages.words import TEXTS, text
 
@@ -118,6 +119,11 @@ def test_every_text_is_used():
     begun = tuple(prefixes())
     unused = [one for one in TEXTS if one not in used and not one.startswith(begun)]
     assert unused == []
+
+
+def test_stages_have_texts():
+    """People read `Letter before action`, never `letter_before_action`."""
+    assert [stage for stage in STAGES if f"stage.{stage}" not in TEXTS] == []
 
 
 def test_refusals_have_texts():

@@ -1,13 +1,16 @@
 """`/backoffice/partners`: the partners by state, what each of them has, and its review."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from litestar import get, post
 
 from service.core.alphabets import mixed_alphabets
+from service.core.errors import Refusal
 from service.core.unseen import unseen_fault
 from service.facts.partners import TeamMember
 from service.http.bodies import AnyRequest
+from service.http.decoding import check
 from service.http.router import OneOffRouter
 from service.ledger.sql import queries
 from service.pages.backoffice.frame import BackofficeContext, IdUnknown, backoffice_page
@@ -16,7 +19,7 @@ from service.pages.proof import Proofs
 from service.pages.shell import lead_to
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import form_of
-from service.partners.wire import WORDS_CHARACTERS_MAX
+from service.partners.wire import WORDS_CHARACTERS_MAX, PartnerApproval
 from service.people.sessions import Person
 
 STATES: Final = ("pending", "approved", "declined", "revoked")
@@ -57,15 +60,14 @@ def partners_router(context: BackofficeContext, proofs: Proofs) -> OneOffRouter:
     async def approve(request: AnyRequest, partner_id: PathText) -> Html:
         """Approve a partner."""
         await proofs.require(request)
-        await context.partners.approve(partner_id, staff_cause(request))
-        return lead_to(f"/backoffice/partners/{partner_id}")
+        return await _approved(context, request, partner_id)
 
     @post("/{partner_id:str}/decline", opt=PARTNERS)
     async def decline(request: AnyRequest, partner_id: PathText) -> Html:
         """Decline a partner, with a reason."""
         reason = form_of(request).get("reason", "")
         if not 0 < len(reason) <= WORDS_CHARACTERS_MAX or unseen_fault(reason):
-            return await _partner_page(context, request, partner_id, reason, 400)
+            return await _partner_page(context, request, partner_id, 400, reason=reason)
         await context.partners.decline(partner_id, staff_cause(request), reason)
         return lead_to(f"/backoffice/partners/{partner_id}")
 
@@ -89,12 +91,25 @@ def partners_router(context: BackofficeContext, proofs: Proofs) -> OneOffRouter:
     return OneOffRouter("/partners", route_handlers=handlers)
 
 
+async def _approved(context: BackofficeContext, request: AnyRequest, partner_id: str) -> Html:
+    """Approve a partner with the website that the form confirms, or show what is wrong with it."""
+    try:
+        confirmed = check(PartnerApproval, website=form_of(request).get("website", "").lower())
+    except Refusal as refusal:
+        faults = (refusal.field_errors or {}).get("website", ())
+        return await _partner_page(context, request, partner_id, 400, website_faults=faults)
+    await context.partners.approve(partner_id, staff_cause(request), confirmed.website)
+    return lead_to(f"/backoffice/partners/{partner_id}")
+
+
 async def _partner_page(
     context: BackofficeContext,
     request: AnyRequest,
     partner_id: str,
-    reason: str | None = None,
     status: int = 200,
+    *,
+    reason: str | None = None,
+    website_faults: Sequence[str] = (),
 ) -> Html:
     """Return one partner's page; `reason` is one that was refused, to be corrected."""
     rows = await context.partner_list.partners(partner_id)
@@ -111,6 +126,7 @@ async def _partner_page(
         applied_at=rows[0]["applied_at"],
         keys=await context.partner_list.keys(partner_id),
         reason=reason,
+        website_faults=website_faults,
         reason_max=WORDS_CHARACTERS_MAX,
     )
 

@@ -4,10 +4,10 @@
 """
 
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 from litestar import get, post
 
-from projections.claim_list.reader import ClaimListReader
 from projections.connections.reader import ConnectionsReader
 from service.connections.commands import ConnectionCommands
 from service.core.errors import Refusal
@@ -22,8 +22,7 @@ from service.pages.shell import areas, framed_page, lead_to
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import expected_version, no_cookie, signed_in
 
-ACCOUNT = {"page": Page("signed-in", "account.title")}
-CLAIMS_SHOWN = 50
+ACCOUNT: Final = {"page": Page("signed-in", "account.title")}
 
 PartnerName = Callable[[str], Awaitable[str]]
 """Returns a partner's name by its id."""
@@ -32,7 +31,6 @@ PartnerName = Callable[[str], Awaitable[str]]
 def account_router(
     commands: ConnectionCommands,
     connections: ConnectionsReader,
-    claims: ClaimListReader,
     partner_name: PartnerName,
     proofs: Proofs,
 ) -> OneOffRouter:
@@ -62,33 +60,10 @@ def account_router(
         ]
         return customer_page(request, "account.html", entities=entities)
 
-    @get("/account/{entity_id:str}/{partner_id:str}", opt=ACCOUNT)
-    async def partner(request: AnyRequest, entity_id: PathText, partner_id: PathText) -> Html:
-        """Show one partner's connection to one business, and the claims it created."""
-        entity, access = await _connection_of(request, connections, entity_id, partner_id)
-        listed = await claims.page(
-            partner_id,
-            entity_id,
-            limit=CLAIMS_SHOWN,
-            page_token=request.query_params.get("from") or None,
-            partner_user_id=None,
-        )
-        return customer_page(
-            request,
-            "partner.html",
-            entity=entity,
-            partner_id=partner_id,
-            partner_name=await partner_name(partner_id),
-            access=access,
-            claims=listed.claims,
-            next_page=listed.next_page_token,
-            is_first="from" not in request.query_params,
-        )
-
     @get("/account/{entity_id:str}/{partner_id:str}/disconnect", opt=ACCOUNT)
     async def confirm(request: AnyRequest, entity_id: PathText, partner_id: PathText) -> Html:
         """Explain what disconnecting means, and ask for confirmation."""
-        entity, access = await _connection_of(request, connections, entity_id, partner_id)
+        entity, access = await connection_of(request, connections, entity_id, partner_id)
         if not access.connected:
             return lead_to(f"/account/{entity_id}/{partner_id}")
         return customer_page(
@@ -115,9 +90,7 @@ def account_router(
         await proofs.sessions.end_all(signed_in(request).address_hash)
         return lead_to("/sign-in", [no_cookie()])
 
-    return OneOffRouter(
-        "/", route_handlers=[connected, account, partner, confirm, disconnect, sign_out]
-    )
+    return OneOffRouter("/", route_handlers=[connected, account, confirm, disconnect, sign_out])
 
 
 def customer_page(request: AnyRequest, template: str, **context: object) -> Html:
@@ -125,7 +98,7 @@ def customer_page(request: AnyRequest, template: str, **context: object) -> Html
     return framed_page(request, f"customer/{template}", 200, areas(request), **context)
 
 
-async def _connection_of(
+async def connection_of(
     request: AnyRequest, connections: ConnectionsReader, entity_id: str, partner_id: str
 ) -> tuple[Row, Access]:
     """Return one of the person's businesses, and a partner's access to it, present or past."""

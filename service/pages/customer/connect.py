@@ -1,11 +1,12 @@
 """`/connect/<token>`: a partner asks, the customer approves or declines (contract, Path B)."""
 
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple
 
 from litestar import get, post
 
 from projections.connections.reader import ConnectionsReader
-from service.connections.commands import ConnectionCommands, LinkView
+from service.connections.commands import ConnectionCommands
 from service.core.errors import Refusal, invalid
 from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
@@ -15,23 +16,34 @@ from service.pages.shell import lead_to, page, refused
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import form_of, person_of, signed_in
 from service.pages.words import text
+from service.partners.commands import Profile
 
 TEST_PREFIX: Final = "test_"
 """The prefix of test mode's tokens, which are inert; those of live mode have no `_`."""
 
 
-def connect_router(commands: ConnectionCommands, connections: ConnectionsReader) -> OneOffRouter:
+ProfileOf = Callable[[str], Awaitable[Profile]]
+"""Returns what people are told of a partner, by its id."""
+
+
+class _Parts(NamedTuple):
+    commands: ConnectionCommands
+    connections: ConnectionsReader
+    profile_of: ProfileOf
+
+
+def connect_router(
+    commands: ConnectionCommands, connections: ConnectionsReader, profile_of: ProfileOf
+) -> OneOffRouter:
     """Return the router of connect links. Only links of live mode are ever found."""
+    parts = _Parts(commands, connections, profile_of)
 
     @get("/connect/{token:str}", opt={"page": Page("token")})
     async def ask(request: AnyRequest, token: PathText) -> Html:
         """Show who asks, for what, and until when."""
         if token.startswith(TEST_PREFIX):
             return _test_mode_page(request)
-        link = await commands.look(token)
-        known = person_of(request) is not None
-        entities = await entities_of(request, connections) if known else []
-        return _approval_page(request, link, token, entities)
+        return await _asked(request, parts, token)
 
     @post("/connect/{token:str}", opt={"page": Page("signed-in")})
     async def answer(request: AnyRequest, token: PathText) -> Html:
@@ -50,8 +62,7 @@ def connect_router(commands: ConnectionCommands, connections: ConnectionsReader)
         if form.get("answer") != "approve":
             raise invalid("answer", "expected approve or decline")
         if not form.get("entity_id"):
-            entities = await entities_of(request, connections)
-            return _approval_page(request, link, token, entities, is_unchosen=True)
+            return await _asked(request, parts, token, is_unchosen=True)
         entity = await own_entity(request, connections, form["entity_id"])
         await commands.approve(
             token, entity["entity_id"], customer_cause(request, entity["entity_id"])
@@ -72,21 +83,24 @@ def _test_mode_page(request: AnyRequest) -> Html:
     return refused(request, Refusal("connect_token_invalid"), title, advice)
 
 
-def _approval_page(
-    request: AnyRequest,
-    link: LinkView,
-    token: str,
-    entities: list[Row],
-    *,
-    is_unchosen: bool = False,
+async def _asked(
+    request: AnyRequest, parts: _Parts, token: str, *, is_unchosen: bool = False
 ) -> Html:
     """Return the approval page; `is_unchosen`: none of several businesses was chosen."""
+    link, person = await parts.commands.look(token), person_of(request)
+    entities = (
+        await parts.connections.entities_asked(person.address_hash, link.partner_id)
+        if person
+        else []
+    )
     return page(
         request,
         "customer/connect.html",
         400 if is_unchosen else 200,
         link=link,
+        partner=await parts.profile_of(link.partner_id),
         entities=entities,
+        free=[one for one in entities if one["connected_at"] is None],
         token=token,
         is_unchosen=is_unchosen,
     )

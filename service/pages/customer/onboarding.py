@@ -16,12 +16,15 @@ from service.http.decoding import check
 from service.http.router import OneOffRouter
 from service.onboardings.commands import Invited, OnboardingCommands
 from service.onboardings.wire import Confirmed
+from service.pages.customer.connect import ProfileOf
 from service.pages.shell import lead_to, page
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import SignInNeeded, form_of, person_of
 
 
-def onboarding_router(commands: OnboardingCommands, connections: ConnectionsReader) -> OneOffRouter:
+def onboarding_router(
+    commands: OnboardingCommands, connections: ConnectionsReader, profile_of: ProfileOf
+) -> OneOffRouter:
     """Return the router of magic links: a token that was only mailed is credential enough."""
 
     @get("/onboarding/{token:str}", opt={"page": Page("token")})
@@ -29,7 +32,7 @@ def onboarding_router(commands: OnboardingCommands, connections: ConnectionsRead
         """Show the details as the partner sent them."""
         with _visiting(request) as visitor:
             invited = await commands.look(token, visitor)
-        return _form(request, invited, _filled(invited.details), {})
+        return await asked(request, invited, _filled(invited.details), {})
 
     @post("/onboarding/{token:str}", opt={"page": Page("token")})
     async def finish(request: AnyRequest, token: PathText) -> Html:
@@ -41,7 +44,7 @@ def onboarding_router(commands: OnboardingCommands, connections: ConnectionsRead
         try:
             confirmed = check(Confirmed, **given)
         except Refusal as refusal:
-            return _form(request, invited, given, dict(refusal.field_errors or {}), 400)
+            return await asked(request, invited, given, dict(refusal.field_errors or {}), 400)
         request_id = request.scope["state"]["request_id"]
         await commands.complete(token, request_id, confirmed, visitor=visitor)
         return lead_to(f"/onboarding/{token}/done")
@@ -59,6 +62,23 @@ def onboarding_router(commands: OnboardingCommands, connections: ConnectionsRead
             partner_name=finished.partner_name,
         )
 
+    async def asked(
+        request: AnyRequest,
+        invited: Invited,
+        values: dict[str, Any],
+        faults: dict[str, Any],
+        status: int = 200,
+    ) -> Html:
+        return page(
+            request,
+            "customer/onboarding.html",
+            status,
+            invited=invited,
+            partner=await profile_of(invited.partner_id),
+            values=values,
+            faults=faults,
+        )
+
     return OneOffRouter("/", route_handlers=[ask, finish, done])
 
 
@@ -72,18 +92,6 @@ def _visiting(request: AnyRequest) -> Generator[str | None]:
         if person is None and refusal.code == "onboarding_needs_sign_in":
             raise SignInNeeded from refusal
         raise
-
-
-def _form(
-    request: AnyRequest,
-    invited: Invited,
-    values: dict[str, Any],
-    faults: dict[str, Any],
-    status: int = 200,
-) -> Html:
-    return page(
-        request, "customer/onboarding.html", status, invited=invited, values=values, faults=faults
-    )
 
 
 def _filled(details: dict[str, Any]) -> dict[str, Any]:
