@@ -18,6 +18,7 @@ from service.core.errors import Refusal
         "worker": "worker",
         "migrate": "migrate",
         "health": "health",
+        "mcp.command": "mcp",
     },
     summaries={
         "dev": "Run everything locally, with demo data.",
@@ -25,6 +26,7 @@ from service.core.errors import Refusal
         "worker": "Run the sequencer and the subscribers, without the API.",
         "migrate": "Migrate the database to the newest schema.",
         "health": "Ask the `serve` or `worker` of this machine whether it works.",
+        "mcp": "Serve an assistant: the sandbox and the reference, by MCP.",
     },
 )
 @click.version_option(package_name="claim-ledger")

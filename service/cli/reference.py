@@ -23,14 +23,17 @@ _COMMANDS: Final = """\
 
 Generated from the commands by `just docs`; a test compares the two.
 
-`dev`, `serve`, `worker` and `migrate` run the service. All other commands are the team's. They take
-`--json` (print one JSON object, also for refusals and wrong usage), `--data-dir` (work on the
-running `claim-ledger dev` of this directory) and `--as EMAIL` (who runs the command). Without
-`--data-dir`, they work on the installation named by the three ledgers' URLs,
-`CLAIM_LEDGER_ACCOUNTS_DATABASE_URL` and so on, `CLAIM_LEDGER_MASTER_KEYS` and
-`CLAIM_LEDGER_PUBLIC_URL` ([settings](settings.md)). `audit check` and the two `keygen` need no
-installation. A refusal prints the error envelope on stdout and exits with 1; wrong usage exits
-with 2.
+`dev`, `serve`, `worker` and `migrate` run the service. `mcp` serves an assistant of a partner's
+developer: the sandbox's operations as tools and the reference as resources, by the Model Context
+Protocol.
+
+All other commands are the team's. They take `--json` (print one JSON object, also for refusals and
+wrong usage), `--data-dir` (work on the running `claim-ledger dev` of this directory) and
+`--as EMAIL` (who runs the command). Without `--data-dir`, they work on the installation named by
+the three ledgers' URLs, `CLAIM_LEDGER_ACCOUNTS_DATABASE_URL` and so on,
+`CLAIM_LEDGER_MASTER_KEYS` and `CLAIM_LEDGER_PUBLIC_URL` ([settings](settings.md)). `audit check`
+and the two `keygen` need no installation. A refusal prints the error envelope on stdout and exits
+with 1; wrong usage exits with 2.
 
 Whoever runs a command has to belong to the team at that moment, and its events name them as
 `staff:<staff id>`. Without `--as` that is `CLAIM_LEDGER_STAFF`, and on a `dev` its own member of

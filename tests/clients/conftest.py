@@ -20,7 +20,10 @@ def dev(tmp_path_factory) -> Iterator[Dev]:
 @pytest.fixture(scope="session")
 def typescript() -> Path:
     """Return the folder of the TypeScript client, with the tools of its lock file."""
-    run(["npm", "ci"], TYPESCRIPT)
+    locked, installed = TYPESCRIPT / "package-lock.json", TYPESCRIPT / "node_modules"
+    stamp = installed / ".package-lock.json"
+    if not stamp.exists() or stamp.stat().st_mtime < locked.stat().st_mtime:
+        run(["npm", "ci"], TYPESCRIPT)
     return TYPESCRIPT
 
 

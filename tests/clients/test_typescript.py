@@ -3,16 +3,21 @@
 import base64
 import hashlib
 import hmac
+import json
 import re
+import shutil
 import time
+from collections import Counter
 from pathlib import Path
 
 import httpx
 import pytest
 
+from tests.clients.fault_script import claims_in, fault_server, report
+from tests.clients.fault_server import EVERY
 from tests.clients.npm import run
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.timeout(1_800)]
 
 NODE_20 = "node@20.19.5"
 """The oldest line that the client supports; its own lock file has Node 22."""
@@ -87,3 +92,24 @@ def test_the_readmes_webhook_is_verified(typescript, installed):
     (installed / "webhook.mjs").write_text(given + blocks(typescript)[-1] + "console.log(event.id)")
     secrets = {"WEBHOOK_SECRET": f"whsec_{secret}"}
     assert run(["node", "webhook.mjs"], installed, secrets).stdout == "evt_1\n"
+
+
+def test_of_a_thousand_claims_through_faults_none_is_lost_or_doubled(installed, dev, tmp_path):
+    """Every call succeeds in the end, and the ledger has each claim once, under the id given."""
+    shutil.copy(Path(__file__).with_name("faults.mjs"), installed)
+    with fault_server(dev, "typescript") as base_url:
+        given = {
+            "BASE_URL": base_url,
+            "KEY": dev.facts["live_key"],
+            "ENTITY_ID": dev.facts["entity_id"],
+            "CLAIMS": "1000",
+            "AT_ONCE": "50",
+        }
+        told = json.loads(run(["node", "faults.mjs"], installed, given).stdout)
+        happened = report(base_url)
+    (tmp_path / "report.json").write_text(json.dumps(happened))
+    expected = {f"fault-{number}" for number in range(1_000)}
+    assert set(told["created"]) == expected
+    assert claims_in(dev, dev.facts["entity_id"], "fault-") == Counter(told["created"].items())
+    assert told["created"].items() <= told["listed"].items()
+    assert set(EVERY) <= set(happened["faults"]), "some fault was never tried"

@@ -1,0 +1,39 @@
+"""`claim-ledger mcp`."""
+
+import asyncio
+import os
+from typing import Final
+
+import click
+
+KEY: Final = "CLAIMS_API_KEY"
+URL: Final = "CLAIMS_API_URL"
+
+
+@click.command()
+@click.option(
+    "--url",
+    envvar=URL,
+    default="http://127.0.0.1:8000/v1",
+    show_default=True,
+    help=f"Address of the API, which ends in `/v1`; also `{URL}`.",
+)
+def mcp(url: str) -> None:
+    """Serve an assistant (MCP, over stdio): the sandbox's operations, and the reference.
+
+    The test key is read from `CLAIMS_API_KEY`. A live key is refused: with one, what an assistant
+    does would be real.
+    """
+    key = os.environ.get(KEY, "")  # noqa: TID251 - a partner's variable, no setting of the service
+    if not key.isascii() or not key.isprintable() or not key.startswith("pk_test_"):
+        raise click.ClickException(f"{KEY} has to be a test key, which begins with pk_test_.")
+    try:
+        from service.cli.mcp.server import SandboxFault, serve_stdio
+    except ImportError as error:
+        raise click.ClickException(
+            "install the extra, as in `pip install 'claim-ledger[mcp]'`"
+        ) from error
+    try:
+        asyncio.run(serve_stdio(url, key))
+    except SandboxFault as fault:
+        raise click.ClickException(f"{url}: {fault}.") from fault

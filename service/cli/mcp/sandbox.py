@@ -1,0 +1,85 @@
+"""The partner API as an assistant reaches it: with a test key, and no further than the sandbox."""
+
+import json
+from http import HTTPStatus
+from types import TracebackType
+from typing import Any, Final, Self, cast
+
+import httpx2
+
+from service.cli.mcp.tools import Json, Tool
+
+SECONDS_MAX: Final = 30.0
+ANSWER_BYTES_MAX: Final = 16 * 1024 * 1024
+
+
+class SandboxFault(Exception):
+    """The service cannot be reached, or its answer is not the API's."""
+
+
+class Sandbox:
+    """The API at `url`, which ends in `/v1`. Its key is shown nowhere."""
+
+    def __init__(
+        self, url: str, key: str, *, transport: httpx2.AsyncBaseTransport | None = None
+    ) -> None:
+        self._http = httpx2.AsyncClient(
+            base_url=url.rstrip("/"),
+            headers={"Authorization": f"Bearer {key}", "User-Agent": "claim-ledger-mcp"},
+            timeout=SECONDS_MAX,
+            transport=transport,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._http.aclose()
+
+    async def document(self) -> Json:
+        """Return the OpenAPI document of the service."""
+        status, document, _ = await self._exchange("GET", "/openapi.json")
+        if status != HTTPStatus.OK or "paths" not in document:
+            raise SandboxFault(f"the service has no OpenAPI document ({status})")
+        return document
+
+    async def call(self, tool: Tool, arguments: Json) -> tuple[bool, Json]:
+        """Return whether it was refused, and the answer; a refusal says when to ask again."""
+        path, query, body = tool.request(arguments)
+        status, answer, after = await self._exchange(
+            tool.method.upper(), path, params=query, json=body
+        )
+        refused = status >= HTTPStatus.BAD_REQUEST
+        return refused, answer | ({"retry_after_seconds": after} if refused and after else {})
+
+    async def _exchange(
+        self,
+        method: str,
+        path: str,
+        **given: Any,  # noqa: ANN401 - httpx2's own
+    ) -> tuple[int, Json, str | None]:
+        try:
+            async with self._http.stream(method, path, **given) as response:
+                content = bytearray()
+                async for chunk in response.aiter_bytes():
+                    content += chunk
+                    if len(content) > ANSWER_BYTES_MAX:
+                        raise SandboxFault("the answer is too large")
+        except httpx2.HTTPError as error:
+            raise SandboxFault(f"no answer ({type(error).__name__})") from None
+        return response.status_code, _object(content), response.headers.get("retry-after")
+
+
+def _object(content: bytes | bytearray) -> Json:
+    try:
+        value = json.loads(content)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise SandboxFault("the answer is not the API's")
+    return cast("Json", value)

@@ -1,0 +1,55 @@
+"""`claim-ledger mcp`, used by the protocol's own client against a running dev."""
+
+import json
+
+import pytest
+from mcp import Client, StdioServerParameters
+
+from tests.dev_process import PROGRAM, environment, run
+
+pytestmark = [pytest.mark.server, pytest.mark.timeout(1_800)]
+
+
+def text_of(result) -> dict:
+    """Return the JSON that a tool answered."""
+    (content,) = result.content
+    assert json.loads(content.text) == result.structured_content
+    return result.structured_content
+
+
+async def test_an_assistant_creates_a_claim_in_the_sandbox(dev):
+    """It reads the guide, sees the tools, creates a claim, lists it, and is refused by code."""
+    given = {"CLAIMS_API_KEY": dev.facts["test_key"]}
+    server = StdioServerParameters(
+        command=str(PROGRAM), args=["mcp", "--url", dev.facts["base_url"]], env=given
+    )
+    entity_id = dev.facts["sandbox"]["connected_entity_id"]
+    claim = {
+        "entity_id": entity_id,
+        "partner_claim_id": "assistant-1",
+        "defendant": {"name": "Debtor Ltd"},
+        "invoices": [{"number": "INV-1", "total_amount_for_invoice": "10.00"}],
+    }
+    async with Client(server) as client:
+        tools = {one.name: one for one in (await client.list_tools()).tools}
+        resources = [str(one.uri) for one in (await client.list_resources()).resources]
+        guide = (await client.read_resource("claim-ledger://guide")).contents[0].text
+        created = text_of(await client.call_tool("create_claim", claim))
+        listed = text_of(await client.call_tool("list_claims", {"entity_id": entity_id}))
+        refused = await client.call_tool("create_claim", claim | {"invoices": []})
+    assert tools["list_claims"].annotations.read_only_hint
+    assert not tools["request_connection"].annotations.idempotent_hint
+    assert "claim-ledger://operations/create_claim" in resources
+    assert "idempotency keys" in guide
+    assert created["claim_id"] in [one["claim_id"] for one in listed["claims"]]
+    assert refused.is_error
+    assert text_of(refused)["code"] == "validation_failed"
+
+
+def test_a_service_that_is_away_is_one_line(dev):
+    """No traceback where nothing answers; the key is not shown."""
+    key = dev.facts["test_key"]
+    env = environment() | {"CLAIMS_API_KEY": key}
+    done = run("mcp", "--url", "http://127.0.0.1:9/v1", env=env)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "Error: http://127.0.0.1:9/v1: no answer (ConnectError).\n"
