@@ -6,7 +6,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -14,6 +14,7 @@ from service.app.settings import settings_table
 from service.cli import cli
 from service.facts.catalogue import catalogue_document
 from service.partner_api.docs.openapi import document
+from service.partner_api.docs.postman import collection
 from service.partner_api.endpoints import endpoints_of
 from service.partner_api.gate import API_PATH
 from service.partner_api.routes import partner_handlers
@@ -77,19 +78,24 @@ def documents() -> dict[Path, str]:
     docs = Path("docs")
     rows = "".join(f"{_row(path, command)}\n" for path, command in commands(cli))
     events = docs / "events.md"
+    described = _described()
     return {
         docs / "cli.md": _COMMANDS + rows,
         docs / "settings.md": _SETTINGS + settings_table(),
         events: "".join(events.read_text().partition(_EVENTS)[:2]) + catalogue_document(),
-        Path("clients") / "openapi.json": _openapi(),
+        Path("clients") / "openapi.json": _json(described),
+        Path("clients") / "postman" / "collection.json": _json(collection(described)),
     }
 
 
-def _openapi() -> str:
+def _described() -> dict[str, Any]:
     """Return the document that client libraries are generated from."""
     endpoints = endpoints_of(partner_handlers({}))
-    described = document(endpoints, f"https://api.example.com{API_PATH}", _FOR_CLIENTS)
-    return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
+    return document(endpoints, f"https://api.example.com{API_PATH}", _FOR_CLIENTS)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
 def commands(group: click.Group, path: str = "claim-ledger") -> Iterator[tuple[str, click.Command]]:

@@ -65,6 +65,7 @@ def page() -> Seen:
             style="/style.css",
             script="/script.js",
             openapi="/openapi.json",
+            postman="/postman.json",
         )
     )
 
@@ -153,7 +154,7 @@ async def test_the_style_sheet_loads_nothing(world: World):
     assert "@import" not in style.text
 
 
-@pytest.mark.parametrize("path", ["/docs", f"{API_PATH}/openapi.json"])
+@pytest.mark.parametrize("path", ["/docs", "/docs/postman.json", f"{API_PATH}/openapi.json"])
 async def test_head_answers_headers_only(world: World, path: str):
     """HEAD has no body."""
     answer = await world.client.head(path)
@@ -164,3 +165,15 @@ async def test_an_error_links_to_the_page(world: World):
     """The Link header names the error's place on the page."""
     answer = await world.client.get(f"{API_PATH}/claims")
     assert answer.headers["link"] == f'<{PUBLIC_URL}/docs#error-auth_missing>; rel="help"'
+
+
+async def test_the_collection_asks_this_service(world: World):
+    """Postman can import it from here: a request for each operation, and the upload's."""
+    answer = await world.client.get("/docs/postman.json")
+    made = answer.json()
+    requests = [item["request"] for folder in made["item"] for item in folder["item"]]
+    (upload,) = (one for one in requests if one["method"] == "PUT")
+    base_url = next(one["value"] for one in made["variable"] if one["key"] == "base_url")
+    assert base_url == f"{PUBLIC_URL}{API_PATH}"
+    assert len(requests) == len(DESCRIBED) + 1
+    assert upload["auth"] == {"type": "noauth"}

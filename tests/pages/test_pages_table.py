@@ -32,6 +32,7 @@ FIXED = {
         "/docs",
         "/docs/assets/reference.css",
         "/docs/assets/reference.js",
+        "/docs/postman.json",
         "/v1/openapi.json",
     ),
     *("/health/live", "/health/ready"),

@@ -48,15 +48,17 @@ def render_page(
     style: str,
     script: str,
     openapi: str,
+    postman: str,
     site: str | None = None,
 ) -> str:
-    """Return the page as HTML; `style`, `script`, `openapi` and `site` are paths on this host."""
+    """Return the page as HTML; its keyword arguments are paths on this host."""
     return TEMPLATES.get_template("reference.html").render(
         info=document["info"],
         base_url=document["servers"][0]["url"],
         style=style,
         script=script,
         openapi=openapi,
+        postman=postman,
         site=site,
         sections=_sections(guide),
         operations=[_operation(endpoint, document) for endpoint in endpoints],

@@ -1,4 +1,4 @@
-"""`/v1/openapi.json` and `/docs`: rendered once, when they are first asked for; public.
+"""`/v1/openapi.json`, `/docs`, `/docs/postman.json`: rendered once, when first asked for; public.
 
 The page is HTML, a style sheet and a script of ours: nothing from another host.
 """
@@ -17,10 +17,12 @@ from service.http.static import PAGE_HEADERS, static_route
 from service.partner_api.docs.guide import guide
 from service.partner_api.docs.openapi import document
 from service.partner_api.docs.page import render_page
+from service.partner_api.docs.postman import collection
 from service.partner_api.endpoints import Endpoint
 
 STYLE_PATH: Final = "/docs/assets/reference.css"
 SCRIPT_PATH: Final = "/docs/assets/reference.js"
+POSTMAN_PATH: Final = "/docs/postman.json"
 
 FOR_EVER: Final = "public, max-age=31536000"
 
@@ -56,6 +58,9 @@ def reference_router(
     def openapi() -> bytes:
         return msgspec.json.encode(described()[1])
 
+    def postman() -> bytes:
+        return msgspec.json.encode(collection(described()[1]))
+
     def page() -> bytes:
         text, api = described()
         style_url, script_url = _versioned(STYLE_PATH, style), _versioned(SCRIPT_PATH, script)
@@ -67,6 +72,7 @@ def reference_router(
             style=style_url,
             script=script_url,
             openapi=openapi_url,
+            postman=POSTMAN_PATH,
             site=site,
         ).encode()
 
@@ -74,6 +80,7 @@ def reference_router(
         "/",
         route_handlers=[
             static_route(f"{api_path}/openapi.json", openapi, "application/json"),
+            static_route(POSTMAN_PATH, postman, "application/json"),
             static_route("/docs", page, "text/html", headers=HEADERS),
             static_route(STYLE_PATH, lambda: style, "text/css", FOR_EVER),
             static_route(SCRIPT_PATH, lambda: script, "text/javascript", FOR_EVER),
