@@ -15,6 +15,7 @@ from service.http.scalars import OPEN_ENUM
 from service.partner_api.docs.examples import resolved
 from service.partner_api.docs.guide import TEMPLATES
 from service.partner_api.docs.openapi import error_example
+from service.partner_api.docs.samples import python, typescript
 from service.partner_api.endpoints import ANY_PATH, Endpoint
 
 Json = dict[str, Any]
@@ -92,7 +93,7 @@ def _operation(endpoint: Endpoint, document: Json) -> Json:
         "answer_fields": field_rows(schemas[endpoint.successes[0].type.__name__], schemas),
         "path": urlsplit(document["servers"][0]["url"]).path + endpoint.path,
         "in_path": [one["name"] for one in operation.get("parameters", []) if one["in"] == "path"],
-        "samples": [Sample("curl", "curl", curl(endpoint, document))],
+        "samples": samples(endpoint, document),
         "least": _example(operation["requestBody"], "least") if body else "",
         "body": _example(operation["requestBody"], "complete") if body else "",
         "answers": [
@@ -121,13 +122,32 @@ def field_rows(schema: Json, schemas: Json, prefix: str = "") -> list[FieldRow]:
     return rows
 
 
+def samples(endpoint: Endpoint, document: Json) -> list[Sample]:
+    """Return the request in each language."""
+    operation = document["paths"][endpoint.path][endpoint.method]
+    if endpoint.body:
+        examples = operation["requestBody"]["content"]["application/json"]["examples"]
+        given = examples["least"]["value"]
+    else:
+        given = {one["name"]: one["example"] for one in _required(operation)}
+    return [
+        Sample("curl", "curl", curl(endpoint, document)),
+        Sample("python", "Python", python(endpoint, document, given)),
+        Sample("typescript", "TypeScript", typescript(endpoint, given)),
+    ]
+
+
+def _required(operation: Json) -> list[Json]:
+    return [one for one in operation.get("parameters", []) if one["required"]]
+
+
 def curl(endpoint: Endpoint, document: Json) -> str:
     """Return a command to paste; it reads the key from the shell variable `API_KEY`."""
     operation = document["paths"][endpoint.path][endpoint.method]
     url = document["servers"][0]["url"] + endpoint.path
     if endpoint.query:
-        required = (one for one in operation["parameters"] if one["required"])
-        url += "?" + "&".join(f"{one['name']}={one['example']}" for one in required)
+        query = "&".join(f"{one['name']}={one['example']}" for one in _required(operation))
+        url += f"?{query}" if query else ""
     lines = [f"curl -s {shlex.quote(url)}", '-H "Authorization: Bearer $API_KEY"']
     if endpoint.body:
         body = _example(operation["requestBody"], "least")

@@ -1,0 +1,91 @@
+"""Requests of the reference in the words of the client libraries (`clients/`)."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from service.partner_api.docs.examples import resolved
+from service.partner_api.endpoints import Endpoint
+
+Json = dict[str, Any]
+
+PYTHON: Final[Mapping[str, str]] = {
+    "start_onboarding": "onboardings.create",
+    "request_connection": "connect_requests.create",
+    "mint_upload_url": "documents.mint_upload_url",
+    "create_claim": "claims.create",
+    "get_claim": "claims.get",
+    "list_claims": "claims.page",
+    "list_events": "events.page",
+}
+"""The method of the Python client for each endpoint."""
+
+_WIDTH: Final = 88
+_IDENTIFIER: Final = re.compile(r'"([A-Za-z_]\w*)":')
+
+
+def python(endpoint: Endpoint, document: Json, given: Json) -> str:
+    """Return the call in Python; `given` is the body, or the parameters."""
+    lines = ["import os", "", "from claim_ledger_client import Client"]
+    if endpoint.body:
+        schemas = document["components"]["schemas"]
+        names: dict[str, None] = {}
+        name = endpoint.body.__name__
+        argument = _constructed(name, given, schemas[name], schemas, names, indent=2)
+        lines += ["from claim_ledger_client.models import " + ", ".join(sorted(names))]
+    else:
+        argument = ", ".join(f"{name}={value!r}" for name, value in given.items())
+    return "\n".join(
+        [
+            *lines,
+            "",
+            'with Client(os.environ["API_KEY"], base_url=os.environ["BASE_URL"]) as client:',
+            f"    answer = client.{PYTHON[endpoint.id]}({argument})",
+        ]
+    )
+
+
+def typescript(endpoint: Endpoint, given: Json) -> str:
+    """Return the call in TypeScript."""
+    first, *others = endpoint.id.split("_")
+    method = first + "".join(word.capitalize() for word in others)
+    argument = _IDENTIFIER.sub(r"\1:", json.dumps(given, indent=2, ensure_ascii=False))
+    return "\n".join(
+        [
+            'import { ClaimLedger } from "claim-ledger-client";',
+            "",
+            "const { API_KEY, BASE_URL } = process.env;",
+            "const client = new ClaimLedger(API_KEY, { baseUrl: BASE_URL });",
+            f"const answer = await client.{method}({argument if given else ''});",
+        ]
+    )
+
+
+def _constructed(
+    name: str, value: Json, schema: Json, schemas: Json, names: dict[str, None], indent: int
+) -> str:
+    """Return the call that makes a model, over several lines where one is too short."""
+    names[name] = None
+    fields = [
+        f"{field}={_value(one, schema['properties'][field], schemas, names, indent)}"
+        for field, one in value.items()
+    ]
+    line = f"{name}({', '.join(fields)})"
+    if len(line) + 4 * indent <= _WIDTH and "\n" not in line:
+        return line
+    pad = "    " * indent
+    return (
+        f"{name}(\n" + "".join(f"{pad}{field},\n" for field in fields) + "    " * (indent - 1) + ")"
+    )
+
+
+def _value(value: Any, schema: Json, schemas: Json, names: dict[str, None], indent: int) -> str:  # noqa: ANN401 - any JSON
+    whole = resolved(schema, schemas)
+    if isinstance(value, list) and "items" in whole:
+        items = ", ".join(_value(one, whole["items"], schemas, names, indent) for one in value)
+        return f"[{items}]"
+    if isinstance(value, dict) and "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return _constructed(name, value, whole, schemas, names, indent + 1)
+    return repr(value) if not isinstance(value, str) else json.dumps(value, ensure_ascii=False)
