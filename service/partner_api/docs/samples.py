@@ -35,7 +35,7 @@ def python(endpoint: Endpoint, document: Json, given: Json) -> str:
         argument = _constructed(name, given, schemas[name], schemas, names, indent=2)
         lines += ["from claim_ledger_client.models import " + ", ".join(sorted(names))]
     else:
-        argument = ", ".join(f"{name}={value!r}" for name, value in given.items())
+        argument = ", ".join(f"{name}={json.dumps(value)}" for name, value in given.items())
     return "\n".join(
         [
             *lines,
