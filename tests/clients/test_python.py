@@ -1,0 +1,105 @@
+"""`clients/python`: generated, built, installed into an empty environment, and used on a dev."""
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.clients.fault_script import claims_in, fault_server, report
+
+pytestmark = pytest.mark.server
+
+PYTHON = Path("clients/python").absolute()
+CLAIMS = 1_000
+FAULTS = {
+    *("cut_before", "cut_after", "cut_within", "slow", "internal_error", "bad_gateway"),
+    *("half_json", "html", "other_json", "empty"),
+    *("rate_limited", "service_unavailable", "unanswered_503", "claim_conflict"),
+}
+
+
+def run(*command: str | Path, cwd: Path, **given: str) -> str:
+    """Run a program; return what it prints. It imports nothing of this project's environment."""
+    own = ("PYTHON", "VIRTUAL_ENV")
+    kept = {name: one for name, one in os.environ.items() if not name.startswith(own)}
+    done = subprocess.run(
+        command, cwd=cwd, env=kept | given, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def python(tmp_path_factory) -> Path:
+    """Return the Python of an empty environment into which the built wheel was installed."""
+    folder = tmp_path_factory.mktemp("python")
+    run("uv", "build", "-q", "--wheel", "--out-dir", folder, PYTHON, cwd=folder)
+    (wheel,) = folder.glob("*.whl")
+    run("uv", "venv", "-q", folder / "env", cwd=folder)
+    python = folder / "env" / "bin" / "python"
+    run("uv", "pip", "install", "-q", "--python", python, f"{wheel}[ed25519]", cwd=folder)
+    return python
+
+
+def settings(dev, **more: str) -> dict[str, str]:
+    """Return what the programs are configured by."""
+    return {
+        "CLAIMS_API_KEY": dev.facts["live_key"],
+        "CLAIMS_API_URL": dev.facts["base_url"],
+        "CLAIMS_ENTITY_ID": dev.facts["entity_id"],
+    } | more
+
+
+def test_generating_it_again_changes_nothing():
+    """Types, errors, rules and the synchronous client are those of today's document."""
+    generate = Path("clients/python/generate.py").absolute()
+    run("uv", "run", "--no-sync", "python", generate, "--check", cwd=Path.cwd())
+
+
+def test_the_readmes_programs_run_against_a_dev(python, dev, tmp_path):
+    """A first claim, a document, many at once, an error, the events and a webhook's refusal."""
+    programs = re.findall(r"```python\n(.*?)```", (PYTHON / "README.md").read_text(), re.DOTALL)
+    said = []
+    for number, program in enumerate(programs):
+        path = tmp_path / f"program_{number}.py"
+        path.write_text(program)
+        said.append(run(python, path, cwd=tmp_path, **settings(dev)))
+    first, document, many, error, events, _ = said
+    found = dict(claims_in(dev, dev.facts["entity_id"], "").keys())
+    assert first.splitlines()[0] == f"{found['case-1001']} False"
+    assert "case-1001 triage" in first
+    assert re.fullmatch(r"\['doc_\w+'\]\n", document)
+    assert many == "10\n"
+    assert re.search(r"req_\w+$", error)
+    assert f"claim.created {found['case-1002']}" in events
+    webhook = tmp_path / "webhook.py"
+    webhook.write_text(programs[-1] + "print(receive(b'{}', {}))\n")
+    assert run(python, webhook, cwd=tmp_path) == "400\n"
+
+
+@pytest.mark.timeout(900)  # a thousand claims, each through some faults
+@pytest.mark.parametrize("kind", ["async", "sync"])
+def test_no_claim_is_lost_or_doubled_by_faults(python, dev, kind):
+    """Refused, cut off, late and wrong answers: what the client was told is what the ledger has."""
+    program = Path("tests/clients/faults.py").absolute()
+    entity_id, prefix = dev.facts["entity_id"], f"faults-{kind}"
+    with fault_server(dev, kind) as base_url:
+        given = settings(dev, CLAIMS_API_URL=base_url, CLAIMS_TIMEOUT="1.5")
+        told = json.loads(
+            run(python, program, kind, prefix, str(CLAIMS), cwd=python.parent, **given)
+        )
+        seen = report(base_url)
+    claims = claims_in(dev, entity_id, prefix)
+    assert len(told["created"]) == CLAIMS
+    assert set(claims.values()) == {1}
+    assert set(claims) == {tuple(pair) for pair in told["created"] + told["attached"]}
+    assert {claim_id for _, claim_id in claims} <= set(told["listed"])
+    assert len(set(told["listed"])) == len(told["listed"])
+    assert len(set(told["events"])) == len(told["events"])
+    assert seen["faults"].keys() >= FAULTS
+    links = [one for one in told["links"] if one.startswith("http")]
+    assert 0 < len(set(links)) == len(links) < len(told["links"])
+    assert seen["forwarded"]["POST /v1/connect-requests"] <= len(told["links"])
