@@ -25,6 +25,7 @@ from service.pages.backoffice.frame import (
     on_id_unknown,
 )
 from service.pages.backoffice.health import Watched, health_router
+from service.pages.backoffice.mails import mails_router
 from service.pages.backoffice.partners import partners_router
 from service.pages.backoffice.people import people_router
 from service.pages.backoffice.search import search_router
@@ -205,6 +206,7 @@ def _backoffice(service: Service, proofs: Proofs) -> Router:
             connecting_router(context),
             claims_router(context),
             people_router(context, proofs),
+            mails_router(),
             timeline_router(service.ledgers),
             health_router(watched, service.read_models, service.clock),
         ],

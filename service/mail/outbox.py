@@ -35,7 +35,8 @@ from service.ledger.ledger import Ledger, Transaction
 from service.ledger.projector import arrays
 from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
-from service.mail.messages import magic_link_mail, message_id
+from service.mail.letters import message_id
+from service.mail.messages import magic_link_mail
 from service.mail.port import MailRefused, MailTransport, MailUnavailable
 from service.mail.recipients import admit
 from service.mail.sent import SentMail

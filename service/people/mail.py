@@ -10,7 +10,8 @@ from service.ledger.database import Database, Row
 from service.ledger.encryption import KeyUnknown, MasterKeys
 from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
-from service.mail.messages import message_id, sign_in_mail
+from service.mail.letters import message_id
+from service.mail.messages import sign_in_mail
 from service.mail.port import MailRefused, MailTransport, MailUnavailable
 from service.people.sign_in import PURPOSE, unwrapped
 

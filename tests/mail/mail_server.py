@@ -36,6 +36,22 @@ def mail(**changes: object) -> EmailMessage:
     return magic_link_mail(**(values | changes))  # type: ignore[arg-type] - of many types
 
 
+def plain(message: EmailMessage) -> str:
+    """Return the plain text of a mail, with plain line ends."""
+    return _part(message, "plain")
+
+
+def html(message: EmailMessage) -> str:
+    """Return the HTML of a mail, with plain line ends."""
+    return _part(message, "html")
+
+
+def _part(message: EmailMessage, kind: str) -> str:
+    part = message.get_body((kind,))
+    assert isinstance(part, EmailMessage)
+    return part.get_content().replace("\r\n", "\n")
+
+
 class MailServer:
     """Keeps what it receives. `on_rcpt` and `on_data` override its answers; None: it accepts."""
 

@@ -2,14 +2,15 @@
 
 import email
 import email.policy
+import re
 from datetime import UTC, datetime, timedelta, timezone
 from email.message import EmailMessage
 
 import pytest
 
-from service.mail.messages import NAME_CHARACTERS_MAX
+from service.mail.names import NAME_CHARACTERS_MAX
 from service.mail.port import MailRefused
-from tests.mail.mail_server import LINK, mail
+from tests.mail.mail_server import LINK, html, mail, plain
 
 HEADERS = {
     "From",
@@ -20,7 +21,6 @@ HEADERS = {
     "Auto-Submitted",
     "MIME-Version",
     "Content-Type",
-    "Content-Transfer-Encoding",
 }
 BREAKS = ["\r\n", "\n", "\r", "\0", "\x0b", "\x0c", "\x85", "\u2028", "\u2029", "\ud800", "\u202e"]
 
@@ -34,7 +34,7 @@ def received(message: EmailMessage) -> EmailMessage:
 
 def content(message: EmailMessage) -> str:
     """Return the text with plain line ends."""
-    return message.get_content().replace("\r\n", "\n")
+    return plain(message)
 
 
 def test_the_text_explains_the_link() -> None:
@@ -56,10 +56,19 @@ def test_the_text_explains_the_link() -> None:
 
 
 def test_the_mail_has_no_tracking() -> None:
-    """Plain text, a single link, no unneeded headers."""
-    message = received(mail())
-    assert message.get_content_type() == "text/plain"
-    assert content(message).count("://") == 1
+    """Text and HTML that say the same, a single link in each, no images, no unneeded headers."""
+    message = received(mail(company_name="<Paints> & Co"))
+    parts = [part.get_content_type() for part in message.iter_parts()]
+    assert (message.get_content_type(), parts) == (
+        "multipart/alternative",
+        ["text/plain", "text/html"],
+    )
+    assert content(message).count("://") == html(message).count("://") == 1
+    assert f'<a href="{LINK}">' in html(message)
+    assert "&lt;Paints&gt; &amp; Co" in html(message)
+    assert set(re.findall(r"<(\w+)", html(message))) == {
+        *("html", "head", "meta", "title", "body", "p", "a"),
+    }
     assert set(message.keys()) == HEADERS
 
 

@@ -238,6 +238,7 @@ BACKOFFICE = [
     Shot("backoffice-people", "staff", at("/backoffice/people")),
     Shot("backoffice-person", "staff", at("/backoffice/people/{person}")),
     Shot("backoffice-person-recover", "staff", at("/backoffice/people/{person}/recover")),
+    Shot("backoffice-mails", "staff", at("/backoffice/mails")),
     Shot("backoffice-health", "staff", at("/backoffice/health")),
     Shot("backoffice-unknown", "staff", at("/backoffice/partners/ptn_unknown")),
     Shot("backoffice-not-staff", "stranger", at("/backoffice")),

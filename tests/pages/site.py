@@ -115,7 +115,7 @@ class Site:
     def _newest_link(self, to: str, kind: str) -> str | None:
         for file in sorted(self.mail_dir.glob("*.eml"), key=_age, reverse=True):
             message = message_from_bytes(file.read_bytes(), policy=default)
-            link = LINK.search(message.get_content())
+            link = LINK.search(message.get_body(("plain",)).get_content())
             if to in str(message["To"]) and link and f"/{kind}/" in link[0]:
                 file.unlink()
                 return link[0]

@@ -24,6 +24,7 @@ PAGES = (
     "/backoffice/claims/{claim}",
     "/backoffice/timeline/{claim}",
     "/backoffice/health",
+    "/backoffice/mails",
 )
 FORMS = (
     "/backoffice",

@@ -1,0 +1,161 @@
+"""The mails that tell of something that happened: no link in them is a credential."""
+
+from datetime import datetime
+
+from service.mail.letters import Letter, Link, until
+from service.mail.messages import AUTOMATIC, YOUR_BUSINESS, subject_name
+from service.mail.names import shown
+
+_NOT_YOU = (
+    "If nobody of your team did this, revoke the key in the console, and end the sessions that you"
+    " do not know."
+)
+_CONSOLE = "Open the console"
+
+
+def application_approved(*, partner_name: str, console: str) -> Letter:
+    """Return what a partner is told when the team has approved it."""
+    partner = shown(partner_name)
+    return Letter(
+        "Your partner account is approved",
+        (
+            "Hello,",
+            (
+                f"Our team has approved the partner account of {partner}. Your team can now"
+                " issue keys and call the API, in test mode and in live mode."
+            ),
+            Link(console, _CONSOLE),
+            AUTOMATIC,
+        ),
+    )
+
+
+def application_declined(*, partner_name: str, console: str) -> Letter:
+    """Return what a partner is told when the team has declined it; the console says why."""
+    partner = shown(partner_name)
+    return Letter(
+        "Your application was declined",
+        (
+            "Hello,",
+            (
+                f"Our team has declined the application of {partner} for a partner account."
+                " The console shows the reason. You can apply again there, and tell us what has"
+                " changed."
+            ),
+            Link(console, _CONSOLE),
+            AUTOMATIC,
+        ),
+    )
+
+
+def invitation(*, partner_name: str, console: str) -> Letter:
+    """Return what a person is told who was added to a partner's team."""
+    partner = shown(partner_name)
+    return Letter(
+        f"You have been added to the team of {subject_name(partner_name, 'a partner')}",
+        (
+            "Hello,",
+            (
+                f"You have been added to the team of {partner}. Sign in with this email"
+                " address to issue keys, watch requests and change settings together."
+            ),
+            Link(console, _CONSOLE),
+            (
+                "If you did not expect this message, you can ignore it. Nothing happens unless you"
+                " sign in."
+            ),
+            AUTOMATIC,
+        ),
+    )
+
+
+def key_issued(*, partner_name: str, key_id: str, console: str) -> Letter:
+    """Return what a partner is told when a live key was issued."""
+    partner = shown(partner_name)
+    return Letter(
+        "A live API key was issued",
+        (
+            "Hello,",
+            f"The live API key {key_id} was issued for {partner}.",
+            Link(console, "See your keys"),
+            _NOT_YOU,
+            AUTOMATIC,
+        ),
+    )
+
+
+def key_rolled(
+    *, partner_name: str, key_id: str, new_key_id: str, ends_at: datetime | None, console: str
+) -> Letter:
+    """Return what a partner is told when a live key was rolled; `ends_at` None: it has ended."""
+    ends = f"works until {until(ends_at)}" if ends_at else "no longer works"
+    partner = shown(partner_name)
+    return Letter(
+        "A live API key was rolled",
+        (
+            "Hello,",
+            (
+                f"The live API key {key_id} of {partner} was rolled: {new_key_id} takes its"
+                f" place. The old key {ends}."
+            ),
+            Link(console, "See your keys"),
+            _NOT_YOU,
+            AUTOMATIC,
+        ),
+    )
+
+
+def key_revoked(*, partner_name: str, key_id: str, console: str) -> Letter:
+    """Return what a partner is told when a live key was revoked."""
+    partner = shown(partner_name)
+    return Letter(
+        "A live API key was revoked",
+        (
+            "Hello,",
+            (
+                f"The live API key {key_id} of {partner} was revoked. Calls made with it"
+                " are refused from now on."
+            ),
+            Link(console, "See your keys"),
+            AUTOMATIC,
+        ),
+    )
+
+
+def partner_disconnected(*, partner_name: str, entity_id: str | None, console: str) -> Letter:
+    """Return what a partner is told when a business has disconnected it.
+
+    `entity_id` only where the partner has used it (contract, section 1).
+    """
+    which = f"The business {entity_id}" if entity_id else "A business"
+    partner = shown(partner_name)
+    return Letter(
+        "A business has disconnected you",
+        (
+            "Hello,",
+            (
+                f"{which} has disconnected {partner}. You can no longer create claims or"
+                " upload documents for it. Existing claims stay and continue."
+            ),
+            Link(console, _CONSOLE),
+            AUTOMATIC,
+        ),
+    )
+
+
+def stage_changed(*, company_name: str, stage: str, claim: str) -> Letter:
+    """Return what a customer is told when a claim has moved; nothing of the debtor.
+
+    `stage` is one of `service.facts.claims.STAGES`.
+    """
+    words = stage.replace("_", " ")
+    return Letter(
+        f"A claim of {subject_name(company_name, YOUR_BUSINESS)} has moved on",
+        (
+            "Hello,",
+            f"A claim of {shown(company_name)} has moved to a new stage: {words}.",
+            Link(claim, "See the claim"),
+            "You asked for these messages. You can turn them off in your account.",
+            AUTOMATIC,
+        ),
+    )
