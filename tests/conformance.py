@@ -5,6 +5,7 @@ is a value that an extensible enumeration does not list.
 """
 
 import json
+import re
 from functools import cache
 from typing import Any
 
@@ -52,7 +53,7 @@ def check(response: httpx.Response) -> None:
     is_page = response.headers.get("content-type", "").startswith("text/html")
     if is_page and not path.startswith(API_PATH):
         return  # for people: tests/pages
-    local = path.removeprefix(API_PATH)
+    local = _template(path.removeprefix(API_PATH))
     operations = described()["paths"].get(local, {}) if path.startswith(API_PATH) else {}
     if method in operations and response.status_code != MISDIRECTED:
         status = str(response.status_code)
@@ -64,6 +65,17 @@ def check(response: httpx.Response) -> None:
             assert response.status_code == 405, f"{where}: expected 405"
             expected = ", ".join(sorted(one.upper() for one in operations))
             assert response.headers["allow"] == expected, f"{where}: Allow"
+
+
+@cache
+def _templates() -> list[tuple[re.Pattern[str], str]]:
+    paths = (path for path in described()["paths"] if "{" in path)
+    return [(re.compile(re.sub(r"{\w+}", "[A-Za-z0-9._~-]+", path)), path) for path in paths]
+
+
+def _template(path: str) -> str:
+    """Return the path as the document has it: with the names of its parameters."""
+    return next((one for pattern, one in _templates() if pattern.fullmatch(path)), path)
 
 
 def _check_documented(response: httpx.Response, path: str, method: str, where: str) -> None:

@@ -12,10 +12,14 @@ from tests.world import World
 
 
 class Endpoint(NamedTuple):
-    """How to call an endpoint: method, path under the base address, a valid body or query."""
+    """How to call an endpoint: method, path under the base address, a valid body or query.
+
+    `template` is the path with its parameters' names.
+    """
 
     method: str
     path: str
+    template: str
     body: dict[str, Any] | None = None
     query: dict[str, str] | None = None
 
@@ -31,12 +35,15 @@ class Endpoint(NamedTuple):
 
 def _called(one: Described) -> Endpoint:
     operation = described()["paths"][one.path][one.method]
+    required = [each for each in operation.get("parameters", ()) if each["required"]]
+    given = {place: {} for place in ("path", "query")}
+    for each in required:
+        given[each["in"]][each["name"]] = each["example"]
+    path = one.path.format(**given["path"])
     if one.body is None:
-        required = [each for each in operation["parameters"] if each["required"]]
-        query = {each["name"]: each["example"] for each in required}
-        return Endpoint(one.method.upper(), one.path, query=query)
+        return Endpoint(one.method.upper(), path, one.path, query=given["query"])
     examples = operation["requestBody"]["content"]["application/json"]["examples"]
-    return Endpoint(one.method.upper(), one.path, examples["least"]["value"])
+    return Endpoint(one.method.upper(), path, one.path, examples["least"]["value"])
 
 
 ENDPOINTS = {one.id: _called(one) for one in DESCRIBED}
@@ -53,4 +60,4 @@ def routed(world: World) -> Iterator[tuple[str | None, str, str]]:
             for handler in route.route_handlers:
                 endpoint = handler.opt.get("endpoint")
                 for method in handler.http_methods - {"OPTIONS"}:
-                    yield endpoint and endpoint.id, str(method), route.path
+                    yield endpoint and endpoint.id, str(method), route.path_format

@@ -19,6 +19,7 @@ from projections.partners.reader import PartnersReader
 from service.app.databases import database_of
 from service.app.settings import Settings
 from service.claims.commands import ClaimCommands
+from service.claims.details import ClaimDetails
 from service.connections.commands import ConnectionCommands
 from service.core.clock import Clock
 from service.core.ids import NewId
@@ -100,6 +101,7 @@ class PartnerLedger:
         self.claims = ClaimCommands(
             ledger, self.claim_list, self.documents, clock, new_id, make_batcher
         )
+        self.details = ClaimDetails(ledger, self.claim_list, self.connection_list)
         self.entities = EntityCommands(ledger, secrets, clock, new_id)
         self.onboardings = OnboardingCommands(
             ledger, self.onboarding_list, partner_list, secrets, public_url, clock, new_id

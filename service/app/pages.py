@@ -112,12 +112,18 @@ def backoffice_pages(service: Service, limiter: RateLimiter, origin: str) -> lis
     return _pages_at(origin, service, proofs, routers)
 
 
-def unrouted(service: Service, origin: str, *, has_backoffice_alone: bool = False) -> Unrouted:
+def unrouted(
+    service: Service,
+    origin: str,
+    *,
+    has_backoffice_alone: bool = False,
+    no_such_path: str | None = None,
+) -> Unrouted:
     """Return what handles the addresses of an origin that nothing has."""
     has_backoffice = service.settings.backoffice_url is None
     landings = Landings(service.accounts.database, has_backoffice)
     visits = Visits(service.sessions, service.secrets, origin)
-    return Unrouted(visits, None if has_backoffice_alone else landings)
+    return Unrouted(visits, None if has_backoffice_alone else landings, no_such_path)
 
 
 def _pages_at(

@@ -39,7 +39,7 @@ from service.pages.unrouted import Unrouted
 from service.partner_api.authentication import Authenticator, TracedAuthenticator
 from service.partner_api.docs.reference import reference_router
 from service.partner_api.docs.site import HOME, site_router
-from service.partner_api.endpoints import endpoints_of
+from service.partner_api.endpoints import endpoints_of, no_such_path
 from service.partner_api.gate import API_PATH, PartnerGate
 from service.partner_api.routes import partner_handlers
 from service.partners.rebinding import KeyRebinding
@@ -122,7 +122,14 @@ def web_app(
             *pages(service, limiter),
         ],
         lifespan=[lifespan],
-        **_common(docs_url, unrouted(service, service.settings.public_url)),
+        **_common(
+            docs_url,
+            unrouted(
+                service,
+                service.settings.public_url,
+                no_such_path=no_such_path(endpoints_of(api), API_PATH),
+            ),
+        ),
     )
     public_url, backoffice_url = service.settings.public_url, service.settings.backoffice_url
     routed: ASGIApp = app

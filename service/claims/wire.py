@@ -207,6 +207,71 @@ class ClaimListItem(msgspec.Struct, frozen=True, kw_only=True):
     entity_disconnected_at: Annotated[Timestamp | None, described("Null while connected.", None)]
 
 
+CLAIM_ID: Final = "^clm_[0-9a-z]{1,60}$"
+
+
+class ClaimInPath(msgspec.Struct, frozen=True, kw_only=True):
+    """What the path of `GET /claims/{claim_id}` names."""
+
+    claim_id: Annotated[
+        str,
+        described("Id of a claim of yours.", "clm_01jexample00000000000000000", pattern=CLAIM_ID),
+    ]
+
+
+class StageReached(msgspec.Struct, frozen=True, kw_only=True):
+    """A stage that a claim came to."""
+
+    stage: Annotated[
+        str, described("The stage.", STAGES[0], extra_json_schema={OPEN_ENUM: list(STAGES)})
+    ]
+    since: Annotated[Timestamp, described("When it came to it.", "2026-03-01T10:15:30.123Z")]
+
+
+class ClaimDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A document that was linked to a claim."""
+
+    document_id: Annotated[str, described("Id of the document.", "doc_01jexample00000000000000000")]
+    filename: Annotated[
+        str | None,
+        described("The name that you gave; null once it was erased.", "invoice.pdf", None),
+    ]
+    mime_type: Annotated[str, described("As it was uploaded.", "application/pdf")]
+    size: Annotated[int, described("In bytes.", 48213)]
+    status: Annotated[
+        str,
+        described(
+            "`flagged`: its content is not what was declared, or was found to be malicious; a "
+            "person looks at it.",
+            "linked",
+            extra_json_schema={OPEN_ENUM: ["linked", "flagged"]},
+        ),
+    ]
+
+
+class InvoiceTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """A claim's invoices together."""
+
+    count: Annotated[int, described("How many there are.", 2)]
+    total: Annotated[
+        str,
+        described(
+            "The sum of `total_amount_for_invoice` of those that have one: decimal, two digits.",
+            "2500.00",
+        ),
+    ]
+
+
+class ClaimDetail(ClaimListItem, frozen=True, kw_only=True):
+    """A claim: what the list has of it, its history, its documents and its invoices' total."""
+
+    history: Annotated[list[StageReached], described("The stages that it came to, oldest first.")]
+    documents: Annotated[list[ClaimDocument], described("Its documents, in your order.")]
+    invoices: Annotated[
+        InvoiceTotals | None, described("Null once the claim's personal data was erased.")
+    ]
+
+
 class ClaimList(msgspec.Struct, frozen=True, kw_only=True):
     """A page of claims, newest first (contract 2.7)."""
 

@@ -19,6 +19,8 @@ from service.pages.site_map import Html, RoutedPage
 from service.pages.visit import Visits, person_of
 from service.partner_api.gate import API_PATH
 
+NOT_FOUND = 404
+
 
 @dataclass(frozen=True)
 class Unrouted:
@@ -29,6 +31,8 @@ class Unrouted:
 
     visits: Visits
     landings: Landings | None
+    no_such_path: str | None = None
+    """What is said of a path under the API's address; it names those that there are."""
 
     def __call__(self, request: AnyRequest, error: HTTPException) -> Html:
         """Return a page where a browser navigates, by the `text/html` that it names.
@@ -36,6 +40,8 @@ class Unrouted:
         The API has the envelope whoever asks.
         """
         of_api = f"{request.url.path}/".startswith(f"{API_PATH}/")
+        if of_api and error.status_code == NOT_FOUND:
+            return responses.refusal_response(request, Refusal("not_found", self.no_such_path))
         if of_api or "text/html" not in request.headers.get("accept", ""):
             return responses.on_http_exception(request, error)
         return _LatePage(self, request, error)

@@ -1,26 +1,24 @@
 """`POST /claims` and `GET /claims` (contract 4.4, 4.5)."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-import msgspec
 from litestar import Response
 from litestar.handlers import HTTPRouteHandler
 
 from projections.claim_list.reader import PAGE_BYTES_MAX, ClaimPage
+from service.claims.details import connection_state, list_item
 from service.claims.wire import (
+    ClaimDetail,
+    ClaimInPath,
     ClaimList,
-    ClaimListItem,
     ClaimListQuery,
     ClaimRequest,
     ClaimResponse,
 )
-from service.core.clock import timestamp
 from service.http.bodies import AnyRequest, caller_of, header, read_body
 from service.http.decoding import decode, decode_query
 from service.http.responses import json_response, replay_headers
 from service.http.scalars import given
-from service.ledger.database import Row
 from service.partner_api.endpoints import REPLAY_HEADERS, Endpoint, Modes, ResponseLink, Success
 
 LIMIT_MAX = 200
@@ -94,6 +92,24 @@ LIST_CLAIMS: Final = Endpoint(
 )
 
 
+SHOW_CLAIM: Final = Endpoint(
+    id="show_claim",
+    method="get",
+    path="/claims/{claim_id}",
+    tag="Claims",
+    ours=True,
+    summary="Show a claim",
+    description=(
+        "Returns a claim of yours as the list has it, with the stages that it came to, its "
+        "documents and the total of its invoices. It goes on working after the entity has "
+        "disconnected you. 404 `claim_not_found`: no claim of yours in this mode has this id."
+    ),
+    in_path=ClaimInPath,
+    successes=(Success(200, ClaimDetail, "The claim."),),
+    own_errors=("claim_not_found",),
+)
+
+
 def claim_handlers(modes: Modes) -> list[HTTPRouteHandler]:
     """Return the handlers of `/claims`."""
 
@@ -127,26 +143,19 @@ def claim_handlers(modes: Modes) -> list[HTTPRouteHandler]:
         )
         return json_response(_page(page))
 
-    return [create_claim, list_claims]
+    @SHOW_CLAIM.handler
+    async def show_claim(request: AnyRequest) -> Response[bytes]:
+        caller = caller_of(request)
+        claim_id: str = request.path_params["claim_id"]
+        return json_response(await modes[caller.mode].details.of(caller.partner_id, claim_id))
+
+    return [create_claim, list_claims, show_claim]
 
 
 def _page(page: ClaimPage) -> ClaimList:
-    disconnected_at = None if page.disconnected_at is None else timestamp(page.disconnected_at)
-    state: dict[str, Any] = {
-        "entity_disconnected": disconnected_at is not None,
-        "entity_disconnected_at": disconnected_at,
-    }
+    state = connection_state(page.disconnected_at)
     return ClaimList(
-        claims=[_item(row, state) for row in page.claims],
+        claims=[list_item(row, state) for row in page.claims],
         next_page_token=page.next_page_token,
         **state,
     )
-
-
-def _item(row: Row, state: Mapping[str, Any]) -> ClaimListItem:
-    """Return a claim of the list: each field is the column of its name."""
-    encoded = {
-        "partner_invoice_ids": msgspec.json.decode(row["partner_invoice_ids"]),
-        "created_at": timestamp(row["created_at"]),
-    }
-    return msgspec.convert({**row, **encoded, **state}, ClaimListItem)

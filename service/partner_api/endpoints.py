@@ -14,6 +14,7 @@ from litestar.handlers import HTTPRouteHandler
 from projections.claim_list.reader import ClaimListReader
 from projections.partner_events.reader import PartnerEventsReader
 from service.claims.commands import ClaimCommands
+from service.claims.details import ClaimDetails
 from service.connections.commands import ConnectionCommands
 from service.core.errors import ERRORS
 from service.documents.commands import DocumentCommands
@@ -50,6 +51,7 @@ class PartnerParts(Protocol):
     documents: DocumentCommands
     claims: ClaimCommands
     claim_list: ClaimListReader
+    details: ClaimDetails
     partner_events: PartnerEventsReader
 
 
@@ -98,6 +100,8 @@ class Endpoint:
     """Whether the operation is our addition, which the contract does not have."""
     body: WireType | None = None
     query: WireType | None = None
+    in_path: WireType | None = None
+    """The parameters that stand in the path, as `{name}`."""
     repeat: Literal["safe", "unsafe"] = "safe"
     """Whether a repeat does no harm where it is unknown what the first request did."""
 
@@ -111,7 +115,14 @@ class Endpoint:
     ) -> HTTPRouteHandler:
         """Make a function this endpoint's handler (a decorator)."""
         decorate = {"get": get, "post": post}[self.method]
-        return decorate(self.path, opt={"endpoint": self})(function)
+        route = self.path.replace("}", ":str}")
+        return decorate(route, opt={"endpoint": self})(function)
+
+
+def no_such_path(endpoints: Iterable[Endpoint], base_path: str) -> str:
+    """Return what is said of a path that does not exist: which do."""
+    paths = [f"{one.method.upper()} {base_path}{one.path}" for one in endpoints]
+    return f"No such path. There are {', '.join(paths[:-1])} and {paths[-1]}."
 
 
 def endpoints_of(handlers: Iterable[HTTPRouteHandler]) -> tuple[Endpoint, ...]:

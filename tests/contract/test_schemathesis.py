@@ -161,6 +161,9 @@ async def test_no_answer_is_outside_the_document(documents: Documents, mode: str
             with row(request.method, request.url, request.content[:200]):
                 answer = await world.client.send(request)
                 statuses.add(answer.status_code)
+                if answer.status_code == 404 and answer.json()["code"] == "not_found":
+                    assert "%" in request.url.raw_path.decode()  # no path of ours has it
+                    continue
                 case.validate_response(answer, checks=checks)
                 if case.meta.generation.mode is GenerationMode.POSITIVE:
                     check_accepted(answer)

@@ -16,6 +16,7 @@ from service.partner_api.docs.page import render_page
 from service.partner_api.gate import API_PATH
 from service.sandbox.triggers import TRIGGERS
 from tests.conformance import DESCRIBED
+from tests.endpoints import ENDPOINTS
 from tests.tables import every_row
 from tests.world import PUBLIC_URL, World
 
@@ -87,7 +88,7 @@ def test_every_endpoint_has_a_section(page: Seen):
             with row(endpoint.id):
                 assert page.ids.count(endpoint.id) == 1
                 assert endpoint.summary in page.text
-                assert f"curl -s '{PUBLIC_URL}{API_PATH}{endpoint.path}" in text
+                assert f"curl -s '{PUBLIC_URL}{ENDPOINTS[endpoint.id].url}" in text
 
 
 def test_every_field_limit_is_listed(page: Seen):

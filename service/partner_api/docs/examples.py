@@ -12,7 +12,7 @@ def example_of(schema: Json, schemas: Json, *, least: bool = False) -> Any:  # n
     """
     if "examples" in schema:
         return schema["examples"][0]
-    if "$ref" in schema:
+    if "$ref" in schema or "anyOf" in schema:
         return example_of(resolved(schema, schemas), schemas, least=least)
     if "items" in schema:
         return [example_of(schema["items"], schemas)]
@@ -27,7 +27,9 @@ def example_of(schema: Json, schemas: Json, *, least: bool = False) -> Any:  # n
 
 
 def resolved(schema: Json, schemas: Json) -> Json:
-    """Return the schema that a reference points to; any other schema as it is."""
+    """Return the schema that a reference points to, the first of several; any other as it is."""
     if "$ref" in schema:
         return schemas[schema["$ref"].rpartition("/")[2]]
+    if "anyOf" in schema:
+        return resolved(schema["anyOf"][0], schemas)
     return schema

@@ -113,8 +113,11 @@ def _operation(endpoint: Endpoint, schemas: Json) -> Json:
         "summary": endpoint.summary,
         "description": _OURS + endpoint.description if endpoint.ours else endpoint.description,
     }
-    if endpoint.query:
-        operation["parameters"] = _parameters(endpoint.query)
+    if endpoint.query or endpoint.in_path:
+        operation["parameters"] = [
+            *_parameters(endpoint.in_path, "path"),
+            *_parameters(endpoint.query, "query"),
+        ]
     if endpoint.body:
         operation["requestBody"] = {
             "required": True,
@@ -127,13 +130,15 @@ def _operation(endpoint: Endpoint, schemas: Json) -> Json:
     return operation
 
 
-def _parameters(query: WireType) -> list[Json]:
-    """Return the parameters for the fields of a query type."""
-    schema = msgspec.json.schema(query, ref_template=_SCHEMAS)["$defs"][query.__name__]
+def _parameters(kind: WireType | None, place: str) -> list[Json]:
+    """Return the parameters for the fields of a type, which stand in the path or the query."""
+    if kind is None:
+        return []
+    schema = msgspec.json.schema(kind, ref_template=_SCHEMAS)["$defs"][kind.__name__]
     return [
         {
             "name": name,
-            "in": "query",
+            "in": place,
             "required": name in schema["required"],
             "description": kind.pop("description"),
             "example": kind.pop("examples")[0],

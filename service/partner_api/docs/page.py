@@ -82,7 +82,7 @@ def _operation(endpoint: Endpoint, document: Json) -> Json:
     body = endpoint.body and schemas[endpoint.body.__name__]
     return {
         "endpoint": endpoint,
-        "description": _html(endpoint.description),
+        "description": _html(operation["description"]),
         "parameters": [
             FieldRow(
                 one["name"], _type(one["schema"], schemas), one["required"], one["description"]
@@ -145,9 +145,11 @@ def curl(endpoint: Endpoint, document: Json) -> str:
     """Return a command to paste; it reads the key from the shell variable `API_KEY`."""
     operation = document["paths"][endpoint.path][endpoint.method]
     url = document["servers"][0]["url"] + endpoint.path
-    if endpoint.query:
-        query = "&".join(f"{one['name']}={one['example']}" for one in _required(operation))
-        url += f"?{query}" if query else ""
+    required = _required(operation)
+    for one in required:
+        url = url.replace(f"{{{one['name']}}}", str(one["example"]))
+    query = [f"{one['name']}={one['example']}" for one in required if one["in"] == "query"]
+    url += f"?{'&'.join(query)}" if query else ""
     lines = [f"curl -s {shlex.quote(url)}", '-H "Authorization: Bearer $API_KEY"']
     if endpoint.body:
         body = _example(operation["requestBody"], "least")
