@@ -1,7 +1,7 @@
 """Claims as their partners see them: in a list, and one with what has become of it."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -11,6 +11,7 @@ import msgspec
 
 from projections.claim_list.reader import ClaimListReader
 from projections.connections.reader import ConnectionsReader
+from service.claims.overview import WHOLE, Case, Step, case
 from service.claims.wire import (
     CLAIM_ID,
     ClaimDetail,
@@ -21,12 +22,12 @@ from service.claims.wire import (
 )
 from service.core.clock import timestamp
 from service.core.errors import Refusal
-from service.facts.claims import STAGES, Claim, ClaimCreated, ClaimStageChanged, fold
+from service.facts.claims import STAGES, DocumentFlagged
 from service.ledger.database import Row
-from service.ledger.events import Recorded
 from service.ledger.ledger import Ledger
 
 _CLAIM_ID: Final = re.compile(CLAIM_ID, re.ASCII)
+_WITH_FLAGS: Final = WHOLE._replace(topics=(*WHOLE.topics, DocumentFlagged))
 
 
 def connection_state(disconnected_at: datetime | None) -> dict[str, Any]:
@@ -54,17 +55,24 @@ class ClaimDetails:
         if row is None or row["partner_id"] != partner_id:
             raise Refusal("claim_not_found")
         access = await self.connections.access(partner_id, row["entity_id"])
-        past = await self.ledger.read(row["stream_id"])
-        history = list(_history(past))
-        claim = fold(recorded.event for recorded in past)
+        events = await self.ledger.read_part([row["stream_id"]], _WITH_FLAGS)
+        flags = [one.event for one in events if isinstance(one.event, DocumentFlagged)]
+        found = case([one for one in events if not isinstance(one.event, DocumentFlagged)])
         state = connection_state(access.disconnected_at) | {
             "name": access.name,
-            "stage": history[-1].stage,
-            "history": history,
-            "documents": list(_documents(claim)),
-            "invoices": _totals(claim),
+            "history": [_stage(step) for step in found.history if step.what not in _NO_STAGES],
+            "documents": _documents(found, {flag.document_id for flag in flags}),
+            "invoices": _totals(found),
         }
         return msgspec.convert(_fields(row, state), ClaimDetail)
+
+
+_NO_STAGES: Final = {"documents", "erased"}
+
+
+def _stage(step: Step) -> StageReached:
+    stage = STAGES[0] if step.what == "created" else step.what
+    return StageReached(stage=stage, since=timestamp(step.at))
 
 
 def _fields(row: Row, state: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,36 +83,21 @@ def _fields(row: Row, state: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, **encoded, **state}
 
 
-def _history(past: Sequence[Recorded]) -> Iterator[StageReached]:
-    for recorded in past:
-        match recorded.event:
-            case ClaimCreated():
-                yield StageReached(stage=STAGES[0], since=timestamp(recorded.meta.at))
-            case ClaimStageChanged(stage=stage):
-                yield StageReached(stage=stage, since=timestamp(recorded.meta.at))
-            case _:
-                pass
-
-
-def _documents(claim: Claim) -> Iterator[ClaimDocument]:
-    if claim.attached is None:
-        return
-    flagged = {flag.document_id for flag in claim.flags}
-    names = claim.attached.filenames or [None] * len(claim.attached.documents)
-    for document, filename in zip(claim.attached.documents, names, strict=True):
-        yield ClaimDocument(
+def _documents(found: Case, flagged: set[str]) -> list[ClaimDocument]:
+    return [
+        ClaimDocument(
             document_id=document.document_id,
             filename=filename,
             mime_type=document.mime_type,
             size=document.size,
             status="flagged" if document.document_id in flagged else "linked",
         )
+        for document, filename in found.attachments
+    ]
 
 
-def _totals(claim: Claim) -> InvoiceTotals | None:
-    details = claim.created and claim.created.details
-    if not details:
+def _totals(found: Case) -> InvoiceTotals | None:
+    if not found.invoices:  # the personal data is gone: every claim has an invoice
         return None
-    invoices: list[dict[str, str]] = details["invoices"]
-    amounts = [Decimal(one.get("total_amount_for_invoice", "0.00")) for one in invoices]
-    return InvoiceTotals(count=len(invoices), total=str(sum(amounts, Decimal("0.00"))))
+    total = found.overview.total or Decimal(0)
+    return InvoiceTotals(count=len(found.invoices), total=f"{total:.2f}")

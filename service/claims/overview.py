@@ -13,7 +13,7 @@ from service.ledger.events import Recorded
 from service.ledger.ledger import Ledger, Part
 
 _LISTED: Final = Part((ClaimCreated,), versions_max=1, bytes_max=64 << 10, events_max=100)
-_WHOLE: Final = Part(
+WHOLE: Final = Part(
     (ClaimCreated, DocumentsAttached, ClaimStageChanged, PersonalDataErased),
     versions_max=10_000,
     bytes_max=4 << 20,
@@ -77,7 +77,7 @@ class ClaimOverviews:
 
     async def one(self, stream: UUID) -> Case:
         """Return one claim."""
-        return case(await self.ledger.read_part([stream], _WHOLE))
+        return case(await self.ledger.read_part([stream], WHOLE))
 
 
 def overview(created: object) -> Overview:

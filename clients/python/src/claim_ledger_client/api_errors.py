@@ -106,6 +106,10 @@ class PayloadTooLargeError(ApiError):
     """`payload_too_large`: The body is larger than 1 MiB."""
 
 
+class ClaimNotFoundError(ApiError):
+    """`claim_not_found`: No such claim."""
+
+
 BY_CODE: Final[Mapping[str, type[ApiError]]] = {
     "validation_failed": ValidationFailedError,
     "invalid_json": InvalidJsonError,
@@ -132,4 +136,5 @@ BY_CODE: Final[Mapping[str, type[ApiError]]] = {
     "host_unknown": HostUnknownError,
     "request_timeout": RequestTimeoutError,
     "payload_too_large": PayloadTooLargeError,
+    "claim_not_found": ClaimNotFoundError,
 }

@@ -65,6 +65,14 @@ LIST_CLAIMS: Final = Operation(
     frozenset(["internal_error", "rate_limited", "service_unavailable"]),
     frozenset[str](),
 )
+SHOW_CLAIM: Final = Operation(
+    "show_claim",
+    "GET",
+    "/claims/{claim_id}",
+    "safe",
+    frozenset(["internal_error", "rate_limited", "service_unavailable"]),
+    frozenset[str](),
+)
 LIST_EVENTS: Final = Operation(
     "list_events",
     "GET",

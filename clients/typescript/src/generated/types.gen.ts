@@ -5,6 +5,126 @@ export type ClientOptions = {
 };
 
 /**
+ * ClaimDetail
+ *
+ * A claim: what the list has of it, its history, its documents and its invoices' total.
+ */
+export type ClaimDetail = {
+    /**
+     * Id of the claim.
+     */
+    claim_id: string;
+    /**
+     * The entity asked for.
+     */
+    entity_id: string;
+    /**
+     * Null when none was given.
+     */
+    partner_user_id: string | null;
+    /**
+     * Your case reference.
+     */
+    partner_claim_id: string;
+    /**
+     * Your invoice references, none: empty.
+     */
+    partner_invoice_ids: Array<string>;
+    /**
+     * The connected entity, not the defendant.
+     */
+    name: string;
+    /**
+     * Processing stage.
+     */
+    stage: 'triage' | 'awaiting_information' | 'letter_before_action' | 'negotiation' | 'proceedings' | 'judgment' | 'enforcement' | 'settled' | 'withdrawn' | 'closed' | (string & {});
+    /**
+     * When it was created.
+     */
+    created_at: string;
+    /**
+     * The entity has disconnected you.
+     */
+    entity_disconnected: boolean;
+    /**
+     * Null while connected.
+     */
+    entity_disconnected_at: string | null;
+    /**
+     * The stages that it came to, oldest first.
+     */
+    history: Array<StageReached>;
+    /**
+     * Its documents, in your order.
+     */
+    documents: Array<ClaimDocument>;
+    /**
+     * Null once the claim's personal data was erased.
+     */
+    invoices: InvoiceTotals | null;
+};
+
+/**
+ * StageReached
+ *
+ * A stage that a claim came to.
+ */
+export type StageReached = {
+    /**
+     * The stage.
+     */
+    stage: 'triage' | 'awaiting_information' | 'letter_before_action' | 'negotiation' | 'proceedings' | 'judgment' | 'enforcement' | 'settled' | 'withdrawn' | 'closed' | (string & {});
+    /**
+     * When it came to it.
+     */
+    since: string;
+};
+
+/**
+ * ClaimDocument
+ *
+ * A document that was linked to a claim.
+ */
+export type ClaimDocument = {
+    /**
+     * Id of the document.
+     */
+    document_id: string;
+    /**
+     * The name that you gave; null once it was erased.
+     */
+    filename: string | null;
+    /**
+     * As it was uploaded.
+     */
+    mime_type: string;
+    /**
+     * In bytes.
+     */
+    size: number;
+    /**
+     * `flagged`: its content is not what was declared, or was found to be malicious; a person looks at it.
+     */
+    status: 'linked' | 'flagged' | (string & {});
+};
+
+/**
+ * InvoiceTotals
+ *
+ * A claim's invoices together.
+ */
+export type InvoiceTotals = {
+    /**
+     * How many there are.
+     */
+    count: number;
+    /**
+     * The sum of `total_amount_for_invoice` of those that have one: decimal, two digits.
+     */
+    total: string;
+};
+
+/**
  * ClaimList
  *
  * A page of claims, newest first.
@@ -551,7 +671,7 @@ export type Error = {
     /**
      * Stable.
      */
-    code: 'validation_failed' | 'invalid_json' | 'body_required' | 'document_path_invalid' | 'document_not_uploaded' | 'auth_missing' | 'auth_invalid_format' | 'auth_unknown_partner' | 'auth_revoked' | 'auth_bad_secret' | 'auth_partner_not_approved' | 'entity_not_owned' | 'partner_disconnected' | 'entity_not_found' | 'claim_conflict' | 'onboarding_unavailable' | 'rate_limited' | 'internal_error' | 'service_unavailable' | 'document_verification_failed' | 'not_found' | 'method_not_allowed' | 'host_unknown' | 'request_timeout' | 'payload_too_large' | (string & {});
+    code: 'validation_failed' | 'invalid_json' | 'body_required' | 'document_path_invalid' | 'document_not_uploaded' | 'auth_missing' | 'auth_invalid_format' | 'auth_unknown_partner' | 'auth_revoked' | 'auth_bad_secret' | 'auth_partner_not_approved' | 'entity_not_owned' | 'partner_disconnected' | 'entity_not_found' | 'claim_conflict' | 'onboarding_unavailable' | 'rate_limited' | 'internal_error' | 'service_unavailable' | 'document_verification_failed' | 'not_found' | 'method_not_allowed' | 'host_unknown' | 'request_timeout' | 'payload_too_large' | 'claim_not_found' | (string & {});
     /**
      * For people; may change.
      */
@@ -923,6 +1043,60 @@ export type CreateClaimResponses = {
 };
 
 export type CreateClaimResponse = CreateClaimResponses[keyof CreateClaimResponses];
+
+export type ShowClaimData = {
+    body?: never;
+    path: {
+        /**
+         * Id of a claim of yours.
+         */
+        claim_id: string;
+    };
+    query?: never;
+    url: '/claims/{claim_id}';
+};
+
+export type ShowClaimErrors = {
+    /**
+     * - `auth_missing`: Send an Authorization header with your API key. Do not retry unchanged.
+     * - `auth_invalid_format`: The API key is malformed; expected Bearer pk_live_<partner>.<key>.<secret>. Do not retry unchanged.
+     * - `auth_unknown_partner`: No partner has the id in this API key. Do not retry unchanged.
+     * - `auth_revoked`: This API key or its partner has been revoked. Do not retry unchanged.
+     * - `auth_bad_secret`: The key id or the secret of this API key is wrong. Do not retry unchanged.
+     */
+    401: Error;
+    /**
+     * - `auth_partner_not_approved`: This partner has not been approved by the service's team. Do not retry unchanged.
+     */
+    403: Error;
+    /**
+     * - `claim_not_found`: No such claim. Do not retry unchanged.
+     */
+    404: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after as many seconds as Retry-After says, with exponential backoff and jitter.
+     */
+    429: Error;
+    /**
+     * - `internal_error`: Internal error Retry with exponential backoff and jitter.
+     */
+    500: Error;
+    /**
+     * - `service_unavailable`: A dependency is briefly unavailable. Retry after as many seconds as Retry-After says, with exponential backoff and jitter.
+     */
+    503: Error;
+};
+
+export type ShowClaimError = ShowClaimErrors[keyof ShowClaimErrors];
+
+export type ShowClaimResponses = {
+    /**
+     * The claim.
+     */
+    200: ClaimDetail;
+};
+
+export type ShowClaimResponse = ShowClaimResponses[keyof ShowClaimResponses];
 
 export type ListEventsData = {
     body?: never;
