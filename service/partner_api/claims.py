@@ -92,8 +92,8 @@ LIST_CLAIMS: Final = Endpoint(
 )
 
 
-SHOW_CLAIM: Final = Endpoint(
-    id="show_claim",
+GET_CLAIM: Final = Endpoint(
+    id="get_claim",
     method="get",
     path="/claims/{claim_id}",
     tag="Claims",
@@ -143,13 +143,13 @@ def claim_handlers(modes: Modes) -> list[HTTPRouteHandler]:
         )
         return json_response(_page(page))
 
-    @SHOW_CLAIM.handler
-    async def show_claim(request: AnyRequest) -> Response[bytes]:
+    @GET_CLAIM.handler
+    async def get_claim(request: AnyRequest) -> Response[bytes]:
         caller = caller_of(request)
         claim_id: str = request.path_params["claim_id"]
         return json_response(await modes[caller.mode].details.of(caller.partner_id, claim_id))
 
-    return [create_claim, list_claims, show_claim]
+    return [create_claim, list_claims, get_claim]
 
 
 def _page(page: ClaimPage) -> ClaimList:

@@ -65,8 +65,8 @@ LIST_CLAIMS: Final = Operation(
     frozenset(["internal_error", "rate_limited", "service_unavailable"]),
     frozenset[str](),
 )
-SHOW_CLAIM: Final = Operation(
-    "show_claim",
+GET_CLAIM: Final = Operation(
+    "get_claim",
     "GET",
     "/claims/{claim_id}",
     "safe",

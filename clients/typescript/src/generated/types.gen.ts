@@ -1044,7 +1044,7 @@ export type CreateClaimResponses = {
 
 export type CreateClaimResponse = CreateClaimResponses[keyof CreateClaimResponses];
 
-export type ShowClaimData = {
+export type GetClaimData = {
     body?: never;
     path: {
         /**
@@ -1056,7 +1056,7 @@ export type ShowClaimData = {
     url: '/claims/{claim_id}';
 };
 
-export type ShowClaimErrors = {
+export type GetClaimErrors = {
     /**
      * - `auth_missing`: Send an Authorization header with your API key. Do not retry unchanged.
      * - `auth_invalid_format`: The API key is malformed; expected Bearer pk_live_<partner>.<key>.<secret>. Do not retry unchanged.
@@ -1087,16 +1087,16 @@ export type ShowClaimErrors = {
     503: Error;
 };
 
-export type ShowClaimError = ShowClaimErrors[keyof ShowClaimErrors];
+export type GetClaimError = GetClaimErrors[keyof GetClaimErrors];
 
-export type ShowClaimResponses = {
+export type GetClaimResponses = {
     /**
      * The claim.
      */
     200: ClaimDetail;
 };
 
-export type ShowClaimResponse = ShowClaimResponses[keyof ShowClaimResponses];
+export type GetClaimResponse = GetClaimResponses[keyof GetClaimResponses];
 
 export type ListEventsData = {
     body?: never;

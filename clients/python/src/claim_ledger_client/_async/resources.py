@@ -7,6 +7,7 @@ import msgspec
 from claim_ledger_client._async.calls import Calls
 from claim_ledger_client._async.uploads import File, upload
 from claim_ledger_client.models import (
+    ClaimDetail,
     ClaimList,
     ClaimListItem,
     ClaimRequest,
@@ -23,6 +24,7 @@ from claim_ledger_client.models import (
 )
 from claim_ledger_client.operations import (
     CREATE_CLAIM,
+    GET_CLAIM,
     LIST_CLAIMS,
     LIST_EVENTS,
     MINT_UPLOAD_URL,
@@ -85,6 +87,10 @@ class Claims(Resource, frozen=True):
         `already_existed` is also true where an attempt was retried whose answer was lost.
         """
         return await self._calls.call(CREATE_CLAIM, ClaimResponse, body=claim)
+
+    async def get(self, claim_id: str) -> ClaimDetail:
+        """Return one claim with its stages, its documents and its invoices' total."""
+        return await self._calls.call(GET_CLAIM, ClaimDetail, path={"claim_id": claim_id})
 
     async def page(
         self,
