@@ -18,6 +18,7 @@ import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from datetime import datetime
 from functools import reduce
 from hashlib import sha256, sha512
 from pathlib import Path
@@ -194,26 +195,30 @@ def roots_by_consistency(
 # -------------------------------------------------------- Lines, as expressions of their spelling
 
 NUMBER: Final = "(?:0|[1-9][0-9]{0,18})"
+POSITIVE: Final = "[1-9][0-9]{0,18}"
+LINE_BYTES_MAX: Final = 2**26
 STRING: Final = r'"(?:[^"\\]|\\.)*+"'
 BASE64: Final = "[A-Za-z0-9+/]"
 HASH: Final = BASE64 + "{42}[AEIMQUYcgkosw048]="
 UUID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 HASHES: Final = rf'\[(?:"{HASH}"(?:,"{HASH}")*+)?\]'
-ROOT: Final = rf'"size":{NUMBER},"root":"{HASH}"'
+ROOT: Final = rf'"root":"{HASH}"'
 HEADER: Final = (
-    rf'\{{"format":"claim-ledger export v1","ledger":{STRING},"from":{NUMBER},{ROOT}'
+    r'\{"format":"claim-ledger export v1","ledger":"(?:accounts|live|test)",'
+    rf'"from":{POSITIVE},"size":{NUMBER},{ROOT}'
     rf'(?:,"entity":{STRING})?(?:,"tree":{HASHES})?'
-    rf'(?:,"consistency":\{{{ROOT},"proof":{HASHES}\}})?\}}'
+    rf'(?:,"consistency":\{{"size":{POSITIVE},{ROOT},"proof":{HASHES}\}})?\}}'
 )
 EVENT: Final = (
-    rf'\{{"position":{NUMBER},"append_id":{NUMBER},"originator_id":"{UUID}",'
-    rf'"originator_version":{NUMBER},"topic":{STRING},"state":{STRING},"leaf_hash":"{HASH}"'
+    rf'\{{"position":{POSITIVE},"append_id":{NUMBER},"originator_id":"{UUID}",'
+    rf'"originator_version":{POSITIVE},"topic":{STRING},"state":{STRING},"leaf_hash":"{HASH}"'
     rf'(?:,"proof":{HASHES})?\}}'
 )
 CHECKPOINT: Final = rf'\{{"checkpoint":{STRING}\}}'
+AT: Final = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?Z"
 RECEIPT_BEGINS: Final = '{"format":"claim-ledger receipt v1"'
 RECEIPT: Final = (
-    rf'\{RECEIPT_BEGINS},"ledger":{STRING},"claim_id":{STRING},'
+    rf'\{RECEIPT_BEGINS},"ledger":"(?:live|test)","claim_id":{STRING},'
     rf'"events":\[{EVENT}(?:,{EVENT})*\],"checkpoint":{STRING}\}}'
 )
 
@@ -238,6 +243,26 @@ def read_line(raw: bytes, position: int | None, pattern: str) -> dict[str, Any]:
     return line
 
 
+def read_state(event: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON that an event's state is; raises ValueError if it is none.
+
+    "A state that is read has no `NaN` or `Infinity`, and no escape of half a surrogate pair."
+    """
+    state = json.loads(event["state"], parse_constant=refuse)
+    spell(state).encode()
+    return state
+
+
+def refuse(constant: str) -> NoReturn:
+    """Raise ValueError for what is no JSON, although Python reads it."""
+    raise ValueError(constant)
+
+
+def is_of(value: object, *kinds: type) -> bool:
+    """Return whether a value has one of these types itself: True is no number."""
+    return type(value) in kinds
+
+
 def hashes(texts: list[str]) -> list[bytes]:
     """Return the hashes of a line."""
     return [b64decode(text) for text in texts]
@@ -245,7 +270,11 @@ def hashes(texts: list[str]) -> list[bytes]:
 
 # --------------------------------------------------------------------------- Notes and checkpoints
 
-SIGNATURE: Final = rf"\u2014 ([^\s+]+) ((?:{BASE64}{{4}}){{2,}}(?:{BASE64}{{2}}==|{BASE64}{{3}}=)?)"
+SIGNATURE: Final = rf"\u2014 ([^\s+]+) ((?:{BASE64}{{4}})+(?:{BASE64}{{2}}==|{BASE64}{{3}}=)?)"
+CONTROL: Final = r"[\x00-\x09\x0b-\x1f]"
+NOTE_MAX: Final = 1_000_000
+SIGNATURES_MAX: Final = 100
+KEY_ID_BYTES: Final = 4
 
 
 class Checkpoint(NamedTuple):
@@ -274,14 +303,19 @@ def open_note(note: str, keys: Keys, position: int | None = None) -> list[str]:
 
     "The signature's base64 holds the key's id (4 bytes) and the 64 bytes of an Ed25519 signature
     (RFC 8032) over the three lines with their `\n`. Signatures by unknown keys are ignored. A note
-    is refused if no known key signed it, or if a signature by a known key does not hold."
+    is refused if no known key signed it, or if a signature by a known key does not hold." And "A
+    note has at most 1,000,000 characters, of which none is a control character but `\n`, and at
+    most 100 signatures, known or not; each has at least one byte after the id."
     """
+    is_note = len(note) <= NOTE_MAX and not re.search(CONTROL, note)
     text, _, signatures = note.rpartition("\n\n")
+    lines = signatures.removesuffix("\n").split("\n")
+    demand(is_note and len(lines) <= SIGNATURES_MAX, position, "not a signed note")
     is_signed = False
-    for line in signatures.removesuffix("\n").split("\n"):
+    for line in lines:
         found = re.fullmatch(SIGNATURE, line)
         raw = b64decode(found[2]) if found else b""
-        if found is None or b64encode(raw).decode() != found[2]:
+        if found is None or b64encode(raw).decode() != found[2] or len(raw) <= KEY_ID_BYTES:
             raise Fault(position, "not a signed note")
         key = keys.get((found[1], raw[:4]))
         if key is not None:
@@ -292,8 +326,12 @@ def open_note(note: str, keys: Keys, position: int | None = None) -> list[str]:
 
 
 def open_checkpoint(note: str, keys: Keys, position: int | None = None) -> Checkpoint:
-    """Return a signed checkpoint: its origin, size and root are the three lines of the note."""
-    origin, size, root, *_ = *open_note(note, keys, position), "", ""
+    """Return a signed checkpoint: its origin, size and root are the three lines of the note.
+
+    "A note with more lines, such as the extension lines of C2SP, is no checkpoint here."
+    """
+    origin, size, root, *more = *open_note(note, keys, position), "", ""
+    demand(len(more) == len(("", "")), position, "no checkpoint")
     # "Numbers are whole and below 2^63", here too.
     holds = re.fullmatch(NUMBER, size) and int(size) < 2**63
     holds = holds and re.fullmatch(HASH, root) and origin
@@ -304,10 +342,20 @@ def open_checkpoint(note: str, keys: Keys, position: int | None = None) -> Check
 # --------------------------------------------------------------------------------------- Lineages
 
 LINEAGE_STREAMS: Final = {
-    "88943209-3975-8270-bad6-077bb7a3c8f1",  # accounts
-    "333011c2-4cc1-89a2-8f7f-d1179f0d6f78",  # live
-    "fe2debdc-0a90-8a74-aff6-86d3b26195fc",  # test
+    "accounts": "88943209-3975-8270-bad6-077bb7a3c8f1",
+    "live": "333011c2-4cc1-89a2-8f7f-d1179f0d6f78",
+    "test": "fe2debdc-0a90-8a74-aff6-86d3b26195fc",
 }
+
+
+def ledger_of(origin: str) -> str:
+    """Return the ledger of an origin.
+
+    "An origin has at least three parts, separated by `/`; the last is the lineage, and the one
+    before it the ledger." Of any other there is none.
+    """
+    _, *parts = origin.split("/")
+    return parts[-2] if len(parts) > 1 else ""
 
 
 class Lineage(NamedTuple):
@@ -318,7 +366,9 @@ class Lineage(NamedTuple):
     followed_size: int
 
 
-def begin_lineage(lineages: dict[str, Lineage], event: dict[str, Any], keys: Keys) -> None:
+def begin_lineage(
+    lineages: dict[str, Lineage], event: dict[str, Any], ledger: str, keys: Keys
+) -> None:
     """Add the lineage that a `LineageBegun` begins, if the operator authorised it.
 
     "A lineage is a fault at its position if no known key signed its authorisation, or if the
@@ -326,23 +376,30 @@ def begin_lineage(lineages: dict[str, Lineage], event: dict[str, Any], keys: Key
     it shares, which are no more than `previous` has; `previous` is of the present lineage or of one
     that the log does not know".
     """
-    data, position = json.loads(event["state"])["data"], event["position"]
+    data, position = read_state(event)["data"], event["position"]
+    origin, previous, shared = data["origin"], data.get("previous"), data.get("shared_size")
+    # "The first three are there and are text; the other two are absent or `null` together."
+    is_text = all(is_of(data[name], str) for name in ("origin", "reason", "authorisation"))
+    demand(is_text and ledger_of(origin) == ledger, position, "the lineage is not of this log")
+    has_past = is_of(previous, str) and is_of(shared, int)
+    demand(has_past or previous is shared is None, position, "the lineage has half of a past")
+    known = {*lineages, *(one.follows for one in lineages.values())}
     lineage, stated = Lineage("", 0, 0), ["-", "-", "-", "-"]
-    if data.get("previous") is not None:
-        previous = open_checkpoint(data["previous"], keys, position)
-        root, shared = b64encode(previous.root).decode(), f"{data['shared_size']}"
-        stated = [previous.origin, f"{previous.size}", root, shared]
-        lineage = Lineage(previous.origin, int(shared), previous.size)
-        is_before = 0 <= int(shared) < position and int(shared) <= previous.size
+    if has_past:
+        followed = open_checkpoint(previous, keys, position)
+        stated = [followed.origin, f"{followed.size}", b64encode(followed.root).decode()]
+        stated.append(f"{shared}")
+        lineage = Lineage(followed.origin, shared, followed.size)
+        demand(ledger_of(followed.origin) == ledger, position, "it follows another ledger")
+        is_before = 0 <= shared < position and shared <= followed.size
         demand(is_before, position, "the lineage shares events that do not precede it")
-        earlier = {*lineages, *(one.follows for one in lineages.values())}
-        is_last = previous.origin == next(reversed(lineages), None)
-        follows = is_last or previous.origin not in earlier
+        is_last = followed.origin == next(reversed(lineages), None)
+        follows = is_last or followed.origin not in known
         demand(follows, position, "the lineage follows one that was followed already")
-    origin = data["origin"]
+    demand(has_past or not lineages, position, "the lineage does not name what it follows")
     text = ["claim-ledger lineage v1", origin, *stated]
     is_authorised = open_note(data["authorisation"], keys, position) == text
-    demand(is_authorised and origin not in lineages, position, "the lineage is not authorised")
+    demand(is_authorised and origin not in known, position, "the lineage is not authorised")
     lineages[origin] = lineage
 
 
@@ -380,14 +437,15 @@ def leaf_of(event: dict[str, Any]) -> bytes:
 class Events:
     """The events of a file as they are read: each has to fit those before it."""
 
-    def __init__(self, first: int, size: int, root: bytes, keys: Keys) -> None:
-        """`first` is the first position that can come; `size` and `root` are the checkpoint's."""
-        self.size = size
-        self.root = root
+    def __init__(self, first: int, checkpoint: tuple[str, int, bytes], keys: Keys) -> None:
+        """`first` is the first position that can come; the checkpoint is stated as of a ledger."""
+        self.ledger, self.size, self.root = checkpoint
         self.keys = keys
+        self.first = first
         self.last = first - 1
         self.count = 0
         self.lineages: dict[str, Lineage] = {}
+        self.lineage_version = 0
 
     def take(self, event: dict[str, Any], edge: list[bytes] | None) -> None:
         """Verify the next event, and grow the tree by it.
@@ -417,11 +475,28 @@ class Events:
     def note_lineage(self, event: dict[str, Any]) -> None:
         """Remember the lineage that an event begins, if it is one that does.
 
-        "An event of that topic begins a lineage only in one stream of each ledger".
+        "An event of that topic begins a lineage only in one stream of each ledger". "The events of
+        that stream have the versions that follow each other, from 1 on where `from` is 1".
         """
-        if event["topic"] == "LineageBegun" and event["originator_id"] in LINEAGE_STREAMS:
-            with reading(event["position"]):
-                begin_lineage(self.lineages, event, self.keys)
+        if event["originator_id"] != LINEAGE_STREAMS[self.ledger]:
+            return
+        version, position = event["originator_version"], event["position"]
+        due = self.lineage_version + 1
+        is_next = version == due or (self.lineage_version == 0 and self.first > 1)
+        demand(is_next, position, "a lineage is missing")
+        self.lineage_version = version
+        if event["topic"] == "LineageBegun":
+            with reading(position):
+                begin_lineage(self.lineages, event, self.ledger, self.keys)
+
+    def check_origin(self, origin: str) -> None:
+        """Check whose the checkpoint is.
+
+        "Its origin is that of the last lineage in the file. A file that begins at 1 has one".
+        """
+        begun = next(reversed(self.lineages), None)
+        is_open = begun is None and (self.first > 1 or self.size == 0)
+        demand(is_open or origin == begun, None, "the checkpoint is not of the present lineage")
 
 
 # ------------------------------------------------------------------------------ Exports, receipts
@@ -441,9 +516,9 @@ def verify_export(
     first, size, root = header["from"], header["size"], b64decode(header["root"])
     edge = hashes(header.get("tree", [])) if "entity" not in header else None
     check_edge(header, edge)
-    events = Events(first, size, root, keys)
+    events = Events(first, (header["ledger"], size, root), keys)
     roots = {first - 1: root_of(edge)} if edge is not None else {}
-    while not (raw := file.readline()).startswith(b'{"checkpoint":'):
+    while not (raw := file.readline(LINE_BYTES_MAX)).startswith(b'{"checkpoint":'):
         expected = None if edge is None else events.last + 1
         demand(raw, expected, "the file ends without a checkpoint")
         event = read_line(raw, expected, EVENT)
@@ -453,17 +528,19 @@ def verify_export(
         if edge is not None and older is not None and older.size == events.last:
             roots[events.last] = root_of(edge)
         events.note_lineage(event)
+    note = read_line(raw, None, CHECKPOINT)["checkpoint"]
     demand(not file.read(1), None, "there is something behind the checkpoint")
-    checkpoint = open_checkpoint(read_line(raw, None, CHECKPOINT)["checkpoint"], keys)
     is_end = edge is None or events.last == size
     demand(is_end, events.last + 1, "events are missing before the checkpoint")
+    checkpoint = open_checkpoint(note, keys)
     check_same_log(checkpoint, header["ledger"], size, root)
     if edge is not None:
-        if older is not None and roots.get(older.size) == older.root:
+        if older is not None and roots.get(older.size) == older.root and older.size < size:
             first = older.size + 1
         holds = root_of(edge) == root
         demand(holds, first, "events from here on do not make the root")
     roots = proved_roots(header, checkpoint) | roots
+    events.check_origin(checkpoint.origin)
     part = {name: header[name] for name in ("from", "entity") if header.get(name)}
     return verdict_of(checkpoint, part, events, older, roots)
 
@@ -482,9 +559,9 @@ def check_edge(header: dict[str, Any], edge: list[bytes] | None) -> None:
 
 
 def check_same_log(checkpoint: Checkpoint, ledger: str, size: int, root: bytes) -> None:
-    """Check that a checkpoint is of this ledger and size; its origin's second last part says it."""
-    stated = (checkpoint.origin.split("/")[-2:-1], checkpoint.size, checkpoint.root)
-    demand(stated == ([ledger], size, root), None, "not ours")
+    """Check that a checkpoint is of this ledger, size and root."""
+    stated = (ledger_of(checkpoint.origin), checkpoint.size, checkpoint.root)
+    demand(stated == (ledger, size, root), None, "not ours")
 
 
 def proved_roots(header: dict[str, Any], checkpoint: Checkpoint) -> dict[int, bytes]:
@@ -510,22 +587,39 @@ def verify_receipt(
     leads from its leaf to the note's root; all events have one `originator_id` and the versions 1,
     2, 3, …; the first is a `ClaimCreated` whose `data.claim_id` is the claim."
     """
-    receipt = read_line(raw + file.read(), None, RECEIPT)
+    receipt = read_line(raw + file.read(LINE_BYTES_MAX), None, RECEIPT)
     checkpoint = open_checkpoint(receipt["checkpoint"], keys)
-    check_same_log(checkpoint, receipt["ledger"], checkpoint.size, checkpoint.root)
-    events = Events(1, checkpoint.size, checkpoint.root, keys)
-    stream = receipt["events"][0]["originator_id"]
-    for version, event in enumerate(receipt["events"], 1):
+    ledger, size, root = receipt["ledger"], checkpoint.size, checkpoint.root
+    check_same_log(checkpoint, ledger, size, root)
+    events, written = Events(1, (ledger, size, root), keys), receipt["events"]
+    for event in written:
         events.take(event, None)
+    stream = written[0]["originator_id"]
+    for version, event in enumerate(written, 1):
         is_next = (event["originator_id"], event["originator_version"]) == (stream, version)
-        demand(is_next, events.last, "no whole stream")
-        if version == 1:
-            with reading(events.last):
-                claim = json.loads(event["state"])["data"]["claim_id"]
-            begins = (event["topic"], claim) == ("ClaimCreated", receipt["claim_id"])
-            demand(begins, events.last, "no claim")
-        events.note_lineage(event)
+        demand(is_next, event["position"], "no whole stream")
+    for event in written:
+        with reading(event["position"]):
+            check_claim_event(event)
+    with reading(written[0]["position"]):
+        data = read_state(written[0])["data"]
+        names = ("claim_id", "entity_id", "partner_id")
+        begins = written[0]["topic"] == "ClaimCreated" and data["claim_id"] == receipt["claim_id"]
+        is_claim = begins and all(is_of(data[name], str) for name in names)
+        demand(is_claim, written[0]["position"], "no claim")
     return verdict_of(checkpoint, {"from": 1}, events, older, {})
+
+
+def check_claim_event(event: dict[str, Any]) -> None:
+    """Check what a receipt's events have; raises what cannot be read otherwise.
+
+    "Of each event it reads `meta.at`, a time as `2026-03-01T10:15:30.123Z` with none to six digits
+    of a second's parts, and `meta.actor`, a text".
+    """
+    state = read_state(event)
+    at, actor = state["meta"]["at"], state["meta"]["actor"]
+    is_time = re.fullmatch(AT, at) and datetime.fromisoformat(at)
+    demand(is_time and is_of(actor, str) and "data" in state, event["position"], "no event")
 
 
 def verdict_of(
@@ -573,7 +667,7 @@ def check_older(
 def verify(file: BinaryIO, keys: Keys, older: Checkpoint | None) -> dict[str, Any]:
     """Return the verdict on a file, an export or a receipt; raises Fault if it does not hold."""
     with reading(None):
-        raw = file.readline()
+        raw = file.readline(LINE_BYTES_MAX)
         is_receipt = raw.startswith(RECEIPT_BEGINS.encode())
         return (verify_receipt if is_receipt else verify_export)(raw, file, keys, older)
 

@@ -7,7 +7,7 @@ checkpoint that was published long ago, and so disown all that were published si
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from service.evidence.checkpoint import Checkpoint
+from service.evidence.checkpoint import Checkpoint, ledger_of
 from service.evidence.note import NoteInvalid, NoteKey, open_note
 from service.facts.lineages import LineageBegun
 
@@ -56,8 +56,10 @@ def lineage_of(
     """
     origin, shared = begun.origin, begun.shared_size
     previous = _opened(begun, keys)
-    if origin.split("/")[-2:-1] != [ledger]:
+    if ledger_of(origin) != ledger:
         raise Unsound("its origin is that of another ledger")
+    if previous is not None and previous.ledger != ledger:
+        raise Unsound("the checkpoint that it follows is that of another ledger")
     known = {one.origin for one in before} | {one.follows for one in before}
     if origin in known:
         raise Unsound("its origin has been used before")

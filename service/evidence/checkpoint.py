@@ -27,12 +27,12 @@ class Checkpoint(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read a note's text; raises NoteInvalid."""
-        origin, size, encoded, *extensions = (*text.split("\n"), "", "")
+        origin, size, encoded, *more = (*text.split("\n"), "", "")
         try:
             root = base64.b64decode(encoded, validate=True)
         except (binascii.Error, ValueError):
             raise NoteInvalid("not a checkpoint") from None
-        is_text = text.endswith("\n") and all(extensions[:-3])
+        is_text = text.endswith("\n") and more == ["", "", ""]  # and no extension line
         is_head = _SIZE.fullmatch(size) and len(root) == HASH_BYTES and _encode(root) == encoded
         if not (origin and is_text and is_head and int(size) <= SIZE_MAX):
             raise NoteInvalid("not a checkpoint")
@@ -52,7 +52,7 @@ class Checkpoint(NamedTuple):
     @property
     def ledger(self) -> str:
         """Whose log it is: accounts, live or test."""
-        return self.origin.split("/")[-2] if self.origin.count("/") > 1 else ""
+        return ledger_of(self.origin)
 
     @property
     def lines(self) -> list[str]:
@@ -62,6 +62,11 @@ class Checkpoint(NamedTuple):
     def sign(self, key: NoteKey) -> str:
         """Return the signed note; raises ValueError for a public key."""
         return key.sign("\n".join((*self.lines, "")))
+
+
+def ledger_of(origin: str) -> str:
+    """Return the part of an origin that is its ledger, the last but one; "" if it has no three."""
+    return origin.split("/")[-2] if origin.count("/") > 1 else ""
 
 
 def _encode(root: bytes) -> str:

@@ -101,6 +101,7 @@ class _Events:
             self.tree = CompactRange(header.first - 1, to_hashes(header.tree or []))
         self._root = to_hash(header.root)
         self._lineage = str(lineage_stream(header.ledger))
+        self._lineage_version = 0
         self._look()
 
     def verify(self, file: BinaryIO, advance: Callable[[int], object]) -> Checkpoint:
@@ -121,6 +122,7 @@ class _Events:
         if stated != (header.ledger, header.size, header.root):
             raise EvidenceFault(None, "header and checkpoint are not of the same log and size")
         self._verify_tree(checkpoint)
+        self._verify_origin(checkpoint)
         if self.older is not None:
             self._verify_older(checkpoint, self.older)
         return checkpoint
@@ -140,6 +142,14 @@ class _Events:
             to_hashes(proof.proof),
         ):
             raise EvidenceFault(None, "the header's proof of consistency does not hold")
+
+    def _verify_origin(self, checkpoint: Checkpoint) -> None:
+        """Check that the checkpoint is of the lineage that the events say is the present one."""
+        present = self.lineages[-1].origin if self.lineages else None
+        if present is None and (self.header.first > 1 or not checkpoint.size):
+            return  # it began before the first event of the file
+        if checkpoint.origin != present:
+            raise EvidenceFault(None, f"{checkpoint.origin} is not the present lineage of this log")
 
     def _verify_older(self, checkpoint: Checkpoint, older: Checkpoint) -> None:
         shared, size = _shared_size(self.lineages, checkpoint, older), older.size
@@ -180,10 +190,19 @@ class _Events:
             self._look()
         elif not self._includes(leaf, event.position, event.proof):
             raise EvidenceFault(event.position, "the event's proof does not lead to the root")
-        if event.topic == "LineageBegun" and event.originator_id == self._lineage:
-            self.lineages.append(self._begun(event))
+        if event.originator_id == self._lineage:
+            self._take_lineage(event)
         self.next = event.position + 1
         self.count += 1
+
+    def _take_lineage(self, event: EventLine) -> None:
+        """Take an event of the stream of lineages, of which none is left out."""
+        due = 1 if self.header.first == 1 else event.originator_version
+        if event.originator_version != (self._lineage_version or due - 1) + 1:
+            raise EvidenceFault(event.position, "an event of the stream of lineages is missing")
+        self._lineage_version = event.originator_version
+        if event.topic == "LineageBegun":
+            self.lineages.append(self._begun(event))
 
     @property
     def set_aside(self) -> list[int]:

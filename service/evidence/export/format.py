@@ -106,7 +106,7 @@ class Receipt(_Line, frozen=True):
     """The whole of a receipt: a claim's events, each with its proof, and one checkpoint."""
 
     format: Literal["claim-ledger receipt v1"]
-    ledger: LedgerName
+    ledger: Annotated[str, msgspec.Meta(pattern=r"\A(live|test)\Z")]
     claim_id: str
     events: list[EventLine]
     checkpoint: str

@@ -39,9 +39,16 @@ class Proved(NamedTuple):
     checkpoint: Checkpoint
 
 
+_AT: Final = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z\Z"
+
+
 class _Meta(msgspec.Struct):
-    at: Annotated[datetime, msgspec.Meta(tz=True)]
+    at: Annotated[str, msgspec.Meta(pattern=_AT)]
     actor: str
+
+    def happened(self) -> datetime:
+        """Return when the event happened; raises ValueError for no such day or hour."""
+        return datetime.fromisoformat(self.at)
 
 
 class _Created(msgspec.Struct):
@@ -76,7 +83,7 @@ def proved_by(receipt: Receipt, checkpoint: Checkpoint) -> Proved:
     for version, event in enumerate(receipt.events, 1):
         if (event.originator_id, event.originator_version) != (stream, version):
             raise EvidenceFault(event.position, "the events are not one stream from its beginning")
-    states = [_decoded(event.state, _State, event.position) for event in receipt.events]
+    states = [_state(event) for event in receipt.events]
     created = _decoded(states[0].data, _Created, receipt.events[0].position)
     if receipt.events[0].topic != BEGINS or created.claim_id != receipt.claim_id:
         raise EvidenceFault(receipt.events[0].position, f"{receipt.claim_id} does not begin here")
@@ -85,12 +92,21 @@ def proved_by(receipt: Receipt, checkpoint: Checkpoint) -> Proved:
             "position": event.position,
             "version": event.originator_version,
             "topic": event.topic,
-            "at": timestamp(state.meta.at),
+            "at": timestamp(state.meta.happened()),
             "actor": state.meta.actor,
         }
         for event, state in zip(receipt.events, states, strict=True)
     ]
     return Proved(created.claim_id, created.entity_id, created.partner_id, events, checkpoint)
+
+
+def _state(event: EventLine) -> _State:
+    state = _decoded(event.state, _State, event.position)
+    try:
+        state.meta.happened()
+    except ValueError as error:
+        raise EvidenceFault(event.position, f"not an event of a claim: {error}") from None
+    return state
 
 
 def _decoded(raw: str | msgspec.Raw, kind: type[T], position: int) -> T:
@@ -105,8 +121,10 @@ def _verify(event: EventLine, last: int, checkpoint: Checkpoint) -> None:
     if event.position <= last or event.position > checkpoint.size:
         raise EvidenceFault(event.position, "events are out of order, or beyond the checkpoint")
     leaf = event.leaf()
+    if event.proof is None:
+        raise EvidenceFault(event.position, "the event has no proof")
     try:
-        proof = to_hashes(event.proof or [])
+        proof = to_hashes(event.proof)
         root = root_by_inclusion(leaf, event.position - 1, checkpoint.size, proof)
     except ValueError as error:
         raise EvidenceFault(event.position, f"the event's proof cannot hold: {error}") from None
