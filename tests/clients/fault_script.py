@@ -13,13 +13,18 @@ import httpx
 from tests.dev_process import Dev
 from tests.patience import PATIENCE_SECONDS
 
+TIMEOUT_SECONDS = 10
+"""Of a client's attempt: longer than an answer takes on a machine that is busy."""
+SLOW_SECONDS = 15
+"""Of an answer that comes too late."""
+
 
 @contextmanager
 def fault_server(dev: Dev, seed: str) -> Generator[str, None, None]:
     """Yield the API's address behind a server that fails by the script of this seed."""
     upstream = dev.facts["public_url"]
     command = [sys.executable, "-m", "tests.clients.fault_server"]
-    given = ["--upstream", upstream, "--seed", seed]
+    given = ["--upstream", upstream, "--seed", seed, "--slow", str(SLOW_SECONDS)]
     with subprocess.Popen([*command, *given], stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None

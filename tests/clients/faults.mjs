@@ -2,8 +2,8 @@
 // lists them; prints what it was answered. A call that fails after all its attempts ends it.
 import { ClaimLedger } from "claim-ledger-client";
 
-const { BASE_URL, KEY, ENTITY_ID, CLAIMS, AT_ONCE } = process.env;
-const client = new ClaimLedger(KEY, { baseUrl: BASE_URL, timeoutMs: 1_000 });
+const { BASE_URL, KEY, ENTITY_ID, CLAIMS, AT_ONCE, TIMEOUT_MS } = process.env;
+const client = new ClaimLedger(KEY, { baseUrl: BASE_URL, timeoutMs: Number(TIMEOUT_MS) });
 const created = {};
 let next = 0;
 

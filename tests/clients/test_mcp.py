@@ -34,6 +34,10 @@ async def test_an_assistant_creates_a_claim_in_the_sandbox(dev):
         tools = {one.name: one for one in (await client.list_tools()).tools}
         resources = [str(one.uri) for one in (await client.list_resources()).resources]
         guide = (await client.read_resource("claim-ledger://guide")).contents[0].text
+        about = {name: claim[name] for name in ("entity_id", "partner_claim_id")}
+        file = {"filename": "invoice.pdf", "mime_type": "application/pdf", "text": "%PDF-1.7"}
+        document = text_of(await client.call_tool("upload_document", about | file))
+        claim["document_refs"] = [document]
         created = text_of(await client.call_tool("create_claim", claim))
         listed = text_of(await client.call_tool("list_claims", {"entity_id": entity_id}))
         refused = await client.call_tool("create_claim", claim | {"invoices": []})
@@ -41,6 +45,7 @@ async def test_an_assistant_creates_a_claim_in_the_sandbox(dev):
     assert not tools["request_connection"].annotations.idempotent_hint
     assert "claim-ledger://operations/create_claim" in resources
     assert "idempotency keys" in guide
+    assert len(created["document_ids"]) == 1
     assert created["claim_id"] in [one["claim_id"] for one in listed["claims"]]
     assert refused.is_error
     assert text_of(refused)["code"] == "validation_failed"

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.clients.fault_script import claims_in, fault_server, report
+from tests.clients.fault_script import TIMEOUT_SECONDS, claims_in, fault_server, report
 from tests.clients.fault_server import EVERY
 from tests.clients.npm import run
 
@@ -104,6 +104,7 @@ def test_of_a_thousand_claims_through_faults_none_is_lost_or_doubled(installed, 
             "ENTITY_ID": dev.facts["entity_id"],
             "CLAIMS": "1000",
             "AT_ONCE": "50",
+            "TIMEOUT_MS": str(1_000 * TIMEOUT_SECONDS),
         }
         told = json.loads(run(["node", "faults.mjs"], installed, given).stdout)
         happened = report(base_url)

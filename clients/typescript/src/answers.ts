@@ -1,12 +1,31 @@
 import { ApiError, type Details, UnexpectedAnswerError } from "./errors.js";
 import type { Operation } from "./operation.js";
 
+const BYTES_MAX = 16 * 1024 * 1024;
+
 /** Return the answer's object, or throw what it means. */
 export async function read(response: Response, operation: Operation): Promise<unknown> {
-  const text = await response.text();
-  const body = parsed(text);
+  const body = parsed(await textOf(response));
   if (response.ok && body && operation.required.every((name) => name in body)) return body;
   throw fault(response, body);
+}
+
+/** Return an answer's text; a stranger's that has no end is given up. */
+async function textOf(response: Response): Promise<string> {
+  const decoder = new TextDecoder();
+  const reader = response.body?.getReader();
+  let text = "";
+  for (let bytes = 0; reader; ) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    bytes += value.byteLength;
+    if (bytes > BYTES_MAX) {
+      await reader.cancel();
+      return "";
+    }
+    text += decoder.decode(value, { stream: true });
+  }
+  return text + decoder.decode();
 }
 
 function parsed(text: string): Record<string, unknown> | undefined {

@@ -35,7 +35,7 @@ export function isRetried(error: unknown, rule: OperationRetry, rules: RetryRule
   if (error instanceof ApiError) {
     if (rule.codes.includes(error.code)) return true;
     if (rule.uncharged_codes?.includes(error.code)) return !error.charged;
-    return safe && !(error.code in rules.codes) && rules.statuses.includes(error.status);
+    return safe && !Object.hasOwn(rules.codes, error.code) && rules.statuses.includes(error.status);
   }
   if (error instanceof ConnectionError) return safe || !error.connected;
   if (error instanceof UnexpectedAnswerError)

@@ -80,6 +80,22 @@ test("what is not the API's answer is retried: cut, wrong JSON, another shape, a
   assert.equal(sent.length, 6);
 });
 
+test("an answer without end is given up, and a date in Retry-After is waited for", async () => {
+  const endless = await serve((response) => {
+    const chunk = Buffer.alloc(1024 * 1024, " ");
+    const more = () => {
+      while (response.write(chunk));
+    };
+    response.on("drain", more);
+    more();
+  });
+  await assert.rejects(endless.client(ONCE).createClaim(CREATE), UnexpectedAnswerError);
+  const date = new Date(Date.now() + 3_600_000).toUTCString();
+  const later = await serve(json(503, "", { "retry-after": date }));
+  await assert.rejects(later.client().createClaim(CREATE), UnexpectedAnswerError);
+  assert.equal(later.sent.length, 1);
+});
+
 test("a connect request is repeated only where no link can have been minted", async () => {
   const charged = { "x-ratelimit-limit": "120" };
   const { client, sent } = await serve(

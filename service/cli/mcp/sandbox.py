@@ -57,6 +57,26 @@ class Sandbox:
         refused = status >= HTTPStatus.BAD_REQUEST
         return refused, answer | ({"retry_after_seconds": after} if refused and after else {})
 
+    async def upload(self, tool: Tool, arguments: Json) -> tuple[bool, Json]:
+        """Return whether it was refused, and the entry of `document_refs`, or the refusal."""
+        asked = {name: one for name, one in arguments.items() if name != "text"}
+        content = str(arguments.get("text", "")).encode()
+        refused, minted = await self.call(tool, asked | {"max_bytes": len(content)})
+        if refused:
+            return refused, minted
+        try:
+            # To storage, without the key.
+            async with httpx2.AsyncClient(timeout=SECONDS_MAX) as storage:
+                answer = await storage.put(
+                    minted["upload_url"], content=content, headers=minted["required_headers"]
+                )
+        except httpx2.HTTPError as error:
+            raise SandboxFault(f"storage: no answer ({type(error).__name__})") from None
+        if not answer.is_success:
+            raise SandboxFault(f"storage refused the upload with {answer.status_code}")
+        reference = {name: asked[name] for name in ("mime_type", "filename")}
+        return False, {"storage_path": minted["storage_path"]} | reference
+
     async def _exchange(
         self,
         method: str,

@@ -9,7 +9,16 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from service.cli.mcp.sandbox import Sandbox, SandboxFault
-from service.cli.mcp.tools import Json, Text, Tool, texts_of, tools_of
+from service.cli.mcp.tools import (
+    MINT,
+    UPLOAD,
+    Json,
+    Text,
+    Tool,
+    texts_of,
+    tools_of,
+    upload_tool,
+)
 
 INSTRUCTIONS: Final = (
     "The sandbox of an API for partners that create debt-recovery claims. Nothing here is real: no "
@@ -24,6 +33,7 @@ Context = ServerRequestContext[Any]
 def sandbox_server(document: Json, sandbox: Sandbox) -> Server[Any]:
     """Return the server of a sandbox that this document describes."""
     tools = {one.name: one for one in tools_of(document)}
+    tools[UPLOAD] = upload_tool(tools[MINT])
     texts = {one.uri: one for one in texts_of(document)}
 
     async def list_tools(_: Context, __: object) -> types.ListToolsResult:
@@ -32,8 +42,9 @@ def sandbox_server(document: Json, sandbox: Sandbox) -> Server[Any]:
     async def call_tool(_: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         if params.name not in tools:
             raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name}.")
+        do = sandbox.upload if params.name == UPLOAD else sandbox.call
         try:
-            refused, answer = await sandbox.call(tools[params.name], params.arguments or {})
+            refused, answer = await do(tools[params.name], params.arguments or {})
         except SandboxFault as fault:
             refused, answer = True, {"message": str(fault)}
         text = types.TextContent(type="text", text=json.dumps(answer, ensure_ascii=False))

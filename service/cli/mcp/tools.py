@@ -2,11 +2,15 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import quote
 
 Json = dict[str, Any]
+
+UPLOAD: Final = "upload_document"
+MINT: Final = "mint_upload_url"
+UPLOAD_CHARACTERS_MAX: Final = 100_000
 
 _COMPONENTS: Final = "#/components/schemas/"
 _JSON: Final = "application/json"
@@ -56,6 +60,28 @@ def tools_of(document: Json) -> list[Tool]:
         for path, methods in document["paths"].items()
         for method, operation in methods.items()
     ]
+
+
+def upload_tool(mint: Tool) -> Tool:
+    """Return the tool that mints a URL and uploads a text to it; an assistant has no other way."""
+    properties = {
+        name: one for name, one in mint.schema["properties"].items() if name != "max_bytes"
+    }
+    properties["text"] = {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": UPLOAD_CHARACTERS_MAX,
+        "description": "The file. One that does not begin as its `mime_type` does (a PDF: `%PDF-`) "
+        "is flagged afterwards.",
+    }
+    return replace(
+        mint,
+        name=UPLOAD,
+        title="Upload a document",
+        description="Mint an upload URL and upload a text to it; returns the entry for "
+        "`document_refs` of create_claim with the same `entity_id` and `partner_claim_id`.",
+        schema=mint.schema | {"properties": properties, "required": [*properties]},
+    )
 
 
 def texts_of(document: Json) -> list[Text]:
