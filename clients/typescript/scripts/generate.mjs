@@ -51,19 +51,15 @@ function table({ operationId, path, method, responses, "x-retry": retry }) {
 
 function method({ operationId, summary, parameters = [], requestBody, responses }) {
   const answer = Object.entries(responses).find(([status]) => status.startsWith("2"))[1];
-  const query = parameters.filter((one) => one.in === "query");
-  const given = parameters.filter((one) => one.in === "path").map((one) => one.name);
-  const list = given.map((name) => `${name}: string`);
-  const input = given.length ? [`path: { ${given.join(", ")} }`] : [];
-  if (requestBody) {
-    list.push(`body: types.${named(json(requestBody))}`);
-    input.push("body");
+  const list = [];
+  if (parameters.length) {
+    const places = ["path", "query"].filter((place) => parameters.some((one) => one.in === place));
+    const type = places.map((one) => `NonNullable<types.${pascal(operationId)}Data["${one}"]>`);
+    const none = parameters.some((one) => one.required) ? "" : " = {}";
+    list.push(`parameters: ${type.join(" & ")}${none}`);
   }
-  if (query.length) {
-    const some = query.some((one) => one.required) ? "" : " = {}";
-    list.push(`query: NonNullable<types.${pascal(operationId)}Data["query"]>${some}`);
-    input.push("query");
-  }
+  if (requestBody) list.push(`body: types.${named(json(requestBody))}`);
+  const input = list.map((one) => one.split(":")[0]);
   list.push("options: CallOptions = {}");
   return `
   /** ${summary}. */

@@ -8,7 +8,7 @@ import { type Upload, upload } from "./uploads.js";
 
 export interface ClientOptions {
   /** The address of the API, which ends in `/v1`. */
-  baseUrl: string;
+  baseUrl: string | undefined;
   /** For each attempt of a call; default: 30 seconds. An upload has five minutes. */
   timeoutMs?: number;
   /** How many attempts may follow the first; default: 6. */
@@ -22,13 +22,14 @@ export class ClaimLedger extends Operations {
   readonly #transport: Transport;
   readonly #maxRetries: number;
 
-  constructor(key: string, { baseUrl, timeoutMs = 30_000, maxRetries = 6 }: ClientOptions) {
+  /** Throw ConfigurationError where the key or the address is not set, or cannot be used. */
+  constructor(key: string | undefined, { baseUrl, timeoutMs = 30_000, maxRetries = 6 }: ClientOptions) {
     super();
     this.mode = modeOf(key);
     refuseBrowsers(this.mode);
     this.baseUrl = addressOf(baseUrl);
     this.#maxRetries = maxRetries;
-    this.#transport = new Transport(key, this.baseUrl, { timeoutMs, maxRetries });
+    this.#transport = new Transport(key ?? "", this.baseUrl, { timeoutMs, maxRetries });
   }
 
   protected override call<Answer>(

@@ -6,8 +6,8 @@ const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
 export type Mode = "live" | "test";
 
 /** Return the mode of a key. The error of a malformed one does not have the key. */
-export function modeOf(key: string): Mode {
-  const found = KEY.exec(key);
+export function modeOf(key: string | undefined): Mode {
+  const found = KEY.exec(key ?? "");
   if (!found) {
     throw new ConfigurationError(
       "The API key is malformed: expected pk_live_<partner>.<key>.<secret>, or pk_test_.",
@@ -17,8 +17,8 @@ export function modeOf(key: string): Mode {
 }
 
 /** Return the base address without its last slash; a key goes over TLS, or stays on this machine. */
-export function addressOf(baseUrl: string): string {
-  const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
+export function addressOf(baseUrl: string | undefined): string {
+  const url = baseUrl && URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
   if (!url || url.username || url.search || url.hash)
     throw new ConfigurationError("`baseUrl` is not an address such as https://host/v1.");
   const loopback = url.protocol === "http:" && LOOPBACK.has(url.hostname);

@@ -10,8 +10,8 @@ export interface CallOptions {
 }
 
 export interface Input {
-  path?: Record<string, string>;
-  query?: Record<string, string | number | boolean | undefined>;
+  /** Those of the path, by its names, and those of the query. */
+  parameters?: Record<string, string | number | boolean | undefined>;
   body?: unknown;
 }
 

@@ -97,10 +97,14 @@ function codeOf(cause: unknown): string {
   return "code" in cause && typeof cause.code === "string" ? cause.code : "";
 }
 
-function target(path: string, { path: given = {}, query = {} }: Input): string {
-  const filled = path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(given[name] ?? ""));
+function target(path: string, { parameters = {} }: Input): string {
+  const query = new Map(Object.entries(parameters));
+  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = query.get(name);
+    query.delete(name);
+    return encodeURIComponent(String(value));
+  });
   const search = new URLSearchParams();
-  for (const [name, value] of Object.entries(query))
-    if (value !== undefined) search.set(name, String(value));
+  for (const [name, value] of query) if (value !== undefined) search.set(name, String(value));
   return search.size ? `${filled}?${search}` : filled;
 }

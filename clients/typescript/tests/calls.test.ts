@@ -125,6 +125,12 @@ test("an unknown code or stage is passed on", async () => {
   assert.equal(claims[0]?.stage, "new");
 });
 
+test("a parameter of the path is part of the address, whatever it has", async () => {
+  const { client, sent } = await serve(refusal(404, "claim_not_found"));
+  await assert.rejects(client().getClaim({ claim_id: "clm/1?x" }), ApiError);
+  assert.equal(sent[0]?.path, "/v1/claims/clm%2F1%3Fx");
+});
+
 test("pages follow each other until there is none", async () => {
   const { client, sent } = await serve(json(200, page("triage", "clm_1")), json(200, page("closed")));
   const stages = [];
@@ -193,6 +199,8 @@ test("a live key stays on servers, and goes over TLS or nowhere", () => {
   assert.equal(new ClaimLedger(live, { baseUrl: `${baseUrl}/` }).mode, "live");
   assert.throws(() => new ClaimLedger(live, { baseUrl: "http://example.com/v1" }), /https/);
   assert.throws(() => new ClaimLedger("sk_live_a.b.c", { baseUrl }), /malformed/);
+  assert.throws(() => new ClaimLedger(undefined, { baseUrl }), /malformed/);
+  assert.throws(() => new ClaimLedger(KEY, { baseUrl: undefined }), /address/);
   Object.assign(globalThis, { document: {} });
   try {
     assert.throws(() => new ClaimLedger(live, { baseUrl }), /browser/);
