@@ -6,6 +6,7 @@ import logging
 import sys
 import traceback
 from pathlib import Path
+from types import SimpleNamespace
 
 import claim_ledger_client
 import httpx2
@@ -26,6 +27,7 @@ from claim_ledger_client import (
     UploadRequest,
     operations,
 )
+from claim_ledger_client._sync import calls
 from claim_ledger_client.api_errors import BY_CODE, ValidationFailedError
 from scripted import BASE_URL, EVENT, KEY, LIMITED, answer, refusal, scripted
 
@@ -200,6 +202,20 @@ def test_an_answer_is_bounded_in_time():
         client.claims.create(CLAIM)
 
 
+def test_a_long_upload_is_not_cut_short(monkeypatch):
+    """The time for the answer begins when the bytes have been sent."""
+    now = [0.0]
+    monkeypatch.setattr(calls, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    client, script = scripted(minted(1), answer(200, b"<Stored/>"), timeout_seconds=30)
+
+    def send(request: httpx2.Request) -> httpx2.Response:
+        now[0] += 300
+        return script(request)
+
+    client.claims._calls._http._transport = httpx2.MockTransport(send)  # noqa: SLF001 - takes time
+    assert client.documents.upload(UPLOAD, b"bytes").storage_path == "doc_1.pdf"
+
+
 @pytest.mark.parametrize(
     ("key", "url", "fault"),
     [
@@ -217,7 +233,7 @@ def test_settings_that_cannot_be_right_are_refused(key, url, fault):
 
 
 def test_no_secret_is_shown(caplog):
-    """Neither key nor signed URL is in a repr, an error, its traceback, or any library's log."""
+    """Neither key nor signed URL is in a repr, an error, its frames, or any library's log."""
     caplog.set_level(logging.DEBUG)
     steps = (
         minted(1),
@@ -231,7 +247,8 @@ def test_no_secret_is_shown(caplog):
     shown = [repr(client), repr(client.claims), repr(client.documents.mint_upload_url(UPLOAD))]
     with pytest.raises(ApiError) as caught:
         client.claims.create(CLAIM)
-    shown += traceback.format_exception(caught.value)
+    told = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+    shown += told.format()  # as reports of errors show it
     shown += [caplog.text, repr(vars(caught.value)), str(vars(client.claims._calls._http))]  # noqa: SLF001 - what a debugger shows
     assert "PUT" in caplog.text
     for secret in (KEY, "sEcReT", "sIgNaTuRe"):

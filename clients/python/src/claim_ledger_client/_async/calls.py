@@ -56,9 +56,13 @@ class Calls:
         url = address(self._base_url, operation.path, path or {})
         content = None if body is None else msgspec.json.encode(body)
         given = {name: one for name, one in (query or {}).items() if one is not None}
-        headers = headers_of(self._api_key, body=body is not None)
         request = self._http.build_request(
-            operation.method, url, params=given or None, content=content, headers=headers
+            operation.method,
+            url,
+            params=given or None,
+            content=content,
+            # No local variable holds them: reports of errors show those, and these have the key.
+            headers=headers_of(self._api_key, body=body is not None),
         )
         patience = Patience(self.retries)
         while True:
@@ -83,10 +87,11 @@ class Calls:
     async def send(self, request: httpx2.Request) -> tuple[int, httpx2.Headers, bytes]:
         """Return status, headers and body of one attempt's answer."""
         request.extensions |= {"timeout": timeouts(self._timeout_seconds).as_dict()}
-        until = time.monotonic() + self._timeout_seconds
         body = bytearray()
         try:
             response = await self._http.send(request, stream=True)
+            # Each read has the time-out anew, so an answer that drips would never end.
+            until = time.monotonic() + self._timeout_seconds
             async with aclosing(response):
                 stream = response.stream
                 assert isinstance(stream, httpx2.AsyncByteStream)  # noqa: S101 - for the types

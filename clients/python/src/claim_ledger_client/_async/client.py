@@ -22,7 +22,8 @@ from claim_ledger_client.retries import Retries
 class AsyncClient:
     """The partner API with one key. Close it, or use it in a `with` block.
 
-    `base_url` ends in `/v1`. `timeout_seconds` is for each attempt. `verify` is a TLS context, for
+    `base_url` ends in `/v1`. `timeout_seconds` is for each step of an attempt: to connect (at most
+    ten seconds), to send, to wait for the answer, to receive it. `verify` is a TLS context, for
     authorities of your own; `transport` takes the place of the network, for tests of yours. A proxy
     is taken from the environment (`HTTPS_PROXY`).
     """
