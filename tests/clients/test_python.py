@@ -71,6 +71,7 @@ def test_the_readmes_programs_run_against_a_dev(python, dev, tmp_path):
     found = dict(claims_in(dev, dev.facts["entity_id"], "").keys())
     assert first.splitlines()[0] == f"{found['case-1001']} False"
     assert "case-1001 triage" in first
+    assert first.splitlines()[-1] == "['triage']"
     assert re.fullmatch(r"\['doc_\w+'\]\n", document)
     assert many == "10\n"
     assert re.search(r"req_\w+$", error)

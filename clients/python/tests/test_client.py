@@ -105,9 +105,10 @@ async def test_the_asynchronous_client_is_the_same():
 
 
 def test_every_operation_has_a_method():
-    """With each parameter of its query."""
+    """With each parameter of its path and query."""
     client, _ = scripted()
     takes = {
+        "get_claim": client.claims.get,
         "list_claims": client.claims.page,
         "list_events": client.events.page,
     }
@@ -146,6 +147,14 @@ def test_what_is_new_never_raises():
     with pytest.raises(ApiError) as caught:
         client.claims.create(CLAIM)
     assert (type(caught.value), caught.value.code) == (ApiError, "a_new_code")
+
+
+def test_a_part_of_a_path_is_escaped():
+    """So that it can name nothing else."""
+    client, script = scripted(refusal(404, "not_found"))
+    with pytest.raises(ApiError):
+        client.claims.get("../x?y=1")
+    assert script.sent[0].url.raw_path == b"/v1/claims/..%2Fx%3Fy%3D1"
 
 
 def test_pages_follow_one_another():
