@@ -28,8 +28,9 @@ _ARCHIVED = "select coalesce(last_archived_wal >= '{}', false) from pg_stat_arch
 class PatroniCluster:
     """Three nodes, one of them the primary, which waits for both others at each commit."""
 
-    def __init__(self, home: Path) -> None:
-        """Choose the machines; `start` turns them on."""
+    def __init__(self, home: Path, **own: str) -> None:
+        """Choose the machines; `start` turns them on. `own` are settings of Patroni's."""
+        self._own = {f"PATRONI_{name}": text for name, text in own.items()}
         bin_dir = debian_bin_dir()
         assert bin_dir is not None, "PostgreSQL of Debian is not installed"
         self._bin_dir = bin_dir
@@ -179,7 +180,7 @@ class PatroniCluster:
             given |= {f"{user}_USERNAME": name, f"{user}_PASSWORD": _PASSWORD}
         settings = {f"PATRONI_{name}": text for name, text in given.items()}
         more = {"USER": UNPRIVILEGED, "PYTHONPATH": str(self._programs)}
-        return settings | self.backups(machine) | more
+        return settings | self.backups(machine) | more | self._own
 
 
 def _ask(machine: Machine, path: str) -> dict[str, Any] | None:
