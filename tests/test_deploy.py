@@ -75,7 +75,7 @@ def test_an_abandoned_file_does_not_stop_the_archive(tmp_path):
     }
     for (name, code), expected in said.items():
         done = subprocess.run(
-            [DEPLOY / "high_availability" / "archive.sh", tmp_path / name, name],
+            [DEPLOY / "high_availability" / "pgbackrest_archive.sh", tmp_path / name, name],
             env={"PATH": f"{tmp_path}:/usr/bin:/bin", "CODE": str(code)},
             capture_output=True,
             check=False,
@@ -112,4 +112,7 @@ def test_a_lost_primary_is_replaced_in_time():
     assert dcs["synchronous_node_count"] == 2
     assert dcs["synchronous_mode_strict"]
     assert not dcs["primary_start_timeout"]
+    assert given["postgresql"]["remove_data_directory_on_rewind_failure"] is True
+    command = dcs["postgresql"]["parameters"]["archive_command"]
+    assert "pgbackrest" in command, "pgBackRest backs up nothing otherwise"
     assert "\nserver_login_retry = 1\n" in POOLER, "the default of 15 seconds comes on top"

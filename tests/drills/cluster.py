@@ -39,7 +39,7 @@ class PatroniCluster:
             Machine(f"etcd-{name}", number, home) for number, name in enumerate(NAMES, 4)
         ]
         self._config = home / "patroni.yml"
-        for name in ("patroni.yml", "pgbackrest.conf", "haproxy.cfg", "archive.sh"):
+        for name in ("patroni.yml", "pgbackrest.conf", "haproxy.cfg", "pgbackrest_archive.sh"):
             shutil.copy(DEPLOYED / name, home)
         where = self._config.read_text().replace("/etc/claim-ledger", str(home))
         self._config.write_text(where)

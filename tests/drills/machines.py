@@ -60,6 +60,8 @@ class Machine:
             bound_by=signal.SIGKILL,
         )
         until(self._is_on)
+        # Another test's machine of this number loses it a moment after its last process.
+        until(lambda: self._link not in _links())
         peer = ("peer", "name", "eth0", "netns", str(self._init))
         _run("ip", "link", "add", self._link, "type", "veth", *peer)
         _run("ip", "link", "set", self._link, "master", _SWITCH, "up")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# PostgreSQL's archive_command, `archive.sh %p %f`: pgBackRest, but for what nobody needs.
+# PostgreSQL's archive_command, `pgbackrest_archive.sh %p %f`: pgBackRest, but for what nobody needs.
 #
 # Where a primary was lost, its last file and its successor's copy of it end differently, and pgBackRest
 # refuses the second of them (45: the repository has this name with another content). PostgreSQL would
