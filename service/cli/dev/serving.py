@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Final
 
 import uvloop
 
@@ -37,6 +38,10 @@ from service.http.connections import ConnectionWatch, allow_files
 from service.mail.transport import mail_transport
 from service.operations.metrics import Metrics
 from service.partner_api.gate import API_PATH
+
+SEEDING_SECONDS: Final = 60.0
+"""For each operation of the demonstration's data: no client waits for it, as for a request's, and a
+database that has just begun on a busy machine takes longer than a request may."""
 
 
 def serve(
@@ -89,7 +94,11 @@ async def _seeded(state: DevState, settings: Settings) -> Facts:
     kept = kept_secrets(state.data_dir)
     if "seeded" not in kept:
         # A service of its own: once opened, a service closes its storage and cannot be reopened.
-        seeding = Service(settings, storage=lambda _mode: storage_for(settings, None))
+        seeding = Service(
+            settings,
+            storage=lambda _mode: storage_for(settings, None),
+            deadline_seconds=SEEDING_SECONDS,
+        )
         async with seeding.opened() as service:
             kept["seeded"] = await seed(service)
         write_private(state.data_dir / SECRETS, kept)
