@@ -4,8 +4,10 @@ import base64
 import hashlib
 import hmac
 import json
+import os
 import re
 import shutil
+import subprocess
 import time
 from collections import Counter
 from pathlib import Path
@@ -13,9 +15,12 @@ from pathlib import Path
 import httpx
 import pytest
 
+from service.partner_api.docs.page import samples
+from service.partner_api.endpoints import Endpoint
 from tests.clients.fault_script import TIMEOUT_SECONDS, claims_in, fault_server, report
 from tests.clients.fault_server import EVERY
 from tests.clients.npm import run
+from tests.conformance import DESCRIBED, described
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(1_800)]
 
@@ -114,3 +119,38 @@ def test_of_a_thousand_claims_through_faults_none_is_lost_or_doubled(installed, 
     assert claims_in(dev, dev.facts["entity_id"], "fault-") == Counter(told["created"].items())
     assert told["created"].items() <= told["listed"].items()
     assert set(EVERY) <= set(happened["faults"]), "some fault was never tried"
+
+
+def test_the_references_samples_compile_and_reach_the_service(typescript, installed, dev):
+    """With strict types, as the README's programs; an example's ids are answered as unknown."""
+    programs = {f"sample_{one.id}": sample(one) for one in DESCRIBED}
+    *readme, webhook = blocks(typescript)
+    given = "declare const body: string; declare const request: { headers: Headers };\n"
+    written = programs | {"readme": "\n".join(readme), "webhook": given + webhook}
+    for name, program in written.items():
+        (installed / f"{name}.ts").write_text(program)
+    tsc, types = (typescript / "node_modules" / one for one in (".bin/tsc", "@types"))
+    strict = ["--strict", "--target", "es2022", "--module", "nodenext", "--skipLibCheck"]
+    where = ["--typeRoots", types, "--types", "node", "--outDir", "compiled"]
+    files = [f"{name}.ts" for name in written]
+    (installed / "package.json").write_text(
+        json.dumps(json.loads((installed / "package.json").read_text()) | {"type": "module"})
+    )
+    run([tsc, *strict, *where, *files], installed)
+    settings = {"API_KEY": dev.facts["test_key"], "BASE_URL": dev.facts["base_url"]}
+    for name in programs:
+        command = ["node", f"compiled/{name}.js"]
+        done = subprocess.run(
+            command,
+            cwd=installed,
+            env=os.environ | settings,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0 or re.search(r"ApiError: \w+_not_found", done.stderr), name
+
+
+def sample(endpoint: Endpoint) -> str:
+    """Return what the reference shows of an endpoint in TypeScript."""
+    return next(one.code for one in samples(endpoint, described()) if one.language == "typescript")
