@@ -122,17 +122,14 @@ def test_of_a_thousand_claims_through_faults_none_is_lost_or_doubled(installed, 
 
 
 def test_the_references_samples_compile_and_reach_the_service(typescript, installed, dev):
-    """With strict types, as the README's programs; an example's ids are answered as unknown."""
+    """With strict types; the ids of an example are answered as unknown."""
     programs = {f"sample_{one.id}": sample(one) for one in DESCRIBED}
-    *readme, webhook = blocks(typescript)
-    given = "declare const body: string; declare const request: { headers: Headers };\n"
-    written = programs | {"readme": "\n".join(readme), "webhook": given + webhook}
-    for name, program in written.items():
+    for name, program in programs.items():
         (installed / f"{name}.ts").write_text(program)
     tsc, types = (typescript / "node_modules" / one for one in (".bin/tsc", "@types"))
     strict = ["--strict", "--target", "es2022", "--module", "nodenext", "--skipLibCheck"]
     where = ["--typeRoots", types, "--types", "node", "--outDir", "compiled"]
-    files = [f"{name}.ts" for name in written]
+    files = [f"{name}.ts" for name in programs]
     (installed / "package.json").write_text(
         json.dumps(json.loads((installed / "package.json").read_text()) | {"type": "module"})
     )

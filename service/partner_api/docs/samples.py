@@ -48,21 +48,16 @@ def python(endpoint: Endpoint, document: Json, given: Json) -> str:
 
 def typescript(endpoint: Endpoint, given: Json) -> str:
     """Return the call in TypeScript."""
-    first, *rest = endpoint.id.split("_")
-    method = first + "".join(word.capitalize() for word in rest)
-    names = [name for name in given if f"{{{name}}}" in endpoint.path]
-    others = {name: value for name, value in given.items() if name not in names}
-    arguments = [json.dumps(given[name]) for name in names]
-    if others:
-        text = json.dumps(others, indent=2, ensure_ascii=False)
-        arguments.append(_IDENTIFIER.sub(r"\1:", text))
+    first, *others = endpoint.id.split("_")
+    method = first + "".join(word.capitalize() for word in others)
+    argument = _IDENTIFIER.sub(r"\1:", json.dumps(given, indent=2, ensure_ascii=False))
     return "\n".join(
         [
             'import { ClaimLedger } from "claim-ledger-client";',
             "",
             "const { API_KEY, BASE_URL } = process.env;",
             "const client = new ClaimLedger(API_KEY, { baseUrl: BASE_URL });",
-            f"const answer = await client.{method}({', '.join(arguments)});",
+            f"const answer = await client.{method}({argument if given else ''});",
         ]
     )
 
