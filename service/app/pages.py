@@ -41,6 +41,7 @@ from service.pages.console.sandbox import sandbox_router
 from service.pages.console.settings import settings_router
 from service.pages.console.tutorial import tutorial_router
 from service.pages.console.usage import usage_router
+from service.pages.console.webhooks import WebhookPages, webhooks_router
 from service.pages.customer.account import account_router
 from service.pages.customer.claims import customer_claims_router
 from service.pages.customer.connect import connect_router
@@ -173,6 +174,12 @@ def _console(service: Service, proofs: Proofs) -> list[Router]:
             calls, {mode: ActivityReader(one.ledger) for mode, one in modes}, partner_list
         ),
         usage_router(calls, service.settings.rate_limit_per_minute, service.clock),
+        webhooks_router(
+            WebhookPages(
+                *(service.endpoints, service.endpoint_list, service.webhook_queues),
+                *(service.secrets, proofs),
+            )
+        ),
         keys_router(keys),
         settings_router(partners),
         members_router(partners, partner_list, proofs),

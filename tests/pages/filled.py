@@ -65,6 +65,7 @@ class Filled:
         self._calls_that_fail()
         site.do(self._move)
         self.request, self.claim = self._noted(), self.claims[0]
+        self.endpoint = site.do(self._endpoint)
 
     def page_of(self, who: str | None, **options: Any) -> Any:
         """Return a page in a new profile, signed in as one of PEOPLE."""
@@ -140,6 +141,13 @@ class Filled:
         with psycopg.connect(self.site.database_url, autocommit=True) as connection:
             look = partial(connection.execute, noted, [self.partner])
             return until(lambda: look().fetchone(), look=0.1)[0]
+
+    async def _endpoint(self, service: Service) -> str:
+        """Return an endpoint of live mode, which has a long URL, and takes nothing."""
+        endpoint_id = service.endpoints.new_endpoint_id()
+        url = f"https://hooks.example.com/{'a-long-path/' * 20}"
+        await service.endpoints.add(self.partner, endpoint_id, "live", url, [], STAFF)
+        return endpoint_id
 
     async def _people(self, service: Service) -> None:
         partners = service.partners

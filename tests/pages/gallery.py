@@ -51,6 +51,11 @@ def by_visitor() -> list[tuple[str | None, list[Shot]]]:
     return [(None, [one]) for one in people.pop(None)] + list(people.items())
 
 
+def _webhook_secret(filled: Filled, page: Page) -> None:
+    page.goto(f"/console/{filled.partner}/webhooks/{filled.endpoint}")
+    page.get_by_role("button", name="Show the signing secret").click()
+
+
 def _press(path: Callable[[Filled], str], button: str) -> Show:
     def show(filled: Filled, page: Page) -> None:
         page.goto(path(filled))
@@ -198,6 +203,13 @@ CONSOLE = [
     Shot("console-errors-empty", "lonely", at("/console/{quiet}/errors?mode=test"), titled=False),
     Shot("console-usage", "developer", at("/console/{partner}/usage")),
     Shot("console-usage-empty", "pending", at("/console/{pending}/usage"), titled=False),
+    Shot("console-webhooks", "developer", at("/console/{partner}/webhooks")),
+    Shot("console-webhooks-empty", "lonely", at("/console/{quiet}/webhooks"), titled=False),
+    Shot("console-webhook", "developer", at("/console/{partner}/webhooks/{endpoint}")),
+    Shot("console-webhook-secret", "developer", _webhook_secret),
+    Shot(
+        "console-webhook-remove", "developer", at("/console/{partner}/webhooks/{endpoint}/remove")
+    ),
     Shot("console-links", "developer", at("/console/{partner}/links")),
     Shot("console-onboardings", "developer", at("/console/{partner}/onboardings")),
     Shot("console-onboardings-empty", "lonely", at("/console/{quiet}/onboardings"), titled=False),

@@ -75,6 +75,10 @@ class People:
             "member_id": (await service.partner_list.members(partner.partner_id))[0]["member_id"],
             "person_id": (await Visitor(world).sign_in("member@example.com")).person.person_id,
         }
+        endpoint_id = service.endpoints.new_endpoint_id()
+        url = "https://example.com/hooks"
+        await service.endpoints.add(partner.partner_id, endpoint_id, "live", url, [], STAFF)
+        self.values["endpoint_id"] = endpoint_id
         body = {"partner_user_id": "u"}
         asked = await partner.call("POST", "/connect-requests", json=body)
         self.tokens["connect"] = local(asked.json()["connect_url"]).rpartition("/")[2]

@@ -1,0 +1,135 @@
+"""Webhooks in the console: added, tested, paused, replayed; the secret behind a fresh proof."""
+
+import html
+import re
+
+import pytest
+
+from service.core.clock import system_clock
+from service.ledger.sql import Sql
+from service.webhooks.signing import signing_keys
+from tests.pages.test_console_pages import shown, text_of
+from tests.pages.visitor import Visitor
+from tests.patience import eventually
+from tests.sessions import moved_in_time
+from tests.world import STAFF
+
+DEVELOPER = "developer@example.com"
+URL = "https://example.com/hooks"
+_LOGGED = Sql(
+    "logged",
+    "A delivery that was made.",
+    "insert into ledger.webhook_log values"
+    " ($1, $2, 7, 'clm_1', 'claim.created', 2, 204, 12, 'HTTP 500')",
+)
+
+
+@pytest.fixture
+async def developer(world):
+    """Return a member of a partner's team, signed in, and the path of its webhooks."""
+    partner = await world.partner()
+    await world.service.partners.add_member(partner.partner_id, DEVELOPER, STAFF)
+    visitor = await Visitor(world).sign_in(DEVELOPER)
+    return visitor, partner.partner_id, f"/console/{partner.partner_id}/webhooks"
+
+
+async def added(visitor, path, url=URL, mode="test", **types):
+    """Send the form of a new endpoint; return the answer."""
+    page = (await visitor.get(path)).text
+    drawn = {
+        field: re.search(rf'name="{field}" value="([^"]*)"', page)[1]
+        for field in ("endpoint_id", "proof")
+    }
+    return await visitor.post(path, url=url, mode=mode, **drawn, **types), drawn
+
+
+async def test_an_endpoint_is_added_once_and_shown(world, developer):
+    """A form that is sent twice adds one; a URL that webhooks may not go to comes back."""
+    visitor, partner_id, path = developer
+    refused, _ = await added(visitor, path, "http://10.0.0.1/<x>")
+    assert refused.status_code == 400
+    assert "expected https://" in html.unescape(refused.text)
+    assert 'aria-invalid="true"' in refused.text
+    answer, drawn = await added(visitor, path, **{"claim.created": "on"})
+    again = await visitor.post(path, url=URL, mode="test", **drawn)
+    place = f"{path}/{drawn['endpoint_id']}?done=added"
+    assert [one.headers["location"] for one in (answer, again)] == [place] * 2
+    assert URL in await shown(visitor, path)
+    assert "was added" in await shown(visitor, place)
+    (row,) = await world.service.endpoint_list.of(partner_id)
+    assert (row["mode"], row["types"]) == ("test", "claim.created")
+    forged = await visitor.post(path, url=URL, mode="test", endpoint_id="whe_mine", proof="x")
+    assert forged.status_code == 400
+
+
+async def test_an_endpoint_is_changed_rotated_paused_and_removed(world, developer):
+    """Each by its form; what was rotated shows both secrets for a day."""
+    visitor, partner_id, path = developer
+    _, drawn = await added(visitor, path)
+    endpoint_id = drawn["endpoint_id"]
+    one = f"{path}/{endpoint_id}"
+    secrets = await world.service.secrets.get()
+    first, second = (signing_keys(secrets, endpoint_id, nr) for nr in (1, 2))
+    secret = html.unescape((await visitor.post(f"{one}/secret")).text)
+    assert first.shown_secret in secret
+    assert first.shown_public_key in secret
+    assert first.shown_secret not in html.unescape((await visitor.get(one)).text)
+    for _ in range(2):
+        assert (await visitor.post(f"{one}/rotate", secret_version="2")).status_code == 303
+    secret = html.unescape((await visitor.post(f"{one}/secret")).text)
+    assert (first.shown_secret in secret, second.shown_secret in secret) == (True, True)
+    changed = await visitor.post(one, url="https://other.example.com/")
+    assert changed.status_code == 303
+    assert (await visitor.post(one, url="ftp://example.com")).status_code == 400
+    await visitor.post(f"{one}/disable")
+    assert "paused" in await shown(visitor, one)
+    await visitor.post(f"{one}/enable")
+    (row,) = await world.service.endpoint_list.of(partner_id)
+    assert (row["url"], row["secret_version"], row["disabled"]) == (
+        "https://other.example.com/",
+        2,
+        None,
+    )
+    assert "Remove this endpoint?" in await shown(visitor, f"{one}/remove")
+    await visitor.post(f"{one}/remove")
+    assert (await visitor.get(one)).status_code == 404
+
+
+async def test_live_mode_takes_a_fresh_proof(world, developer):
+    """To add, to move, to see or rotate its secret; and no other partner's is seen."""
+    visitor, partner_id, path = developer
+    _, drawn = await added(visitor, path, mode="live")
+    one = f"{path}/{drawn['endpoint_id']}"
+    await moved_in_time(world.service, "sessions", "started_at", 11)
+    for deed in ("", "/secret", "/rotate"):
+        answer = await visitor.post(f"{one}{deed}", url=URL, secret_version="2")
+        assert answer.headers["location"].startswith("/proof"), deed
+    other = await world.partner()
+    await world.service.partners.add_member(other.partner_id, "other@example.com", STAFF)
+    stranger = await Visitor(world).sign_in("other@example.com")
+    theirs = f"/console/{other.partner_id}/webhooks/{drawn['endpoint_id']}"
+    for deed in ("secret", "rotate", "test", "replay", "enable"):
+        assert (await stranger.post(f"{theirs}/{deed}")).status_code == 404, deed
+    assert len(await world.service.endpoint_list.of(partner_id)) == 1
+
+
+async def test_a_test_event_a_replay_and_the_log(world, developer):
+    """What waits is listed with its last error, and what was delivered with status and duration."""
+    visitor, _, path = developer
+    _, drawn = await added(visitor, path, mode="live")
+    endpoint_id = drawn["endpoint_id"]
+    one = f"{path}/{endpoint_id}"
+    database = world.service.modes["live"].ledger.database
+    moved = Sql("moved", "A queue.", "update ledger.webhook_queues set position = 9 returning 1")
+    await eventually(lambda: database.writes.fetch(moved))
+    await database.writes.fetch(_LOGGED, endpoint_id, system_clock())
+    assert (await visitor.post(f"{one}/test")).status_code == 303
+    assert (await visitor.post(f"{one}/replay", position="3")).status_code == 303
+    for wrong in ("10", "x", "", "9" * 30, "-1"):
+        refused = await visitor.post(f"{one}/replay", position=wrong)
+        assert (refused.status_code, "From position" in text_of(refused.text)) == (400, True), wrong
+    page = await shown(visitor, one)
+    for text in ("endpoint.test", "clm_1", "204", "12 ms", "HTTP 500", "Position 2"):
+        assert text in page
+    for query in ("before=1.x", "before=x"):
+        assert (await visitor.get(f"{one}?{query}")).status_code == 400
