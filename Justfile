@@ -73,6 +73,10 @@ upgrade *arguments:
 soak *arguments:
     uv run pytest -n 0 tests/faults/test_soak.py {{ arguments }}
 
+# Five hundred kills of a worker while it delivers webhooks under load, and what the receiver got.
+webhook-kills kills="500":
+    WEBHOOK_KILLS={{ kills }} uv run pytest -n 0 -s tests/webhooks/test_kills.py
+
 # Machines are lost under load, in a network namespace (as root: README). Half an hour; `--rounds 3`
 # takes less, and a file of tests/drills alone, too.
 drill *arguments="tests/drills":
