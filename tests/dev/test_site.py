@@ -105,7 +105,7 @@ def test_the_search_box_may_have_its_style(built: Path):
 def test_every_block_of_code_is_run_or_shown():
     """A block that nobody runs would be a promise without a test."""
     languages = {language for page in PAGES for language, _ in BLOCK.findall(page.read_text())}
-    assert languages == SHOWN | {"sh"}
+    assert languages == SHOWN | {"sh", "python"}
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,45 @@
+"""The guide of webhooks: its code verifies what is sent, and its figures are the service's."""
+
+import re
+from pathlib import Path
+
+import msgspec
+
+from service.core.clock import system_clock
+from service.events.wire import CloudEvent
+from service.webhooks.decisions import ENDPOINTS_MAX
+from service.webhooks.deliveries import ENDPOINT_WAIT_SECONDS_MAX, GIVES_UP_AFTER
+from service.webhooks.dispatcher import LOG_KEPT
+from service.webhooks.sender import RETRY_AFTER_SECONDS_MAX, SECONDS_MAX
+from service.webhooks.signing import OVERLAP, headers, signing_keys
+from tests.webhooks.test_signing import SECRETS
+
+GUIDE = Path("docs/partners/webhooks.md").read_text()
+
+
+def block(language):
+    """Return the one block of the guide in a language."""
+    (found,) = re.findall(rf"^```{language}\n(.*?)^```", GUIDE, re.DOTALL | re.MULTILINE)
+    return found
+
+
+def test_its_receiver_verifies_its_event():
+    """The example is a CloudEvent as we send them, and the code takes it with its signature."""
+    event = msgspec.json.decode(block("json"), type=CloudEvent)
+    body, keys = msgspec.json.encode(event).decode(), signing_keys(SECRETS, "whe_1", 1)
+    names = {}
+    exec(block("python"), names)  # noqa: S102 - our own document
+    sent = headers([keys], event.id, system_clock(), body)
+    assert names["receive"](sent, body.encode(), keys.shown_secret) == "claim.stage_changed"
+    assert msgspec.json.decode(body) == msgspec.json.decode(block("json"))
+
+
+def test_its_figures_are_the_services():
+    """Limits and times as the code has them."""
+    assert (ENDPOINTS_MAX, "up to five in each mode" in GUIDE) == (5, True)
+    assert (SECONDS_MAX, "within 15 seconds" in GUIDE) == (15, True)
+    assert (GIVES_UP_AFTER.days, "three days without success" in GUIDE) == (3, True)
+    assert (ENDPOINT_WAIT_SECONDS_MAX, "up to 15 minutes" in GUIDE) == (900, True)
+    assert (RETRY_AFTER_SECONDS_MAX, "up to a day" in GUIDE) == (86_400, True)
+    assert (OVERLAP.total_seconds(), "For 24 hours" in GUIDE) == (86_400, True)
+    assert (LOG_KEPT.days, "last 30 days" in GUIDE) == (30, True)
