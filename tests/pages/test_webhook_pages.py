@@ -8,7 +8,6 @@ import pytest
 from service.core.clock import system_clock
 from service.ledger.sql import Sql
 from service.webhooks.signing import signing_keys
-from tests.pages.test_console_pages import shown, text_of
 from tests.pages.visitor import Visitor
 from tests.patience import eventually
 from tests.sessions import moved_in_time
@@ -31,6 +30,18 @@ async def developer(world):
     await world.service.partners.add_member(partner.partner_id, DEVELOPER, STAFF)
     visitor = await Visitor(world).sign_in(DEVELOPER)
     return visitor, partner.partner_id, f"/console/{partner.partner_id}/webhooks"
+
+
+def text_of(page):
+    """Return what a page says."""
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]*>", " ", page)))
+
+
+async def shown(visitor, path):
+    """Return what the page at a path says."""
+    answer = await visitor.get(path)
+    assert answer.status_code == 200, answer.text
+    return text_of(answer.text)
 
 
 async def added(visitor, path, url=URL, mode="test", **types):

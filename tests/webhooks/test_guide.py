@@ -12,7 +12,7 @@ from service.webhooks.deliveries import ENDPOINT_WAIT_SECONDS_MAX, GIVES_UP_AFTE
 from service.webhooks.dispatcher import LOG_KEPT
 from service.webhooks.sender import RETRY_AFTER_SECONDS_MAX, SECONDS_MAX
 from service.webhooks.signing import OVERLAP, headers, signing_keys
-from tests.webhooks.test_signing import SECRETS
+from tests.webhooks.secrets import SECRETS
 
 GUIDE = Path("docs/partners/webhooks.md").read_text()
 

@@ -7,10 +7,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from standardwebhooks import Webhook
 
 from service.core.clock import system_clock
-from service.ledger.service_keys import EventRoots, Secrets
 from service.webhooks.signing import OVERLAP, headers, signing_keys, signing_now
+from tests.webhooks.secrets import SECRETS
 
-SECRETS = Secrets(b"p" * 32, b"l" * 32, b"k" * 32, EventRoots({}, True, 1))
 BODY = '{"name":"Zoë"}'
 
 
