@@ -607,7 +607,8 @@ def verify_receipt(
         begins = written[0]["topic"] == "ClaimCreated" and data["claim_id"] == receipt["claim_id"]
         is_claim = begins and all(is_of(data[name], str) for name in names)
         demand(is_claim, written[0]["position"], "no claim")
-    return verdict_of(checkpoint, {"from": 1}, events, older, {})
+    # "An OLD of another size or origin cannot be compared with a receipt".
+    return verdict_of(checkpoint, {"from": 1}, events, older, {size: root})
 
 
 def check_claim_event(event: dict[str, Any]) -> None:

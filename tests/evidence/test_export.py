@@ -232,6 +232,22 @@ async def test_an_older_lineage_binds_as_far_as_it_is_shared(keyed, tmp_path):
         await exported(ledger, Signed(now, now.sign(KEY)), path, scope)
         assert verify_export(path, KEYS, old.note).ok
         assert fault(path, lost.sign(KEY))[0] == size + 1
+    begins, signed_now = tree.size, Signed(now, now.sign(KEY))
+    for entity_id in (None, keyed.about[0]):
+        scope = ExportScope(begins, entity_id, old.checkpoint)
+        await exported(ledger, signed_now, tmp_path / "from", scope)
+        linked = verify_export(tmp_path / "from", KEYS, old.note)
+        assert (linked.ok, linked.fault, linked.events) == (True, None, 1)
+        beyond = scope._replace(first=begins + 1)
+        with pytest.raises(Refusal) as refused:
+            await exported(ledger, signed_now, tmp_path / "from", beyond)
+        assert f"export from position {begins}" in str(refused.value.envelope())
+    unknown = old.checkpoint._replace(origin="example.com/claim-ledger/live/lin_9")
+    with pytest.raises(Refusal) as refused:
+        await exported(ledger, signed_now, tmp_path / "from", ExportScope(1, None, unknown))
+    assert "is not linked" in str(refused.value.envelope())
+    with pytest.raises(Refusal, match="entity_not_found"):
+        await exported(ledger, signed_now, tmp_path / "from", ExportScope(begins, "ent_x"))
 
 
 def test_the_worked_example_of_the_document():

@@ -14,14 +14,14 @@ from service.cli.audit.evidence_file import (
     signed_checkpoint,
     written,
 )
-from service.cli.audit.verify import public_key_of
+from service.cli.audit.verify import note_in, opened, public_key_of
 from service.cli.faults import one_line
 from service.cli.options import json_option
 from service.cli.target import Fields, Findings, Target, print_answer, team_command
 from service.cli.terminal import progress
 from service.core.errors import Refusal
 from service.evidence.checkpoints.log_tree import LedgerForked
-from service.evidence.export.format import EvidenceFault, encode
+from service.evidence.export.format import EvidenceFault, encode, to_text
 from service.evidence.export.receipt_verifier import check_receipt
 from service.evidence.export.receipt_writer import (
     begins,
@@ -74,17 +74,27 @@ async def prove(target: Target, claim_id: str, out: Path, *, force: bool) -> Fie
     multiple=True,
     help="The key that signed; can be given more than once.",
 )
+@click.option(
+    "--checkpoint",
+    type=note_in,
+    metavar="FILE",
+    help="The signed checkpoint of this size that you have from elsewhere: it has to be the same.",
+)
 @json_option
-def check(file: Path, public_key: tuple[NoteKey, ...], *, as_json: bool) -> None:
+def check(
+    file: Path, public_key: tuple[NoteKey, ...], checkpoint: str | None, *, as_json: bool
+) -> None:
     """Verify a receipt without an installation; exits with 1 if it does not hold."""
     refuse_kind(file, "export", "use `claim-ledger audit verify --export`")
-    print_answer(_checked(file, public_key), as_json=as_json)
+    if checkpoint is not None:
+        opened(checkpoint, public_key)
+    print_answer(_checked(file, public_key, checkpoint), as_json=as_json)
 
 
-def _checked(file: Path, keys: tuple[NoteKey, ...]) -> Fields:
+def _checked(file: Path, keys: tuple[NoteKey, ...], kept: str | None) -> Fields:
     try:
         with one_line(OSError, before=f"{file}: "):
-            proved = check_receipt(file, keys)
+            proved = check_receipt(file, keys, kept)
     except EvidenceFault as fault:
         return Findings({"ok": False, "position": fault.position, "fault": str(fault)})
     return {
@@ -94,6 +104,7 @@ def _checked(file: Path, keys: tuple[NoteKey, ...]) -> Fields:
         "partner_id": proved.partner_id,
         "origin": proved.checkpoint.origin,
         "size": proved.checkpoint.size,
+        "root": to_text(proved.checkpoint.root),
         "events": proved.events,
     }
 

@@ -121,7 +121,7 @@ async def verify(
         raise click.UsageError(
             "no key to check signatures by: give --public-key or CLAIM_LEDGER_CHECKPOINT_KEYS"
         )
-    given = None if checkpoint is None else _opened(checkpoint, keys)
+    given = None if checkpoint is None else opened(checkpoint, keys)
     names = [ledger] if ledger else list(LEDGERS)
     if given is not None and given.ledger not in names:
         message = f"it is of {given.origin}; expected one of {', '.join(names)}"
@@ -173,7 +173,7 @@ def _fields(verdict: Verdict) -> Fields:
 
 def _of_export(export: Path, keys: tuple[NoteKey, ...], older: str | None) -> Fields:
     if older is not None:
-        _opened(older, keys)
+        opened(older, keys)
     with (
         one_line(OSError, before=f"{export}: "),
         progress("verifying", export.stat().st_size) as advance,
@@ -187,7 +187,7 @@ def _of_export(export: Path, keys: tuple[NoteKey, ...], older: str | None) -> Fi
     return answer | fields if verdict.ok else Findings(answer | fields)
 
 
-def _opened(note: str, keys: Sequence[NoteKey]) -> Checkpoint:
+def opened(note: str, keys: Sequence[NoteKey]) -> Checkpoint:
     """Open the given checkpoint; raises BadParameter, for that is wrong usage and no finding."""
     try:
         return Checkpoint.open(note, keys)

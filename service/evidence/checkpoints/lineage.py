@@ -1,7 +1,9 @@
 """Lineage events: the origin that a ledger's checkpoints are signed under (decision 24)."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
+
+import msgspec
 
 from service.core.ids import NewId
 from service.evidence.authorisation import authorised
@@ -10,9 +12,17 @@ from service.facts.lineages import LineageBegun, lineage_stream
 from service.ledger.events import Cause
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.limits import BACKGROUND_SECONDS
+from service.ledger.sql import queries
 from service.ledger.writing import Append
 
 _ACTOR: Final = "system:checkpoints"
+_SQL = queries("service.evidence.checkpoints")
+
+
+class _State(msgspec.Struct):
+    data: LineageBegun
+
+
 _FIRST: Final = "the ledger's first checkpoint"
 
 
@@ -20,6 +30,29 @@ async def lineages(ledger: Ledger) -> list[LineageBegun]:
     """Return a ledger's lineages, the present one last."""
     async with ledger.transaction(background=BACKGROUND_SECONDS) as transaction:
         return await read_lineages(transaction, ledger)
+
+
+class BegunLineage(NamedTuple):
+    """Where a lineage begins, its origin, and the one that it follows; nothing is verified."""
+
+    position: int
+    origin: str
+    follows: str | None
+
+
+async def begun_lineages(ledger: Ledger) -> list[BegunLineage]:
+    """Return the numbered beginnings of a ledger's lineages, in their order."""
+    rows = await ledger.database.background.fetch(_SQL.lineages, lineage_stream(ledger.name))
+    found: list[BegunLineage] = []
+    for row in rows:
+        try:
+            begun = msgspec.json.decode(row["state"], type=_State).data
+        except (ValueError, RecursionError):
+            continue  # `audit verify` says so
+        follows = None if begun.previous is None else begun.previous.partition("\n")[0]
+        if row["position"] is not None:
+            found.append(BegunLineage(row["position"], begun.origin, follows))
+    return found
 
 
 async def begin_first(ledger: Ledger, key: NoteKey, new_id: NewId) -> list[LineageBegun]:

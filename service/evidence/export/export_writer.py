@@ -6,8 +6,9 @@ from typing import BinaryIO, Final, NamedTuple
 
 import msgspec
 
-from service.core.errors import Refusal
+from service.core.errors import Refusal, invalid
 from service.evidence.checkpoint import Checkpoint
+from service.evidence.checkpoints.lineage import begun_lineages
 from service.evidence.export.format import (
     CheckpointLine,
     Consistency,
@@ -22,7 +23,7 @@ from service.evidence.export.format import (
 )
 from service.evidence.export.proofs import ProofCutter
 from service.facts.lineages import lineage_stream
-from service.ledger.database import Database
+from service.ledger.database import Database, Row
 from service.ledger.decoding import PAGE_BYTES_MAX, is_full
 from service.ledger.ledger import Ledger
 from service.ledger.merkle import CompactRange, is_consistent
@@ -66,14 +67,11 @@ async def write_export(
     worthless, for an event that cannot be exported and a log that does not make the checkpoint's
     root.
     """
-    checkpoint, older, is_whole = signed.checkpoint, scope.older, scope.entity_id is None
+    checkpoint, is_whole = signed.checkpoint, scope.entity_id is None
     size, before = checkpoint.size, scope.first - 1
     if before > size:
         raise EvidenceFault(None, f"position {scope.first} is beyond the checkpoint's {size}")
-    if older is not None and older.size > size:
-        raise EvidenceFault(size + 1, f"the older checkpoint counts more events than {size}")
-    if older is not None and older.size == 0:
-        older = None  # every log continues an empty one
+    older = await _older(ledger, checkpoint, scope)
     positions = range(scope.first, size + 1) if is_whole else await _concerning(ledger, size, scope)
     indexes = () if is_whole else [position - 1 for position in positions]
     cutter = ProofCutter(size, indexes, older.size if older else 0)
@@ -142,16 +140,50 @@ async def cut_proofs(
     _compare(cutter, checkpoint)
 
 
+async def _older(ledger: Ledger, checkpoint: Checkpoint, scope: ExportScope) -> Checkpoint | None:
+    """Return the older checkpoint that the export is to continue, None for none and an empty one.
+
+    Raises Refusal unless the export has the lineages that link it: all verifiers would refuse it.
+    """
+    older, first = scope.older, scope.first
+    if older is None:
+        return None
+    if older.size > checkpoint.size:
+        message = f"the older checkpoint counts more events than {checkpoint.size}"
+        raise EvidenceFault(checkpoint.size + 1, message)
+    origin, needed = checkpoint.origin, first
+    begun = {one.origin: one for one in await begun_lineages(ledger)}
+    while origin != older.origin:
+        lineage = begun.pop(origin, None)
+        if lineage is None or lineage.follows is None:
+            raise invalid("checkpoint", f"this log is not linked to {older.origin}")
+        origin, needed = lineage.follows, min(needed, lineage.position)
+    if needed < first:
+        raise invalid(
+            "from",
+            f"the older checkpoint is of an earlier lineage: export from position {needed} or "
+            "before, so that the events are there that link it",
+        )
+    return older if older.size else None  # every log continues an empty one
+
+
 async def _concerning(ledger: Ledger, size: int, scope: ExportScope) -> list[int]:
-    """Return the positions of what concerns an entity; raises Refusal (`entity_not_found`)."""
+    """Return the positions of what concerns an entity; raises Refusal (`entity_not_found`).
+
+    There may be none from a position on.
+    """
+    rows = await _entity_rows(ledger, size, scope.entity_id, scope.first)
+    if not any(row["concerns"] for row in rows):
+        before = await _entity_rows(ledger, size, scope.entity_id, 1) if scope.first > 1 else []
+        if not any(row["concerns"] for row in before):
+            raise Refusal("entity_not_found")
+    return [row["position"] for row in rows]
+
+
+async def _entity_rows(ledger: Ledger, size: int, entity_id: str | None, first: int) -> list[Row]:
     lineages = lineage_stream(ledger.name)
     async with ledger.database.background.transaction(SEARCH_SECONDS_MAX) as connection:
-        rows = await connection.fetch(
-            _SQL.entity.on(ledger.name), size, scope.entity_id, lineages, scope.first
-        )
-    if not any(row["concerns"] for row in rows):
-        raise Refusal("entity_not_found")
-    return [row["position"] for row in rows]
+        return await connection.fetch(_SQL.entity.on(ledger.name), size, entity_id, lineages, first)
 
 
 def _consistency(cutter: ProofCutter, older: Checkpoint, checkpoint: Checkpoint) -> Consistency:

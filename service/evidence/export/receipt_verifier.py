@@ -62,11 +62,36 @@ class _State(msgspec.Struct):
     data: msgspec.Raw
 
 
-def check_receipt(path: Path, keys: Sequence[NoteKey]) -> Proved:
-    """Return what a receipt proves; raises EvidenceFault, and OSError if it cannot be read."""
+def check_receipt(path: Path, keys: Sequence[NoteKey], kept: str | None = None) -> Proved:
+    """Return what a receipt proves; raises EvidenceFault, and OSError if it cannot be read.
+
+    `kept` is the note of a checkpoint that the reader has from elsewhere: that of the receipt.
+    """
+    other = None if kept is None else open_checkpoint(kept, keys, "the older checkpoint")
     with path.open("rb") as file:
         receipt = decode(file.read(LINE_BYTES_MAX), Receipt)
-    return proved_by(receipt, open_checkpoint(receipt.checkpoint, keys, "the checkpoint"))
+    proved = proved_by(receipt, open_checkpoint(receipt.checkpoint, keys, "the checkpoint"))
+    if other is not None:
+        _compare(proved.checkpoint, other)
+    return proved
+
+
+def _compare(ours: Checkpoint, kept: Checkpoint) -> None:
+    """Compare the receipt's checkpoint with one of the same log; raises EvidenceFault.
+
+    A receipt has no events by which it could be linked to another size or lineage.
+    """
+    if kept.origin != ours.origin:
+        raise EvidenceFault(None, f"nothing here links {kept.origin} to {ours.origin}")
+    if kept.size > ours.size:
+        message = f"the kept checkpoint counts {kept.size} events; this one has {ours.size} of them"
+        raise EvidenceFault(ours.size + 1, message)
+    if kept.size != ours.size:
+        message = f"nothing here tells of the first {kept.size} events: an export does"
+        raise EvidenceFault(None, message)
+    if kept.root != ours.root:
+        message = f"the {kept.size} events are not those of the kept checkpoint: there are two logs"
+        raise EvidenceFault(1, message)
 
 
 def proved_by(receipt: Receipt, checkpoint: Checkpoint) -> Proved:
