@@ -305,6 +305,15 @@ def test_the_back_office_is_at_a_host_below_the_public_one() -> None:
     assert settings().backoffice_url is None
 
 
+def test_webhooks_go_to_private_addresses_in_development_alone() -> None:
+    """Partners choose where they go: elsewhere than on this machine nothing starts."""
+    (fault,) = faults(PRIVATE_WEBHOOKS="on")
+    assert fault.startswith("PRIVATE_WEBHOOKS: expected `off`")
+    for here in ("http://127.0.0.1:8000", "http://localhost"):
+        assert settings(PRIVATE_WEBHOOKS="on", PUBLIC_URL=here).private_webhooks
+    assert not settings().private_webhooks
+
+
 def test_traces_need_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it nothing starts that would trace, and the fault says what to install."""
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk", None)  # as if it were not installed

@@ -62,27 +62,36 @@ async def test_answers_are_told_by_their_status(monkeypatch):
             await plain.post(receiver.url, HEADERS, BODY, NOW)
 
 
-async def test_the_certificate_has_to_be_the_hosts(tmp_path):
-    """By an authority that is trusted, for the name in the URL, at whatever address."""
+async def test_the_certificate_has_to_be_the_hosts(tmp_path, monkeypatch):
+    """By an authority that is trusted, for the name in the URL, at the address that was judged."""
+    asked = []
+
+    async def resolve(host, **_more):
+        asked.append(host)
+        return ["127.0.0.1"]
+
+    monkeypatch.setattr(sender, "resolve", resolve)
     with every_row() as row:
-        for named, expected in (("localhost", 204), ("other.example.com", None)):
+        for named, expected in (("hooks.example.com", 204), ("other.example.com", None)):
             with row(named):
                 path = certificate(tmp_path, named)
-                serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+                serving, names = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), []
                 serving.load_cert_chain(path, path.with_suffix(".key"))
-                trusting = Sender(
-                    allow_private=True, tls=ssl.create_default_context(cafile=str(path))
-                )
+                serving.sni_callback = lambda _link, name, _context, names=names: names.append(name)
+                tls = ssl.create_default_context(cafile=str(path))
+                trusting = Sender(allow_private=True, tls=tls)
                 async with receiving(serving) as receiver:
-                    assert receiver.url.startswith("https://localhost:")
+                    url = receiver.url.replace("localhost", "hooks.example.com")
                     if expected:
-                        answer = await trusting.post(receiver.url, HEADERS, BODY, NOW)
+                        answer = await trusting.post(url, HEADERS, BODY, NOW)
                         assert answer.status == expected
                     else:
                         with pytest.raises(Undelivered, match="certificate"):
-                            await trusting.post(receiver.url, HEADERS, BODY, NOW)
+                            await trusting.post(url, HEADERS, BODY, NOW)
                     with pytest.raises(Undelivered, match="certificate"):
-                        await Sender(allow_private=True).post(receiver.url, HEADERS, BODY, NOW)
+                        await Sender(allow_private=True).post(url, HEADERS, BODY, NOW)
+                assert set(names) == {"hooks.example.com"}
+    assert asked == ["hooks.example.com"] * 4
 
 
 async def test_every_attempt_judges_the_url_again():

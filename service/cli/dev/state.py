@@ -68,6 +68,7 @@ class DevState(NamedTuple):
                 "CLAIM_LEDGER_CHECKPOINT_KEYS": kept_secrets(self.data_dir)["checkpoint_keys"],
                 "CLAIM_LEDGER_ARCHIVE_URL": (self.data_dir.resolve() / "published").as_uri(),
                 "CLAIM_LEDGER_STAFF": PEOPLE["team"],
+                "CLAIM_LEDGER_PRIVATE_WEBHOOKS": "on",  # receivers are on this machine, too
             }
             | {
                 f"CLAIM_LEDGER_{ledger.upper()}_DATABASE_URL": url
