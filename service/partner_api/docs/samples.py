@@ -34,6 +34,8 @@ def python(endpoint: Endpoint, document: Json, given: Json) -> str:
         name = endpoint.body.__name__
         argument = _constructed(name, given, schemas[name], schemas, names, indent=2)
         lines += ["from claim_ledger_client.models import " + ", ".join(sorted(names))]
+        if "date.fromisoformat" in argument:
+            lines.insert(1, "from datetime import date")
     else:
         argument = ", ".join(f"{name}={json.dumps(value)}" for name, value in given.items())
     return "\n".join(
@@ -88,4 +90,6 @@ def _value(value: Any, schema: Json, schemas: Json, names: dict[str, None], inde
     if isinstance(value, dict) and "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return _constructed(name, value, whole, schemas, names, indent + 1)
+    if whole.get("format") == "date":
+        return f'date.fromisoformat("{value}")'
     return repr(value) if not isinstance(value, str) else json.dumps(value, ensure_ascii=False)
