@@ -3,6 +3,7 @@
 import inspect
 import json
 import logging
+import ssl
 import sys
 import traceback
 from pathlib import Path
@@ -23,6 +24,7 @@ from claim_ledger_client import (
     Retries,
     UnreachableError,
     UnreadableAnswerError,
+    UntrustedServerError,
     UploadRefusedError,
     UploadRequest,
     operations,
@@ -307,6 +309,18 @@ def test_nothing_can_be_reached():
     client, _ = scripted(*steps, retries=Retries(attempts=2, first_wait_seconds=0))
     with pytest.raises(UnreachableError, match="ConnectError: refused"):
         client.claims.create(CLAIM)
+
+
+def test_a_certificate_that_is_not_trusted_is_told_at_once():
+    """Trying again would not change it; it is one of the kinds of what cannot be reached."""
+    refused = httpx2.ConnectError("certificate verify failed")
+    refused.__context__ = OSError("as the transport wraps it")
+    refused.__context__.__cause__ = ssl.SSLCertVerificationError("self-signed")
+    client, script = scripted(refused)
+    with pytest.raises(UntrustedServerError, match="verify failed") as caught:
+        client.claims.create(CLAIM)
+    assert isinstance(caught.value, UnreachableError)
+    assert len(script.sent) == 1
 
 
 def test_a_replay_with_another_body_is_logged(caplog):

@@ -11,6 +11,7 @@ from claim_ledger_client.errors import (
     ConnectionLostError,
     UnreachableError,
     UnreadableAnswerError,
+    UntrustedServerError,
     UploadRefusedError,
     WebhookRefusedError,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "Retries",
     "UnreachableError",
     "UnreadableAnswerError",
+    "UntrustedServerError",
     "UploadRefusedError",
     "UploadRequest",
     "WebhookRefusedError",

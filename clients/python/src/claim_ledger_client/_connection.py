@@ -2,6 +2,7 @@
 
 import platform
 import re
+import ssl
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final, TypeVar
@@ -17,6 +18,7 @@ from claim_ledger_client.errors import (
     ConnectionLostError,
     UnreachableError,
     UnreadableAnswerError,
+    UntrustedServerError,
 )
 from claim_ledger_client.models import Error
 
@@ -80,9 +82,17 @@ def timeouts(seconds: float) -> httpx2.Timeout:
 
 def failure_of(error: httpx2.HTTPError) -> ClaimLedgerError:
     """Return what a fault of the connection means to the caller."""
-    never_sent = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
     reason = f"{type(error).__name__}: {error}".removesuffix(": ")
-    return (UnreachableError if isinstance(error, never_sent) else ConnectionLostError)(reason)
+    if not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout):
+        return ConnectionLostError(reason)
+    return (UntrustedServerError if _is_untrusted(error) else UnreachableError)(reason)
+
+
+def _is_untrusted(error: BaseException | None) -> bool:
+    """Return whether a certificate that was refused is what an error comes from."""
+    while error and not isinstance(error, ssl.SSLCertVerificationError):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def answer_of(status: int, headers: httpx2.Headers, body: bytes, into: type[T]) -> T:

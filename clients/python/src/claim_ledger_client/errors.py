@@ -54,6 +54,10 @@ class UnreachableError(ClaimLedgerError):
     """No connection could be made, so nothing was sent."""
 
 
+class UntrustedServerError(UnreachableError):
+    """The server's certificate is not one of an authority that this machine trusts."""
+
+
 class ConnectionLostError(ClaimLedgerError):
     """The connection ended, or an answer took too long; whether it was carried out is unknown."""
 

@@ -12,6 +12,7 @@ from claim_ledger_client.errors import (
     ConnectionLostError,
     UnreachableError,
     UnreadableAnswerError,
+    UntrustedServerError,
 )
 from claim_ledger_client.operations import STATUSES, Operation
 
@@ -60,6 +61,8 @@ class Patience:
 def may_repeat(operation: Operation, error: ClaimLedgerError) -> bool:
     """Return whether the identical request may succeed, and does no harm if it was carried out."""
     match error:
+        case UntrustedServerError():
+            return False
         case UnreachableError():
             return True
         case ApiError(code=code) if code in BY_CODE:
