@@ -5,6 +5,7 @@ What takes long on a large table goes into a revision of its own, by `run_concur
 when it was interrupted.
 """
 
+import itertools
 import re
 import time
 from collections.abc import Sequence
@@ -16,6 +17,10 @@ ACCOUNTS = ("accounts",)
 PARTNER_LEDGERS = ("live", "test")
 QUALIFIER = re.compile(r"(?<=\bschema )ledger\b|\bledger(?=\.\w)")
 LEDGERS = (*ACCOUNTS, *PARTNER_LEDGERS)
+
+_COMMENT = re.compile(r"--.*")
+_TOKEN = re.compile(r"--.*|'[^']*'|\$(\w*)\$(?s:.*?)\$\1\$|;")
+"""A comment, a text, a body between dollars, and the end of a statement, which none of them has."""
 
 SQL = Path(__file__).parent / "sql"
 _HALF_MADE = """
@@ -35,7 +40,8 @@ def run(name: str, ledgers: Sequence[str]) -> None:
     """
     connection = op.get_bind().execution_options(no_parameters=True)
     for ledger in ledgers:
-        connection.exec_driver_sql(_text(name, ledger))
+        for statement in statements(_text(name, ledger)):
+            connection.exec_driver_sql(statement)
 
 
 def run_concurrently(name: str, ledgers: Sequence[str]) -> None:
@@ -50,8 +56,8 @@ def run_concurrently(name: str, ledgers: Sequence[str]) -> None:
         connection.exec_driver_sql(_OLD_TRANSACTIONS)
         for ledger in ledgers:
             half_made = connection.exec_driver_sql(_HALF_MADE, {"ledger": ledger, "names": names})
-            for statement in (*half_made.scalars().all(), *_statements(_text(name, ledger))):
-                connection.exec_driver_sql(statement)
+            for statement in (*half_made.scalars().all(), *statements(_text(name, ledger))):
+                connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
         connection.exec_driver_sql(f"set lock_timeout = '{limit}'")
 
 
@@ -76,7 +82,12 @@ def _text(name: str, ledger: str) -> str:
     return QUALIFIER.sub(ledger, text).replace("claim_ledger_of", f"claim_ledger_{ledger}")
 
 
-def _statements(text: str) -> list[str]:
-    """Return the statements of a file that makes indexes: no semicolon stands in one."""
-    bare = re.sub(r"--.*", "", text)
-    return [one.strip() for one in bare.split(";") if one.strip()]
+def statements(text: str) -> list[str]:
+    """Return the statements of a file, which are sent one by one.
+
+    Citus sends the whole of what it was sent to the other nodes, where it makes an index, and they
+    take one statement.
+    """
+    ends = [match.end() for match in _TOKEN.finditer(text) if match[0] == ";"]
+    parts = [text[start:end] for start, end in itertools.pairwise((0, *ends, len(text)))]
+    return [part.strip() for part in parts if _COMMENT.sub("", part).strip()]

@@ -5,7 +5,7 @@ import secrets
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -62,11 +62,14 @@ def deployed_logins(owner_url: str) -> Logins:
 
 
 @contextmanager
-def pooler(url: str, made: Logins, folder: Path, **own: int) -> Iterator[dict[str, str]]:
+def pooler(
+    url: str, made: Logins, folder: Path, servers: Mapping[str, str] | None = None, **own: int
+) -> Iterator[dict[str, str]]:
     """Yield the settings that lead each ledger through a pooler.
 
-    It has the settings of `deploy/`, but for its `own`. `folder` can be read by nobody's user:
-    PgBouncer refuses to run as root.
+    `servers` has the addresses of ledgers that are not where the URL leads. It has the settings of
+    `deploy/`, but for its `own`. `folder` can be read by nobody's user: PgBouncer refuses to run
+    as root.
     """
     if PGBOUNCER is None:
         pytest.skip("pgbouncer is not installed (apt-get install pgbouncer)")
@@ -75,8 +78,14 @@ def pooler(url: str, made: Logins, folder: Path, **own: int) -> Iterator[dict[st
     users = folder / "users.txt"
     users.write_text("".join(f'"{role}" "{made.password}"\n' for role in made.roles.values()))
     config = folder / "pgbouncer.ini"
+    named = {
+        ledger: "{} = host={} port={} dbname={}\n".format(
+            ledger, *address.split(":"), parts.path[1:]
+        )
+        for ledger, address in (servers or {}).items()
+    }
     config.write_text(
-        f"[databases]\n* = host={parts.hostname} port={parts.port}\n"
+        f"[databases]\n{''.join(named.values())}* = host={parts.hostname} port={parts.port}\n"
         f"[pgbouncer]\n{SETTINGS.read_text()}"
         f"listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_file = {users}\n"
         + "".join(f"{name} = {value}\n" for name, value in own.items())
@@ -88,9 +97,11 @@ def pooler(url: str, made: Logins, folder: Path, **own: int) -> Iterator[dict[st
         started(command, stdout=log, stderr=log, user=user) as process,
     ):
         _wait_until_it_listens(port, process, folder / "pgbouncer.log")
-        address = f"127.0.0.1:{port}{parts.path}"
+        databases = {ledger: ledger if ledger in named else parts.path[1:] for ledger in made.roles}
         yield {"TRANSACTION_POOLER": "on"} | {
-            f"{ledger.upper()}_DATABASE_URL": f"postgresql://{role}:{made.password}@{address}"
+            f"{ledger.upper()}_DATABASE_URL": (
+                f"postgresql://{role}:{made.password}@127.0.0.1:{port}/{databases[ledger]}"
+            )
             for ledger, role in made.roles.items()
         }
 

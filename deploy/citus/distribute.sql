@@ -24,5 +24,10 @@ where
         where t.tgrelid = p.logicalrelid and t.tgfoid::regproc::text = :'ledger' || '.refuse_change'
     );
 
+-- Citus plans what writes several tables when it has the arguments. Sessions that find Citus see to it by
+-- themselves; those behind a transaction pooler have what their role has.
+\set login claim_ledger_ :ledger
+alter role :"login" set plan_cache_mode = force_custom_plan;
+
 -- Functions come to a node with the rights that PostgreSQL gives new ones.
 \ir functions.sql

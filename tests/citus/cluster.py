@@ -6,7 +6,7 @@ It is set up as `deploy/citus` says, by psql, with the ledgers' passwords betwee
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,7 @@ HOMES = {"accounts": "coordinator", "live": "one", "test": "two"}
 _SETTING = re.compile(r"^([\w.]+) = '?(\w+)'?", re.MULTILINE)
 DURABLE = {"synchronous_commit": "on", "full_page_writes": "on"}
 """As far as a test kills a node and not its machine."""
-_PASSWORD = "of-every-node"
+PASSWORD = "of-every-node"
 
 
 @dataclass
@@ -84,14 +84,14 @@ class Citus:
 
 
 @contextmanager
-def citus_in(bin_dir: Path) -> Iterator[Citus]:
+def citus_in(bin_dir: Path, migrate: Callable[[str], None] = migrated) -> Iterator[Citus]:
     """Run a cluster of these programs, whose ledgers are on different nodes."""
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
         home = stack.enter_context(folder_for_all())
         patch.setitem(_ENVIRONMENT, "LD_LIBRARY_PATH", str(bin_dir.parent / "wheel-libs"))
         nodes = {name: _node(stack, bin_dir, home / name) for name in HOMES.values()}
         coordinator = nodes["coordinator"]
-        migrated(coordinator.url)
+        migrate(coordinator.url)
         for node in nodes.values():
             with as_superuser(node) as operator:
                 operator.execute("create extension citus")
@@ -125,7 +125,7 @@ def port(node: Cluster) -> int:
 
 def _node(stack: ExitStack, bin_dir: Path, home: Path) -> Cluster:
     home.mkdir(mode=0o700)
-    (home / "password").write_text(_PASSWORD)
+    (home / "password").write_text(PASSWORD)
     (home / "password").chmod(0o600)
     settings = DURABLE | dict(_SETTING.findall((DEPLOY / "postgresql.conf").read_text()))
     server = EmbeddedPostgres(home, bin_dir=bin_dir, settings=settings, durable=False)
@@ -139,5 +139,5 @@ def _introduce(node: Cluster) -> None:
     with as_superuser(node) as operator:
         for role in ("claim_ledger", *(f"claim_ledger_{ledger}" for ledger in HOMES)):
             operator.execute(
-                "insert into pg_dist_authinfo values (0, %s, %s)", (role, f"password={_PASSWORD}")
+                "insert into pg_dist_authinfo values (0, %s, %s)", (role, f"password={PASSWORD}")
             )

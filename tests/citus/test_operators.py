@@ -3,7 +3,8 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import psycopg
 import pytest
 
 from tests.citus.cluster import HOMES, Citus, as_superuser
+from tests.citus.pooled import pooled
 from tests.dev_process import environment, run
 from tests.faults.clusters import check_log, check_verified, settled
 from tests.patience import eventually
@@ -39,12 +41,21 @@ REFUSED = {
 APPEND_ONLY = {"events": "topic", "log": "leaf_hash", "public_ids": "public_id"}
 
 
-@pytest.fixture
-async def world(citus: Citus, tmp_path: Path) -> AsyncGenerator[World, None]:
+@contextmanager
+def reached_directly(citus: Citus) -> Iterator[dict[str, str]]:
+    """Yield the settings that name each ledger's nodes."""
+    yield citus.urls
+
+
+@pytest.fixture(params=[reached_directly, pooled])
+async def world(
+    request: pytest.FixtureRequest, citus: Citus, tmp_path: Path
+) -> AsyncGenerator[World, None]:
     """Return a service whose partners' ledgers have nodes of their own."""
     mail_dir = tmp_path / "mail"
-    async with world_on(settings_for(citus.url, mail_dir, **citus.urls), mail_dir) as one:
-        yield one
+    with request.param(citus) as urls:
+        async with world_on(settings_for(citus.url, mail_dir, **urls), mail_dir) as one:
+            yield one
 
 
 def shard_of(citus: Citus, table: str) -> str:

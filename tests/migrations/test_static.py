@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from migrations.apply import SQL
+from migrations.apply import SQL, statements
 
 pytestmark = pytest.mark.server  # it starts squawk
 
@@ -106,3 +106,12 @@ def test_the_rules_find(tmp_path, text, rule):
     path = tmp_path / "9999_bad.sql"
     path.write_text(text)
     assert (path.name, rule) in set(squawks([path], "--assume-in-transaction"))
+
+
+def test_a_file_is_sent_statement_by_statement():
+    """A semicolon in a comment, a text or a body ends none."""
+    body = "create function f() as $$ select ';'; -- $$ language sql"
+    text = f"-- first; of three\nselect 'a;''b';\n{body};\ndo $x$ $$; c $x$;\n-- end;\n"
+    first, second, third = statements(text)
+    assert (first, third) == ("-- first; of three\nselect 'a;''b';", "do $x$ $$; c $x$;")
+    assert second == f"{body};"
