@@ -27,7 +27,7 @@ create index webhook_deliveries_due on ledger.webhook_deliveries (endpoint_id, n
 create index webhook_deliveries_by_subject
 on ledger.webhook_deliveries (endpoint_id, subject, position);
 
--- What was delivered in the last thirty days, for the console.
+-- What was delivered in the last thirty days, for the console: of what was sent again, the last time.
 create table ledger.webhook_log (
     endpoint_id text collate "C" not null,
     delivered_at timestamptz not null,
@@ -38,8 +38,9 @@ create table ledger.webhook_log (
     status smallint not null,
     duration_ms real not null,
     fault text,
-    primary key (endpoint_id, delivered_at, position)
+    primary key (endpoint_id, position)
 );
+create index webhook_log_of_endpoint on ledger.webhook_log (endpoint_id, delivered_at, position);
 create index webhook_log_by_age on ledger.webhook_log (delivered_at);
 
 grant select, insert, update, delete

@@ -26,7 +26,9 @@ with gone as (
         endpoint_id, delivered_at, position, subject, type, attempts, status, duration_ms, fault
     )
     select $1, $5, position, subject, type, attempts, status, duration_ms, fault from gone
-    on conflict do nothing
+    on conflict (endpoint_id, position) do update set
+        delivered_at = excluded.delivered_at, attempts = excluded.attempts,
+        status = excluded.status, duration_ms = excluded.duration_ms, fault = excluded.fault
 )
 update ledger.webhook_queues set failures = 0, failing_since = null, waits_until = '-infinity'
 where endpoint_id = $1 and failures > 0
@@ -92,14 +94,12 @@ returning q.failing_since
 -- Deletes deliveries from before a moment, a bounded number at a time. Returns how many.
 with gone as (
     delete from ledger.webhook_log as l using (
-        select endpoint_id, delivered_at, position from ledger.webhook_log
+        select endpoint_id, position from ledger.webhook_log
         where delivered_at < $1
         order by delivered_at
         limit $2
     ) as old
-    where
-        l.endpoint_id = old.endpoint_id and l.delivered_at = old.delivered_at
-        and l.position = old.position
+    where l.endpoint_id = old.endpoint_id and l.position = old.position
     returning 1
 )
 select count(*) as deleted from gone
@@ -198,8 +198,8 @@ where d.endpoint_id = $1 and d.position = due.position
 returning d.position, d.subject, d.type, d.noted_at, d.attempts
 
 -- name: test
--- Queues a test event, at a negative position that is nobody else's, unless some are waiting. It is sent
--- now, whatever the endpoint waits for.
+-- Queues a test event, at a negative position that is nobody else's, unless $4 are waiting or $5 were
+-- delivered within the hour. It is sent now, whatever the endpoint waits for.
 with now as (
     update ledger.webhook_queues set waits_until = '-infinity' where endpoint_id = $1
 )
@@ -218,5 +218,14 @@ where
         select count(*) from ledger.webhook_deliveries as d
         where d.endpoint_id = q.endpoint_id and d.position < 0
     ) < $4
+    and (
+        select count(*) from (
+            select from ledger.webhook_log as l
+            where
+                l.endpoint_id = q.endpoint_id and l.position < 0
+                and l.delivered_at > $2::timestamptz - interval '1 hour'
+            limit $5
+        ) as lately
+    ) < $5
 on conflict do nothing
 returning position

@@ -25,6 +25,7 @@ from service.ledger.sql import Sql, queries
 
 TESTS_MAX: Final = 3
 """Test events that may wait for one endpoint."""
+TESTS_AN_HOUR_MAX: Final = 20
 LISTED_MAX: Final = 50
 
 _SQL = queries("service.webhooks")
@@ -69,12 +70,14 @@ class Queues:
             raise invalid("position", "expected one that was delivered, or is about to be")
 
     async def test(self, mode: Mode, endpoint_id: str) -> None:
-        """Queue a test event; refuses with `limit_reached` while some are waiting."""
+        """Queue a test event; refuses with `limit_reached` after some that wait, or were sent."""
         row = await self.databases[mode].writes.fetchrow(
-            _SQL.test, endpoint_id, self.clock(), TEST_EVENT, TESTS_MAX
+            _SQL.test, endpoint_id, self.clock(), TEST_EVENT, TESTS_MAX, TESTS_AN_HOUR_MAX
         )
         if row is None:
-            raise Refusal("limit_reached", "Test events are waiting for this endpoint already.")
+            raise Refusal(
+                "limit_reached", "Test events are waiting, or were just sent: wait for a while."
+            )
 
 
 class EndpointQueues:

@@ -66,6 +66,7 @@ class Filled:
         site.do(self._move)
         self.request, self.claim = self._noted(), self.claims[0]
         self.endpoint = site.do(self._endpoint)
+        self._deliveries()
 
     def page_of(self, who: str | None, **options: Any) -> Any:
         """Return a page in a new profile, signed in as one of PEOPLE."""
@@ -141,6 +142,22 @@ class Filled:
         with psycopg.connect(self.site.database_url, autocommit=True) as connection:
             look = partial(connection.execute, noted, [self.partner])
             return until(lambda: look().fetchone(), look=0.1)[0]
+
+    def _deliveries(self) -> None:
+        """Let the endpoint have as many deliveries, made and waiting, as its page shows."""
+        with psycopg.connect(self.site.database_url, autocommit=True) as connection:
+            connection.execute(
+                "insert into live.webhook_log select %s, now() - nr * interval '1 minute', nr, %s,"
+                " 'claim.document_flagged', 3, 204, 1234, 'no answer within 15 seconds'"
+                " from generate_series(1, 60) as nr",
+                [self.endpoint, self.claim],
+            )
+            connection.execute(
+                "insert into live.webhook_deliveries"
+                " select %s, nr, %s, 'claim.stage_changed', now(), 2, now() + interval '1 day',"
+                " 'the certificate of the host was not accepted' from generate_series(1, 60) as nr",
+                [self.endpoint, self.claim],
+            )
 
     async def _endpoint(self, service: Service) -> str:
         """Return an endpoint of live mode, which has a long URL, and takes nothing."""

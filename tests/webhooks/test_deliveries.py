@@ -10,7 +10,7 @@ from standardwebhooks import Webhook
 from service.core.errors import Refusal
 from service.facts.claims import STAGES
 from service.ledger.sql import Sql
-from service.webhooks import deliveries, dispatcher
+from service.webhooks import deliveries, dispatcher, queues
 from service.webhooks.decisions import ENDPOINTS_MAX
 from service.webhooks.deliveries import RETRIES, wait_after
 from service.webhooks.sender import EndpointAnswer
@@ -103,9 +103,9 @@ async def test_a_dead_endpoint_is_given_up_after_three_days_and_goes_on_where_it
     await one.claims(partner, *names)
     await one.serve()
     assert sorted(taken(one, OTHER)) == sorted(f"clm_{name}" for name in names)
-    await one.pass_time(70 * HOUR, HOUR / 2)
+    await one.pass_time(70 * HOUR, 2 * HOUR)
     assert await one.state(partner, dead) is None
-    await one.pass_time(4 * HOUR, HOUR / 2)
+    await one.pass_time(6 * HOUR, HOUR)
     assert await one.state(partner, dead) == "failing"
     tried = sum(count for (url, _), count in one.sink.tried.items() if url == URL)
     assert tried < 200
@@ -222,6 +222,7 @@ async def test_an_endpoint_can_have_everything_again(one):
     await one.serve()
     first, again = one.sink.taken[:2], one.sink.taken[2:]
     assert sorted(first) == sorted(again)
+    assert len(await one.queues.delivered("live", endpoint)) == 2
     with pytest.raises(Refusal, match="validation_failed"):
         await one.queues.replay("live", endpoint, 100)
     await one.queues.test("live", endpoint)
@@ -278,6 +279,22 @@ async def test_a_partner_has_a_few_endpoints_in_each_mode(one):
     rows = await one.service.accounts.database.reads.fetch(_STATES)
     assert rows
     assert not any(b"example.com" in row["state"] for row in rows)
+
+
+async def test_test_events_are_few(one):
+    """So many an hour, however fast they are delivered: each is a row of the log."""
+    partner = await one.approved()
+    endpoint = await one.endpoint(partner)
+
+    async def press():
+        while True:
+            await one.queues.test("live", endpoint)
+            await one.follow()
+            await one.serve()
+
+    with pytest.raises(Refusal, match="limit_reached"):
+        await press()
+    assert len(taken(one)) == queues.TESTS_AN_HOUR_MAX
 
 
 def test_attempts_take_three_days_in_all():
