@@ -1,26 +1,27 @@
 """`clients/typescript`: generated, tested, packed, installed and used against a running dev."""
 
-import base64
-import hashlib
-import hmac
 import json
 import os
 import re
 import shutil
 import subprocess
-import time
 from collections import Counter
 from pathlib import Path
+from typing import Any, cast
 
 import httpx
 import pytest
 
+from service.core.clock import system_clock
 from service.partner_api.docs.page import samples
 from service.partner_api.endpoints import Endpoint
+from service.webhooks.messages import Messages
+from service.webhooks.signing import headers, signing_now
 from tests.clients.fault_script import TIMEOUT_SECONDS, claims_in, fault_server, report
 from tests.clients.fault_server import EVERY
 from tests.clients.npm import run
 from tests.conformance import DESCRIBED, described
+from tests.webhooks.secrets import SECRETS
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(1_800)]
 
@@ -82,20 +83,20 @@ def test_the_readmes_programs_run_against_a_dev(typescript, installed, dev):
 
 
 def test_the_readmes_webhook_is_verified(typescript, installed):
-    """A webhook signed as Standard Webhooks says is an event, and another one is refused."""
-    secret = base64.b64encode(bytes(range(24))).decode()
-    at, body = int(time.time()), '{"id": "evt_1"}'
-    mac = hmac.digest(bytes(range(24)), f"evt_1.{at}.{body}".encode(), hashlib.sha256)
-    signature = f"v1,{base64.b64encode(mac).decode()}"
-    given = f"""
-        const body = '{body}';
-        const request = {{headers: {{
-            "webhook-id": "evt_1", "webhook-timestamp": "{at}", "webhook-signature": "{signature}",
-        }}}};
-    """
-    (installed / "webhook.mjs").write_text(given + blocks(typescript)[-1] + "console.log(event.id)")
-    secrets = {"WEBHOOK_SECRET": f"whsec_{secret}"}
-    assert run(["node", "webhook.mjs"], installed, secrets).stdout == "evt_1\n"
+    """What the service sends to an endpoint is an event, by its secret and by its public key."""
+    now = system_clock()
+    sent = Messages(cast("Any", None), "https://api.example.com", "live").test("whe_1", 7, now)
+    keys = signing_now(SECRETS, "whe_1", 2, now, now)
+    given = {"headers": headers(keys, sent.id, now, sent.body)}
+    program = (
+        f"const body = {json.dumps(sent.body)}; const request = {json.dumps(given)};\n"
+        f"{blocks(typescript)[-1]}console.log(event.id, event.type);"
+    )
+    (installed / "webhook.mjs").write_text(program)
+    for key in keys:
+        for shown in (key.shown_secret, key.shown_public_key):
+            said = run(["node", "webhook.mjs"], installed, {"WEBHOOK_SECRET": shown}).stdout
+            assert said == f"{sent.id} endpoint.test\n"
 
 
 def test_of_a_thousand_claims_through_faults_none_is_lost_or_doubled(installed, dev, tmp_path):
