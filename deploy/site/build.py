@@ -1,7 +1,8 @@
 """Build the documentation's pages: `just site` writes `build/site`, which `serve` has at `/docs/`.
 
-The sources are docs/, the runbook and ARCHITECTURE.md. Links between them work in the repository
-and on the site; one to a file that is not on the site is its name there.
+The sources are docs/, the client libraries' READMEs, the runbook and ARCHITECTURE.md. Links
+between them work in the repository and on the site; one to a file that is not on the site is its
+name there.
 """
 
 import re
@@ -17,6 +18,8 @@ SOURCE: Final = BUILD / "site-source"
 CONFIGURATION: Final = "zensical.toml"
 
 ADDED: Final = {
+    ROOT / "clients/python/README.md": "partners/python.md",
+    ROOT / "clients/typescript/README.md": "partners/typescript.md",
     ROOT / "deploy/runbook.md": "runbook.md",
     ROOT / "ARCHITECTURE.md": "architecture.md",
 }

@@ -40,7 +40,9 @@ def built(tmp_path_factory) -> Path:
     copy = tmp_path_factory.mktemp("site")
     for name in ("docs", "deploy/site"):
         shutil.copytree(ROOT / name, copy / name)
-    for name in ("deploy/runbook.md", "ARCHITECTURE.md"):
+    libraries = [f"clients/{name}/README.md" for name in ("python", "typescript")]
+    for name in ("deploy/runbook.md", "ARCHITECTURE.md", *libraries):
+        (copy / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, copy / name)
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
