@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from playwright.sync_api import expect
 
-from service.facts.claims import ClaimStageChanged
+from service.facts.claims import ClaimCreated, ClaimStageChanged, FirstMessagePosted
 from service.facts.connections import EntityConnected, EntityDisconnected, connection_stream
 from service.facts.partners import PartnerApproved, PartnerDeclined, PartnerRevoked, partner_stream
 from service.facts.people import PersonalDataOpened, opened_stream
@@ -77,7 +77,7 @@ def issued_link(site, partner_id):
 def search(page, sought):
     """Search from the home page."""
     page.goto("/backoffice")
-    page.get_by_label("ID or email address").fill(sought)
+    page.get_by_label("ID, email address, partner or reference").fill(sought)
     page.get_by_role("button", name="Search").click()
 
 
@@ -321,7 +321,7 @@ def test_a_script_in_every_field_stays_text(site, team):
     page.get_by_role("button", name="Open personal data").click()
     expect(page.locator("dd").filter(has_text=PAYLOAD)).to_have_count(6)
     search(page, PAYLOAD)
-    expect(page.get_by_label("ID or email address")).to_have_value(PAYLOAD)
+    expect(page.get_by_label("ID, email address, partner or reference")).to_have_value(PAYLOAD)
     page.goto(f"/backoffice/claims/{'%3Cscript%3Ealert(1)%3C%2Fscript%3E'}")
     assert not alerts
     assert page.title() != "x"
@@ -336,17 +336,28 @@ def test_a_claims_timeline_is_shown(site, team):
     page.get_by_role("button", name="Move").click()
     page.get_by_role("button", name="Open personal data").click()
     page.get_by_role("link", name="History").click()
-    happened = ["ClaimCreated", "FirstMessagePosted", "ClaimStageChanged", "PersonalDataOpened"]
-    expect(page.locator("td strong")).to_have_text(happened)
+    expect(page.locator("summary")).to_have_text(
+        meanings(PersonalDataOpened, ClaimStageChanged, FirstMessagePosted, ClaimCreated)
+    )
     moved = page.get_by_role("row").filter(has_text="ClaimStageChanged")
     expect(moved).to_contain_text("negotiation")
     expect(moved).to_contain_text(actor)
     posted = page.get_by_role("row").filter(has_text="FirstMessagePosted")
+    posted.locator("summary").click()
     expect(posted.get_by_text("encrypted", exact=True)).to_be_visible()
     assert "Nobody answers" not in page.content()
-    posted.get_by_role("link").click()
+    page.get_by_role("link", name="test", exact=True).click()
+    expect(page.get_by_text("No events have this ID.")).to_be_visible()
+    page.get_by_role("link", name="live", exact=True).click()
+    posted.locator("summary").click()
+    posted.get_by_role("link", name="req_").click()
     page.wait_for_url("/backoffice/timeline/req_*")
-    expect(page.locator("td strong")).to_have_text(["ClaimCreated", "FirstMessagePosted"])
+    expect(page.locator("summary")).to_have_text(meanings(FirstMessagePosted, ClaimCreated))
+
+
+def meanings(*events):
+    """Return what timelines say of events, as the catalogue has it."""
+    return [event.__doc__.partition("\n")[0] for event in events]
 
 
 def test_the_health_of_each_ledger_is_shown(team):

@@ -72,7 +72,7 @@ async def test_every_event_is_reached(world, staff):
     query = ""
     while True:
         shown = (await staff.get(path + query)).text
-        seen = re.findall(r"<td>((?:live|accounts|test) \d+)</td>", shown) + seen
+        seen += re.findall(r"<td>((?:live|accounts|test) \d+)</td>", shown)
         pages += 1
         older = OLDER.search(shown)
         assert (f'href="{path}"' in shown) == (pages > 1)
@@ -84,7 +84,7 @@ async def test_every_event_is_reached(world, staff):
     assert pages == -(-len(seen) // ENTRIES_MAX)
     for ledger in ("live", "accounts"):
         positions = [int(one.split()[1]) for one in seen if one.startswith(ledger)]
-        assert positions == sorted(positions)
+        assert positions == sorted(positions, reverse=True)
 
 
 async def test_an_invalid_position_shows_the_newest_events(world, staff):
@@ -117,3 +117,22 @@ async def test_hashes_of_credentials_are_not_shown(world, staff):
     assert "ConnectLinkIssued" in page
     assert "secret_hash" not in page
     assert "token_hash" not in page
+
+
+async def test_names_references_and_beginnings_of_ids_are_found(world, staff):
+    """A part of a partner's name, its own references, and an id that somebody cut."""
+    partner = await world.partner()
+    entity_id = await partner.connected_entity()
+    claim = (await partner.claim(entity_id, "Case 7/%_")).json()
+    await partner.call("POST", "/connect-requests", json={"partner_user_id": "user-7"})
+    (row,) = await world.service.partner_list.partners(partner.partner_id)
+
+    async def found(sought):
+        return (await staff.post("/backoffice", sought=sought)).text
+
+    assert partner.partner_id in await found(row["name"][1:-1].upper())
+    assert claim["claim_id"] in await found("Case 7/%_")
+    assert "lnk_" in await found("user-7")
+    assert claim["claim_id"] in await found(claim["claim_id"][:-6])
+    assert "Nothing has this ID" in await found("%")
+    assert "Nothing has this ID" in await found("case 7/%_")  # another reference

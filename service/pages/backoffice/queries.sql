@@ -35,6 +35,32 @@ union all
 select 'staff', s.staff_id, case when s.removed_at is null then 'staff' else 'removed' end, null
 from ledger.staff as s where s.staff_id = $1
 
+-- name: accounts_by_name
+-- Partners whose name contains a text ($1, its wildcards escaped), case aside. Nothing is indexed by
+-- it: partners are few, and read whole in a moment.
+select 'partner' as kind, partner_id as id, status as state, partner_id, name
+from ledger.partners where name ilike '%' || $1::text || '%'
+order by partner_id
+limit $2
+
+-- name: accounts_by_part
+-- What ids in the ledger of accounts begin so: from $1 to $2.
+select * from (
+    (
+        select 'partner' as kind, p.partner_id as id, p.status as state, p.partner_id
+        from ledger.partners as p
+        where p.partner_id >= $1::text and p.partner_id < $2::text order by p.partner_id limit $3
+    )
+    union all
+    (
+        select
+            'key', k.key_id, k.mode || case when k.revoked_at is null then '' else ', ended' end,
+            k.partner_id
+        from ledger.api_keys as k
+        where k.key_id >= $1::text and k.key_id < $2::text order by k.key_id limit $3
+    )
+) as found
+
 -- name: accounts_by_person
 -- Who in the ledger of accounts has the person id whose 128 bits are $1: it is derived from the
 -- keyed hash of the address, as `service.core.ids.stream_id` does. Nothing is indexed by it: these
@@ -142,6 +168,59 @@ select
     r.partner_id, null, null
 from ledger.requests as r where r.request_id = $1
 
+-- name: ledger_by_part
+-- What ids in a ledger that partners write to begin so: from $1 to $2.
+select * from (
+    (
+        select
+            'claim' as kind, c.claim_id as id, c.stage as state, c.partner_id, c.entity_id,
+            c.claim_id
+        from ledger.claim_list as c
+        where c.claim_id >= $1::text and c.claim_id < $2::text order by c.claim_id limit $3
+    )
+    union all
+    (
+        select
+            'entity', e.entity_id,
+            case when e.established then 'established' else 'onboarding' end, null, e.entity_id, null
+        from ledger.entities as e
+        where e.entity_id >= $1::text and e.entity_id < $2::text order by e.entity_id limit $3
+    )
+    union all
+    (
+        select 'onboarding', o.onboarding_id, o.state, o.partner_id, o.entity_id, null
+        from ledger.onboardings as o
+        where o.onboarding_id >= $1::text and o.onboarding_id < $2::text
+        order by o.onboarding_id limit $3
+    )
+    union all
+    (
+        select 'link', l.link_id, l.state, l.partner_id, l.entity_id, null
+        from ledger.connect_links as l
+        where l.link_id >= $1::text and l.link_id < $2::text order by l.link_id limit $3
+    )
+) as found
+
+-- name: ledger_by_reference
+-- What a partner ($2) has under a reference of its own ($1).
+select * from (
+    (
+        select
+            'claim' as kind, c.claim_id as id, c.stage as state, c.partner_id, c.entity_id,
+            c.claim_id
+        from ledger.claim_list as c
+        where c.partner_id = any($2::text[]) and c.partner_claim_id = $1::text
+        limit $3
+    )
+    union all
+    (
+        select 'link', l.link_id, l.state, l.partner_id, l.entity_id, null
+        from ledger.connect_links as l
+        where l.partner_id = any($2::text[]) and l.partner_user_id = $1::text
+        limit $3
+    )
+) as found
+
 -- name: ledger_by_person
 -- The businesses of the person whose id has these 128 bits; see `accounts_by_person`. Reads all
 -- of them, so it is asked last.
@@ -171,6 +250,10 @@ limit 50
 -- name: partner_counts
 -- How many partners are in each state.
 select status, count(*) as partners from ledger.partners group by status
+
+-- name: partner_ids
+-- The partners, the newest first: whose references are looked through.
+select partner_id from ledger.partners order by partner_id desc limit $1
 
 -- name: partner_names
 -- The names of partners.

@@ -1,5 +1,9 @@
-"""`/backoffice`: one field that finds anything by its id, and people by their address."""
+"""`/backoffice`: one field that finds anything, and what waits for the team.
 
+By an id or its beginning, by a partner's name or reference, and people by their address.
+"""
+
+import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 from urllib.parse import quote
@@ -23,9 +27,18 @@ _SQL = queries("service.pages.backoffice")
 
 QUERY_CHARACTERS_MAX: Final = 254
 PERSON_DIGITS: Final = 26
+HITS_MAX: Final = 20
+"""Of each kind, where a search is for less than an id."""
+PARTNERS_MAX: Final = 2_000
+"""Newest partners whose references are looked through."""
 SEARCH: Final = {"page": Page("staff", "backoffice.nav.search")}
 OWN_PAGE: Final = {"claim": "claims", "entity": "entities", "partner": "partners"}
 """Kinds of things that have a page of their own, and where."""
+
+
+_PART: Final = re.compile(r"[a-z]{2,4}_[0-9a-z]{1,26}")
+_BEYOND: Final = "~"
+"""Sorts behind every character of an id."""
 
 
 class Hit(NamedTuple):
@@ -75,6 +88,11 @@ def search_router(context: BackofficeContext, ledgers: Sequence[Ledger]) -> OneO
             return lead_to(hits[0].path)
         if not hits and (await history(ledgers, an_id, 1)).entries:
             return lead_to(f"/backoffice/timeline/{quote(an_id, safe='')}")
+        hits = hits or [
+            *await _of_part(context, an_id),
+            *await _of_name(context, sought),
+            *await _of_reference(context, sought),
+        ]
         return await shown(request, sought, hits)
 
     async def shown(
@@ -108,6 +126,34 @@ async def _of_id(context: BackofficeContext, an_id: str) -> list[Hit]:
     hits = await _hits("accounts", context.accounts, _SQL.accounts_by_id, an_id)
     for mode, of_mode in context.modes.items():
         hits += await _hits(mode, of_mode.database, _SQL.ledger_by_id, an_id)
+    return hits
+
+
+async def _of_part(context: BackofficeContext, part: str) -> list[Hit]:
+    """Return what has an id that begins so, prefix and a character at least."""
+    if not _PART.fullmatch(part):
+        return []
+    values = (part, part + _BEYOND, HITS_MAX)
+    hits = await _hits("accounts", context.accounts, _SQL.accounts_by_part, *values)
+    for mode, of_mode in context.modes.items():
+        hits += await _hits(mode, of_mode.database, _SQL.ledger_by_part, *values)
+    return hits
+
+
+async def _of_name(context: BackofficeContext, text: str) -> list[Hit]:
+    """Return the partners whose name has a text in it."""
+    literal = re.sub(r"([\\%_])", r"\\\1", text)
+    return await _hits("accounts", context.accounts, _SQL.accounts_by_name, literal, HITS_MAX)
+
+
+async def _of_reference(context: BackofficeContext, reference: str) -> list[Hit]:
+    """Return the claims and links that partners made under a reference of theirs."""
+    rows = await context.accounts.reads.fetch(_SQL.partner_ids, PARTNERS_MAX)
+    partners = [row["partner_id"] for row in rows]
+    hits: list[Hit] = []
+    for mode, of_mode in context.modes.items():
+        values = (reference, partners, HITS_MAX)
+        hits += await _hits(mode, of_mode.database, _SQL.ledger_by_reference, *values)
     return hits
 
 

@@ -1,5 +1,6 @@
 """`/backoffice/timeline/<id>`: what happened to a thing, or by a request, from the ledger."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -10,6 +11,7 @@ from markupsafe import escape
 from projections.activity.reader import TimelineEntry
 from service.core.unseen import visible
 from service.evidence.replay.history import NUMBERED, SECRET, history, older_than
+from service.facts.catalogue import ACCOUNTS, PARTNER_LEDGER
 from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
 from service.ledger.ledger import Ledger
@@ -18,19 +20,28 @@ from service.pages.backoffice.search import person_bits
 from service.pages.formats import NOTHING, moment
 from service.pages.site_map import Html, PathText
 
-ENTRIES_MAX: Final = 40
+ENTRIES_MAX: Final = 36
 """Events of a page, so that one full of the longest values stays under 100 kB."""
 
 VALUE_BYTES_MAX: Final = 200
 """What is shown of a value, as HTML; `claim-ledger audit history` shows the whole."""
 
 
+_ID: Final = re.compile(r"[a-z]{2,4}_[0-9a-z]{26}")
+_MEANINGS: Final = {
+    topic: (event.__doc__ or topic).partition("\n")[0]
+    for topic, event in (ACCOUNTS | PARTNER_LEDGER).items()
+}
+"""What each event means, as the catalogue has it (docs/events.md)."""
+
+
 class Fact(NamedTuple):
-    """A field of an event; `is_cut` where `value` is only the beginning."""
+    """A field of an event: `is_cut` where `value` is its beginning, `is_id` where it leads on."""
 
     name: str
     value: str
     is_cut: bool
+    is_id: bool
 
 
 def timeline_router(ledgers: Sequence[Ledger]) -> OneOffRouter:
@@ -41,9 +52,12 @@ def timeline_router(ledgers: Sequence[Ledger]) -> OneOffRouter:
     async def timeline(request: AnyRequest, subject: PathText) -> Html:
         """Show what happened to a thing, or by a request."""
         before = _before(request, names)
-        found = await history(ledgers, subject, ENTRIES_MAX, before)
+        only = request.query_params.get("ledger")
+        chosen = [ledger for ledger in ledgers if only in {None, ledger.name}] or ledgers
+        found = await history(chosen, subject, ENTRIES_MAX, before)
         # Whoever signs in has an id; events have it once they add a passkey, or change something.
-        if not found.entries and not before and person_bits(subject) is None:
+        is_whole = not before and len(chosen) == len(ledgers)
+        if not found.entries and is_whole and person_bits(subject) is None:
             raise IdUnknown(subject)
         older = older_than(found.entries, before) if found.is_cut else {}
         return backoffice_page(
@@ -52,7 +66,9 @@ def timeline_router(ledgers: Sequence[Ledger]) -> OneOffRouter:
             subject=subject,
             is_first=not before,
             older=".".join(str(older.get(name, "")) for name in names) if older else "",
-            entries=[_entry(entry) for entry in found.entries],
+            ledgers=names,
+            only=only if len(chosen) < len(ledgers) else None,
+            entries=[_entry(entry) for entry in reversed(found.entries)],
         )
 
     return OneOffRouter("/", route_handlers=[timeline])
@@ -74,11 +90,20 @@ def _before(request: AnyRequest, names: Sequence[str]) -> Mapping[str, int]:
     return known if len(known) == len(places) else {}
 
 
-def _entry(entry: TimelineEntry) -> tuple[TimelineEntry, str, list[Fact]]:
-    """Return an entry, its time (to the millisecond, to show what led to what) and its facts."""
+def _entry(entry: TimelineEntry) -> tuple[TimelineEntry, str, str, list[Fact]]:
+    """Return an entry, its time, what it means and its facts.
+
+    The time is to the millisecond, to show what led to what.
+    """
     data: Mapping[str, Any] = entry.data or {}
-    facts = [Fact(name, *_shown(value)) for name, value in data.items() if name not in SECRET]
-    return entry, moment(entry.meta.at, "milliseconds") if entry.meta else NOTHING, facts
+    facts = [_fact(name, value) for name, value in data.items() if name not in SECRET]
+    at = moment(entry.meta.at, "milliseconds") if entry.meta else NOTHING
+    return entry, at, _MEANINGS.get(entry.topic, entry.topic), facts
+
+
+def _fact(name: str, value: object) -> Fact:
+    text, is_cut = _shown(value)
+    return Fact(name, text, is_cut, is_id=_ID.fullmatch(text) is not None)
 
 
 def _shown(value: object) -> tuple[str, bool]:
