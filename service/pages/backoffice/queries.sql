@@ -45,7 +45,8 @@ limit $2
 
 -- name: accounts_by_part
 -- What ids in the ledger of accounts begin so: from $1 to $2.
-select * from (
+select found.kind, found.id, found.state, found.partner_id
+from (
     (
         select 'partner' as kind, p.partner_id as id, p.status as state, p.partner_id
         from ledger.partners as p
@@ -170,7 +171,8 @@ from ledger.requests as r where r.request_id = $1
 
 -- name: ledger_by_part
 -- What ids in a ledger that partners write to begin so: from $1 to $2.
-select * from (
+select found.kind, found.id, found.state, found.partner_id, found.entity_id, found.claim_id
+from (
     (
         select
             'claim' as kind, c.claim_id as id, c.stage as state, c.partner_id, c.entity_id,
@@ -203,7 +205,8 @@ select * from (
 
 -- name: ledger_by_reference
 -- What a partner ($2) has under a reference of its own ($1).
-select * from (
+select found.kind, found.id, found.state, found.partner_id, found.entity_id, found.claim_id
+from (
     (
         select
             'claim' as kind, c.claim_id as id, c.stage as state, c.partner_id, c.entity_id,
