@@ -18,6 +18,7 @@ PARTNER_TABLES = (
 )
 TABLES = [
     *(f"accounts.{table}" for table in ("partners", "api_keys", "members", "staff")),
+    "accounts.webhook_endpoints",
     *(f"{mode}.{table}" for mode in ("live", "test") for table in PARTNER_TABLES),
     *(f"{ledger}.activity" for ledger in ("accounts", "live", "test")),
 ]
@@ -52,7 +53,7 @@ class History:
             *(self.onboard, self.complete, self.decline, self.revoke_key, self.sandbox_claim),
             *(self.claim_with_documents, self.claim_with_documents, self.connect, self.connect),
             *(self.roll_key, self.join, self.leave),
-            self.staff,
+            *(self.staff, self.endpoint),
         ]
         for _ in range(steps):
             try:
@@ -97,6 +98,20 @@ class History:
         await partner.claim(ids.connected_entity_id, f"case-{self.draw.random()}", mode="test")
         body = {"partner_user_id": str(self.draw.random())}
         await partner.call("POST", "/connect-requests", mode="test", json=body)
+
+    async def endpoint(self) -> None:
+        """Add a webhook endpoint, and do whatever can be done with one."""
+        partner_id, endpoints = self._partner.partner_id, self.world.service.endpoints
+        endpoint_id, url = endpoints.new_endpoint_id(), "https://example.com/hooks"
+        one = (partner_id, endpoint_id)
+        await endpoints.add(*one, "test", url, ["claim.created"], STAFF)
+        await endpoints.change(*one, f"{url}/other", [], STAFF)
+        await endpoints.rotate(*one, 2, STAFF)
+        await endpoints.disable(*one, "failing", STAFF)
+        if self.draw.random() < 0.5:
+            await endpoints.enable(*one, STAFF)
+        if self.draw.random() < 0.5:
+            await endpoints.remove(*one, STAFF)
 
     async def move(self) -> None:
         """Move a claim."""

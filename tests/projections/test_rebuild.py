@@ -70,7 +70,7 @@ async def test_a_rebuilt_table_has_indexes_rights_and_owner_of_the_old_one(
     before = owner.execute(SHAPE).fetchall()
     for name in ("claim_list", "connections"):
         await rebuild(database_url, model(world, name))
-    assert len(before) == 8
+    assert len(before) == 10
     assert owner.execute(SHAPE).fetchall() == before
 
 
