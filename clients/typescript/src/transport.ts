@@ -1,5 +1,5 @@
 import { read } from "./answers.js";
-import { ConnectionError, TimeoutError } from "./errors.js";
+import { ClaimLedgerError, ConnectionError, TimeoutError } from "./errors.js";
 import { RETRY, VERSION } from "./generated/operations.gen.js";
 import type { CallOptions, Input, Operation } from "./operation.js";
 import { isRetried, retried } from "./retrying.js";
@@ -83,6 +83,7 @@ export async function exchange<Answer>(
   try {
     return await use(await fetch(url, { ...request, redirect: "manual", signal: either }));
   } catch (error) {
+    if (error instanceof ClaimLedgerError) throw error;
     if (signal?.aborted) throw signal.reason;
     if (timeout.aborted) throw new TimeoutError(`No answer within ${timeoutMs} ms.`, true);
     if (!(error instanceof TypeError)) throw error;
