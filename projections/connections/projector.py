@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from service.facts.connections import EntityConnected, EntityDisconnected
-from service.facts.entities import EntityCorrected, EntityRegistered
+from service.facts.entities import EntityCorrected, EntityRegistered, StageMailsChosen
 from service.facts.onboardings import OnboardingCompleted
 from service.facts.privacy import PersonalDataErased
 from service.ledger.events import ERASED, Recorded
@@ -38,6 +38,7 @@ class ConnectionsProjector(Projector):
         OnboardingCompleted,
         EntityConnected,
         EntityDisconnected,
+        StageMailsChosen,
         PersonalDataErased,
     )
     reads_personal = True
@@ -69,6 +70,9 @@ class ConnectionsProjector(Projector):
             case EntityDisconnected() as event:
                 row = (event.partner_id, event.entity_id, recorded.version, at)
                 yield Update(CONNECTIONS, _SQL.disconnect, row)
+            case StageMailsChosen() as event:
+                row = (event.entity_id, event.wanted)
+                yield Update(ENTITIES, _SQL.choose_stage_mails, row)
             case PersonalDataErased(subject=subject):
                 yield Update(ENTITIES, _SQL.erase_entity, (subject, ERASED))
             case _:

@@ -2,6 +2,16 @@
 -- The keyed hash of the address by which a business's person signs in.
 select email_hash from ledger.entities where entity_id = $1
 
+-- name: choose_stage_mails
+-- People chose whether to be told of stages. Of several choices for one business the last counts.
+update ledger.entities as e set stage_mails = chosen.wanted
+from (
+    select distinct on (entity_id) entity_id, wanted
+    from unnest($1::text[], $2::boolean[]) with ordinality as one (entity_id, wanted, nr)
+    order by entity_id, nr desc
+) as chosen
+where e.entity_id = chosen.entity_id
+
 -- name: connect
 -- An entity connected again. Of several times the last counts.
 update ledger.connections as c
@@ -33,7 +43,7 @@ where c.partner_id = gone.partner_id and c.entity_id = gone.entity_id
 
 -- name: entities_of
 -- The businesses of one email address that use the service, by name.
-select entity_id, name from ledger.entities
+select entity_id, name, stage_mails from ledger.entities
 where established and email_hash = $1
 order by name, entity_id
 

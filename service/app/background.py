@@ -13,8 +13,10 @@ from service.evidence.checkpoints.schedule import Schedule
 from service.facts.caller import Mode
 from service.ledger.following.runner import Around, Background, Follower
 from service.ledger.queue_runner import QueueRunner
-from service.mail.outbox import MailSubscriber, Outbox
+from service.mail.composing import Composer
+from service.mail.outbox import Outbox
 from service.mail.port import MailTransport
+from service.mail.queueing import MailSubscriber
 from service.people.mail import SignInMail
 from service.webhooks.deliveries import DeliveryParts, Post
 from service.webhooks.dispatcher import Dispatcher
@@ -50,16 +52,16 @@ def background(
 
 def _mail(service: Service, transport: MailTransport) -> list[Follower]:
     settings = service.settings
-    outbox = Outbox(
-        service.modes["live"].ledger,
-        service.partner_list,
-        service.secrets,
-        transport,
-        public_url=settings.public_url,
-        sender=settings.mail_from,
-        clock=service.clock,
-        sent=service.sent_mail,
+    composer = Composer(
+        service.partners.look, service.secrets, settings.public_url, settings.mail_from
     )
+    outboxes = [
+        Outbox(ledger, compose, transport, clock=service.clock, sent=service.sent_mail)
+        for ledger, compose in (
+            (service.accounts, composer.of_accounts),
+            (service.modes["live"].ledger, composer.of_live),
+        )
+    ]
     sign_in_mail = SignInMail(
         service.accounts.database,
         service.secrets,
@@ -69,7 +71,15 @@ def _mail(service: Service, transport: MailTransport) -> list[Follower]:
         sender=settings.mail_from,
     )
     return [
-        Follower("live.outbox", outbox.step, wake_nobody, queue=f"live.{MailSubscriber.name}"),
+        *(
+            Follower(
+                f"{one.ledger.name}.outbox",
+                one.step,
+                wake_nobody,
+                queue=f"{one.ledger.name}.{MailSubscriber.name}",
+            )
+            for one in outboxes
+        ),
         Follower("accounts.sign_in_mail", sign_in_mail.step, wake_nobody),
     ]
 

@@ -33,7 +33,7 @@ from service.ledger.limits import DEADLINE_SECONDS
 from service.ledger.read_model import ReadModel
 from service.ledger.service_keys import Secrets, ServiceKeyStore
 from service.ledger.traced import TracedBatcher
-from service.mail.outbox import MailSubscriber
+from service.mail.queueing import AccountMailSubscriber, MailSubscriber
 from service.mail.sent import SentMail
 from service.partners.commands import PartnerCommands
 from service.people.passkeys import PasskeyCommands
@@ -138,8 +138,12 @@ class Service:
     def parking(self) -> Mapping[str, Sequence[ParkingSubscriber]]:
         """The subscribers of each ledger that park what they cannot handle."""
         handlers: Mapping[str, Sequence[Handler]] = {
-            "accounts": [self.sandbox, EndpointQueues(self.webhook_queues.databases)],
-            "live": [MailSubscriber(), HandOverQueue(), DocumentCheckQueue()],
+            "accounts": [
+                self.sandbox,
+                EndpointQueues(self.webhook_queues.databases),
+                AccountMailSubscriber(self.clock),
+            ],
+            "live": [MailSubscriber(self.clock), HandOverQueue(), DocumentCheckQueue()],
             "test": [DocumentCheckQueue()],
         }
         return {
@@ -191,7 +195,7 @@ class Service:
     @property
     def sent_mail(self) -> SentMail:
         """The notes of sent mails, outside the database."""
-        return SentMail(self.modes["live"].ledger, self.archive, self.clock)
+        return SentMail([self.accounts, self.modes["live"].ledger], self.archive, self.clock)
 
     def privacy(self, listed: ErasureList) -> Mapping[str, Parts]:
         """Return what erasing takes in each mode; `listed` is the list outside the database."""

@@ -84,7 +84,9 @@ def pages(service: Service, limiter: RateLimiter) -> list[Router]:
             security_router(proofs),
             connect_router(live.connections, live.connection_list, service.partners.profile),
             onboarding_router(live.onboardings, live.connection_list, service.partners.profile),
-            account_router(live.connections, live.connection_list, partner_name, proofs),
+            account_router(
+                live.connections, live.connection_list, live.entities, partner_name, proofs
+            ),
             customer_claims_router(
                 live.connection_list, live.claim_list, ClaimOverviews(live.ledger), partner_name
             ),

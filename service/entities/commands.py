@@ -10,7 +10,12 @@ from projections.connections.reader import is_established
 from service.core.clock import Clock
 from service.core.errors import Refusal
 from service.core.ids import NewId, once_id, stream_id
-from service.facts.entities import EntityCorrected, EntityRegistered, entity_stream
+from service.facts.entities import (
+    EntityCorrected,
+    EntityRegistered,
+    StageMailsChosen,
+    entity_stream,
+)
 from service.ledger.encryption import DataKey
 from service.ledger.events import Cause
 from service.ledger.ledger import Ledger, Transaction
@@ -110,6 +115,24 @@ class EntityCommands:
     secrets: ServiceKeyStore
     clock: Clock
     new_id: NewId
+
+    async def choose_stage_mails(self, entity_id: str, cause: Cause, *, wanted: bool) -> None:
+        """Record whether a business's person wants to be told when a claim moves on.
+
+        Choosing the same again changes nothing. Refuses with `entity_not_found`.
+        """
+        stream = entity_stream(self.ledger.name, entity_id)
+
+        async def attempt(transaction: Transaction) -> None:
+            past = await transaction.read(stream)
+            if not past:
+                raise Refusal("entity_not_found")
+            chosen = [one.event for one in past if isinstance(one.event, StageMailsChosen)]
+            if wanted != (bool(chosen) and chosen[-1].wanted):
+                event = StageMailsChosen(entity_id=entity_id, wanted=wanted)
+                await transaction.append(Append(stream, past[-1].version, [event], cause))
+
+        await self.ledger.decide(attempt)
 
     async def add(
         self,

@@ -34,6 +34,13 @@ class EntityCorrected(Event, frozen=True):
     company_number_hash: str | None = None
 
 
+class StageMailsChosen(Event, frozen=True):
+    """A business's person chose whether to be told by mail when a claim moves to another stage."""
+
+    entity_id: str
+    wanted: bool
+
+
 def entity_stream(mode: str, entity_id: str) -> UUID:
     """Return the id of an entity's stream, which is also that of its data key."""
     return stream_id("entity", mode, entity_id)

@@ -1,4 +1,4 @@
-"""From the log to the mail server: a subscriber queues mail, a loop sends it.
+"""From the log to the mail server: a subscriber queues mail (`queueing.py`), a loop sends it.
 
 At least once, under a Message-ID that stays the same (decision 14). The outbox refers to
 events; the address and the link are read and made again when the mail is sent (decision 10).
@@ -15,32 +15,22 @@ A mailbox gets few mails a day (service/mail/recipients.py). Those beyond are `w
 in the outbox, and the console, the back office and the metrics show them.
 """
 
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime, timedelta
-from email.message import EmailMessage
-from typing import Final, NamedTuple
+from typing import Final
 
 import structlog
 
-from projections.partners.reader import PartnersReader
 from service.archive.port import ArchiveUnavailable
 from service.core.clock import Clock
 from service.core.retries import ATTEMPTS_MAX, wait_after
-from service.facts.onboardings import OnboardingStarted, fold
 from service.ledger.database import Row, is_infrastructure_error
-from service.ledger.events import Recorded
-from service.ledger.following.runner import EVENTS_MAX
 from service.ledger.ledger import Ledger, Transaction
-from service.ledger.projector import arrays
-from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
-from service.mail.letters import message_id
-from service.mail.messages import magic_link_mail
+from service.mail.composing import Compose
 from service.mail.port import MailRefused, MailTransport, MailUnavailable
 from service.mail.recipients import admit
 from service.mail.sent import SentMail
-from service.onboardings.commands import PURPOSE, magic_link
 
 SEND_SECONDS_MAX: Final = 20.0
 """The transport's deadline and QUIT, a read and a write of the archive, time to spare."""
@@ -52,54 +42,23 @@ _SQL = queries("service.mail")
 log = structlog.get_logger()
 
 
-class Composed(NamedTuple):
-    """A mail to send, the mailbox that it goes to, by its keyed hash, and whose doing it is."""
-
-    message: EmailMessage
-    recipient: str
-    partner_id: str
-
-
-class MailSubscriber:
-    """Subscriber of the live ledger: queues the mail of each onboarding in the outbox."""
-
-    name = "mail"
-    events_max = EVENTS_MAX
-    topics = (OnboardingStarted,)
-    reads_personal = False
-    takes_unknown = False
-
-    async def handle(self, transaction: Transaction, events: Sequence[Recorded]) -> None:
-        """Queue what to send, in the transaction that advances the checkpoint."""
-        notes = [
-            (recorded.event.onboarding_id, recorded.stream_id, recorded.meta.at)
-            for recorded in events
-            if isinstance(recorded.event, OnboardingStarted) and recorded.event.mail_wanted
-        ]
-        if notes:
-            await transaction.fetch(_SQL.outbox_note, *arrays(notes))
-
-
 @dataclass(frozen=True, slots=True)
 class Outbox:
-    """Sends what is due, one mail a transaction; any number of processes may."""
+    """Sends what is due of a ledger, one mail a transaction; any number of processes may."""
 
-    live: Ledger
-    partners: PartnersReader
-    secrets: ServiceKeyStore
+    ledger: Ledger
+    compose: Compose
     transport: MailTransport
     _: KW_ONLY
-    public_url: str
-    sender: str
     clock: Clock
     sent: SentMail
 
     async def step(self) -> int:
         """Send one mail that is due; return how many were attempted."""
         now = self.clock()
-        if not await self.live.database.background.fetchrow(_SQL.outbox_due, now):
+        if not await self.ledger.database.background.fetchrow(_SQL.outbox_due, now):
             return 0
-        async with self.live.transaction(background=SEND_SECONDS_MAX) as transaction:
+        async with self.ledger.transaction(background=SEND_SECONDS_MAX) as transaction:
             row = await transaction.fetchrow(_SQL.outbox_take, now)
             if row is None:
                 return 0
@@ -108,7 +67,7 @@ class Outbox:
             await transaction.fetch(
                 _SQL.outbox_settle, row["message_id"], "waiting", attempt, later
             )
-        async with self.live.transaction(background=SEND_SECONDS_MAX) as transaction:
+        async with self.ledger.transaction(background=SEND_SECONDS_MAX) as transaction:
             # None where it was erased, settled or taken up again meanwhile.
             if await transaction.fetchrow(_SQL.outbox_hold, row["message_id"], attempt) is not None:
                 outcome = await self._attempt(transaction, row, attempt, now)
@@ -144,7 +103,7 @@ class Outbox:
     async def _deliver(self, transaction: Transaction, row: Row, now: datetime) -> str:
         name: str = row["message_id"]
         try:
-            mail = await self._compose(transaction, row, now)
+            mail = await self.compose(transaction, row, now)
             if mail is None:
                 return "obsolete"
             admission = await admit(transaction, name, mail.partner_id, mail.recipient, now)
@@ -170,35 +129,3 @@ class Outbox:
             log.exception("mail faulty", message_id=name)
             return "waiting"
         return "sent"
-
-    async def _compose(self, transaction: Transaction, row: Row, now: datetime) -> Composed | None:
-        """Return the mail; None when it must no longer be sent.
-
-        Raises MailRefused where nobody erased its person and their key is missing.
-        """
-        onboarding = fold(await transaction.read(row["stream_id"]))
-        if onboarding is None or onboarding.completed:
-            return None
-        started, details = onboarding.started, onboarding.started.details
-        if details is None:  # an erasure settles its mail, so that it never comes here
-            log.error("mail not opened", message_id=row["message_id"])
-            raise MailRefused("the key of its person's data is missing")
-        (partner,) = await self.partners.partners(started.partner_id)
-        expires_at = started.expires_at
-        if partner["status"] != "approved" or expires_at is None or expires_at <= now:
-            return None
-        secrets = await self.secrets.get()
-        token = secrets.link_token(PURPOSE, started.onboarding_id)
-        message = magic_link_mail(
-            to=details["user_email"],
-            user_name=details.get("user_name"),
-            company_name=details["company_name"],
-            partner_name=partner["name"],
-            link=magic_link(self.public_url, token),
-            expires_at=expires_at,
-            sender=self.sender,
-            message_id=message_id(row["message_id"], self.sender),
-            date=row["noted_at"],
-        )
-        recipient = secrets.lookup_recipient(details["user_email"])
-        return Composed(message, recipient, started.partner_id)

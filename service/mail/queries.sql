@@ -1,3 +1,14 @@
+-- name: claim_told
+-- A claim whose person may be told where it is, and its business.
+select c.partner_id, c.entity_id, c.stage, e.name, e.stage_mails
+from ledger.claim_list as c
+join ledger.entities as e on e.entity_id = c.entity_id
+where c.claim_id = $1
+
+-- name: entity_used
+-- Has a partner used the id of a business?
+select 1 from ledger.claim_list where partner_id = $1 and entity_id = $2 limit 1
+
 -- name: outbox_due
 -- Is anything due? Takes no lock and draws no transaction id.
 select 1 from ledger.mail_outbox where state = 'waiting' and next_attempt_at <= $1 limit 1
@@ -10,9 +21,28 @@ for update skip locked
 
 -- name: outbox_note
 -- Mail to send.
-insert into ledger.mail_outbox (message_id, stream_id, noted_at, next_attempt_at)
-select noted.message_id, noted.stream_id, noted.at, noted.at
-from unnest($1::text[], $2::uuid[], $3::timestamptz[]) as noted (message_id, stream_id, at)
+insert into ledger.mail_outbox (message_id, stream_id, version, noted_at, next_attempt_at)
+select noted.message_id, noted.stream_id, noted.version, noted.at, noted.at
+from unnest($1::text[], $2::uuid[], $3::bigint[], $4::timestamptz[])
+    as noted (message_id, stream_id, version, at)
+on conflict do nothing
+
+-- name: outbox_note_stages
+-- Mail about claims ($5) that moved, of businesses whose person wants it: $6 at the most of each
+-- business and partner.
+insert into ledger.mail_outbox (message_id, stream_id, version, noted_at, next_attempt_at)
+select wanted.message_id, wanted.stream_id, wanted.version, wanted.at, wanted.at
+from (
+    select
+        moved.message_id, moved.stream_id, moved.version, moved.at,
+        row_number() over (partition by c.entity_id, c.partner_id order by moved.at) as nr
+    from unnest($1::text[], $2::uuid[], $3::bigint[], $4::timestamptz[], $5::text[])
+        as moved (message_id, stream_id, version, at, claim_id)
+    join ledger.claim_list as c on c.claim_id = moved.claim_id
+    join ledger.entities as e on e.entity_id = c.entity_id
+    where e.stage_mails
+) as wanted
+where wanted.nr <= $6
 on conflict do nothing
 
 -- name: outbox_sent
@@ -30,7 +60,7 @@ where message_id = $1
 
 -- name: outbox_take
 -- The mail that has been due longest, held until its attempt is counted.
-select message_id, stream_id, attempts, noted_at
+select message_id, stream_id, version, attempts, noted_at
 from ledger.mail_outbox
 where state = 'waiting' and next_attempt_at <= $1
 order by next_attempt_at

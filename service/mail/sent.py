@@ -2,13 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
 from service.archive.port import Archive, ArchiveUnavailable
 from service.core.clock import Clock, timestamp
+from service.ledger.database import Pool
 from service.ledger.ledger import Ledger
 from service.ledger.sql import queries
 
@@ -22,10 +23,10 @@ _SQL = queries("service.mail")
 class SentMail:
     """Notes of sent mails, `mail/<id>` in the archive; where none is set, there are none.
 
-    `live` is the ledger whose outbox `settle` goes through.
+    `ledgers` are those whose outboxes `settle` goes through.
     """
 
-    live: Ledger
+    ledgers: Sequence[Ledger]
     archive: Archive | None
     clock: Clock
     seconds_max: float = field(default=SECONDS_MAX, kw_only=True)
@@ -46,12 +47,13 @@ class SentMail:
 
     async def settle(self) -> int:
         """Mark every waiting mail that was sent before as sent; return how many there were."""
+        return sum([await self._settle(ledger.database.background) for ledger in self.ledgers])
+
+    async def _settle(self, outbox: Pool) -> int:
         settled = 0
-        for row in await self.live.database.background.fetch(_SQL.outbox_waiting):
+        for row in await outbox.fetch(_SQL.outbox_waiting):
             if await self.has(row["message_id"]):
-                settled += len(
-                    await self.live.database.background.fetch(_SQL.outbox_sent, row["message_id"])
-                )
+                settled += len(await outbox.fetch(_SQL.outbox_sent, row["message_id"]))
         return settled
 
     @asynccontextmanager

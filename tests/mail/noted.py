@@ -3,12 +3,15 @@
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 
-from service.core.clock import system_clock
+from service.app.bootstrap import Service
+from service.core.clock import Clock, system_clock
 from service.ledger.following.catch_up import ParkingSubscriber
 from service.ledger.following.runner import Subscription
 from service.ledger.sequencer import Sequencer
+from service.mail.composing import Composer
 from service.mail.directory import DirectoryTransport
-from service.mail.outbox import MailSubscriber, Outbox
+from service.mail.outbox import Outbox
+from service.mail.queueing import AccountMailSubscriber, MailSubscriber
 from service.mail.sent import SentMail
 from tests.world import PUBLIC_URL, World
 
@@ -21,6 +24,11 @@ def onboarding(
     return body | more
 
 
+def composer(service: Service) -> Composer:
+    """Return what writes the mails of a service."""
+    return Composer(service.partners.look, service.secrets, PUBLIC_URL, "no-reply@example.com")
+
+
 async def note_mail(world: World) -> Outbox:
     """Number the events and put their mail into the outbox; return the outbox."""
     service, live = world.service, world.service.modes["live"].ledger
@@ -30,13 +38,26 @@ async def note_mail(world: World) -> Outbox:
         pass
     return Outbox(
         live,
-        service.partner_list,
-        service.secrets,
+        composer(service).of_live,
         DirectoryTransport(world.mail_dir),
-        public_url=PUBLIC_URL,
-        sender="no-reply@example.com",
         clock=service.clock,
-        sent=SentMail(live, None, service.clock),
+        sent=SentMail([live], None, service.clock),
+    )
+
+
+async def note_account_mail(world: World, clock: Clock = system_clock) -> Outbox:
+    """As `note_mail`, for the ledger of accounts."""
+    service, accounts = world.service, world.service.accounts
+    await Sequencer(accounts).step()
+    subscriber = ParkingSubscriber(AccountMailSubscriber(clock), clock)
+    while await Subscription(accounts, subscriber).step():
+        pass
+    return Outbox(
+        accounts,
+        composer(service).of_accounts,
+        DirectoryTransport(world.mail_dir),
+        clock=service.clock,
+        sent=SentMail([accounts], None, service.clock),
     )
 
 

@@ -17,12 +17,14 @@ from service.core.retries import ATTEMPTS_MAX
 from service.ledger.following.catch_up import ParkingSubscriber
 from service.ledger.following.runner import Subscription
 from service.ledger.sequencer import Sequencer
-from service.mail.outbox import SEND_SECONDS_MAX, MailSubscriber, Outbox
+from service.mail.outbox import SEND_SECONDS_MAX, Outbox
+from service.mail.queueing import MailSubscriber
 from service.mail.sent import SECONDS_MAX as NOTE_SECONDS_MAX
 from service.mail.sent import SentMail
 from service.mail.smtp import DEADLINE_SECONDS, SmtpTransport
 from tests.mail.mail_server import MailServer
-from tests.world import PUBLIC_URL, settings_for, world_on
+from tests.mail.noted import composer
+from tests.world import settings_for, world_on
 
 
 class Refusing(DirectoryArchive):
@@ -86,13 +88,10 @@ async def outbox(world, mail_server, place):
     transport = SmtpTransport(f"smtp://127.0.0.1:{mail_server.port}?starttls=offered")
     return Outbox(
         live,
-        service.partner_list,
-        service.secrets,
+        composer(service).of_live,
         transport,
-        public_url=PUBLIC_URL,
-        sender="no-reply@example.com",
         clock=service.clock,
-        sent=SentMail(live, place, service.clock, seconds_max=0.3),
+        sent=SentMail([live], place, service.clock, seconds_max=0.3),
     )
 
 

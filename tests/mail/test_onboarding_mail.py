@@ -17,10 +17,10 @@ async def test_the_magic_link_is_mailed_once(world):
     """An onboarding mails its link to the person; a replay sends no mail."""
     partner = await world.partner()
     await partner.call("POST", "/onboardings", json=onboarding())
-    await eventually(lambda: world.mail_dir.exists() and list(world.mail_dir.glob("*.eml")))
+    await eventually(lambda: world.mail_dir.exists() and list(world.mail_dir.glob("onb_*.eml")))
     await partner.call("POST", "/onboardings", json=onboarding())
     await asyncio.sleep(0.3)
-    (path,) = world.mail_dir.glob("*.eml")
+    (path,) = world.mail_dir.glob("onb_*.eml")
     mail = message_from_bytes(path.read_bytes(), policy=policy.default)
     assert mail["To"] == "owner@example.com"
     assert "https://api.example.com/onboarding/" in plain(mail)

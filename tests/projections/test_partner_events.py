@@ -11,6 +11,7 @@ from tests.ledger.samples import AT, CANARY, META, STREAM, sample
 NOT_TOLD = {
     "EntityRegistered": "no partner's",
     "EntityCorrected": "no partner's",
+    "StageMailsChosen": "no partner's",
     "ConnectLinkIssued": "the partner did it, and was answered",
     "OnboardingStarted": "the partner did it, and was answered",
     "OnboardingReplayMismatched": "the partner did it, and was answered",

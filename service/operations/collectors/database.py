@@ -11,18 +11,19 @@ _SQL = queries("service.operations.collectors")
 
 
 def database_collectors(accounts: Database, live: Database, clock: Clock) -> list[Collector]:
-    """Return the collectors; mail to customers is of `live`, sign-in mail of `accounts`."""
+    """Return the collectors; mail is of `live`, or of `accounts` like that to sign in."""
 
     async def transactions(gauges: ScrapedGauges) -> None:
         row = await accounts.reads.fetchrow(_SQL.oldest_transaction)
         gauges.set("oldest_transaction_seconds", row["seconds"] if row else 0.0)
 
-    async def onboarding_mail(gauges: ScrapedGauges) -> None:
-        row = await live.reads.fetchrow(_SQL.outbox_backlog)
-        if row is not None:
-            age = _age(row["oldest_at"], clock())
-            _set_mails(gauges, "onboarding", row["waiting"], row["failed"], age)
-            gauges.set("mails", row["withheld"], "onboarding", "withheld")
+    async def outboxes(gauges: ScrapedGauges) -> None:
+        for kind, ledger in (("onboarding", live), ("account", accounts)):
+            row = await ledger.reads.fetchrow(_SQL.outbox_backlog)
+            if row is not None:
+                age = _age(row["oldest_at"], clock())
+                _set_mails(gauges, kind, row["waiting"], row["failed"], age)
+                gauges.set("mails", row["withheld"], kind, "withheld")
 
     async def sign_in_mail(gauges: ScrapedGauges) -> None:
         row = await accounts.reads.fetchrow(_SQL.mail_backlog)
@@ -39,7 +40,7 @@ def database_collectors(accounts: Database, live: Database, clock: Clock) -> lis
         row = await live.reads.fetchrow(_SQL.document_check_oldest)
         gauges.set("oldest_document_check_seconds", row["seconds"] if row else 0.0)
 
-    return [transactions, onboarding_mail, sign_in_mail, hand_overs, document_checks]
+    return [transactions, outboxes, sign_in_mail, hand_overs, document_checks]
 
 
 def webhook_collector(ledger: str, database: Database) -> Collector:

@@ -11,6 +11,7 @@ from litestar import get, post
 from projections.connections.reader import ConnectionsReader
 from service.connections.commands import ConnectionCommands
 from service.core.errors import Refusal
+from service.entities.commands import EntityCommands
 from service.facts.access import Access
 from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
@@ -20,7 +21,7 @@ from service.pages.gate import customer_cause
 from service.pages.proof import Proofs
 from service.pages.shell import areas, framed_page, lead_to
 from service.pages.site_map import Html, Page, PathText
-from service.pages.visit import expected_version, no_cookie, signed_in
+from service.pages.visit import expected_version, form_of, no_cookie, signed_in
 
 ACCOUNT: Final = {"page": Page("signed-in", "account.title")}
 
@@ -31,6 +32,7 @@ PartnerName = Callable[[str], Awaitable[str]]
 def account_router(
     commands: ConnectionCommands,
     connections: ConnectionsReader,
+    businesses: EntityCommands,
     partner_name: PartnerName,
     proofs: Proofs,
 ) -> OneOffRouter:
@@ -83,6 +85,16 @@ def account_router(
         await commands.disconnect(entity_id, partner_id, cause, expected_version(request))
         return lead_to(f"/account/{entity_id}/{partner_id}")
 
+    @post("/account/mails", opt=ACCOUNT)
+    async def mails(request: AnyRequest) -> Html:
+        """Choose whether to be told by mail when a claim of a business moves on."""
+        form = form_of(request)
+        entity = await own_entity(request, connections, form.get("entity_id", ""))
+        entity_id: str = entity["entity_id"]
+        cause, wanted = customer_cause(request, entity_id), form.get("stage_mails") == "on"
+        await businesses.choose_stage_mails(entity_id, cause, wanted=wanted)
+        return lead_to("/account")
+
     @post("/account/sign-out", opt=ACCOUNT)
     async def sign_out(request: AnyRequest) -> Html:
         """End every session of the person."""
@@ -90,7 +102,8 @@ def account_router(
         await proofs.sessions.end_all(signed_in(request).address_hash)
         return lead_to("/sign-in", [no_cookie()])
 
-    return OneOffRouter("/", route_handlers=[connected, account, confirm, disconnect, sign_out])
+    handlers = [connected, account, confirm, disconnect, mails, sign_out]
+    return OneOffRouter("/", route_handlers=handlers)
 
 
 def customer_page(request: AnyRequest, template: str, **context: object) -> Html:

@@ -1,0 +1,240 @@
+"""From an event to a mail: what it says, and to whom, as of the moment when it is sent.
+
+A mail that is of no use any more, or whose addressee was erased, is None.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from email.message import EmailMessage
+from typing import Final, NamedTuple
+
+import structlog
+
+from projections.connections.reader import access
+from service.facts.claims import ClaimStageChanged
+from service.facts.connections import EntityDisconnected
+from service.facts.entities import EntityCorrected, EntityRegistered, entity_stream
+from service.facts.onboardings import fold as fold_onboarding
+from service.facts.partners import (
+    ApiKeyIssued,
+    ApiKeyRevoked,
+    MemberAdded,
+    Partner,
+    PartnerApproved,
+    PartnerDeclined,
+)
+from service.facts.partners import fold as fold_partner
+from service.ledger.database import Row
+from service.ledger.events import Event
+from service.ledger.ledger import Part, Transaction
+from service.ledger.service_keys import ServiceKeyStore
+from service.ledger.sql import queries
+from service.mail import notices
+from service.mail.letters import Letter, message_id
+from service.mail.messages import greeted, magic_link_letter
+from service.mail.port import MailRefused
+from service.onboardings.commands import PURPOSE, magic_link
+from service.partners.keys import successor_id
+
+_EVENT_BYTES_MAX: Final = 64 << 10
+
+_SQL = queries("service.mail")
+
+log = structlog.get_logger()
+
+
+class Composed(NamedTuple):
+    """A mail to send, the mailbox that it goes to, by its keyed hash, and whose doing it is."""
+
+    message: EmailMessage
+    recipient: str
+    partner_id: str
+
+
+class Addressed(NamedTuple):
+    """A letter, the address that it goes to, and whose doing it is; `name` is the addressee's."""
+
+    letter: Letter
+    to: str
+    partner_id: str
+    name: str = ""
+
+
+Compose = Callable[[Transaction, Row, datetime], Awaitable[Composed | None]]
+PartnerOf = Callable[[str], Awaitable[Partner]]
+"""Returns a partner as its stream has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Composer:
+    """Writes the mails of the ledgers live and accounts."""
+
+    partner_of: PartnerOf
+    secrets: ServiceKeyStore
+    public_url: str
+    sender: str
+
+    async def of_live(self, transaction: Transaction, row: Row, now: datetime) -> Composed | None:
+        """Return a mail of the ledger live; None when it must no longer be sent.
+
+        Raises MailRefused where nobody erased its person and their key is missing.
+        """
+        if row["version"] is None:
+            return await self._made(row, await self._magic_link(transaction, row, now))
+        match await _event_of(transaction, row, EntityDisconnected, ClaimStageChanged):
+            case EntityDisconnected() as event:
+                return await self._made(row, await self._disconnected(transaction, event))
+            case ClaimStageChanged() as event:
+                return await self._made(row, await self._stage(transaction, event))
+            case _:
+                return None
+
+    async def of_accounts(
+        self, transaction: Transaction, row: Row, _now: datetime
+    ) -> Composed | None:
+        """Return a mail of the ledger of accounts; None when it must no longer be sent."""
+        past = await transaction.read(row["stream_id"])
+        partner = fold_partner(one.event for one in past)
+        event = next(one.event for one in past if one.version == row["version"])
+        return await self._made(row, self._of_partner(partner, event))
+
+    async def _made(self, row: Row, mail: Addressed | None) -> Composed | None:
+        if mail is None:
+            return None
+        message = mail.letter.message(
+            to=mail.to,
+            sender=self.sender,
+            message_id=message_id(row["message_id"], self.sender),
+            date=row["noted_at"],
+            name=mail.name,
+        )
+        recipient = (await self.secrets.get()).lookup_recipient(mail.to)
+        return Composed(message, recipient, mail.partner_id)
+
+    async def _magic_link(
+        self, transaction: Transaction, row: Row, now: datetime
+    ) -> Addressed | None:
+        onboarding = fold_onboarding(await transaction.read(row["stream_id"]))
+        if onboarding is None or onboarding.completed:
+            return None
+        started, details = onboarding.started, onboarding.started.details
+        if details is None:  # an erasure settles its mail, so that it never comes here
+            log.error("mail not opened", message_id=row["message_id"])
+            raise MailRefused("the key of its person's data is missing")
+        partner = await self.partner_of(started.partner_id)
+        expires_at = started.expires_at
+        if partner.status != "approved" or expires_at is None or expires_at <= now:
+            return None
+        token = (await self.secrets.get()).link_token(PURPOSE, started.onboarding_id)
+        letter = magic_link_letter(
+            user_name=details.get("user_name"),
+            company_name=details["company_name"],
+            partner_name=partner.name or "",
+            link=magic_link(self.public_url, token),
+            expires_at=expires_at,
+        )
+        name = greeted(details.get("user_name"))
+        return Addressed(letter, details["user_email"], started.partner_id, name)
+
+    async def _disconnected(
+        self, transaction: Transaction, event: EntityDisconnected
+    ) -> Addressed | None:
+        partner = await self.partner_of(event.partner_id)
+        to, known = contact(partner), await access(transaction, event.partner_id, event.entity_id)
+        if to is None or partner.status != "approved" or known.connected:
+            return None
+        # Contract, section 1: the id of a business is told to whom has used it alone.
+        used = await transaction.fetchrow(_SQL.entity_used, event.partner_id, event.entity_id)
+        letter = notices.partner_disconnected(
+            partner_name=partner.name or "",
+            entity_id=event.entity_id if used else None,
+            console=self._console(partner),
+        )
+        return Addressed(letter, to, event.partner_id)
+
+    async def _stage(self, transaction: Transaction, event: ClaimStageChanged) -> Addressed | None:
+        claim = await transaction.fetchrow(_SQL.claim_told, event.claim_id)
+        if claim is None or not claim["stage_mails"] or claim["stage"] != event.stage:
+            return None  # it has moved on since, which another mail says
+        part = Part((EntityRegistered, EntityCorrected), 100, _EVENT_BYTES_MAX, 100)
+        stream = entity_stream(transaction.ledger_name, claim["entity_id"])
+        entity = [one.event for one in await transaction.read_part([stream], part)]
+        email = next((one.email for one in entity if isinstance(one, EntityRegistered)), None)
+        if email is None:
+            return None
+        partner_id, entity_id = claim["partner_id"], claim["entity_id"]
+        letter = notices.stage_changed(
+            company_name=claim["name"],
+            stage=event.stage,
+            claim=f"{self.public_url}/account/{entity_id}/{partner_id}/claims/{event.claim_id}",
+        )
+        return Addressed(letter, email, partner_id)
+
+    def _of_partner(self, partner: Partner, event: Event) -> Addressed | None:
+        """Return what a partner's people are told; None where that does not hold any more."""
+        if isinstance(event, MemberAdded):
+            member = partner.members.get(event.member_id)
+            # The contact needs no invitation: who applied is the first member of the team.
+            is_told = member and member.email != partner.email and partner.status == "approved"
+            to = member.email if member and is_told else None
+        else:
+            to = contact(partner)
+        letter = self._letter(partner, event)
+        return None if to is None or letter is None else Addressed(letter, to, partner.partner_id)
+
+    def _letter(self, partner: Partner, event: Event) -> Letter | None:
+        name, console, status = partner.name or "", self._console(partner), partner.status
+        match event:
+            case PartnerApproved() if status == "approved":
+                return notices.application_approved(partner_name=name, console=console)
+            case PartnerDeclined() if status == "declined":
+                return notices.application_declined(partner_name=name, console=console)
+            case MemberAdded():
+                return notices.invitation(partner_name=name, console=console)
+            case ApiKeyIssued() | ApiKeyRevoked() if status == "approved":
+                return _key_letter(partner, event, f"{console}/keys")
+            case _:
+                return None
+
+    def _console(self, partner: Partner) -> str:
+        return f"{self.public_url}/console/{partner.partner_id}"
+
+
+def contact(partner: Partner) -> str | None:
+    """Return where a partner's mail goes: its contact's address, while they are of its team.
+
+    Otherwise to whom has been there longest. None once the partner was erased.
+    """
+    team = [member.email for member in partner.members.values() if member.email]
+    return partner.email if not team or partner.email in team else team[0]
+
+
+def _key_letter(partner: Partner, event: ApiKeyIssued | ApiKeyRevoked, keys: str) -> Letter | None:
+    """Return what is told of a live key: of a roll once, because of the old key's end."""
+    name, key_id = partner.name or "", event.key_id
+    if partner.keys[key_id].mode != "live":
+        return None
+    if isinstance(event, ApiKeyIssued):
+        successors = {successor_id(partner.partner_id, one) for one in partner.keys}
+        if key_id in successors:
+            return None
+        return notices.key_issued(partner_name=name, key_id=key_id, console=keys)
+    new_key_id = successor_id(partner.partner_id, key_id)
+    if new_key_id not in partner.keys:
+        return notices.key_revoked(partner_name=name, key_id=key_id, console=keys)
+    return notices.key_rolled(
+        partner_name=name,
+        key_id=key_id,
+        new_key_id=new_key_id,
+        ends_at=event.effective_at,
+        console=keys,
+    )
+
+
+async def _event_of(transaction: Transaction, row: Row, *topics: type[Event]) -> Event | None:
+    """Return the event that a mail is about."""
+    version: int = row["version"]
+    part = Part(topics, versions_max=version, bytes_max=_EVENT_BYTES_MAX, events_max=10_000)
+    events = await transaction.read_part([row["stream_id"]], part)
+    return next((one.event for one in reversed(events) if one.version == version), None)

@@ -1,0 +1,100 @@
+"""Subscribers that put mail into their ledger's outbox: the events that it is about, nothing more.
+
+Notices are about what has just happened. What is older than a day when it is handled, such as all
+that came before this release, is not told any more.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from service.core.clock import Clock, system_clock
+from service.facts.claims import ClaimStageChanged
+from service.facts.connections import EntityDisconnected
+from service.facts.onboardings import OnboardingStarted
+from service.facts.partners import (
+    ApiKeyIssued,
+    ApiKeyRevoked,
+    MemberAdded,
+    PartnerApproved,
+    PartnerDeclined,
+)
+from service.ledger.events import Recorded
+from service.ledger.following.runner import EVENTS_MAX
+from service.ledger.ledger import Transaction
+from service.ledger.projector import arrays
+from service.ledger.sql import queries
+
+NOTICE_AGE_MAX: Final = timedelta(days=1)
+STAGES_MAX: Final = 3
+"""Of a business's claims of one partner that move at once: more of its mails than this would be
+withheld from its mailbox anyway."""
+
+_SQL = queries("service.mail")
+
+
+@dataclass(frozen=True)
+class MailSubscriber:
+    """Subscriber of the live ledger: onboardings, disconnections, stages for whom wants them."""
+
+    clock: Clock = system_clock
+
+    name = "mail"
+    events_max = EVENTS_MAX
+    topics = (OnboardingStarted, EntityDisconnected, ClaimStageChanged)
+    reads_personal = False
+    takes_unknown = False
+
+    async def handle(self, transaction: Transaction, events: Sequence[Recorded]) -> None:
+        """Queue what to send, in the transaction that advances the checkpoint."""
+        since = self.clock() - NOTICE_AGE_MAX
+        notes: list[tuple[Any, ...]] = []
+        moves: list[tuple[Any, ...]] = []
+        for one in events:
+            match one.event:
+                case OnboardingStarted(mail_wanted=True) as event:
+                    notes.append((event.onboarding_id, one.stream_id, None, one.meta.at))
+                case EntityDisconnected() if one.meta.at > since:
+                    notes.append(_note("disconnected", one))
+                case ClaimStageChanged() as event if one.meta.at > since:
+                    moves.append((*_note("stage", one), event.claim_id))
+                case _:
+                    pass
+        if notes:
+            await transaction.fetch(_SQL.outbox_note, *arrays(notes))
+        if moves:
+            await transaction.fetch(_SQL.outbox_note_stages, *arrays(moves), STAGES_MAX)
+
+
+@dataclass(frozen=True)
+class AccountMailSubscriber:
+    """Subscriber of the ledger of accounts: decisions, invitations, live keys."""
+
+    clock: Clock = system_clock
+
+    name = "mail"
+    events_max = EVENTS_MAX
+    topics = (PartnerApproved, PartnerDeclined, MemberAdded, ApiKeyIssued, ApiKeyRevoked)
+    reads_personal = False
+    takes_unknown = False
+
+    async def handle(self, transaction: Transaction, events: Sequence[Recorded]) -> None:
+        """Queue what to send, in the transaction that advances the checkpoint."""
+        since = self.clock() - NOTICE_AGE_MAX
+        notes = [
+            _note("account", one)
+            for one in events
+            if one.meta.at > since and not _is_of_test_mode(one.event)
+        ]
+        if notes:
+            await transaction.fetch(_SQL.outbox_note, *arrays(notes))
+
+
+def _note(kind: str, one: Recorded) -> tuple[Any, ...]:
+    """Return a row of the outbox; its id is the event's, and so the same whenever it is made."""
+    return f"{kind}-{one.stream_id}-{one.version}", one.stream_id, one.version, one.meta.at
+
+
+def _is_of_test_mode(event: object) -> bool:
+    return isinstance(event, ApiKeyIssued) and event.mode != "live"

@@ -1,0 +1,152 @@
+"""Which events are told by mail, to whom, and what keeps a mail from being sent."""
+
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+
+from service.core.clock import system_clock
+from service.ledger.following.catch_up import ParkingSubscriber
+from service.ledger.following.runner import Subscription
+from service.mail.outbox import Outbox
+from service.mail.queueing import AccountMailSubscriber
+from tests.mail.mail_server import html, plain
+from tests.mail.noted import mails, note_account_mail, note_mail
+from tests.world import PUBLIC_URL, STAFF, World, settings_for, world_on
+
+WORDS = {"company": "Books & Co", "contact_name": "Somebody", "use": "Use", "cause": STAFF}
+
+
+@pytest.fixture
+async def quiet(database_url, tmp_path):
+    """Return a world whose log nothing follows by itself."""
+    async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as one:
+        yield one
+
+
+async def sent(world: World, outbox: Outbox) -> Counter[tuple[str, str]]:
+    """Send what is due; return the recipients and subjects of all mails."""
+    while await outbox.step():
+        pass
+    return Counter((str(one["To"]), str(one["Subject"])) for one in mails(world))
+
+
+async def test_a_partner_is_told_of_its_account_and_its_live_keys(quiet, owner):
+    """One mail for each event, one for a roll, none for test keys; a mailbox gets three a day."""
+    partners = quiet.service.partners
+    partner_id = await partners.apply(**WORDS, email="owner@example.com")
+    await partners.approve(partner_id, STAFF)
+    await partners.add_member(partner_id, "colleague@example.com", STAFF)
+    await partners.issue_key(partner_id, "test", STAFF)
+    key = await partners.issue_key(partner_id, "live", STAFF)
+    outbox = await note_account_mail(quiet)
+    assert await sent(quiet, outbox) == {
+        ("owner@example.com", "Your partner account is approved"): 1,
+        ("owner@example.com", "A live API key was issued"): 1,
+        ("colleague@example.com", "You have been added to the team of Books & Co"): 1,
+    }
+    rolled = await partners.roll_key(partner_id, key.key_id, timedelta(hours=1), STAFF)
+    await partners.revoke_key(partner_id, rolled.key_id, STAFF)
+    subjects = await sent(quiet, await note_account_mail(quiet))
+    assert sum(subjects.values()) == 4
+    assert ("owner@example.com", "A live API key was rolled") in subjects
+    states = owner.execute("select state, count(*) from accounts.mail_outbox group by 1").fetchall()
+    # The first member of an application was invited by nobody; a new key of a roll is told with it.
+    assert dict(states) == {"sent": 4, "obsolete": 2, "withheld": 1}
+    mail = next(one for one in mails(quiet) if "rolled" in str(one["Subject"]))
+    for part in (plain(mail), html(mail)):
+        assert key.key_id in part
+        assert rolled.key_id in part
+        assert f"{PUBLIC_URL}/console/{partner_id}/keys" in part
+
+
+async def test_a_declined_application_is_told(quiet):
+    """The reason stays in the console."""
+    partner_id = await quiet.service.partners.apply(**WORDS, email="owner@example.com")
+    await quiet.service.partners.decline(partner_id, STAFF, "a reason")
+    subjects = await sent(quiet, await note_account_mail(quiet))
+    assert subjects == {("owner@example.com", "Your application was declined"): 1}
+    assert "a reason" not in plain(mails(quiet)[0])
+
+
+async def test_what_is_long_past_is_not_told(quiet):
+    """Such as everything that happened before notices were sent at all."""
+    await quiet.partner()
+    later = await note_account_mail(quiet, lambda: system_clock() + timedelta(days=2))
+    assert await sent(quiet, later) == {}
+
+
+async def test_only_live_and_accounts_have_subscribers_of_mail(quiet):
+    """Test mode sends none."""
+    named = {name: [one.name for one in ones] for name, ones in quiet.service.parking.items()}
+    assert [name for name, names in named.items() if "mail" in names] == ["accounts", "live"]
+
+
+async def test_customers_are_told_of_stages_if_they_want_it(quiet, owner):
+    """By their choice as of the sending; of the last stage alone, and never of the debtor."""
+    partner = await quiet.partner()
+    live = quiet.service.modes["live"]
+    entity_id = await live.entities.add("Bakery", "baker@example.com", None, STAFF)
+    await partner.connect(entity_id)
+    claim_id = (await partner.claim(entity_id)).json()["claim_id"]
+    await live.claims.move(claim_id, "negotiation", STAFF)
+    assert await sent(quiet, await note_mail(quiet)) == {}
+    await live.entities.choose_stage_mails(entity_id, STAFF, wanted=True)
+    await live.entities.choose_stage_mails(entity_id, STAFF, wanted=True)  # changes nothing
+    await live.claims.move(claim_id, "proceedings", STAFF)
+    await live.claims.move(claim_id, "letter_before_action", STAFF)
+    subjects = await sent(quiet, await note_mail(quiet))
+    assert subjects == {("baker@example.com", "A claim of Bakery has moved on"): 1}
+    text = plain(mails(quiet)[0])
+    assert "new stage: letter before action" in " ".join(text.split())
+    assert f"/account/{entity_id}/{partner.partner_id}/claims/{claim_id}" in text
+    assert "Debtor" not in text
+    await live.claims.move(claim_id, "settled", STAFF)
+    outbox = await note_mail(quiet)
+    await live.entities.choose_stage_mails(entity_id, STAFF, wanted=False)
+    assert sum((await sent(quiet, outbox)).values()) == 1
+    chosen = owner.execute("select count(*) from live.events where topic = 'StageMailsChosen'")
+    assert chosen.fetchone() == (2,)
+
+
+async def test_a_partner_is_told_of_a_disconnection(quiet):
+    """By the id of the business only if it has used that; not if it was connected again since."""
+    partner = await quiet.partner()
+    live = quiet.service.modes["live"].connections
+    used, unused, again = [await partner.connected_entity() for _ in range(3)]
+    await partner.claim(used)
+    for entity_id in (used, unused, again):
+        await live.disconnect(entity_id, partner.partner_id, STAFF)
+    await live.connect_by_staff(again, partner.partner_id, STAFF)
+    subjects = await sent(quiet, await note_mail(quiet))
+    assert [subject for _, subject in subjects] == ["A business has disconnected you"]
+    texts = [plain(one) for one in mails(quiet)]
+    assert len(texts) == 2
+    assert [used in text for text in texts].count(True) == 1
+    assert not any(unused in text for text in texts)
+
+
+async def test_moves_of_many_claims_queue_few_mails(quiet, owner):
+    """Of a business's claims with one partner: as many as its mailbox would take in a day."""
+    partner = await quiet.partner()
+    live = quiet.service.modes["live"]
+    entity_id = await partner.connected_entity()
+    await live.entities.choose_stage_mails(entity_id, STAFF, wanted=True)
+    for number in range(5):
+        claim_id = (await partner.claim(entity_id, f"case-{number}")).json()["claim_id"]
+        await live.claims.move(claim_id, "negotiation", STAFF)
+    await note_mail(quiet)
+    assert owner.execute("select count(*) from live.mail_outbox").fetchone() == (3,)
+
+
+async def test_a_notice_is_queued_once(quiet, owner):
+    """However often its event is handled: its id is the event's own."""
+    await quiet.partner()
+    await note_account_mail(quiet)
+    ids = "select message_id from accounts.mail_outbox order by 1"
+    queued = owner.execute(ids).fetchall()
+    owner.execute("update accounts.subscriptions set position = 0 where name = 'mail'")
+    subscriber = ParkingSubscriber(AccountMailSubscriber(system_clock), system_clock)
+    while await Subscription(quiet.service.accounts, subscriber).step():
+        pass
+    assert (len(queued), owner.execute(ids).fetchall()) == (2, queued)
