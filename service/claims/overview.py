@@ -10,10 +10,10 @@ from uuid import UUID
 from service.facts.claims import ClaimCreated, ClaimStageChanged, Document, DocumentsAttached
 from service.facts.privacy import PersonalDataErased
 from service.ledger.events import Recorded
-from service.ledger.ledger import Ledger, Part
+from service.ledger.ledger import Ledger, StreamPart
 
-_LISTED: Final = Part((ClaimCreated,), versions_max=1, bytes_max=64 << 10, events_max=100)
-WHOLE: Final = Part(
+_LISTED: Final = StreamPart((ClaimCreated,), versions_max=1, bytes_max=64 << 10, events_max=100)
+WHOLE: Final = StreamPart(
     (ClaimCreated, DocumentsAttached, ClaimStageChanged, PersonalDataErased),
     versions_max=10_000,
     bytes_max=4 << 20,
@@ -33,7 +33,7 @@ class Overview(NamedTuple):
     total: Decimal | None
 
 
-class Invoice(NamedTuple):
+class InvoiceLine(NamedTuple):
     """An invoice of a claim; `due_date` as the partner gave it, `2026-02-04`."""
 
     number: str | None
@@ -59,7 +59,7 @@ class Case(NamedTuple):
     """A claim with its invoices, its documents and its history, oldest first."""
 
     overview: Overview
-    invoices: Sequence[Invoice]
+    invoices: Sequence[InvoiceLine]
     attachments: Sequence[Attachment]
     history: Sequence[Step]
 
@@ -109,9 +109,9 @@ def _details(created: object) -> dict[str, Any]:
     return (created.details or {}) if isinstance(created, ClaimCreated) else {}
 
 
-def _invoices(details: Mapping[str, Any]) -> list[Invoice]:
+def _invoices(details: Mapping[str, Any]) -> list[InvoiceLine]:
     return [
-        Invoice(
+        InvoiceLine(
             one.get("number"), one.get("due_date"), _amount(one.get("total_amount_for_invoice"))
         )
         for one in details.get("invoices", ())

@@ -51,7 +51,7 @@ LOCKED_SECONDS_MAX: Final = 0.1
 _SQL = queries("service.ledger")
 
 
-class Part(NamedTuple):
+class StreamPart(NamedTuple):
     """Which events of streams are read where reading all of them would have no bound.
 
     Events of more than `bytes_max` bytes are left out. `versions_max` are looked at in each stream;
@@ -157,7 +157,7 @@ class Ledger:
         async with self.database.reads.connection() as connection:
             return await Transaction(self, connection, binding).read(stream_id)
 
-    async def read_part(self, streams: Sequence[UUID], part: Part) -> list[Recorded]:
+    async def read_part(self, streams: Sequence[UUID], part: StreamPart) -> list[Recorded]:
         """Return a part of some streams as `Transaction.read` does, where nothing is written."""
         binding = await self.binding()
         async with self.database.reads.connection() as connection:
@@ -294,7 +294,7 @@ class Transaction:
         rows = await self.fetch(_SQL.stream, stream_id)
         return await self._checked((stream_id, *row) for row in rows)
 
-    async def read_part(self, streams: Sequence[UUID], part: Part) -> list[Recorded]:
+    async def read_part(self, streams: Sequence[UUID], part: StreamPart) -> list[Recorded]:
         """Return a part of some streams, each oldest first, as `read` does."""
         topics = [topic.__name__ for topic in part.topics]
         bounds = (part.versions_max, part.bytes_max, part.events_max)

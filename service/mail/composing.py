@@ -27,7 +27,7 @@ from service.facts.partners import (
 from service.facts.partners import fold as fold_partner
 from service.ledger.database import Row
 from service.ledger.events import Event
-from service.ledger.ledger import Part, Transaction
+from service.ledger.ledger import StreamPart, Transaction
 from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
 from service.mail import notices
@@ -157,7 +157,7 @@ class Composer:
         claim = await transaction.fetchrow(_SQL.claim_told, event.claim_id)
         if claim is None or not claim["stage_mails"] or claim["stage"] != event.stage:
             return None  # it has moved on since, which another mail says
-        part = Part((EntityRegistered, EntityCorrected), 100, _EVENT_BYTES_MAX, 100)
+        part = StreamPart((EntityRegistered, EntityCorrected), 100, _EVENT_BYTES_MAX, 100)
         stream = entity_stream(transaction.ledger_name, claim["entity_id"])
         entity = [one.event for one in await transaction.read_part([stream], part)]
         email = next((one.email for one in entity if isinstance(one, EntityRegistered)), None)
@@ -235,6 +235,6 @@ def _key_letter(partner: Partner, event: ApiKeyIssued | ApiKeyRevoked, keys: str
 async def _event_of(transaction: Transaction, row: Row, *topics: type[Event]) -> Event | None:
     """Return the event that a mail is about."""
     version: int = row["version"]
-    part = Part(topics, versions_max=version, bytes_max=_EVENT_BYTES_MAX, events_max=10_000)
+    part = StreamPart(topics, versions_max=version, bytes_max=_EVENT_BYTES_MAX, events_max=10_000)
     events = await transaction.read_part([row["stream_id"]], part)
     return next((one.event for one in reversed(events) if one.version == version), None)

@@ -37,7 +37,7 @@ _PAGE: Final = """\
 """
 
 
-class Link(NamedTuple):
+class LinkLine(NamedTuple):
     """A link of ours, on a line of its own; `label` says in HTML where it leads."""
 
     url: str
@@ -48,7 +48,7 @@ class Letter(NamedTuple):
     """A mail's subject and its paragraphs."""
 
     subject: str
-    paragraphs: Sequence[str | Link]
+    paragraphs: Sequence[str | LinkLine]
 
     @property
     def text(self) -> str:
@@ -99,14 +99,14 @@ def until(expires_at: datetime) -> str:
     return f"{at.day} {at:%B %Y, %H:%M} UTC"
 
 
-def _plain(paragraph: str | Link) -> str:
-    if isinstance(paragraph, Link):
+def _plain(paragraph: str | LinkLine) -> str:
+    if isinstance(paragraph, LinkLine):
         return _checked(paragraph.url, _LINK)
     return _filled(paragraph)
 
 
-def _html(paragraph: str | Link) -> str:
-    if isinstance(paragraph, Link):
+def _html(paragraph: str | LinkLine) -> str:
+    if isinstance(paragraph, LinkLine):
         url = escape(_checked(paragraph.url, _LINK))
         return f'<p><a href="{url}">{escape(paragraph.label)}</a></p>'
     return f"<p>{escape(_filled(paragraph), quote=False)}</p>"

@@ -3,7 +3,7 @@
 from datetime import datetime
 from email.message import EmailMessage
 
-from service.mail.letters import Letter, Link, until
+from service.mail.letters import Letter, LinkLine, until
 from service.mail.names import is_contact, shown
 
 YOUR_BUSINESS = "your business"
@@ -17,7 +17,7 @@ def sign_in_letter(*, link: str, expires_at: datetime) -> Letter:
         (
             "Hello,",
             "To sign in, open this link:",
-            Link(link, "Sign in"),
+            LinkLine(link, "Sign in"),
             (
                 f"It works once, until {until(expires_at)}. Please do not share it. Open it in the"
                 " browser in which you asked for it; any other one asks for the code that was shown"
@@ -51,7 +51,7 @@ def magic_link_letter(
                 f"{partner} has referred {company} to us. To finish setting up {company}, open this"
                 " link:"
             ),
-            Link(link, "Finish setting up your business"),
+            LinkLine(link, "Finish setting up your business"),
             (
                 f"The link works once, until {until(expires_at)}. Opening it does not use it up:"
                 " nothing happens before you confirm on the page."

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from service.mail.letters import Letter, Link, until
+from service.mail.letters import Letter, LinkLine, until
 from service.mail.messages import AUTOMATIC, YOUR_BUSINESS, subject_name
 from service.mail.names import shown
 
@@ -24,7 +24,7 @@ def application_approved(*, partner_name: str, console: str) -> Letter:
                 f"Our team has approved the partner account of {partner}. Your team can now"
                 " issue keys and call the API, in test mode and in live mode."
             ),
-            Link(console, _CONSOLE),
+            LinkLine(console, _CONSOLE),
             AUTOMATIC,
         ),
     )
@@ -42,7 +42,7 @@ def application_declined(*, partner_name: str, console: str) -> Letter:
                 " The console shows the reason. You can apply again there, and tell us what has"
                 " changed."
             ),
-            Link(console, _CONSOLE),
+            LinkLine(console, _CONSOLE),
             AUTOMATIC,
         ),
     )
@@ -59,7 +59,7 @@ def invitation(*, partner_name: str, console: str) -> Letter:
                 f"You have been added to the team of {partner}. Sign in with this email"
                 " address to issue keys, watch requests and change settings together."
             ),
-            Link(console, _CONSOLE),
+            LinkLine(console, _CONSOLE),
             (
                 "If you did not expect this message, you can ignore it. Nothing happens unless you"
                 " sign in."
@@ -77,7 +77,7 @@ def key_issued(*, partner_name: str, key_id: str, console: str) -> Letter:
         (
             "Hello,",
             f"The live API key {key_id} was issued for {partner}.",
-            Link(console, "See your keys"),
+            LinkLine(console, "See your keys"),
             _NOT_YOU,
             AUTOMATIC,
         ),
@@ -98,7 +98,7 @@ def key_rolled(
                 f"The live API key {key_id} of {partner} was rolled: {new_key_id} takes its"
                 f" place. The old key {ends}."
             ),
-            Link(console, "See your keys"),
+            LinkLine(console, "See your keys"),
             _NOT_YOU,
             AUTOMATIC,
         ),
@@ -116,7 +116,7 @@ def key_revoked(*, partner_name: str, key_id: str, console: str) -> Letter:
                 f"The live API key {key_id} of {partner} was revoked. Calls made with it"
                 " are refused from now on."
             ),
-            Link(console, "See your keys"),
+            LinkLine(console, "See your keys"),
             AUTOMATIC,
         ),
     )
@@ -137,7 +137,7 @@ def partner_disconnected(*, partner_name: str, entity_id: str | None, console: s
                 f"{which} has disconnected {partner}. You can no longer create claims or"
                 " upload documents for it. Existing claims stay and continue."
             ),
-            Link(console, _CONSOLE),
+            LinkLine(console, _CONSOLE),
             AUTOMATIC,
         ),
     )
@@ -154,7 +154,7 @@ def stage_changed(*, company_name: str, stage: str, claim: str) -> Letter:
         (
             "Hello,",
             f"A claim of {shown(company_name)} has moved to a new stage: {words}.",
-            Link(claim, "See the claim"),
+            LinkLine(claim, "See the claim"),
             "You asked for these messages. You can turn them off in your account.",
             AUTOMATIC,
         ),

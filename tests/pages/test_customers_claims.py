@@ -7,8 +7,8 @@ from service.pages.customer.claims import ROWS_SHOWN
 from service.partners.commands import Profile
 from service.privacy.erase import erase_claim
 from service.privacy.erasure_list import ErasureList
+from tests.pages.customers import EMAIL, business, link_of, refused
 from tests.pages.markup import PAGE_BYTES_MAX
-from tests.pages.test_customers_refused import EMAIL, business, link_of, refused
 from tests.pages.visitor import Visitor
 from tests.world import STAFF, Partner, World
 

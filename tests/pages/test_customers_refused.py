@@ -6,11 +6,10 @@ from dataclasses import replace
 import pytest
 
 from service.onboardings.commands import PURPOSE
+from tests.pages.customers import EMAIL, business, link_of, refused
 from tests.pages.visitor import Visitor, local
 from tests.tables import every_row
 from tests.world import STAFF
-
-EMAIL = "customer@example.com"
 
 
 async def run(world, statement):
@@ -19,33 +18,12 @@ async def run(world, statement):
         await transaction.connection.execute(statement)
 
 
-async def link_of(partner):
-    """Return the path of a fresh connect link."""
-    answer = await partner.call("POST", "/connect-requests", json={"partner_user_id": "u"})
-    return local(answer.json()["connect_url"])
-
-
-async def business(world, name="Bakery", email=EMAIL, **more):
-    """Return the id of an established business."""
-    return await world.service.modes["live"].entities.add(name, email, None, STAFF, **more)
-
-
 async def onboarding(world, partner, email="new@example.com", **more):
     """Return the path of a new onboarding's link, as it is mailed."""
     body = {"partner_user_id": email, "company_name": "New", "user_email": email} | more
     answer = await partner.call("POST", "/onboardings", json=body)
     secrets = await world.service.secrets.get()
     return f"/onboarding/{secrets.link_token(PURPOSE, answer.json()['onboarding_id'])}"
-
-
-def refused(answer, status, code):
-    """Return whether a page has this status and code and links onwards."""
-    assert answer.status_code == status, answer.text
-    assert f"<code>{code}</code>" in answer.text
-    assert str(status) in answer.text
-    title = re.search(r"<h1>(.+?)</h1>", answer.text)
-    assert title
-    return title[1]
 
 
 async def test_invalid_connect_links_are_refused(world):
