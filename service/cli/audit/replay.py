@@ -34,6 +34,12 @@ _PARTNER_LEDGER: Final = {
 }
 """The members of an answer and their tables."""
 
+RULE: Final = (
+    "every event up to the position of the last one that says it happened by then; clocks of "
+    "processes differ, so one before that position can say a moment later"
+)
+"""What a time means: positions are the order, and no event is left out from between."""
+
 
 def instant(text: str) -> datetime:
     """Parse a moment in RFC 3339 and return it in UTC; it must have an offset."""
@@ -81,7 +87,7 @@ async def replay(
     before, after = f"the ledger {name} cannot be replayed: ", "; `audit verify` tells more"
     with one_line(LogFault, before=before, after=after), ExitStack() as bar:
         moment = await moment_of(ledger, at=at, position=position)
-        answer: Fields = {"ledger": name} | moment._asdict()
+        answer: Fields = {"ledger": name} | moment._asdict() | ({"rule": RULE} if at else {})
         advance = bar.enter_context(progress(f"replaying {name}", moment.position))
         keys = target.service.settings.checkpoint_keys or ()
         async with replayed(ledger, moment.position, advance, keys) as state:
