@@ -81,3 +81,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
             position=fault.position if fault else None,
             fault=fault.sentence if fault else None,
         )
+
+    def with_fault(self, fault: Fault) -> Self:
+        """Return the verdict on the same log where a fault was found beside it."""
+        return msgspec.structs.replace(
+            self, ok=False, position=fault.position, fault=fault.sentence
+        )

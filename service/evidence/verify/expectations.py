@@ -40,13 +40,15 @@ class Evidence:
 
     `published` are of one ledger, by size; None where nothing is ever published. `given` is a
     checkpoint that was opened already. `read` fetches an object of the archive: the raw 32-byte
-    hashes that were published with a checkpoint, or a note that was not there before.
+    hashes that were published with a checkpoint, or a note that was not there before. `has_leaves`:
+    it has every object that there is.
     """
 
     keys: Sequence[NoteKey]
     published: Sequence[ReadNote] | None = None
     given: Checkpoint | None = None
     read: Callable[[str], Awaitable[bytes | None]] = field(default=_nothing)
+    has_leaves: bool = False
 
 
 async def published_evidence(
@@ -70,7 +72,8 @@ async def published_evidence(
         return ReadNote(origin, size, text)
 
     notes = await asyncio.gather(*(note(*one) for one in named))
-    return Evidence(keys, sorted(notes, key=lambda one: one.size), given, archive.get)
+    ordered = sorted(notes, key=lambda one: one.size)
+    return Evidence(keys, ordered, given, archive.get, has_leaves=True)
 
 
 class Expected(NamedTuple):
@@ -192,16 +195,18 @@ async def unpublished(
 ) -> list[Expected]:
     """Return the fault of the first stored checkpoint that must be published and is not, if any.
 
-    The newest one of the present lineage may be on its way. Those before it are published before
-    another is stored, so the archive is asked once more, after the database's snapshot. Raises
-    ArchiveUnavailable.
+    The newest one of a lineage may be on its way, or never have come there before another lineage
+    followed. Those before it are published before another is stored, so the archive is asked once
+    more, after the database's snapshot. Raises ArchiveUnavailable.
     """
-    if evidence.published is None or not lineages.begun:
+    if evidence.published is None:
         return []
     there = {(note.origin, note.size) for note in evidence.published}
-    ours = [row for row in stored if row["origin"] == lineages.begun[-1].origin]
-    sizes = sorted((row["size"], row["origin"]) for row in ours if row["size"] is not None)
-    for size, origin in sizes[:-1]:
+    rows, due = list(stored), list[tuple[int, str]]()
+    for lineage in lineages.begun:
+        ours = [row for row in rows if row["origin"] == lineage.origin]
+        due += sorted((row["size"], row["origin"]) for row in ours if row["size"] is not None)[:-1]
+    for size, origin in sorted(due):
         if (origin, size) not in there and await evidence.read(note_name(origin, size)) is None:
             sentence = f"The stored checkpoint of {size} events is not where they are published."
             return [broken(size, sentence)]

@@ -14,12 +14,14 @@ from typing import Final
 
 from service.evidence.lineages import lineages_of
 from service.evidence.rolled_back import rolled_back
-from service.evidence.verdict import Verdict
+from service.evidence.verdict import Fault, Verdict
 from service.evidence.verify.actors import Actors
+from service.evidence.verify.definitions import definitions_fault
 from service.evidence.verify.expectations import Evidence, Expectations, unpublished
 from service.evidence.verify.head_and_queue import tail_fault
 from service.evidence.verify.known_actors import known_actors
 from service.evidence.verify.pinpoint import pinpoint
+from service.evidence.verify.published_leaves import leaves_fault
 from service.evidence.verify.rows import FIRST, Macs, log_rows
 from service.evidence.verify.walk import Found, Walk
 from service.ledger.database import Connection, Database
@@ -55,7 +57,15 @@ async def verify_ledger(
             readonly=True,
         ),
     ):
-        return await verify(connection, database.schema, evidence, advance, accounts, event_keys)
+        verdict = await verify(connection, database.schema, evidence, advance, accounts, event_keys)
+        fault = await _around(connection, database.schema, evidence) if verdict.ok else None
+    return verdict if fault is None else verdict.with_fault(fault)
+
+
+async def _around(connection: Connection, schema: str, evidence: Evidence) -> Fault | None:
+    """Return the first fault around a log that holds: what is published, and what protects it."""
+    lineages = await lineages_of(connection, schema, evidence.keys)
+    return await leaves_fault(evidence, lineages) or await definitions_fault(connection, schema)
 
 
 async def size_of(database: Database) -> int:

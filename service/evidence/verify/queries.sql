@@ -2,6 +2,20 @@
 -- What was signed, as the database keeps it.
 select origin, size, note, tree from ledger.checkpoints order by size, origin
 
+-- name: functions
+-- The text of functions of the ledger's schema, those of one name together.
+select p.proname, p.prosrc
+from pg_proc as p
+join pg_namespace as n on n.oid = p.pronamespace
+where n.nspname = $1 and p.proname = any($2::text[])
+order by p.proname, p.oid
+
+-- name: hashes
+-- What the ledger's own functions make of an event.
+select
+    ledger.leaf_hash($1::bigint, $2::bigint, $3::uuid, $4::bigint, $5::text, $6::bytea) as leaf,
+    ledger.event_digest($3::uuid, $4::bigint, $5::text, $6::bytea) as digest
+
 -- name: head
 -- What the sequencer goes on from; one row, unless somebody made it otherwise. And how many rows of
 -- the log have no position at all, which reading it in order does not meet.
@@ -31,6 +45,16 @@ select
     set_config('enable_sort', $1, true),
     set_config('enable_hashjoin', $1, true),
     set_config('enable_mergejoin', $1, true)
+
+-- name: revision
+-- The revision of the schema.
+select version_num from public.alembic_version
+
+-- name: revision_readable
+-- May this login read it?
+select coalesce(
+    has_table_privilege(to_regclass('public.alembic_version'), 'select'), false
+) as readable
 
 -- name: rows
 -- The log in its order from a position on, each row beside the event that it numbers; nulls where
@@ -119,6 +143,17 @@ where
     and not exists (select from ledger.pending as p where p.append_id = e.append_id)
 order by e.append_id nulls first
 limit 1
+
+-- name: triggers
+-- The triggers of the ledger's tables that are on, and the functions that they call.
+select c.relname, t.tgname, p.proname
+from pg_trigger as t
+join pg_class as c on c.oid = t.tgrelid
+join pg_namespace as n on n.oid = c.relnamespace
+join pg_proc as p on p.oid = t.tgfoid and p.pronamespace = n.oid
+where
+    n.nspname = $1 and c.relname = any($2::text[]) and not t.tgisinternal
+    and t.tgenabled in ('O', 'A')
 
 -- name: waiting
 -- What waits for its number: the event, and the position of what has one already.

@@ -1,0 +1,11 @@
+"""A ledger's login may read of which revision its schema is."""
+
+from migrations.apply import LEDGERS, run
+
+revision = "0029"
+down_revision = "0028"
+
+
+def upgrade() -> None:
+    """Let whoever verifies a ledger tell whether its schema is this release's."""
+    run("0029_readable_revision.sql", LEDGERS)

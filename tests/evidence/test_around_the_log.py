@@ -1,0 +1,90 @@
+"""`audit verify` looks at what surrounds a log that holds: what is published, what protects it."""
+
+import pytest
+
+from service.evidence.verify.expectations import published_evidence
+from service.evidence.verify.ledger_verifier import verify_ledger
+from tests.evidence.checkpointing import KEY
+from tests.tables import every_row
+
+DEFINITION = "select pg_get_functiondef(%s::regproc)"
+TRIGGER = (
+    "create trigger append_only before update or delete or truncate on accounts.log"
+    " for each statement execute function accounts.refuse_change()"
+)
+OTHER_HASH = """
+create or replace function accounts.leaf_hash(
+    log_position bigint, append_id bigint, originator_id uuid, originator_version bigint,
+    topic text, state bytea
+) returns bytea language sql stable return sha256(state)
+"""
+OTHER_REFUSAL = """
+create or replace function accounts.refuse_change() returns trigger language plpgsql as
+$$begin return null; end$$
+"""
+
+
+@pytest.fixture
+async def verified(accounts, checkpoints, place, add):
+    """Return a function that verifies a published log."""
+    for _ in range(2):
+        await add(2)
+        await checkpoints.make()
+
+    async def verify():
+        evidence = await published_evidence(place, "accounts", [KEY], None)
+        return await verify_ledger(accounts.database, evidence)
+
+    return verify
+
+
+async def test_what_protects_a_log_is_compared_with_the_migrations(verified, owner):
+    """Triggers that are gone or off, functions that make something else; as it was, it holds."""
+    functions = ("accounts.leaf_hash", "accounts.refuse_change")
+    made = [owner.execute(DEFINITION, [name]).fetchone()[0] for name in functions]
+    off, on = "alter table accounts.log {} trigger append_only".format, "enable always"
+    with every_row() as row:
+        for change, undo, said in (
+            (off("disable"), [off(on)], "The trigger append_only of accounts.log is gone"),
+            (
+                "drop trigger append_only on accounts.log",
+                [TRIGGER, off(on)],
+                "The trigger append_only of accounts.log is gone",
+            ),
+            (OTHER_HASH, [made[0]], "The functions of accounts that make hashes make others"),
+            (OTHER_REFUSAL, [made[1]], "The function accounts.refuse_change is not the one"),
+        ):
+            with row(change):
+                assert (await verified()).fault is None
+                owner.execute(change)
+                verdict = await verified()
+                assert (verdict.ok, said in (verdict.fault or "")) == (False, True), verdict.fault
+                for statement in undo:
+                    owner.execute(statement)
+    owner.execute("update public.alembic_version set version_num = '9999'")
+    owner.execute(OTHER_REFUSAL)
+    assert (await verified()).ok, "another release's schema is compared with nothing"
+
+
+async def test_published_hashes_make_what_was_signed(verified, tmp_path):
+    """Each file of hashes is there, whole, and leads to the root that was published with it."""
+    first, last = sorted((tmp_path / "published").rglob("*.leaves"))
+    with every_row() as row:
+        for file, content, position in (
+            (first, None, 1),
+            (first, b"", 1),
+            (first, bytes(len(first.read_bytes())), 1),
+            (last, None, 4),
+            (last, last.read_bytes()[:-32] + bytes(32), 4),
+        ):
+            with row(f"{file.name} {content!r}"):
+                before = file.read_bytes()
+                file.unlink()
+                if content is not None:
+                    file.write_bytes(content)
+                verdict = await verified()
+                assert (verdict.ok, verdict.position) == (False, position)
+                assert "The hashes published" in verdict.fault
+                file.unlink(missing_ok=True)
+                file.write_bytes(before)
+                assert (await verified()).ok
