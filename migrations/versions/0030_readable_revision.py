@@ -2,10 +2,10 @@
 
 from migrations.apply import LEDGERS, run
 
-revision = "0029"
-down_revision = "0028"
+revision = "0030"
+down_revision = "0029"
 
 
 def upgrade() -> None:
     """Let whoever verifies a ledger tell whether its schema is this release's."""
-    run("0029_readable_revision.sql", LEDGERS)
+    run("0030_readable_revision.sql", LEDGERS)
