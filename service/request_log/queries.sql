@@ -188,11 +188,22 @@ select * from unnest($1::text[], $2::timestamptz[]) as one (key_id, used_at) ord
 on conflict (key_id) do update set used_at = greatest(k.used_at, excluded.used_at)
 
 -- name: usage
--- A partner's calls by the minute, from a minute on; minutes without calls are left out.
+-- A partner's calls by the minute or the hour ($3, of UTC) and by endpoint, from a minute on; slots
+-- without calls are left out.
 select
-    minute, sum(requests)::bigint as requests,
+    date_trunc($3, minute, 'UTC') as slot, method, route, sum(requests)::bigint as requests,
     coalesce(sum(requests) filter (where status = 429), 0)::bigint as limited,
     coalesce(sum(requests) filter (where status >= 400 and status <> 429), 0)::bigint as refused
 from ledger.request_counts
 where partner_id = $1 and minute >= $2
-group by minute order by minute
+group by 1, 2, 3 order by 1, 2, 3
+
+-- name: usage_of_days
+-- The same by the day, from a day on, read from the counts of days.
+select
+    day::timestamp at time zone 'UTC' as slot, method, route, sum(requests)::bigint as requests,
+    coalesce(sum(requests) filter (where status = 429), 0)::bigint as limited,
+    coalesce(sum(requests) filter (where status >= 400 and status <> 429), 0)::bigint as refused
+from ledger.request_days
+where partner_id = $1 and day >= $2
+group by 1, 2, 3 order by 1, 2, 3

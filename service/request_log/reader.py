@@ -1,8 +1,8 @@
 """Read a partner's calls for the developer console."""
 
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Final, NamedTuple
+from datetime import UTC, datetime
+from typing import Final, Literal, NamedTuple
 
 from service.core.clock import Clock
 from service.ledger.database import Database, Row
@@ -12,6 +12,9 @@ from service.request_log.retention import KEPT
 _SQL = queries("service.request_log")
 
 PAGE: Final = 50
+
+Unit = Literal["minute", "hour", "day"]
+"""Of the slots that calls are counted by; hours and days are those of UTC."""
 
 
 class Filter(NamedTuple):
@@ -70,6 +73,9 @@ class RequestsReader:
         row = await self.database.reads.fetchrow(_SQL.has_documents, partner_id)
         return row is not None and row["found"]
 
-    async def usage(self, partner_id: str, since: datetime) -> list[Row]:
-        """Return the calls by the minute, from a minute on."""
-        return await self.database.reads.fetch(_SQL.usage, partner_id, since)
+    async def usage(self, partner_id: str, since: datetime, unit: Unit) -> list[Row]:
+        """Return the calls by slots of this unit, and by endpoint, from a slot on."""
+        reads = self.database.reads
+        if unit == "day":
+            return await reads.fetch(_SQL.usage_of_days, partner_id, since.astimezone(UTC).date())
+        return await reads.fetch(_SQL.usage, partner_id, since, unit)

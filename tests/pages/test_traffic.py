@@ -1,85 +1,97 @@
 """The console's use of counts: the usage chart, the checklist, positions in lists."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import pytest
 
 from service.core.errors import Refusal
-from service.pages.console.checklist import Facts, checklist, key_modes
-from service.pages.console.listing import asked_moment, asked_place, place
-from service.pages.console.usage import (
+from service.pages.console.chart import (
     HEIGHT,
     LEAST,
-    MINUTES,
+    LEVELS_MAX,
     NAME_HEIGHT,
-    STEP,
-    Minute,
-    picture,
-    summed,
+    TICKS_MAX,
+    Slot,
+    chart,
 )
+from service.pages.console.checklist import Facts, checklist, key_modes
+from service.pages.console.listing import asked_moment, asked_place, place
+from service.pages.console.usage import Usage
 
 NOW = datetime(2026, 3, 31, 12, 0, 0, 123456, tzinfo=UTC)
 
 
-def hour(*counts):
-    """Return an hour that begins with these counts of (live, test, limited) per minute."""
-    first = NOW.replace(minute=0, second=0, microsecond=0)
-    minutes = [Minute(first + timedelta(minutes=number)) for number in range(MINUTES)]
-    for number, (live, test, limited) in enumerate(counts):
-        minutes[number] = minutes[number]._replace(live=live, test=test, limited=limited)
-    return minutes
+def slots(*counts, of=60):
+    """Return minutes, the first of which have these counts of (live, test, refused, limited)."""
+    made = [Slot(NOW + timedelta(minutes=number)) for number in range(of)]
+    for number, (live, test, refused, limited) in enumerate(counts):
+        given = {"live": live, "test": test, "refused": refused, "limited": limited}
+        made[number] = made[number]._replace(**given)
+    return made
 
 
 def test_bars_are_stacked():
-    """Live below, then test, then limited; zero has no bar."""
-    drawn = picture(hour((60, 30, 0), (0, 0, 0), (120, 0, 40)), 120)
+    """Live below, then test, errors, and what was limited; zero has no bar."""
+    drawn = chart(slots((60, 30, 5, 0), (0, 0, 0, 0), (120, 0, 0, 40)), 120, "%H:%M")
+    step = HEIGHT / 60
     assert [(bar.kind, bar.x) for bar in drawn.bars] == [
         ("live", 0),
         ("test", 0),
-        ("live", round(2 * STEP, 2)),
-        ("limited", round(2 * STEP, 2)),
+        ("refused", 0),
+        ("live", round(2 * step, 2)),
+        ("limited", round(2 * step, 2)),
     ]
-    live, test, *_ = drawn.bars
+    live, test, refused, *_ = drawn.bars
     assert live.y + live.height == pytest.approx(HEIGHT, abs=0.02)
     assert test.y + test.height == pytest.approx(live.y, abs=0.02)
+    assert refused.y + refused.height == pytest.approx(test.y, abs=0.02)
     assert all(bar.y >= 0 for bar in drawn.bars)
 
 
 def test_a_full_minute_reaches_the_limit():
-    """A bar at the limit ends at the line."""
-    drawn = picture(hour((100, 20, 0)), 120)
+    """A bar at the limit ends at the line; where slots are longer, there is no line."""
+    drawn = chart(slots((100, 20, 0, 0)), 120, "%H:%M")
     assert drawn.bars[-1].y == pytest.approx(drawn.limit_y, abs=0.02)
+    assert chart(slots((100, 20, 0, 0)), None, "%H:%M").limit_y is None
 
 
 def test_a_single_call_is_visible():
     """However high the limit, a bar of one call has a height."""
-    drawn = picture(hour((1, 0, 1)), 100_000)
+    drawn = chart(slots((1, 0, 0, 1)), 100_000, "%H:%M")
     assert [bar.height for bar in drawn.bars] == [LEAST, LEAST]
 
 
-@pytest.mark.parametrize("limited", [0, 1, 4, 40, 4000])
-def test_axis_labels_do_not_overlap(limited):
-    """The busiest minute is labelled if the limit's label leaves room."""
-    drawn = picture(hour((100, 20, limited)), 120)
-    assert drawn.peak is None or abs(drawn.peak[0] - drawn.limit_y) >= NAME_HEIGHT
-    assert (drawn.peak is not None) == (limited >= 40)
-    assert drawn.peak is None or drawn.peak[1] == 120 + limited
+@pytest.mark.parametrize("peak", [0, 1, 3, 9, 10, 11, 99, 120, 4_000, 123_456, 10**9])
+@pytest.mark.parametrize("limit", [None, 1, 120, 5_000])
+def test_levels_are_round_and_do_not_overlap(peak, limit):
+    """A few of them, inside the picture, apart from each other and from the limit."""
+    drawn = chart(slots((peak, 0, 0, 0)), limit, "%H:%M")
+    heights = [y for y, _ in drawn.levels] + ([] if limit is None else [drawn.limit_y])
+    assert len(drawn.levels) <= LEVELS_MAX
+    assert all(0 <= y <= HEIGHT for y in heights)
+    assert all(
+        str(number).rstrip("0") in {"1", "2", "4", "5", "6", "8", "3", "15"}
+        for _, number in drawn.levels
+    )
+    apart = [abs(one - other) for one, other in combinations(heights, 2)]
+    assert all(distance >= NAME_HEIGHT for distance in apart)
 
 
-def test_a_quiet_hour_has_no_bars():
-    """The line is still drawn."""
-    drawn = picture(hour(), 120)
-    assert (drawn.bars, drawn.peak) == ([], None)
-    assert 0 < drawn.limit_y < HEIGHT
-    assert [name for _, name in drawn.ticks] == ["12:00", "12:15", "12:30", "12:45"]
+def test_ticks_name_the_newest_slot():
+    """At even distances, as many as a phone has room for."""
+    for of in (60, 24, 7, 30):
+        names = chart(slots(of=of), None, "%H:%M").ticks
+        assert 4 <= len(names) <= TICKS_MAX
+        assert names[-1][1] == f"{slots(of=of)[-1].at:%H:%M}"
+        assert names[-1][0] < HEIGHT
 
 
 def test_sums_cover_both_modes():
-    """Refused calls are included."""
-    found = summed([Minute(NOW, 2, 3, 4, 1), Minute(NOW, 1)])
-    assert found == {"total": 10, "live": 3, "test": 3, "refused": 1, "limited": 4, "peak": 9}
-    assert summed([])["peak"] == 0
+    """Errors and limited calls are counted apart."""
+    found = Usage([Slot(NOW, 2, 3, 1, 4), Slot(NOW, 1)], []).sums()
+    assert found == {"total": 11, "live": 3, "test": 3, "refused": 1, "limited": 4, "peak": 10}
 
 
 class Seen(NamedTuple):

@@ -60,7 +60,7 @@ async def test_a_call_is_written_once(world):
     assert await ids(world) == ["req_00001"]
     (seen,) = await reader(world).seen("ptn_1")
     assert (seen["requests"], seen["first_at"]) == (1, call(1).at)
-    (minute,) = await reader(world).usage("ptn_1", NOW - timedelta(hours=1))
+    (minute,) = await reader(world).usage("ptn_1", NOW - timedelta(hours=1), "minute")
     assert minute["requests"] == 1
 
 
@@ -94,7 +94,7 @@ async def test_anothers_call_is_not_found(world):
     assert await reader(world).one("ptn_1", "req_none") is None
     assert await ids(world, partner_id="ptn_2") == []
     assert await reader(world).seen("ptn_2") == []
-    assert await reader(world).usage("ptn_2", NOW - timedelta(hours=1)) == []
+    assert await reader(world).usage("ptn_2", NOW - timedelta(hours=1), "minute") == []
 
 
 async def test_pages_follow_each_other(world):
@@ -227,7 +227,7 @@ async def test_calls_are_deleted_after_thirty_days(world):
     assert await ids(world) == ["req_00002"]
     (seen,) = await reader(world).seen("ptn_1")
     assert seen["requests"] == 1
-    assert len(await reader(world).usage("ptn_1", NOW - timedelta(days=40))) == 1
+    assert len(await reader(world).usage("ptn_1", NOW - timedelta(days=40), "minute")) == 1
 
 
 async def test_a_partners_call_is_recorded_as_it_was_answered(world):

@@ -1,11 +1,12 @@
-"""`/console/{partner_id}/usage`: calls per minute against the limit, as a chart and a table.
+"""`/console/{partner_id}/usage`: calls of an hour to thirty days, as a chart and tables.
 
-The limit is one for all keys of both modes (contract section 8), so the chart shows both.
+The limit is one for all keys of both modes (contract section 8), so the chart shows both. Spans of
+days are read from the counts by the day, of which there are few.
 """
 
-from collections.abc import Mapping
-from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final, Literal, NamedTuple
 
 from litestar import get
 
@@ -13,122 +14,134 @@ from service.core.clock import Clock
 from service.facts.caller import Mode
 from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
+from service.ledger.database import Row
+from service.pages.console.chart import Slot, chart
 from service.pages.console.frame import ACTIVITY, CONSOLE, console_page
 from service.pages.site_map import Html, Page, PathText
-from service.request_log.reader import RequestsReader
+from service.request_log.reader import RequestsReader, Unit
 
-MINUTES: Final = 60
-DAY: Final = timedelta(hours=24)
-HEIGHT: Final = 100.0
-STEP: Final = 100 / MINUTES
-BAR: Final = 0.75 * STEP
-LEAST: Final = 1.0
-"""The height of the smallest bar, so that a single call can be seen."""
-HEADROOM: Final = 1.1
-NAME_HEIGHT: Final = 12.0
-"""The share of the picture's height that a number beside it takes."""
-TICK_MINUTES: Final = 15
+Readers = Mapping[Mode, RequestsReader]
+SpanName = Literal["hour", "day", "week", "month"]
 
 
-class Minute(NamedTuple):
-    """Calls of one minute. `limited` are those that the limit refused; the rest was admitted."""
+class Span(NamedTuple):
+    """`count` slots of a unit, the newest the one that is under way; names go below the chart."""
 
-    at: datetime
-    live: int = 0
-    test: int = 0
-    limited: int = 0
-    refused: int = 0
+    unit: Unit
+    step: timedelta
+    count: int
+    name_format: str
+
+
+SPANS: Final[Mapping[SpanName, Span]] = {
+    "hour": Span("minute", timedelta(minutes=1), 60, "%H:%M"),
+    "day": Span("hour", timedelta(hours=1), 24, "%H:%M"),
+    "week": Span("day", timedelta(days=1), 7, "%-d %b"),
+    "month": Span("day", timedelta(days=1), 30, "%-d %b"),
+}
+"""Their texts are `usage.<name>` and `usage.<name>_title`."""
+
+
+class EndpointUsage(NamedTuple):
+    """Calls of one endpoint, by what became of them."""
+
+    endpoint: str
+    requests: int
+    refused: int
+    limited: int
 
     @property
-    def total(self) -> int:
-        """All calls of the minute."""
-        return self.live + self.test + self.limited
+    def refused_share(self) -> float:
+        """The errors among the calls that the limit admitted, in per cent."""
+        admitted = self.requests - self.limited
+        return 100 * self.refused / admitted if admitted else 0.0
 
 
-class Bar(NamedTuple):
-    """A part of the picture, in per cent of its width and height, from the top left."""
+class Usage(NamedTuple):
+    """What a span shows: all of its slots, oldest first, and the endpoints, busiest first."""
 
-    kind: str
-    x: float
-    y: float
-    height: float
+    slots: Sequence[Slot]
+    endpoints: Sequence[EndpointUsage]
 
-
-class Picture(NamedTuple):
-    """Bars, the limit's height, the minutes that are named below, and the busiest one's count.
-
-    In per cent, so that a phone's picture is narrower and not smaller. `peak` is a height and a
-    number, None where the limit's number would stand in its way.
-    """
-
-    bars: list[Bar]
-    limit_y: float
-    ticks: list[tuple[float, str]]
-    peak: tuple[float, int] | None
+    def sums(self) -> dict[str, int]:
+        """Return the figures of the span; `peak` is the busiest slot's."""
+        names = ("total", "live", "test", "refused", "limited")
+        sums = {name: sum(getattr(slot, name) for slot in self.slots) for name in names}
+        return sums | {"peak": max(slot.total for slot in self.slots)}
 
 
-def usage_router(calls: Mapping[Mode, RequestsReader], limit: int, clock: Clock) -> OneOffRouter:
+def usage_router(calls: Readers, limit: int, clock: Clock) -> OneOffRouter:
     """Return the router of usage; `limit` is that of requests a minute."""
 
     @get("/usage", opt={"page": Page("member", "usage.nav", ACTIVITY)})
     async def usage(request: AnyRequest, partner_id: PathText) -> Html:
-        """Show calls per minute against the limit."""
-        now = clock().replace(second=0, microsecond=0)
-        day = await _minutes(calls, partner_id, now - DAY + timedelta(minutes=1))
-        first = now - timedelta(minutes=MINUTES - 1)
-        moments = [first + timedelta(minutes=number) for number in range(MINUTES)]
-        hour = [day.get(at, Minute(at)) for at in moments]
+        """Show calls over time and by endpoint, against the limit where it is by the minute."""
+        asked = request.query_params.get("span")
+        name: SpanName = next((one for one in SPANS if one == asked), "day")
+        span = SPANS[name]
+        found = await read_usage(calls, partner_id, span, clock())
+        of_minutes = limit if span.unit == "minute" else None
         return console_page(
             request,
             "usage.html",
             limit=limit,
-            picture=picture(hour, limit),
-            bar=round(BAR, 2),
-            hour=[minute for minute in hour if minute.total],
-            sums=[("hour", summed(hour)), ("day", summed(list(day.values())))],
+            of_minutes=of_minutes,
+            spans=list(SPANS),
+            span=name,
+            unit=span.unit,
+            name_format=span.name_format,
+            picture=chart(found.slots, of_minutes, span.name_format),
+            busy=[slot for slot in reversed(found.slots) if slot.total],
+            sums=found.sums(),
+            endpoints=found.endpoints,
         )
 
     return OneOffRouter(CONSOLE, route_handlers=[usage])
 
 
-async def _minutes(
-    calls: Mapping[Mode, RequestsReader], partner_id: str, since: datetime
-) -> dict[datetime, Minute]:
-    found: dict[datetime, Minute] = {}
-    for mode, reader in calls.items():
-        for row in await reader.usage(partner_id, since):
-            known = found.get(row["minute"], Minute(row["minute"]))
-            admitted = {mode: getattr(known, mode) + row["requests"] - row["limited"]}
-            limited, refused = known.limited + row["limited"], known.refused + row["refused"]
-            found[known.at] = known._replace(limited=limited, refused=refused, **admitted)
-    return found
-
-
-def summed(minutes: list[Minute]) -> dict[str, int]:
-    """Return the figures of some minutes; `peak` is the busiest one's."""
-    names = ("total", "live", "test", "refused", "limited")
-    sums = {name: sum(getattr(minute, name) for minute in minutes) for name in names}
-    return sums | {"peak": max((minute.total for minute in minutes), default=0)}
-
-
-def picture(hour: list[Minute], limit: int) -> Picture:
-    """Return where the bars stand: live below, test on it, what was refused by the limit on top."""
-    peak = max(minute.total for minute in hour)
-    scale = HEIGHT / (max(limit, peak) * HEADROOM)
-    bars: list[Bar] = []
-    for number, minute in enumerate(hour):
-        base = HEIGHT
-        parts = (("live", minute.live), ("test", minute.test), ("limited", minute.limited))
-        for kind, count in parts:
-            if count:
-                tall = round(max(count * scale, LEAST), 2)
-                base -= tall
-                bars.append(Bar(kind, round(number * STEP, 2), round(base, 2), tall))
-    ticks = [
-        (round(number * STEP, 2), f"{minute.at:%H:%M}")
-        for number, minute in enumerate(hour)
-        if minute.at.minute % TICK_MINUTES == 0
+async def read_usage(calls: Readers, partner_id: str, span: Span, now: datetime) -> Usage:
+    """Return the usage of both modes over a span that ends now."""
+    newest = _beginning(now, span.unit)
+    moments = [newest - number * span.step for number in reversed(range(span.count))]
+    rows = [
+        (mode, row)
+        for mode, reader in calls.items()
+        for row in await reader.usage(partner_id, moments[0], span.unit)
     ]
-    limit_y, peak_y = (round(HEIGHT - count * scale, 2) for count in (limit, peak))
-    is_apart = peak and abs(limit_y - peak_y) >= NAME_HEIGHT
-    return Picture(bars, limit_y, ticks, (peak_y, peak) if is_apart else None)
+    return Usage(_slots(moments, rows), _endpoints(row for _, row in rows))
+
+
+def _beginning(now: datetime, unit: Unit) -> datetime:
+    now = now.astimezone(UTC).replace(second=0, microsecond=0)
+    if unit == "minute":
+        return now
+    return now.replace(minute=0) if unit == "hour" else now.replace(minute=0, hour=0)
+
+
+def _slots(moments: Sequence[datetime], rows: Iterable[tuple[Mode, Row]]) -> list[Slot]:
+    slots = {at: Slot(at) for at in moments}
+    for mode, row in rows:
+        slot = slots.get(row["slot"])
+        if slot is None:  # of a minute that began since
+            continue
+        good = row["requests"] - row["refused"] - row["limited"]
+        slots[slot.at] = slot._replace(
+            refused=slot.refused + row["refused"],
+            limited=slot.limited + row["limited"],
+            **{mode: getattr(slot, mode) + good},
+        )
+    return list(slots.values())
+
+
+def _endpoints(rows: Iterable[Row]) -> list[EndpointUsage]:
+    found: dict[str, EndpointUsage] = {}
+    for row in rows:
+        name = f"{row['method']} {row['route']}"
+        known = found.get(name, EndpointUsage(name, 0, 0, 0))
+        found[name] = EndpointUsage(
+            name,
+            known.requests + row["requests"],
+            known.refused + row["refused"],
+            known.limited + row["limited"],
+        )
+    return sorted(found.values(), key=lambda one: (-one.requests, one.endpoint))
