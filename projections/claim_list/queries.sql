@@ -6,6 +6,21 @@ select
 from ledger.claim_list
 where claim_id = $1
 
+-- name: count_by_stage
+-- How many claims a partner has in each stage that is asked for; of each, $3 are counted at most.
+select asked.stage, counted.claims
+from unnest($2::text[]) with ordinality as asked (stage, nr)
+cross join lateral (
+    select count(*) as claims
+    from (
+        select from ledger.claim_list as l
+        where l.partner_id = $1 and l.stage = asked.stage
+        order by l.append_id desc  -- without an order, the whole table may seem as good
+        limit $3
+    ) as found
+) as counted
+order by asked.nr
+
 -- name: page
 -- A page of one partner's claims for one entity, newest first, with what else the answer needs; with
 -- $5, only those of one of the partner's users. No row: no such entity. `token_found` false: the token
@@ -79,10 +94,70 @@ limit $4
 
 -- name: page_of_partner
 -- A page of one partner's claims over all its entities, newest first, from after a place on.
-select claim_id, entity_id, partner_user_id, partner_claim_id, stage, created_at
+select
+    claim_id, append_id, entity_id, partner_user_id, partner_claim_id, stage, created_at
 from ledger.claim_list
 where partner_id = $1 and append_id < $2
 order by append_id desc
+limit $3
+
+-- name: page_of_partner_oldest
+-- The same, oldest first.
+select
+    claim_id, append_id, entity_id, partner_user_id, partner_claim_id, stage, created_at
+from ledger.claim_list
+where partner_id = $1 and append_id > $2
+order by append_id
+limit $3
+
+-- name: page_of_partner_stage
+-- The same, newest first, of the claims in a stage.
+select
+    claim_id, append_id, entity_id, partner_user_id, partner_claim_id, stage, created_at
+from ledger.claim_list
+where partner_id = $1 and stage = $4 and append_id < $2
+order by append_id desc
+limit $3
+
+-- name: page_of_partner_stage_oldest
+-- The same, oldest first.
+select
+    claim_id, append_id, entity_id, partner_user_id, partner_claim_id, stage, created_at
+from ledger.claim_list
+where partner_id = $1 and stage = $4 and append_id > $2
+order by append_id
+limit $3
+
+-- name: page_of_partner_entity
+-- The same, newest first, of one entity's claims.
+select
+    claim_id, append_id, entity_id, partner_user_id, partner_claim_id, stage, created_at
+from ledger.claim_list
+where partner_id = $1 and entity_id = $4 and append_id < $2
+order by append_id desc
+limit $3
+
+-- name: page_of_partner_entity_oldest
+-- The same, oldest first.
+select
+    claim_id, append_id, entity_id, partner_user_id, partner_claim_id, stage, created_at
+from ledger.claim_list
+where partner_id = $1 and entity_id = $4 and append_id > $2
+order by append_id
+limit $3
+
+-- name: page_of_partner_references
+-- The same by the partner's reference, of those that begin with a text ($4): from after a reference
+-- and, of claims that share it over several entities, a place. No text that begins so is beyond it
+-- with the last character of Unicode.
+select
+    claim_id, append_id, entity_id, partner_user_id, partner_claim_id, stage, created_at
+from ledger.claim_list
+where
+    partner_id = $1
+    and partner_claim_id >= $4 and partner_claim_id < $4 || chr(1114111)
+    and (partner_claim_id, append_id) > ($5, $2)
+order by partner_claim_id, append_id
 limit $3
 
 -- name: set_stage

@@ -6,9 +6,20 @@ select
 from ledger.connect_links
 where token_hash = $1 and expires_at is not null
 
+-- name: of_partner
+-- One link of a partner's, with what became of it. Not who approved: an entity id is its customer's
+-- to pass on.
+select
+    stream_id,
+    link_id, partner_user_id, issued_at, expires_at,
+    case when state = 'issued' and expires_at <= clock_timestamp() then 'expired' else state end
+        as state
+from ledger.connect_links
+where link_id = $2 and partner_id = $1
+
 -- name: page_of_partner
 -- A page of a partner's links, newest first, from before one on (null: from the newest on), with
--- what became of each. Not who approved: an entity id is its customer's to pass on.
+-- what became of each.
 select
     link_id, partner_user_id, issued_at, expires_at,
     case when state = 'issued' and expires_at <= clock_timestamp() then 'expired' else state end
@@ -18,6 +29,45 @@ where
     partner_id = $1
     and (issued_at, link_id) < (coalesce($2::timestamptz, 'infinity'), coalesce($3::text, ''))
 order by issued_at desc, link_id desc
+limit $4
+
+-- name: page_of_partner_oldest
+-- The same, oldest first, from after one on.
+select
+    link_id, partner_user_id, issued_at, expires_at,
+    case when state = 'issued' and expires_at <= clock_timestamp() then 'expired' else state end
+        as state
+from ledger.connect_links
+where
+    partner_id = $1
+    and (issued_at, link_id) > (coalesce($2::timestamptz, '-infinity'), coalesce($3::text, ''))
+order by issued_at, link_id
+limit $4
+
+-- name: page_of_partner_user
+-- The same, newest first, of the links for one of the partner's users.
+select
+    link_id, partner_user_id, issued_at, expires_at,
+    case when state = 'issued' and expires_at <= clock_timestamp() then 'expired' else state end
+        as state
+from ledger.connect_links
+where
+    partner_id = $1 and partner_user_id = $5
+    and (issued_at, link_id) < (coalesce($2::timestamptz, 'infinity'), coalesce($3::text, ''))
+order by issued_at desc, link_id desc
+limit $4
+
+-- name: page_of_partner_user_oldest
+-- The same, oldest first.
+select
+    link_id, partner_user_id, issued_at, expires_at,
+    case when state = 'issued' and expires_at <= clock_timestamp() then 'expired' else state end
+        as state
+from ledger.connect_links
+where
+    partner_id = $1 and partner_user_id = $5
+    and (issued_at, link_id) > (coalesce($2::timestamptz, '-infinity'), coalesce($3::text, ''))
+order by issued_at, link_id
 limit $4
 
 -- name: settle

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 from litestar import Router
 
 from projections.activity.reader import ActivityReader
+from projections.claim_list.partners_claims import PartnersClaims
 from projections.connect_links.reader import ConnectLinksReader
 from service.app.bootstrap import Service
 from service.claims.overview import ClaimOverviews
@@ -31,11 +32,14 @@ from service.pages.backoffice.people import people_router
 from service.pages.backoffice.search import search_router
 from service.pages.backoffice.timeline import timeline_router
 from service.pages.console.apply import apply_router
-from service.pages.console.checklist import checklist_router
+from service.pages.console.checklist import Checklists, checklist_router
+from service.pages.console.claims import claims_router as partners_claims_router
 from service.pages.console.frame import console_frame
 from service.pages.console.keys import KeyPages, keys_router
-from service.pages.console.lists import lists_router
+from service.pages.console.links import links_router
 from service.pages.console.members import members_router
+from service.pages.console.onboardings import onboardings_router
+from service.pages.console.overview import OverviewPage, overview_router
 from service.pages.console.requests import requests_router
 from service.pages.console.sandbox import sandbox_router
 from service.pages.console.settings import settings_router
@@ -161,17 +165,33 @@ def _console(service: Service, proofs: Proofs) -> list[Router]:
         mode: RequestsReader(one.ledger.database, service.clock) for mode, one in modes
     }
     keys = KeyPages(partners, partner_list, service.secrets, service.sandbox, service.clock, proofs)
+    checklists = Checklists(calls["test"], partner_list, service.accounts)
+    claims: Mapping[Mode, PartnersClaims] = {
+        mode: PartnersClaims(one.ledger.database) for mode, one in modes
+    }
     sandbox = SandboxCommands(test.ledger, partners, service.sandbox)
     return [
         apply_router(partners, partner_list),
+        overview_router(
+            OverviewPage(
+                partners,
+                partner_list,
+                claims,
+                calls,
+                checklists,
+                service.settings.rate_limit_per_minute,
+                service.clock,
+            )
+        ),
         tutorial_router(keys, f"{service.settings.public_url}{API_PATH}"),
         sandbox_router(sandbox, partner_list, test.connection_list, test.onboarding_list),
-        checklist_router(calls["test"], partner_list, service.accounts),
-        lists_router(
-            {mode: one.claim_list for mode, one in modes},
+        checklist_router(checklists),
+        partners_claims_router(claims),
+        links_router(
             {mode: ConnectLinksReader(one.ledger.database) for mode, one in modes},
-            {mode: one.onboarding_list for mode, one in modes},
+            {mode: one.ledger for mode, one in modes},
         ),
+        onboardings_router({mode: one.onboarding_list for mode, one in modes}),
         requests_router(
             calls, {mode: ActivityReader(one.ledger) for mode, one in modes}, partner_list
         ),

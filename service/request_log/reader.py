@@ -1,7 +1,7 @@
 """Read a partner's calls for the developer console."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final, Literal, NamedTuple
 
 from service.core.clock import Clock
@@ -47,26 +47,34 @@ class RequestsReader:
     clock: Clock
 
     async def page(
-        self, partner_id: str, wanted: Filter, before: tuple[datetime, str] | None
+        self,
+        partner_id: str,
+        wanted: Filter,
+        before: tuple[datetime, str] | None,
+        limit: int = PAGE,
     ) -> CallPage:
-        """Return up to PAGE calls from before (at, request_id) on."""
+        """Return up to `limit` calls from before (at, request_id) on."""
         # One row more than a page has shows whether there is a next one.
-        given = (partner_id, *(before or (None, None)), PAGE + 1)
+        given = (partner_id, *(before or (None, None)), limit + 1)
         if wanted == Filter():
             rows = await self.database.reads.fetch(_SQL.page, *given)
         else:
             rows = await self.database.reads.fetch(_SQL.page_filtered, *given, *wanted)
-        calls = rows[:PAGE]
-        last = (calls[-1]["at"], calls[-1]["request_id"]) if len(rows) > PAGE else None
+        calls = rows[:limit]
+        last = (calls[-1]["at"], calls[-1]["request_id"]) if len(rows) > limit else None
         return CallPage(calls, last)
 
     async def one(self, partner_id: str, request_id: str) -> Row | None:
         """Return one of the partner's calls, or None."""
         return await self.database.reads.fetchrow(_SQL.one, request_id, partner_id)
 
-    async def seen(self, partner_id: str) -> list[Row]:
-        """Return counts of the last thirty days' calls by endpoint and outcome, highest first."""
-        return await self.database.reads.fetch(_SQL.seen, partner_id, (self.clock() - KEPT).date())
+    async def seen(self, partner_id: str, back: timedelta = KEPT) -> list[Row]:
+        """Return counts of calls by endpoint and outcome, highest first, of so many days and today.
+
+        With no time to go back, those of today alone (UTC).
+        """
+        since = (self.clock().astimezone(UTC) - back).date()
+        return await self.database.reads.fetch(_SQL.seen, partner_id, since)
 
     async def has_documents(self, partner_id: str) -> bool:
         """Return whether any claim of the partner was created with a document."""

@@ -64,7 +64,8 @@ class Filled:
         self.claims = [self._claim(number) for number in range(8)]
         self._calls_that_fail()
         site.do(self._move)
-        self.request, self.claim = self._noted(), self.claims[0]
+        self.request, self.faulty_request = self._noted(404), self._noted(400)
+        self.claim, self.link = self.claims[0], self._redeemed()
         self.endpoint = site.do(self._endpoint)
         self._deliveries()
 
@@ -136,11 +137,11 @@ class Filled:
         self.site.api(self.key, "GET", "/claims?entity_id=ent_unknown")
         self.site.api(self.other_key, "POST", "/claims", json=claim_body(self.entity))
 
-    def _noted(self) -> str:
+    def _noted(self, status: int) -> str:
         """Return the request id of a refused call, once calls have been logged."""
-        noted = "select request_id from live.requests where partner_id = %s and status = 404"
+        noted = "select request_id from live.requests where partner_id = %s and status = %s"
         with psycopg.connect(self.site.database_url, autocommit=True) as connection:
-            look = partial(connection.execute, noted, [self.partner])
+            look = partial(connection.execute, noted, [self.partner, status])
             return until(lambda: look().fetchone(), look=0.1)[0]
 
     def _deliveries(self) -> None:
@@ -165,6 +166,16 @@ class Filled:
         url = f"https://hooks.example.com/{'a-long-path/' * 20}"
         await service.endpoints.add(self.partner, endpoint_id, "live", url, [], STAFF)
         return endpoint_id
+
+    def _redeemed(self) -> str:
+        """Return the id of a link that a customer has approved."""
+        links = (
+            "select link_id from live.connect_links where partner_id = %s and state = 'redeemed'"
+        )
+        with psycopg.connect(self.site.database_url, autocommit=True) as connection:
+            found = connection.execute(f"{links} limit 1", [self.partner, "redeemed"]).fetchone()
+        assert found
+        return found[0]
 
     async def _people(self, service: Service) -> None:
         partners = service.partners

@@ -186,7 +186,8 @@ CONSOLE = [
     Shot("console-none", "stranger", at("/console/partners"), titled=False),
     Shot("console-pending", "pending", at("/console/{pending}")),
     Shot("console-declined", "declined", at("/console/{declined}"), titled=False),
-    Shot("console-overview", "developer", at("/console/{partner}"), titled=False),
+    Shot("console-overview", "developer", at("/console/{partner}")),
+    Shot("console-overview-empty", "lonely", at("/console/{quiet}"), titled=False),
     Shot("console-keys", "developer", at("/console/{partner}/keys")),
     Shot("console-key-issued", "developer", _issued),
     Shot("console-key-roll", "developer", at("/console/{partner}/keys/{key_id}/roll")),
@@ -199,9 +200,18 @@ CONSOLE = [
     Shot("console-requests-empty", "lonely", at("/console/{quiet}/requests?code=none"), False),
     Shot("console-request", "developer", at("/console/{partner}/requests/{request}")),
     Shot("console-request-unknown", "developer", at("/console/{partner}/requests/unknown")),
+    Shot(
+        "console-request-faulty",
+        "developer",
+        at("/console/{partner}/requests/{faulty_request}"),
+        titled=False,
+    ),
     Shot("console-errors", "developer", at("/console/{partner}/errors")),
     Shot("console-errors-empty", "lonely", at("/console/{quiet}/errors?mode=test"), titled=False),
     Shot("console-usage", "developer", at("/console/{partner}/usage")),
+    Shot(
+        "console-usage-month", "developer", at("/console/{partner}/usage?span=month"), titled=False
+    ),
     Shot("console-usage-empty", "pending", at("/console/{pending}/usage"), titled=False),
     Shot("console-webhooks", "developer", at("/console/{partner}/webhooks")),
     Shot("console-webhooks-empty", "lonely", at("/console/{quiet}/webhooks"), titled=False),
@@ -211,6 +221,8 @@ CONSOLE = [
         "console-webhook-remove", "developer", at("/console/{partner}/webhooks/{endpoint}/remove")
     ),
     Shot("console-links", "developer", at("/console/{partner}/links")),
+    Shot("console-links-empty", "lonely", at("/console/{quiet}/links?state=expired"), titled=False),
+    Shot("console-link", "developer", at("/console/{partner}/links/{link}")),
     Shot("console-onboardings", "developer", at("/console/{partner}/onboardings")),
     Shot("console-onboardings-empty", "lonely", at("/console/{quiet}/onboardings"), titled=False),
     Shot("console-claims", "developer", at("/console/{partner}/claims")),

@@ -1,12 +1,17 @@
 """What the console's pages show of a partner's own: calls, keys, claims, links, usage."""
 
+import csv
 import html
+import io
 import re
+from datetime import UTC, datetime
 
 import pytest
 
+from projections.claim_list.partners_claims import ClaimFilter, FoundClaims, PartnersClaims
 from service.core.errors import Refusal, invalid
 from service.facts.partners import ApiKeyIssued, partner_stream
+from service.pages.console.csv_file import cell, csv_file
 from service.request_log.outcome import OUTCOME_BYTES_MAX, Outcome, outcome_of, read_outcome
 from tests.pages.visitor import Visitor
 from tests.world import STAFF, claim_body
@@ -116,3 +121,136 @@ async def test_keys_have_names(world, developer):
     async with world.service.accounts.database.reads.connection() as connection:
         rows = await connection.fetch("select state from accounts.events")
     assert all(b"Payroll" not in row["state"] for row in rows)
+
+
+async def test_claims_are_found(world, developer):
+    """By stage, id, entity and reference; each order has every claim once, over its pages."""
+    visitor, partner = developer
+    entities = [await partner.connected_entity() for _ in range(2)]
+    made = {
+        reference: (await partner.claim(entity_id, reference)).json()["claim_id"]
+        for entity_id, reference in (
+            *((entities[0], f"case-{number:02}") for number in range(52)),
+            (entities[1], "other"),
+            (entities[1], "=1+2"),
+        )
+    }
+    stranger = await world.partner()
+    foreign = (await stranger.claim(await stranger.connected_entity(), "case-foreign")).json()
+    await world.service.modes["live"].claims.move(made["other"], "settled", STAFF)
+    path = f"/console/{partner.partner_id}/claims"
+
+    async def found(query):
+        references, following = [], f"{path}?{query}"
+        while following:
+            page = (await visitor.get(following)).text
+            references += re.findall(r"</th><td>([^<]*)</td>", page)
+            after = re.search(r'href="(\?[^"]*)" rel="next"', page)
+            following = after and path + html.unescape(after[1])
+        return references
+
+    newest = list(reversed(made))
+    assert await found("") == newest
+    assert await found("sort=oldest") == newest[::-1]
+    assert await found("sort=reference") == sorted(made)
+    assert await found("stage=settled") == ["other"]
+    assert await found("stage=settled&sort=oldest") == ["other"]
+    assert await found("q=case-0") == [f"case-0{number}" for number in range(10)]
+    assert await found("q=o&stage=settled") == ["other"]
+    assert await found("q=o&stage=triage") == []
+    assert await found(f"q={made['other']}") == ["other"]
+    assert await found(f"q={made['other']}&stage=triage") == []
+    assert await found(f"q={entities[1]}") == ["=1+2", "other"]
+    assert await found(f"q={entities[1]}&sort=oldest&stage=settled") == ["other"]
+    assert await found(f"q={foreign['claim_id']}") == []
+    for wrong in ("stage=none", "sort=none", f"after={foreign['claim_id']}", "after=none"):
+        await shown(visitor, f"{path}?{wrong}", 400)
+    file = await visitor.get(f"{path}.csv?q=%3D")
+    assert file.headers["content-type"] == "text/csv; charset=utf-8"
+    assert file.headers["content-disposition"] == 'attachment; filename="claims-live.csv"'
+    assert '"\'=1+2"' in file.text
+    assert len((await visitor.get(f"{path}.csv")).text.splitlines()) == 1 + len(made)
+    overview = await shown(visitor, f"/console/{partner.partner_id}")
+    assert "Triage 53 " in overview
+    assert "Settled 1 " in overview
+
+
+async def test_links_are_found(world, developer):
+    """By state, id and user, in either order; a link's page says what happened to it."""
+    visitor, partner = developer
+    entity_id = await world.entity()
+    links = [
+        await partner.call("POST", "/connect-requests", json={"partner_user_id": user})
+        for user in ("first", "second", "second", "=third")
+    ]
+    tokens = [link.json()["connect_url"].rpartition("/")[2] for link in links]
+    connections = world.service.modes["live"].connections
+    await connections.approve(tokens[0], entity_id, STAFF)
+    await connections.decline(tokens[1], STAFF)
+    path = f"/console/{partner.partner_id}/links"
+
+    async def found(query):
+        page = (await visitor.get(f"{path}?{query}")).text
+        return re.findall(r"</a></th><td>([^<]*)</td>", page)
+
+    assert await found("") == ["=third", "second", "second", "first"]
+    assert await found("sort=oldest") == ["first", "second", "second", "=third"]
+    assert await found("state=redeemed") == ["first"]
+    assert await found("state=issued") == ["=third", "second"]
+    assert await found("q=second&state=declined&sort=oldest") == ["second"]
+    assert await found("state=expired") == []
+    page = (await visitor.get(f"{path}?state=redeemed")).text
+    link_id = re.search(r"lnk_\w+", page)[0]
+    assert await found(f"q={link_id}") == ["first"]
+    opened = await shown(visitor, f"{path}/{link_id}")
+    assert "Approved by the customer" in opened
+    assert entity_id not in opened
+    await shown(visitor, f"{path}/{link_id}?mode=test", 404)
+    rows = (await visitor.get(f"{path}.csv")).text.splitlines()
+    assert [row.split(",")[1] for row in rows[1:]] == [
+        '"\'=third"',
+        '"second"',
+        '"second"',
+        '"first"',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("=1+2", "'=1+2"),
+        ("+1", "'+1"),
+        ("-1", "'-1"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("\t=1", "'\t=1"),
+        ("  =1", "'  =1"),
+        ("\uff1d1", "'\uff1d1"),
+        ("case-1", "case-1"),
+        ("", ""),
+        (None, ""),
+        (datetime(2026, 3, 31, 12, tzinfo=UTC), "2026-03-31T12:00:00.000Z"),
+    ],
+)
+def test_no_cell_is_a_formula(value, expected):
+    """Whatever a reference begins with, a spreadsheet shows it."""
+    assert cell(value) == expected
+
+
+async def test_a_file_is_as_long_as_it_may_be(monkeypatch):
+    """Page after page, until it has all its rows; a separator within a cell ends none."""
+    claims = PartnersClaims.__new__(PartnersClaims)
+
+    async def page(_self, _partner_id, _wanted, *, limit, after):
+        first = int(after or 0)
+        return FoundClaims([{"n": first + one} for one in range(limit)], str(first + limit))
+
+    monkeypatch.setattr(PartnersClaims, "page", page)
+    rows = [row["n"] async for found in claims.pages("p", ClaimFilter(), 1_203) for row in found]
+    assert rows == list(range(1_203))
+
+    async def cells():
+        yield [["a;b", 'c"d', "e\nf"]]
+
+    sent = b"".join([part async for part in csv_file("x", ["1", "2", "3"], cells()).iterator])
+    lines = csv.reader(io.StringIO(sent.decode("utf-8-sig"), newline=""))
+    assert list(lines) == [["1", "2", "3"], ["a;b", 'c"d', "e\nf"]]

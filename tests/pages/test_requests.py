@@ -175,12 +175,15 @@ def test_usage_is_a_picture_and_a_table(site, developer):
     page, partner_id, keys = developer
     for mode in ("live", "test", "test"):
         site.api(keys[mode], "GET", "/claims?entity_id=e")
-    total = page.get_by_role("row").filter(has_text="Last hour").get_by_role("cell").first
-    path = f"/console/{partner_id}/usage"
-    until(lambda: page.goto(path) and total.inner_text() == "3", look=0.2)
-    assert page.locator("rect.bar-live").count() == 1
-    assert page.locator("rect.bar-test").count() >= 1
-    expect(page.get_by_role("img", name="3 in total")).to_be_visible()
+    entity_id = fixtures(site, partner_id).connected_entity_id
+    site.api(keys["test"], "GET", f"/claims?entity_id={entity_id}")
+    total = page.locator(".figures dd").first
+    path = f"/console/{partner_id}/usage?span=hour"
+    until(lambda: page.goto(path) and total.inner_text() == "4", look=0.2)
+    assert page.locator("rect.bar-test").count() == 1
+    assert page.locator("rect.bar-refused").count() >= 1
+    expect(page.get_by_role("img", name="4 calls: 3 errors")).to_be_visible()
+    expect(page.get_by_role("row").filter(has_text="GET /v1/claims")).to_contain_text("75.0 %")
     for width in (360, 1280):
         page.set_viewport_size({"width": width, "height": 800})
         picture = page.locator("svg.chart").bounding_box()

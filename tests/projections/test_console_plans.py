@@ -12,17 +12,47 @@ ROWS = 40_000
 FILL = Path(__file__).with_name("fill_console_lists.sql")
 SHOWN = 51
 
-CLAIMS = queries("projections.claim_list").page_of_partner
-LINKS = queries("projections.connect_links").page_of_partner
+CLAIMS = queries("projections.claim_list")
+LINKS = queries("projections.connect_links")
 ONBOARDINGS = queries("projections.onboardings").page_of_partner
 CALLS = queries("service.request_log").page
 FILTERED = queries("service.request_log").page_filtered
 
 PAGES = [
-    (CLAIMS, "text, bigint, int", "'ptn_1', 9223372036854775807, 51", "claim_list"),
-    (CLAIMS, "text, bigint, int", "'ptn_1', 20000, 51", "claim_list"),
-    (LINKS, "text, timestamptz, text, int", "'ptn_1', null, null, 51", "connect_links"),
-    (LINKS, "text, timestamptz, text, int", "'ptn_1', '2026-02-20', 'lnk_9', 51", "connect_links"),
+    *(
+        (CLAIMS[f"page_of_partner{name}"], types, f"'ptn_1', {place}, 51{more}", "claim_list")
+        for name, types, more in (
+            ("", "text, bigint, int", ""),
+            ("_stage", "text, bigint, int, text", ", 'triage'"),
+            ("_entity", "text, bigint, int, text", ", 'ent_1'"),
+        )
+        for name, place in (
+            (name, "9223372036854775807"),
+            (name, "20000"),
+            (f"{name}_oldest", "-1"),
+            (f"{name}_oldest", "20000"),
+        )
+    ),
+    *(
+        (
+            CLAIMS.page_of_partner_references,
+            "text, bigint, int, text, text",
+            f"'ptn_1', {place}, 51, '{begins}', '{after}'",
+            "claim_list",
+        )
+        for place, begins, after in ((-1, "", ""), (-1, "case-2", ""), (9, "case-2", "case-23"))
+    ),
+    *(
+        (
+            LINKS[f"page_of_partner{user}{order}"],
+            f"text, timestamptz, text, int{', text' if user else ''}",
+            f"'ptn_1', {place}, 51{more if user else ''}",
+            "connect_links",
+        )
+        for user, more in (("", ""), ("_user", ", 'u'"))
+        for order in ("", "_oldest")
+        for place in ("null, null", "'2026-02-20', 'lnk_9'")
+    ),
     (
         ONBOARDINGS,
         "text, timestamptz, text, int, timestamptz",
@@ -51,7 +81,9 @@ def filled(module_database_url):
 
 @pytest.mark.parametrize("generic", ["force_generic_plan", "force_custom_plan"])
 @pytest.mark.parametrize(
-    ("sql", "types", "given", "table"), PAGES, ids=[f"{one[3]}-{one[2]}" for one in PAGES]
+    ("sql", "types", "given", "table"),
+    PAGES,
+    ids=[f"{one[0].name}-{one[2]}" for one in PAGES],
 )
 def test_a_page_is_read_from_an_index(filled, sql, types, given, table, generic):
     """The index has the order: no row beyond the page is read, with any plan."""
@@ -60,6 +92,16 @@ def test_a_page_is_read_from_an_index(filled, sql, types, given, table, generic)
     assert scans
     assert {node["Node Type"] for node in scans} <= {"Index Scan", "Index Only Scan"}
     assert max(read(node) for node in scans) <= SHOWN + 1, json.dumps(nodes)
+
+
+@pytest.mark.parametrize("generic", ["force_generic_plan", "force_custom_plan"])
+def test_claims_of_a_stage_are_counted_up_to_a_bound(filled, generic):
+    """In the index alone, and no further than the bound."""
+    given = "'ptn_1', array['triage', 'closed'], 100"
+    nodes = explained(filled, CLAIMS.count_by_stage, "text, text[], int", given, generic)
+    scans = [node for node in nodes if node.get("Relation Name") == "claim_list"]
+    assert {node["Node Type"] for node in scans} == {"Index Only Scan"}, json.dumps(nodes)
+    assert sum(read(node) for node in scans) <= 2 * 101
 
 
 @pytest.mark.parametrize("generic", ["force_generic_plan", "force_custom_plan"])

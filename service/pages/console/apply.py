@@ -1,4 +1,4 @@
-"""`/console`: choosing a partner, applying for an account, and the state of its review."""
+"""`/console`: choosing a partner, and applying for an account."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,10 +9,9 @@ from service.core.errors import Refusal
 from service.http.bodies import AnyRequest
 from service.http.decoding import check
 from service.http.router import OneOffRouter
-from service.pages.console.frame import CONSOLE, START, console_page
 from service.pages.gate import member_cause
 from service.pages.shell import lead_to, page
-from service.pages.site_map import Html, Page, PathText
+from service.pages.site_map import Html, Page
 from service.pages.visit import form_of, signed_in
 from service.partners.commands import PartnerCommands
 from service.partners.wire import ConsoleApplication
@@ -61,12 +60,7 @@ def apply_router(commands: PartnerCommands, partners: PartnersReader) -> OneOffR
         )
         return lead_to(f"/console/{partner_id}")
 
-    @get(CONSOLE, opt={"page": Page("member", "console.nav.overview", START)})
-    async def overview(request: AnyRequest, partner_id: PathText) -> Html:
-        """Show the state of the review, and what comes next."""
-        return console_page(request, "overview.html", partner=await commands.look(partner_id))
-
-    return OneOffRouter("/", route_handlers=[start, choose, ask, apply, overview])
+    return OneOffRouter("/", route_handlers=[start, choose, ask, apply])
 
 
 def _form(

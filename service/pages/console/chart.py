@@ -17,7 +17,8 @@ HEADROOM: Final = 1.1
 NAME_HEIGHT: Final = 12.0
 """The share of the picture's height that a number beside it takes."""
 LEVELS_MAX: Final = 4
-TICKS_MAX: Final = 7
+TICKS_MAX: Final = 4
+"""Names that a phone has room for."""
 
 _ROUND: Final = (1, 2, 5, 10)
 

@@ -4,6 +4,7 @@ Nothing is ticked by hand: the counts of calls, the keys and the partner's event
 """
 
 from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
@@ -85,24 +86,34 @@ def checklist(facts: Facts) -> list[Item]:
     ]
 
 
-def checklist_router(
-    test_calls: RequestsReader, partners: PartnersReader, accounts: Ledger
-) -> OneOffRouter:
+@dataclass(frozen=True, slots=True)
+class Checklists:
+    """Reads what a partner has shown. `test_calls` are those of test mode."""
+
+    test_calls: RequestsReader
+    partners: PartnersReader
+    accounts: Ledger
+
+    async def of(self, partner_id: str) -> list[Item]:
+        """Return a partner's checklist."""
+        past = await self.accounts.read(partner_stream(partner_id))
+        return checklist(
+            Facts(
+                await self.test_calls.seen(partner_id),
+                key_modes(await self.partners.keys(partner_id)),
+                any(isinstance(recorded.event, PartnerSettingsChanged) for recorded in past),
+                await self.test_calls.has_documents(partner_id),
+            )
+        )
+
+
+def checklist_router(checklists: Checklists) -> OneOffRouter:
     """Return the router of the checklist."""
 
     @get("/checklist", opt={"page": Page("member", "checklist.nav", START)})
     async def shown(request: AnyRequest, partner_id: PathText) -> Html:
         """Show what to try before going live."""
-        async with accounts.transaction() as transaction:
-            past = await transaction.read(partner_stream(partner_id))
-        items = checklist(
-            Facts(
-                await test_calls.seen(partner_id),
-                key_modes(await partners.keys(partner_id)),
-                any(isinstance(recorded.event, PartnerSettingsChanged) for recorded in past),
-                await test_calls.has_documents(partner_id),
-            )
-        )
+        items = await checklists.of(partner_id)
         done = sum(item.done for item in items)
         return console_page(request, "checklist.html", items=items, done=done)
 

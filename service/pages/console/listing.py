@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+from urllib.parse import urlencode
 
 from service.core.errors import invalid
 from service.facts.caller import Mode
@@ -12,6 +13,8 @@ from service.ledger.database import Row
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGITS_MAX: Final = 16
 _TEXT_MAX: Final = 255
+
+T = TypeVar("T", bound=str)
 
 Place = tuple[datetime, str]
 """A moment and an id: where a page of a list begins. No two rows share both."""
@@ -51,6 +54,22 @@ def shown_page(
         "before": place((last[at], last[row_id]) if last else None),
         "is_first": "before" not in request.query_params,
     }
+
+
+def asked_one_of(request: AnyRequest, name: str, values: Sequence[T]) -> T | None:
+    """Return a parameter that has one of these values; refuses any other."""
+    value = asked(request, name)
+    if value is None:
+        return None
+    found = next((one for one in values if one == value), None)
+    if found is None:
+        raise invalid(name, f"expected one of {', '.join(values)}")
+    return found
+
+
+def query_of(**parameters: str | None) -> str:
+    """Return a query string with the parameters that have a value, for links within a page."""
+    return urlencode({name: value for name, value in parameters.items() if value})
 
 
 def asked_moment(request: AnyRequest, name: str) -> datetime | None:

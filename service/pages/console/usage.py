@@ -6,7 +6,7 @@ days are read from the counts by the day, of which there are few.
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from litestar import get
 
@@ -17,23 +17,23 @@ from service.http.router import OneOffRouter
 from service.ledger.database import Row
 from service.pages.console.chart import Slot, chart
 from service.pages.console.frame import ACTIVITY, CONSOLE, console_page
+from service.pages.console.listing import asked_one_of
 from service.pages.site_map import Html, Page, PathText
 from service.request_log.reader import RequestsReader, Unit
 
 Readers = Mapping[Mode, RequestsReader]
-SpanName = Literal["hour", "day", "week", "month"]
 
 
 class Span(NamedTuple):
-    """`count` slots of a unit, the newest the one that is under way; names go below the chart."""
+    """So many slots of a unit, the newest the one that is under way; names go below the chart."""
 
     unit: Unit
     step: timedelta
-    count: int
+    slots: int
     name_format: str
 
 
-SPANS: Final[Mapping[SpanName, Span]] = {
+SPANS: Final[Mapping[str, Span]] = {
     "hour": Span("minute", timedelta(minutes=1), 60, "%H:%M"),
     "day": Span("hour", timedelta(hours=1), 24, "%H:%M"),
     "week": Span("day", timedelta(days=1), 7, "%-d %b"),
@@ -76,8 +76,7 @@ def usage_router(calls: Readers, limit: int, clock: Clock) -> OneOffRouter:
     @get("/usage", opt={"page": Page("member", "usage.nav", ACTIVITY)})
     async def usage(request: AnyRequest, partner_id: PathText) -> Html:
         """Show calls over time and by endpoint, against the limit where it is by the minute."""
-        asked = request.query_params.get("span")
-        name: SpanName = next((one for one in SPANS if one == asked), "day")
+        name = asked_one_of(request, "span", tuple(SPANS)) or "day"
         span = SPANS[name]
         found = await read_usage(calls, partner_id, span, clock())
         of_minutes = limit if span.unit == "minute" else None
@@ -102,8 +101,8 @@ def usage_router(calls: Readers, limit: int, clock: Clock) -> OneOffRouter:
 async def read_usage(calls: Readers, partner_id: str, span: Span, now: datetime) -> Usage:
     """Return the usage of both modes over a span that ends now."""
     newest = _beginning(now, span.unit)
-    moments = [newest - number * span.step for number in reversed(range(span.count))]
-    rows = [
+    moments = [newest - number * span.step for number in reversed(range(span.slots))]
+    rows: list[tuple[Mode, Row]] = [
         (mode, row)
         for mode, reader in calls.items()
         for row in await reader.usage(partner_id, moments[0], span.unit)

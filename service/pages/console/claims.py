@@ -1,0 +1,84 @@
+"""`/console/{partner_id}/claims`: a partner's own claims, to filter, search, sort and download."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final
+
+from litestar import get
+from litestar.response import Stream
+
+from projections.claim_list.partners_claims import ClaimFilter, PartnersClaims, Sort
+from service.facts.caller import Mode
+from service.facts.claims import STAGES
+from service.http.bodies import AnyRequest
+from service.http.router import OneOffRouter
+from service.ledger.database import Row
+from service.pages.console.csv_file import ROWS_MAX, csv_file
+from service.pages.console.frame import ACTIVITY, CONSOLE, console_page
+from service.pages.console.listing import asked, asked_one_of, mode_of, query_of
+from service.pages.site_map import Html, Page, PathText
+
+CLAIMS: Final = {"page": Page("member", "partner_claims.nav", ACTIVITY)}
+PAGE: Final = 50
+SORTS: Final[tuple[Sort, ...]] = ("newest", "oldest", "reference")
+_COLUMNS: Final = (
+    "claim_id",
+    "partner_claim_id",
+    "partner_user_id",
+    "entity_id",
+    "stage",
+    "created_at",
+)
+
+
+def claims_router(claims: Mapping[Mode, PartnersClaims]) -> OneOffRouter:
+    """Return the router of a partner's claims."""
+
+    @get("/claims", opt=CLAIMS)
+    async def claim_list(request: AnyRequest, partner_id: PathText) -> Html:
+        """List the partner's claims over all entities."""
+        mode, wanted, after = mode_of(request), _wanted(request), asked(request, "after")
+        found = await claims[mode].page(partner_id, wanted, limit=PAGE, after=after)
+        kept = _query(wanted)
+        return console_page(
+            request,
+            "claims.html",
+            mode=mode,
+            claims=found.claims,
+            wanted=wanted,
+            stages=STAGES,
+            sorts=SORTS,
+            kept=query_of(**kept),
+            first=query_of(mode=mode, **kept) if after else "",
+            older=query_of(mode=mode, **kept, after=found.after) if found.after else "",
+            rows_max=ROWS_MAX,
+        )
+
+    @get("/claims.csv", opt={"page": Page("member")})
+    async def claims_file(request: AnyRequest, partner_id: PathText) -> Stream:
+        """Send the same claims as a file."""
+        mode, wanted = mode_of(request), _wanted(request)
+
+        async def rows() -> AsyncIterator[list[list[Any]]]:
+            async for page in claims[mode].pages(partner_id, wanted, ROWS_MAX):
+                yield [_cells(claim) for claim in page]
+
+        return csv_file(f"claims-{mode}", _COLUMNS, rows())
+
+    return OneOffRouter(CONSOLE, route_handlers=[claim_list, claims_file])
+
+
+def _cells(claim: Row) -> list[Any]:
+    return [claim[name] for name in _COLUMNS]
+
+
+def _wanted(request: AnyRequest) -> ClaimFilter:
+    return ClaimFilter(
+        stage=asked_one_of(request, "stage", STAGES),
+        sought=(asked(request, "q") or "").strip() or None,
+        sort=asked_one_of(request, "sort", SORTS) or "newest",
+    )
+
+
+def _query(wanted: ClaimFilter) -> dict[str, str | None]:
+    sort = None if wanted.sort == "newest" else wanted.sort
+    return {"stage": wanted.stage, "q": wanted.sought, "sort": sort}
