@@ -1,4 +1,4 @@
-"""`GET /claims`: one round trip a page, whatever the number of claims; and the console's list."""
+"""`GET /claims`: one round trip a page, whatever the number of claims; and the customer's."""
 
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -57,21 +57,13 @@ class ClaimListReader(Reader):
         token = claims[-1]["claim_id"] if claims and claims[-1]["more"] else None
         return ClaimPage(claims, first["name"], first["disconnected_at"], token)
 
-    async def page_of_partner(
-        self, partner_id: str, *, limit: int, after: str | None
-    ) -> tuple[list[Row], str | None]:
-        """Return claims of all the partner's entities, newest first, and the next page's `after`.
-
-        Refuses with `validation_failed` an `after` that is not the id of one of them.
-        """
-        place = await self._place(after, partner_id)
-        rows = await self._reads.fetch(_SQL.page_of_partner, partner_id, place, limit + 1)
-        return _cut(rows, limit)
-
     async def page_of_connection(
         self, partner_id: str, entity_id: str, *, limit: int, after: str | None
     ) -> tuple[list[Row], str | None]:
-        """Return claims of one entity alone, with their streams, as `page_of_partner` does."""
+        """Return claims of one entity, with their streams, and the next page's `after`.
+
+        Refuses with `validation_failed` an `after` that is not the id of one of the partner's.
+        """
         place = await self._place(after, partner_id)
         rows = await self._reads.fetch(
             _SQL.page_of_connection, partner_id, entity_id, place, limit + 1

@@ -183,10 +183,10 @@ def _console(service: Service, proofs: Proofs) -> list[Router]:
                 service.clock,
             )
         ),
-        tutorial_router(keys, f"{service.settings.public_url}{API_PATH}"),
+        tutorial_router(keys, checklists, f"{service.settings.public_url}{API_PATH}"),
         sandbox_router(sandbox, partner_list, test.connection_list, test.onboarding_list),
         checklist_router(checklists),
-        partners_claims_router(claims),
+        partners_claims_router(claims, {mode: ClaimOverviews(one.ledger) for mode, one in modes}),
         links_router(
             {mode: ConnectLinksReader(one.ledger.database) for mode, one in modes},
             {mode: one.ledger for mode, one in modes},

@@ -226,6 +226,7 @@ CONSOLE = [
     Shot("console-onboardings", "developer", at("/console/{partner}/onboardings")),
     Shot("console-onboardings-empty", "lonely", at("/console/{quiet}/onboardings"), titled=False),
     Shot("console-claims", "developer", at("/console/{partner}/claims")),
+    Shot("console-claim", "developer", at("/console/{partner}/claims/{claim}")),
     Shot("console-claims-empty", "lonely", at("/console/{quiet}/claims"), titled=False),
     Shot("console-sandbox", "developer", at("/console/{partner}/sandbox")),
     Shot("console-sandbox-reset", "developer", at("/console/{partner}/sandbox/reset")),

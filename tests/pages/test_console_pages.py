@@ -165,6 +165,11 @@ async def test_claims_are_found(world, developer):
     assert await found(f"q={foreign['claim_id']}") == []
     for wrong in ("stage=none", "sort=none", f"after={foreign['claim_id']}", "after=none"):
         await shown(visitor, f"{path}?{wrong}", 400)
+    opened = await shown(visitor, f"{path}/{made['other']}")
+    assert re.search("Created .* Moved to Settled", opened)
+    assert "Personal" not in opened
+    for other in (foreign["claim_id"], f"{made['other']}?mode=test"):
+        await shown(visitor, f"{path}/{other}", 404)
     file = await visitor.get(f"{path}.csv?q=%3D")
     assert file.headers["content-type"] == "text/csv; charset=utf-8"
     assert file.headers["content-disposition"] == 'attachment; filename="claims-live.csv"'

@@ -1,7 +1,5 @@
 """Before going live: the sandbox, the tutorial, the checklist."""
 
-import os
-import subprocess
 import time
 
 import psycopg
@@ -126,34 +124,19 @@ def test_a_form_that_is_sent_twice_resets_once(developer):
     expect(second.locator("tbody th code")).to_have_text(ids)
 
 
-def test_the_tutorial_works_when_it_is_pasted(site, developer):
-    """Every command returns what its step says, with a key issued on demand."""
+def test_the_tutorial_shows_its_key_once(site, developer):
+    """The key is issued on demand, and in the first command alone."""
     page, partner_id, _ = developer
     page.goto(f"/console/{partner_id}/tutorial")
     assert "pk_test_ptn" not in page.content()
     page.get_by_role("button", name="Issue a test key").click()
     expect(page.locator("pre").first).to_contain_text(f"export API_KEY=pk_test_{partner_id}.")
     page.wait_for_load_state()
-    commands = page.locator("pre").all_inner_texts()
-    expected = page.get_by_text("the first time.").all_inner_texts()
-    found = []
-    for command in commands[1:]:
-        shell = subprocess.run(
-            ["bash", "-c", f"{commands[0]}\n{command}"],
-            capture_output=True,
-            text=True,
-            check=True,
-            env={"PATH": os.environ["PATH"]},
-        )
-        found.append(f"Returns {shell.stdout.split()[1]} the first time.")
-    # No store of documents is configured here, so that the last one is refused.
-    assert found == [*expected[:-1], "Returns 503 the first time."]
-    assert (len(found), expected[-1]) == (7, "Returns 201 the first time.")
+    token = page.locator("pre").first.inner_text().rpartition(".")[2]
     page.reload()
     expect(page.get_by_text("This form was already sent")).to_be_visible()
     assert "pk_test_ptn" not in page.content()
-    log = (site.mail_dir.parent / "serve.log").read_text()
-    assert commands[0].rpartition(".")[2] not in log
+    assert token not in (site.mail_dir.parent / "serve.log").read_text()
 
 
 def test_the_checklist_follows_the_traffic(site, developer):

@@ -18,6 +18,8 @@ from service.pages.console.chart import (
 )
 from service.pages.console.checklist import Facts, checklist, key_modes
 from service.pages.console.listing import asked_moment, asked_place, place
+from service.pages.console.tutorial import done as steps_done
+from service.pages.console.tutorial import steps
 from service.pages.console.usage import Usage
 
 NOW = datetime(2026, 3, 31, 12, 0, 0, 123456, tzinfo=UTC)
@@ -156,6 +158,27 @@ def test_keys_settings_and_documents_complete_items():
     """A key per mode, changed settings, and a claim with a document."""
     assert done(modes=("test", "live"), settings=True) == {"test_key", "live_key", "settings"}
     assert done(documents=True) == {"documents"}
+
+
+def test_the_tutorial_is_ticked_by_the_traffic():
+    """Listing counts once there was a claim to list; an upload once a claim refers to it."""
+    every = {step.name for step in steps("https://api.example.com/v1", "ptn_1", 0)}
+
+    def ticked(*rows, documents=False):
+        return set(steps_done(Facts(rows, frozenset(), False, documents)))
+
+    claims = [seen("claims", 201, after=1), seen("claims", 200)]
+    assert ticked() == set()
+    assert ticked(seen("claims", 200, method="GET")) == {"look"}
+    assert ticked(*claims, seen("claims", 200, method="GET")) == {"look", "create", "repeat"}
+    others = [
+        seen("claims", 200, after=2, method="GET"),
+        seen("claims", 403, "partner_disconnected"),
+        seen("onboardings", 201),
+        seen("documents/upload-url", 201),
+    ]
+    assert ticked(*claims, *others) == every - {"upload", "attach"}
+    assert ticked(*claims, *others, documents=True) == every
 
 
 def test_an_ending_key_does_not_count():

@@ -23,6 +23,7 @@ from service.request_log.reader import RequestsReader
 CLAIMS: Final = "/v1/claims"
 ONBOARDINGS: Final = "/v1/onboardings"
 LINKS: Final = "/v1/connect-requests"
+UPLOADS: Final = "/v1/documents/upload-url"
 
 _SUCCESSES: Final = range(200, 300)
 _OWN_FAULTS: Final = frozenset(range(400, 500)) - {HTTPStatus.TOO_MANY_REQUESTS}
@@ -44,6 +45,10 @@ class Facts(NamedTuple):
         """Return whether an endpoint has answered with a status."""
         wanted = (method, route, status)
         return any((row["method"], row["route"], row["status"]) == wanted for row in self.seen)
+
+    def met(self, code: str) -> bool:
+        """Return whether a call was refused with a code."""
+        return any(row["code"] == code for row in self.seen)
 
     def recovered(self, statuses: Container[int], code: str | None = None) -> bool:
         """Return whether an endpoint succeeded after refusing with one of these, or the code."""
@@ -68,7 +73,6 @@ class Item(NamedTuple):
 
 def checklist(facts: Facts) -> list[Item]:
     """Return all items, in the order in which they are best done."""
-    met = {row["code"] for row in facts.seen}
     return [
         Item("test_key", "test" in facts.key_modes, "keys"),
         Item("onboarding", facts.answered("POST", ONBOARDINGS, HTTPStatus.CREATED), "tutorial"),
@@ -79,7 +83,7 @@ def checklist(facts: Facts) -> list[Item]:
         Item("documents", facts.has_documents, "/docs"),
         Item("error", facts.recovered(_OWN_FAULTS), "errors?mode=test"),
         Item("retry", facts.recovered(_OUR_FAULTS, "claim_conflict"), "/docs"),
-        Item("disconnected", "partner_disconnected" in met, "sandbox"),
+        Item("disconnected", facts.met("partner_disconnected"), "sandbox"),
         Item("limit", facts.recovered({HTTPStatus.TOO_MANY_REQUESTS}), "/docs#error-rate_limited"),
         Item("settings", facts.settings_changed, "settings"),
         Item("live_key", "live" in facts.key_modes, "keys"),
@@ -96,14 +100,16 @@ class Checklists:
 
     async def of(self, partner_id: str) -> list[Item]:
         """Return a partner's checklist."""
+        return checklist(await self.facts(partner_id))
+
+    async def facts(self, partner_id: str) -> Facts:
+        """Return what is known of a partner."""
         past = await self.accounts.read(partner_stream(partner_id))
-        return checklist(
-            Facts(
-                await self.test_calls.seen(partner_id),
-                key_modes(await self.partners.keys(partner_id)),
-                any(isinstance(recorded.event, PartnerSettingsChanged) for recorded in past),
-                await self.test_calls.has_documents(partner_id),
-            )
+        return Facts(
+            await self.test_calls.seen(partner_id),
+            key_modes(await self.partners.keys(partner_id)),
+            any(isinstance(recorded.event, PartnerSettingsChanged) for recorded in past),
+            await self.test_calls.has_documents(partner_id),
         )
 
 

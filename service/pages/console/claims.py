@@ -7,6 +7,8 @@ from litestar import get
 from litestar.response import Stream
 
 from projections.claim_list.partners_claims import ClaimFilter, PartnersClaims, Sort
+from service.claims.overview import ClaimOverviews
+from service.core.errors import Refusal
 from service.facts.caller import Mode
 from service.facts.claims import STAGES
 from service.http.bodies import AnyRequest
@@ -19,6 +21,8 @@ from service.pages.site_map import Html, Page, PathText
 
 CLAIMS: Final = {"page": Page("member", "partner_claims.nav", ACTIVITY)}
 PAGE: Final = 50
+STEPS_MAX: Final = 100
+DOCUMENTS_MAX: Final = 100
 SORTS: Final[tuple[Sort, ...]] = ("newest", "oldest", "reference")
 _COLUMNS: Final = (
     "claim_id",
@@ -30,8 +34,10 @@ _COLUMNS: Final = (
 )
 
 
-def claims_router(claims: Mapping[Mode, PartnersClaims]) -> OneOffRouter:
-    """Return the router of a partner's claims."""
+def claims_router(
+    claims: Mapping[Mode, PartnersClaims], cases: Mapping[Mode, ClaimOverviews]
+) -> OneOffRouter:
+    """Return the router of a partner's claims. Nobody's personal data is shown."""
 
     @get("/claims", opt=CLAIMS)
     async def claim_list(request: AnyRequest, partner_id: PathText) -> Html:
@@ -64,7 +70,25 @@ def claims_router(claims: Mapping[Mode, PartnersClaims]) -> OneOffRouter:
 
         return csv_file(f"claims-{mode}", _COLUMNS, rows())
 
-    return OneOffRouter(CONSOLE, route_handlers=[claim_list, claims_file])
+    @get("/claims/{claim_id:str}", opt=CLAIMS)
+    async def claim(request: AnyRequest, partner_id: PathText, claim_id: PathText) -> Html:
+        """Show one claim: its stages, its documents, the total of its invoices."""
+        mode = mode_of(request)
+        row = None if "\0" in claim_id else await claims[mode].one(partner_id, claim_id)
+        if row is None:
+            raise Refusal("claim_not_found")
+        case = await cases[mode].one(row["stream_id"])
+        return console_page(
+            request,
+            "claim.html",
+            mode=mode,
+            claim=row,
+            case=case,
+            history=case.history[-STEPS_MAX:],
+            documents=case.attachments[:DOCUMENTS_MAX],
+        )
+
+    return OneOffRouter(CONSOLE, route_handlers=[claim_list, claims_file, claim])
 
 
 def _cells(claim: Row) -> list[Any]:

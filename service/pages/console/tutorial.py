@@ -1,17 +1,20 @@
-"""`/console/{partner_id}/tutorial`: a first claim, by commands to paste into a shell.
+"""`/console/{partner_id}/tutorial`: a first claim and one with a document, to paste into a shell.
 
 They carry `$API_KEY`. Tokens are not stored, so carrying a key means issuing one: on demand, by a
-post, shown once.
+post, shown once. The traffic of test mode ticks what was done.
 """
 
 import shlex
+from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
 import msgspec
 from litestar import get, post
 
+from service.documents.paths import BYTES_MAX
 from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
+from service.pages.console.checklist import CLAIMS, ONBOARDINGS, UPLOADS, Checklists, Facts
 from service.pages.console.frame import CONSOLE, START, console_page
 from service.pages.console.keys import KeyPages
 from service.pages.gate import member_of
@@ -22,6 +25,13 @@ from service.sandbox.fixtures import fixture_ids
 
 REFERENCE: Final = "tutorial-1"
 TUTORIAL: Final = {"page": Page("member", "tutorial.nav", START)}
+
+_PDF: Final = "application/pdf"
+_NOTED: Final = "upload.txt"
+"""The file in which the answer with the upload URL is kept."""
+_PATH_HERE: Final = "STORAGE_PATH"
+_OK: Final = HTTPStatus.OK
+_CREATED: Final = HTTPStatus.CREATED
 
 
 class TutorialStep(NamedTuple):
@@ -46,12 +56,6 @@ def steps(base_url: str, partner_id: str, epoch: int) -> list[TutorialStep]:
         "company_name": "Example Trading Ltd",
         "user_email": "owner@example.com",
     }
-    upload = {
-        "entity_id": ids.connected_entity_id,
-        "partner_claim_id": f"{REFERENCE}-with-document",
-        "filename": "invoice.pdf",
-        "mime_type": "application/pdf",
-    }
     create = _post(f"{base_url}/claims", claim)
     listing = _call(f"{base_url}/claims?entity_id={ids.connected_entity_id}")
     gone = _post(f"{base_url}/claims", claim | {"entity_id": ids.disconnected_entity_id})
@@ -59,11 +63,64 @@ def steps(base_url: str, partner_id: str, epoch: int) -> list[TutorialStep]:
         TutorialStep("look", listing, 200),
         TutorialStep("create", create, 201),
         TutorialStep("repeat", create, 200),
-        TutorialStep("list", listing, 200),
         TutorialStep("refused", gone, 403),
         TutorialStep("onboard", _post(f"{base_url}/onboardings", business), 201),
-        TutorialStep("document", _post(f"{base_url}/documents/upload-url", upload), 201),
+        *_document_steps(base_url, claim | {"partner_claim_id": f"{REFERENCE}-with-document"}),
+        TutorialStep("list", listing, 200),
     ]
+
+
+def _document_steps(base_url: str, claim: dict[str, Any]) -> list[TutorialStep]:
+    """Return how a claim gets a document; the answer with its URL is kept in a file meanwhile."""
+    file = {"filename": "invoice.pdf", "mime_type": _PDF}
+    named = {name: claim[name] for name in ("entity_id", "partner_claim_id")}
+    mint = f"{_post(f'{base_url}/documents/upload-url', named | file)} \\\n  | tee {_NOTED}"
+    upload = (
+        f"printf '%%PDF-1.4\\n' > invoice.pdf\ncurl -i -X PUT {_noted('upload_url')} \\\n"
+        f"  -H 'Content-Type: {_PDF}' \\\n"
+        f"  -H 'x-goog-content-length-range: 0,{BYTES_MAX}' \\\n"
+        "  --data-binary @invoice.pdf"
+    )
+    refers = claim | {"document_refs": [{"storage_path": _PATH_HERE, **file}]}
+    path = f"'{_noted('storage_path')}'"  # between two parts of the quoted body
+    create = _post(f"{base_url}/claims", refers).replace(_PATH_HERE, path)
+    return [
+        TutorialStep("document", mint, 201),
+        TutorialStep("upload", upload, 200),
+        TutorialStep("attach", create, 201),
+    ]
+
+
+def done(facts: Facts) -> frozenset[str]:
+    """Return the names of the steps that a partner has done, as far as its traffic shows."""
+    is_done = {
+        "look": facts.answered("GET", CLAIMS, _OK),
+        "create": facts.answered("POST", CLAIMS, _CREATED),
+        "repeat": facts.answered("POST", CLAIMS, _OK),
+        "refused": facts.met("partner_disconnected"),
+        "onboard": facts.answered("POST", ONBOARDINGS, _CREATED),
+        "document": facts.answered("POST", UPLOADS, _CREATED),
+        "upload": facts.has_documents,  # the upload goes to the store, which tells us nothing
+        "attach": facts.has_documents,
+        "list": _has_listed(facts),
+    }
+    return frozenset(name for name, step_is_done in is_done.items() if step_is_done)
+
+
+def _has_listed(facts: Facts) -> bool:
+    """Return whether claims were listed after one was made."""
+    made = [row["first_at"] for row in facts.seen if _is(row, "POST", CLAIMS, _CREATED)]
+    listed = [row["last_at"] for row in facts.seen if _is(row, "GET", CLAIMS, _OK)]
+    return any(listing > min(made) for listing in listed) if made else False
+
+
+def _is(row: Any, method: str, route: str, status: int) -> bool:  # noqa: ANN401 - as Facts has it
+    return (row["method"], row["route"], row["status"]) == (method, route, status)
+
+
+def _noted(name: str) -> str:
+    """Return a field of the answer that was kept, for a shell to find."""
+    return f"""\"$(sed -n 's/.*"{name}":"\\([^"]*\\)".*/\\1/p' {_NOTED})\""""
 
 
 def _post(url: str, body: dict[str, Any]) -> str:
@@ -75,7 +132,7 @@ def _call(url: str) -> str:
     return f'curl -i {shlex.quote(url)} \\\n  -H "Authorization: Bearer $API_KEY"'
 
 
-def tutorial_router(keys: KeyPages, base_url: str) -> OneOffRouter:
+def tutorial_router(keys: KeyPages, checklists: Checklists, base_url: str) -> OneOffRouter:
     """Return the router of the tutorial."""
 
     async def shown(request: AnyRequest, token: str | None = None) -> Html:
@@ -85,6 +142,7 @@ def tutorial_router(keys: KeyPages, base_url: str) -> OneOffRouter:
             request,
             "tutorial.html",
             steps=steps(base_url, member.partner_id, member.sandbox_epoch),
+            done=done(await checklists.facts(member.partner_id)),
             token=token,
             key_id=key_id,
             proof=proof,
@@ -100,7 +158,7 @@ def tutorial_router(keys: KeyPages, base_url: str) -> OneOffRouter:
     async def with_key(request: AnyRequest) -> Html:
         """Show the same with a new test key, once."""
         form = form_of(request)
-        issued = await keys.issue(request, form | {"mode": "test"})
+        issued = await keys.issue(request, form | {"mode": "test", "name": ""})
         if issued is None:  # a form that was sent twice
             return lead_to(f"{member_of(request).path}/tutorial?again")
         return await shown(request, issued.token)
