@@ -6,7 +6,7 @@ from typing import Final, Literal, NamedTuple, get_args
 
 from service.ledger.database import Reader, Row
 from service.ledger.ledger import Transaction
-from service.ledger.sql import queries
+from service.ledger.sql import Sql, queries
 
 _SQL = queries("projections.connect_links")
 
@@ -57,16 +57,22 @@ class ConnectLinksReader(Reader):
             rows, looks = [found] if found else [], limit
         else:
             looks = limit if wanted.state is None else LOOKED_MAX
-            user = "" if wanted.sought is None else "_user"
-            statement = f"page_of_partner{user}{'_oldest' if wanted.oldest_first else ''}"
-            more = () if wanted.sought is None else (wanted.sought,)
+            statement, more = _statement(wanted)
             given = (partner_id, *(last or (None, None)), looks + 1, *more)
-            rows = await self._reads.fetch(_SQL[statement], *given)
+            rows = await self._reads.fetch(statement, *given)
         looked = rows[:looks]
         shown = [row for row in looked if wanted.state in {None, row["state"]}]
         if len(shown) > limit:
             return FoundLinks(shown[:limit], _place(shown[limit - 1]))
         return FoundLinks(shown, _place(looked[-1]) if len(rows) > looks else None)
+
+
+def _statement(wanted: LinkFilter) -> tuple[Sql, tuple[str, ...]]:
+    oldest = wanted.oldest_first
+    if wanted.sought is not None:
+        named = _SQL.page_of_partner_user_oldest if oldest else _SQL.page_of_partner_user
+        return named, (wanted.sought,)
+    return (_SQL.page_of_partner_oldest if oldest else _SQL.page_of_partner), ()
 
 
 def _place(link: Row) -> Place:

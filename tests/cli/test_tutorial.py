@@ -9,7 +9,7 @@ from service.pages.console.tutorial import steps
 def test_the_tutorial_works_when_it_is_pasted(demo, tmp_path):
     """Every command returns what its step says, as far as a claim with a document."""
     key = demo["test_key"]
-    tutorial = steps(f"{demo['base_url']}", demo["partner_id"], 0)
+    tutorial = steps(demo["base_url"], demo["partner_id"], 0)
     found = []
     for step in tutorial:
         shell = subprocess.run(

@@ -169,9 +169,7 @@ class Filled:
 
     def _redeemed(self) -> str:
         """Return the id of a link that a customer has approved."""
-        links = (
-            "select link_id from live.connect_links where partner_id = %s and state = 'redeemed'"
-        )
+        links = "select link_id from live.connect_links where partner_id = %s and state = %s"
         with psycopg.connect(self.site.database_url, autocommit=True) as connection:
             found = connection.execute(f"{links} limit 1", [self.partner, "redeemed"]).fetchone()
         assert found

@@ -180,8 +180,8 @@ def test_usage_is_a_picture_and_a_table(site, developer):
     total = page.locator(".figures dd").first
     path = f"/console/{partner_id}/usage?span=hour"
     until(lambda: page.goto(path) and total.inner_text() == "4", look=0.2)
-    assert page.locator("rect.bar-test").count() == 1
-    assert page.locator("rect.bar-refused").count() >= 1
+    assert page.locator("rect.test").count() == 1
+    assert page.locator("rect.refused").count() >= 1
     expect(page.get_by_role("img", name="4 calls: 3 errors")).to_be_visible()
     expect(page.get_by_role("row").filter(has_text="GET /v1/claims")).to_contain_text("75.0 %")
     for width in (360, 1280):

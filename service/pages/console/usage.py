@@ -24,7 +24,7 @@ from service.request_log.reader import RequestsReader, Unit
 Readers = Mapping[Mode, RequestsReader]
 
 
-class Span(NamedTuple):
+class UsageSpan(NamedTuple):
     """So many slots of a unit, the newest the one that is under way; names go below the chart."""
 
     unit: Unit
@@ -33,11 +33,11 @@ class Span(NamedTuple):
     name_format: str
 
 
-SPANS: Final[Mapping[str, Span]] = {
-    "hour": Span("minute", timedelta(minutes=1), 60, "%H:%M"),
-    "day": Span("hour", timedelta(hours=1), 24, "%H:%M"),
-    "week": Span("day", timedelta(days=1), 7, "%-d %b"),
-    "month": Span("day", timedelta(days=1), 30, "%-d %b"),
+SPANS: Final[Mapping[str, UsageSpan]] = {
+    "hour": UsageSpan("minute", timedelta(minutes=1), 60, "%H:%M"),
+    "day": UsageSpan("hour", timedelta(hours=1), 24, "%H:%M"),
+    "week": UsageSpan("day", timedelta(days=1), 7, "%-d %b"),
+    "month": UsageSpan("day", timedelta(days=1), 30, "%-d %b"),
 }
 """Their texts are `usage.<name>` and `usage.<name>_title`."""
 
@@ -98,7 +98,7 @@ def usage_router(calls: Readers, limit: int, clock: Clock) -> OneOffRouter:
     return OneOffRouter(CONSOLE, route_handlers=[usage])
 
 
-async def read_usage(calls: Readers, partner_id: str, span: Span, now: datetime) -> Usage:
+async def read_usage(calls: Readers, partner_id: str, span: UsageSpan, now: datetime) -> Usage:
     """Return the usage of both modes over a span that ends now."""
     newest = _beginning(now, span.unit)
     moments = [newest - number * span.step for number in reversed(range(span.slots))]
