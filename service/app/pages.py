@@ -89,7 +89,12 @@ def pages(service: Service, limiter: RateLimiter) -> list[Router]:
             connect_router(live.connections, live.connection_list, service.partners.profile),
             onboarding_router(live.onboardings, live.connection_list, service.partners.profile),
             account_router(
-                live.connections, live.connection_list, live.entities, partner_name, proofs
+                live.connections,
+                live.connection_list,
+                live.entities,
+                partner_name,
+                service.partners.profile,
+                proofs,
             ),
             customer_claims_router(
                 live.connection_list, live.claim_list, ClaimOverviews(live.ledger), partner_name

@@ -50,11 +50,15 @@ class PartnerRevoked(Event, frozen=True):
 
 
 class PartnerSettingsChanged(Event, frozen=True):
-    """A partner's settings changed; the fields are the new values (contract 2.2)."""
+    """A partner's settings changed; the fields are the new values (contract 2.2).
+
+    `return_url` is where its customers may take their entity's id; None: nowhere.
+    """
 
     partner_id: str
     return_link: bool
     suppress_email: bool
+    return_url: str | None = None
 
 
 class ApiKeyIssued(Event, frozen=True):
@@ -170,6 +174,7 @@ class Partner(msgspec.Struct, frozen=True):
     reason: str | None = None
     return_link: bool = False
     suppress_email: bool = False
+    return_url: str | None = None
     sandbox_epoch: int = 0
     keys: dict[str, Key] = msgspec.field(default_factory=dict[str, Key])
     members: dict[str, TeamMember] = msgspec.field(default_factory=dict[str, TeamMember])

@@ -53,11 +53,13 @@ class Profile(NamedTuple):
     """What people are told of a partner that asks to act for them; None where it is not known.
 
     `website` is one that the team has verified; `since` is when it approved the partner.
+    `return_url` is where its customers may take their entity's id.
     """
 
     email: str | None
     website: str | None
     since: datetime | None
+    return_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,12 @@ class PartnerCommands:
         past = await self.accounts.read(partner_stream(partner_id))
         partner = fold(recorded.event for recorded in past)
         since = [one.meta.at for one in past if isinstance(one.event, PartnerApproved)]
-        return Profile(partner.email, partner.verified_website, since[0] if since else None)
+        return Profile(
+            partner.email,
+            partner.verified_website,
+            since[0] if since else None,
+            partner.return_url,
+        )
 
     async def approve(self, partner_id: str, cause: Cause, website: str | None = None) -> None:
         """Approve a partner; `website` is one that the team has verified to be theirs."""
@@ -160,14 +167,16 @@ class PartnerCommands:
         *,
         return_link: bool | None = None,
         suppress_email: bool | None = None,
+        return_url: str | None = None,
     ) -> None:
-        """Change a partner's settings; None keeps one as it is."""
+        """Change a partner's settings; None keeps one as it is, and an empty URL is none."""
         await self._decide(
             partner_id,
             cause,
             decisions.change_settings,
             return_link=return_link,
             suppress_email=suppress_email,
+            return_url=return_url,
         )
 
     def new_key_id(self) -> str:

@@ -72,20 +72,26 @@ def revoke(partner: Partner) -> list[Event]:
 
 
 def change_settings(
-    partner: Partner, *, return_link: bool | None, suppress_email: bool | None
+    partner: Partner,
+    *,
+    return_link: bool | None,
+    suppress_email: bool | None,
+    return_url: str | None = None,
 ) -> list[Event]:
-    """Change what is given, keep what is None."""
-    wanted = (
-        _known(partner).return_link if return_link is None else return_link,
-        partner.suppress_email if suppress_email is None else suppress_email,
+    """Change what is given, keep what is None; an empty URL is none."""
+    wanted = PartnerSettingsChanged(
+        partner_id=_known(partner).partner_id,
+        return_link=partner.return_link if return_link is None else return_link,
+        suppress_email=partner.suppress_email if suppress_email is None else suppress_email,
+        return_url=partner.return_url if return_url is None else return_url or None,
     )
-    if wanted == (partner.return_link, partner.suppress_email):
-        return []
-    return [
-        PartnerSettingsChanged(
-            partner_id=partner.partner_id, return_link=wanted[0], suppress_email=wanted[1]
-        )
-    ]
+    now = PartnerSettingsChanged(
+        partner_id=partner.partner_id,
+        return_link=partner.return_link,
+        suppress_email=partner.suppress_email,
+        return_url=partner.return_url,
+    )
+    return [] if wanted == now else [wanted]
 
 
 def issue_key(

@@ -1,6 +1,8 @@
 """What a partner enters when it applies, and when it adds people."""
 
+import re
 from typing import Annotated, Final
+from urllib.parse import parse_qs, urlsplit
 
 from msgspec import Meta
 
@@ -24,6 +26,25 @@ WEBSITE: Final = r"(?i:[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]{0,61
 
 Website = Annotated[str, Meta(max_length=253, pattern=f"^({WEBSITE})?$")]
 """The host of a partner's website, such as `www.example.com`; empty for none."""
+
+
+RETURN_URL_CHARACTERS_MAX: Final = 500
+ENTITY_PARAMETER: Final = "entity_id"
+"""Under which a customer's return has the id of their entity."""
+
+_RETURN_URL: Final = re.compile(rf"https://{WEBSITE}(/[A-Za-z0-9._~!$&()*+,;=:@%/?-]*)?")
+"""No user, port or fragment, and nothing that would have to be quoted."""
+
+
+def return_url_fault(text: str) -> str | None:
+    """Return what is wrong with the URL that customers return to, or None."""
+    if not text:
+        return None
+    if not _RETURN_URL.fullmatch(text):
+        return "not an address such as https://www.example.com/connected"
+    if ENTITY_PARAMETER in parse_qs(urlsplit(text).query, keep_blank_values=True):
+        return f"has {ENTITY_PARAMETER} already, which is added to it"
+    return None
 
 
 class PartnerApplication(Checked, frozen=True, kw_only=True):
@@ -52,6 +73,14 @@ class KeyName(Checked, frozen=True, kw_only=True):
     """What a partner's people call a key; empty for one without a name."""
 
     name: Annotated[str, Meta(max_length=KEY_NAME_CHARACTERS_MAX, extra={"check": name_fault})]
+
+
+class ReturnUrl(Checked, frozen=True, kw_only=True):
+    """Where a partner's customers may take their entity's id; empty for nowhere."""
+
+    return_url: Annotated[
+        str, Meta(max_length=RETURN_URL_CHARACTERS_MAX, extra={"check": return_url_fault})
+    ]
 
 
 class NewMember(Checked, frozen=True, kw_only=True):

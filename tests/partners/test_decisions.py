@@ -105,6 +105,22 @@ def test_settings_change_only_where_they_differ(return_link, suppress_email, the
     assert events == expected
 
 
+def test_the_return_url_is_kept_until_it_is_named():
+    """Other changes leave it; an empty one removes it."""
+    url = "https://www.example.com/connected"
+    partner, past = fold(HISTORIES["approved"]), list(HISTORIES["approved"])
+    for given, kept in (({"return_url": url}, url), ({"return_link": True}, url)):
+        past += decisions.change_settings(
+            partner, **{"return_link": None, "suppress_email": None} | given
+        )
+        partner = fold(past)
+        assert partner.return_url == kept
+    as_it_is = {"return_link": None, "suppress_email": None}
+    same = decisions.change_settings(partner, **as_it_is, return_url=url)
+    (gone,) = decisions.change_settings(partner, **as_it_is, return_url="")
+    assert (same, gone.return_url, gone.return_link) == ([], None, True)
+
+
 def test_changed_settings_are_folded():
     """The next change starts from the last one."""
     changed = PartnerSettingsChanged(partner_id=P, return_link=True, suppress_email=False)

@@ -1,8 +1,12 @@
-"""`/console/{partner_id}/settings`: what the API does with magic links (contract 2.2)."""
+"""`/console/{partner_id}/settings`: magic links (contract 2.2), and where customers return to."""
+
+from collections.abc import Mapping, Sequence
 
 from litestar import get, post
 
+from service.core.errors import Refusal
 from service.http.bodies import AnyRequest
+from service.http.decoding import check
 from service.http.router import OneOffRouter
 from service.pages.console.frame import ACCOUNT, CONSOLE, console_page
 from service.pages.gate import Member, member_cause, member_of
@@ -10,6 +14,7 @@ from service.pages.shell import lead_to
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import form_of
 from service.partners.commands import PartnerCommands
+from service.partners.wire import ReturnUrl
 
 SETTINGS = {"page": Page("member", "console.nav.settings", ACCOUNT)}
 
@@ -25,7 +30,9 @@ def settings_router(commands: PartnerCommands) -> OneOffRouter:
     @get(opt=SETTINGS)
     async def settings(request: AnyRequest) -> Html:
         """Show the settings and their risks."""
-        return _shown(request, member_of(request))
+        member = member_of(request)
+        url = (await commands.profile(member.partner_id)).return_url
+        return _shown(request, member, url or "")
 
     @post(opt=SETTINGS)
     async def save(request: AnyRequest, partner_id: PathText) -> Html:
@@ -35,23 +42,43 @@ def settings_router(commands: PartnerCommands) -> OneOffRouter:
         chosen = member._replace(
             return_link="return_link" in form, suppress_email="suppress_email" in form
         )
+        url = form.get("return_url", "").strip()
+        try:
+            check(ReturnUrl, return_url=url)
+        except Refusal as refusal:
+            return _shown(request, chosen, url, faults=refusal.field_errors)
         if reach_nobody(chosen) and not reach_nobody(member) and "nobody" not in form:
-            return _shown(request, chosen, asked=True)
+            return _shown(request, chosen, url, asked=True)
         await commands.change_settings(
             partner_id,
             member_cause(request),
             return_link=chosen.return_link,
             suppress_email=chosen.suppress_email,
+            return_url=url,
         )
         return lead_to(f"{member.path}/settings?saved")
 
     return OneOffRouter(f"{CONSOLE}/settings", route_handlers=[settings, save])
 
 
-def _shown(request: AnyRequest, member: Member, *, asked: bool = False) -> Html:
+def _shown(
+    request: AnyRequest,
+    member: Member,
+    return_url: str,
+    *,
+    asked: bool = False,
+    faults: Mapping[str, Sequence[str]] | None = None,
+) -> Html:
     """Return the form; `asked`: it asks to confirm settings under which nobody gets a link."""
-    saved = not asked and "saved" in request.query_params
-    status, nobody = 400 if asked else 200, reach_nobody(member)
+    is_back = asked or bool(faults)
     return console_page(
-        request, "settings.html", status, member=member, saved=saved, asked=asked, nobody=nobody
+        request,
+        "settings.html",
+        400 if is_back else 200,
+        member=member,
+        return_url=return_url,
+        saved=not is_back and "saved" in request.query_params,
+        asked=asked,
+        nobody=reach_nobody(member),
+        faults=faults or {},
     )

@@ -16,7 +16,8 @@ from service.facts.access import Access
 from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
 from service.ledger.database import Row
-from service.pages.customer.connect import entities_of, own_entity
+from service.pages.customer.connect import ProfileOf, entities_of, own_entity
+from service.pages.customer.passing_on import ways
 from service.pages.gate import customer_cause
 from service.pages.proof import Proofs
 from service.pages.shell import areas, framed_page, lead_to
@@ -34,6 +35,7 @@ def account_router(
     connections: ConnectionsReader,
     businesses: EntityCommands,
     partner_name: PartnerName,
+    profile_of: ProfileOf,
     proofs: Proofs,
 ) -> OneOffRouter:
     """Return the router of a customer's account (live mode: there is no other for customers)."""
@@ -44,8 +46,13 @@ def account_router(
         entity = await own_entity(request, connections, entity_id)
         if not (await connections.access(partner_id, entity_id)).connected:
             raise Refusal("entity_not_owned")
-        name = await partner_name(partner_id)
-        return customer_page(request, "connected.html", entity=entity, partner_name=name)
+        return customer_page(
+            request,
+            "connected.html",
+            entity=entity,
+            partner_name=await partner_name(partner_id),
+            ways=ways(entity_id, entity["name"], await profile_of(partner_id)),
+        )
 
     @get("/account", opt=ACCOUNT)
     async def account(request: AnyRequest) -> Html:

@@ -17,6 +17,7 @@ from service.http.router import OneOffRouter
 from service.onboardings.commands import Invited, OnboardingCommands
 from service.onboardings.wire import Confirmed
 from service.pages.customer.connect import ProfileOf
+from service.pages.customer.passing_on import ways
 from service.pages.shell import lead_to, page
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import SignInNeeded, form_of, person_of
@@ -60,6 +61,7 @@ def onboarding_router(
             "customer/connected.html",
             entity={"entity_id": access.entity_id, "name": access.name},
             partner_name=finished.partner_name,
+            ways=ways(access.entity_id, access.name, await profile_of(finished.partner_id)),
         )
 
     async def asked(

@@ -1,0 +1,83 @@
+"""How customers pass their entity's id on, and where partners have them return to."""
+
+import html
+import re
+from urllib.parse import parse_qs, urlsplit
+
+from tests.pages.visitor import Visitor, local
+from tests.world import STAFF
+
+DEVELOPER, CUSTOMER = "developer@example.com", "customer@example.com"
+BACK = "https://www.example.com/back?tenant=7"
+
+
+async def links_of(visitor, path):
+    """Return the links of a page that lead elsewhere, by their scheme, and where each begins."""
+    page = (await visitor.get(path)).text
+    found = {}
+    for match in re.finditer(r'<a class="[^"]*" href="((mailto|https):[^"]*)"', page):
+        found[match[2]] = (html.unescape(match[1]), page[: match.start()])
+    return page, found
+
+
+async def test_a_customer_takes_the_id_to_the_partners_registered_page(world):
+    """By their click, with words before it; the partner sets the address in the console."""
+    partner = await world.partner()
+    await world.service.partners.add_member(partner.partner_id, DEVELOPER, STAFF)
+    developer = await Visitor(world).sign_in(DEVELOPER)
+    live = world.service.modes["live"]
+    entity_id = await live.entities.add("Bakery & Söhne", CUSTOMER, None, STAFF)
+    customer = await Visitor(world).sign_in(CUSTOMER)
+    asked = await partner.call("POST", "/connect-requests", json={"partner_user_id": "u"})
+    path = local(asked.json()["connect_url"])
+    approved = await customer.post(path, answer="approve", entity_id=entity_id)
+    connected = approved.headers["location"]
+
+    page, links = await links_of(customer, connected)
+    assert f'data-copy="{entity_id}"' in page
+    assert set(links) == {"mailto"}
+    mail = urlsplit(links["mailto"][0])
+    said = parse_qs(mail.query, strict_parsing=True)
+    (row,) = await world.service.partner_list.partners(partner.partner_id)
+    assert mail.path == row["email"]
+    assert said["subject"] == ["Entity ID of Bakery & Söhne"]
+    assert entity_id in said["body"][0].split("\r\n")
+
+    settings = f"/console/{partner.partner_id}/settings"
+    refused = await developer.post(settings, return_url="http://www.example.com/back")
+    assert refused.status_code == 400
+    assert 'aria-invalid="true"' in refused.text
+    assert 'value="http://www.example.com/back"' in refused.text
+    saved = await developer.post(settings, return_url=BACK, return_link="on")
+    assert saved.status_code == 303
+    assert f'value="{BACK}"' in (await developer.get(settings)).text
+
+    page, links = await links_of(customer, connected)
+    url, before = links["https"]
+    assert url == f"{BACK}&entity_id={entity_id}"
+    assert "<strong>www.example.com</strong>" in before
+    assert "tells it the entity ID" in before
+    assert 'rel="noreferrer"' in page
+
+    await developer.post(settings, return_url="")
+    _, links = await links_of(customer, connected)
+    assert set(links) == {"mailto"}
+
+
+async def test_whoever_finishes_an_onboarding_has_the_same_ways(world):
+    """For the hour in which the link shows the id."""
+    partner = await world.partner()
+    await world.service.partners.change_settings(
+        partner.partner_id, STAFF, return_url=BACK, return_link=True
+    )
+    body = {"partner_user_id": "u", "company_name": "New", "user_email": "new@example.com"}
+    answer = (await partner.call("POST", "/onboardings", json=body)).json()
+    path = local(answer["magic_link_url"])
+    visitor = await Visitor(world).sign_in("new@example.com")
+    done = await visitor.post(path, company_name="New")
+    live = world.service.modes["live"].onboarding_list
+    entity_id = (await live.by_id(answer["onboarding_id"]))["entity_id"]
+
+    _, links = await links_of(visitor, done.headers["location"])
+    assert links["https"][0] == f"{BACK}&entity_id={entity_id}"
+    assert entity_id in parse_qs(urlsplit(links["mailto"][0]).query)["body"][0]

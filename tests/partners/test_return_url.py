@@ -1,0 +1,31 @@
+"""Which addresses a partner's customers may return to."""
+
+import pytest
+
+from service.partners.wire import return_url_fault
+
+GOOD = (
+    *("", "https://example.com", "https://www.example.com/", "https://a.example.com/x/y.html"),
+    *("https://example.com/back?tenant=7&x=%20", "https://xn--bcher-kva.example/connected"),
+)
+BAD = (
+    *("http://example.com/", "https:/example.com", "//example.com/x", "javascript:alert(1)"),
+    *("https://", "https://localhost/x", "https://127.0.0.1/x", "https://[::1]/x"),
+    *("https://example.com:8443/x", "https://user@example.com/x", "https://example.com/#x"),
+    *("https://bücher.example/x", "https://example.com/ü", "https://example.com/a b"),
+    *("https://example.com/\n", " https://example.com/", "https://example.com\\x", "HTTPS://A.B/"),
+    *('https://example.com/"x', "https://example.com/<x>", "https://example.com/{x}"),
+    *("https://example.com/?entity_id=ent_1", "https://example.com/?a=1&entity%5fid="),
+)
+
+
+@pytest.mark.parametrize("url", GOOD)
+def test_pages_on_named_hosts_are_taken(url):
+    """Over TLS, with a query of their own; or none at all."""
+    assert return_url_fault(url) is None
+
+
+@pytest.mark.parametrize("url", BAD)
+def test_all_else_is_refused(url):
+    """Other schemes and hosts, what hides where it leads, and what has an entity already."""
+    assert return_url_fault(url) is not None
