@@ -121,3 +121,20 @@ async def test_a_connection_that_exists_is_shown_before_the_button(world):
     assert "is already connected to" in page
     assert f'name="entity_id" value="{other}"' in page
     assert 'value="approve"' in page
+
+
+async def test_a_person_chooses_to_be_told_of_stages(world):
+    """For each business of theirs, and for nobody else's."""
+    await business(world)
+    other = await business(world, "Other", another=True)
+    visitor = await Visitor(world).sign_in(EMAIL)
+    assert "checked" not in (await visitor.get("/account")).text
+    chosen = await visitor.post("/account/mails", entity_id=other, stage_mails="on")
+    assert chosen.headers["location"] == "/account"
+    page = (await visitor.get("/account")).text
+    assert page.index(other) < page.index("checked")
+    assert page.count("checked") == 1
+    await visitor.post("/account/mails", entity_id=other)
+    assert "checked" not in (await visitor.get("/account")).text
+    stranger = await Visitor(world).sign_in("stranger@example.com")
+    refused(await stranger.post("/account/mails", entity_id=other), 404, "entity_not_found")

@@ -18,12 +18,17 @@ def database_collectors(accounts: Database, live: Database, clock: Clock) -> lis
         gauges.set("oldest_transaction_seconds", row["seconds"] if row else 0.0)
 
     async def outboxes(gauges: ScrapedGauges) -> None:
-        for kind, ledger in (("onboarding", live), ("account", accounts)):
-            row = await ledger.reads.fetchrow(_SQL.outbox_backlog)
-            if row is not None:
-                age = _age(row["oldest_at"], clock())
-                _set_mails(gauges, kind, row["waiting"], row["failed"], age)
-                gauges.set("mails", row["withheld"], kind, "withheld")
+        (onboarding,) = await live.reads.fetch(_SQL.outbox_backlog, False)
+        notices = [
+            row
+            for ledger in (live, accounts)
+            for row in await ledger.reads.fetch(_SQL.outbox_backlog, True)
+        ]
+        for kind, rows in (("onboarding", [onboarding]), ("notice", notices)):
+            sums = {name: sum(row[name] for row in rows) for name in ("waiting", "failed")}
+            age = max(_age(row["oldest_at"], clock()) for row in rows)
+            _set_mails(gauges, kind, sums["waiting"], sums["failed"], age)
+            gauges.set("mails", sum(row["withheld"] for row in rows), kind, "withheld")
 
     async def sign_in_mail(gauges: ScrapedGauges) -> None:
         row = await accounts.reads.fetchrow(_SQL.mail_backlog)

@@ -38,12 +38,24 @@ select ledger.oldest_transaction_seconds() as seconds
 
 -- name: outbox_backlog
 -- How many mails wait, since when the oldest does, how many were given up, and how many withheld from
--- mailboxes that had enough: by partial indexes.
+-- mailboxes that had enough: by partial indexes. Notices ($1) refer to an event, by its version.
 select
-    (select count(*) from ledger.mail_outbox where state = 'waiting') as waiting,
-    (select min(noted_at) from ledger.mail_outbox where state = 'waiting') as oldest_at,
-    (select count(*) from ledger.mail_outbox where state = 'failed') as failed,
-    (select count(*) from ledger.mail_outbox where state = 'withheld') as withheld
+    (
+        select count(*) from ledger.mail_outbox
+        where state = 'waiting' and (version is not null) = $1
+    ) as waiting,
+    (
+        select min(noted_at) from ledger.mail_outbox
+        where state = 'waiting' and (version is not null) = $1
+    ) as oldest_at,
+    (
+        select count(*) from ledger.mail_outbox
+        where state = 'failed' and (version is not null) = $1
+    ) as failed,
+    (
+        select count(*) from ledger.mail_outbox
+        where state = 'withheld' and (version is not null) = $1
+    ) as withheld
 
 -- name: webhooks
 -- How many endpoints take events, fail, or were disabled; and for how many seconds the first delivery of
