@@ -125,5 +125,5 @@ def _evolve(
             return change(endpoint, secret_version=event.secret_version)
         case EndpointDisabled():
             return change(endpoint, disabled=event.reason)
-        case EndpointEnabled():
+        case _:  # it was enabled
             return change(endpoint, disabled="")
