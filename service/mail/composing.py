@@ -14,6 +14,8 @@ import structlog
 from projections.connections.reader import access
 from service.facts.claims import ClaimStageChanged
 from service.facts.connections import EntityDisconnected
+from service.facts.endpoints import EndpointDisabled
+from service.facts.endpoints import fold as fold_endpoints
 from service.facts.entities import EntityCorrected, EntityRegistered, entity_stream
 from service.facts.onboardings import fold as fold_onboarding
 from service.facts.partners import (
@@ -95,8 +97,12 @@ class Composer:
     ) -> Composed | None:
         """Return a mail of the ledger of accounts; None when it must no longer be sent."""
         past = await transaction.read(row["stream_id"])
-        partner = fold_partner(one.event for one in past)
         event = next(one.event for one in past if one.version == row["version"])
+        if isinstance(event, EndpointDisabled):
+            still = fold_endpoints(one.event for one in past).by_id.get(event.endpoint_id)
+            is_told = still is not None and still.disabled == event.reason
+            return await self._made(row, await self._paused(event) if is_told else None)
+        partner = fold_partner(one.event for one in past)
         return await self._made(row, self._of_partner(partner, event))
 
     async def _made(self, row: Row, mail: Addressed | None) -> Composed | None:
@@ -170,6 +176,18 @@ class Composer:
             claim=f"{self.public_url}/account/{entity_id}/{partner_id}/claims/{event.claim_id}",
         )
         return Addressed(letter, email, partner_id)
+
+    async def _paused(self, event: EndpointDisabled) -> Addressed | None:
+        partner = await self.partner_of(event.partner_id)
+        to = contact(partner)
+        if to is None or partner.status != "approved":
+            return None
+        letter = notices.webhook_paused(
+            partner_name=partner.name or "",
+            is_gone=event.reason == "gone",
+            console=f"{self._console(partner)}/webhooks/{event.endpoint_id}",
+        )
+        return Addressed(letter, to, event.partner_id)
 
     def _of_partner(self, partner: Partner, event: Event) -> Addressed | None:
         """Return what a partner's people are told; None where that does not hold any more."""

@@ -159,3 +159,24 @@ def stage_changed(*, company_name: str, stage: str, claim: str) -> Letter:
             AUTOMATIC,
         ),
     )
+
+
+def webhook_paused(*, partner_name: str, is_gone: bool, console: str) -> Letter:
+    """Return what a partner is told whose webhook endpoint gets no events any more.
+
+    `is_gone`: it answered 410 Gone; else it took nothing for three days.
+    """
+    why = "answered 410 Gone" if is_gone else "has not taken an event for three days"
+    return Letter(
+        "A webhook endpoint was paused",
+        (
+            "Hello,",
+            (
+                f"A webhook endpoint of {shown(partner_name)} {why}, so we have stopped sending to"
+                " it. Its events wait. Once it works again, resume it in the console: everything"
+                " that waits follows, and nothing is missing."
+            ),
+            LinkLine(console, "Open the endpoint"),
+            AUTOMATIC,
+        ),
+    )

@@ -12,6 +12,7 @@ from typing import Any, Final
 from service.core.clock import Clock, system_clock
 from service.facts.claims import ClaimStageChanged
 from service.facts.connections import EntityDisconnected
+from service.facts.endpoints import EndpointDisabled
 from service.facts.onboardings import OnboardingStarted
 from service.facts.partners import (
     ApiKeyIssued,
@@ -69,13 +70,16 @@ class MailSubscriber:
 
 @dataclass(frozen=True)
 class AccountMailSubscriber:
-    """Subscriber of the ledger of accounts: decisions, invitations, live keys."""
+    """Subscriber of the ledger of accounts: decisions, invitations, live keys, webhooks."""
 
     clock: Clock = system_clock
 
     name = "mail"
     events_max = EVENTS_MAX
-    topics = (PartnerApproved, PartnerDeclined, MemberAdded, ApiKeyIssued, ApiKeyRevoked)
+    topics = (
+        *(PartnerApproved, PartnerDeclined, MemberAdded, ApiKeyIssued, ApiKeyRevoked),
+        EndpointDisabled,
+    )
     reads_personal = False
     takes_unknown = False
 
@@ -85,7 +89,7 @@ class AccountMailSubscriber:
         notes = [
             _note("account", one)
             for one in events
-            if one.meta.at > since and not _is_of_test_mode(one.event)
+            if one.meta.at > since and not _is_known(one.event)
         ]
         if notes:
             await transaction.fetch(_SQL.outbox_note, *arrays(notes))
@@ -96,5 +100,8 @@ def _note(kind: str, one: Recorded) -> tuple[Any, ...]:
     return f"{kind}-{one.stream_id}-{one.version}", one.stream_id, one.version, one.meta.at
 
 
-def _is_of_test_mode(event: object) -> bool:
+def _is_known(event: object) -> bool:
+    """Return whether nobody has to be told: of test mode's keys, and of what a member did."""
+    if isinstance(event, EndpointDisabled):
+        return event.reason == "member"
     return isinstance(event, ApiKeyIssued) and event.mode != "live"

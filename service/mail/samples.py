@@ -34,6 +34,9 @@ SAMPLES: Final[Mapping[str, Letter]] = {
         console=_CONSOLE,
     ),
     "key_revoked": notices.key_revoked(partner_name=_PARTNER, key_id=_KEY, console=_CONSOLE),
+    "webhook_paused": notices.webhook_paused(
+        partner_name=_PARTNER, is_gone=False, console=f"{_CONSOLE}/webhooks"
+    ),
     "partner_disconnected": notices.partner_disconnected(
         partner_name=_PARTNER, entity_id="ent_00000000000000000000000000", console=_CONSOLE
     ),

@@ -60,6 +60,30 @@ async def test_a_partner_is_told_of_its_account_and_its_live_keys(quiet, owner):
         assert f"{PUBLIC_URL}/console/{partner_id}/keys" in part
 
 
+async def test_a_paused_webhook_endpoint_is_told(quiet):
+    """Unless a member paused it, or it was resumed or removed before the mail was sent."""
+    endpoints, partner_id = (
+        quiet.service.endpoints,
+        await quiet.service.partners.apply(**WORDS, email="owner@example.com"),
+    )
+    for name, reason, then in (
+        ("whe_a", "failing", None),
+        ("whe_b", "gone", endpoints.enable),
+        ("whe_c", "gone", endpoints.remove),
+        ("whe_d", "member", None),
+    ):
+        await endpoints.add(partner_id, name, "test", "https://example.com/", [], STAFF)
+        await endpoints.disable(partner_id, name, reason, STAFF)
+        if then is not None:
+            await then(partner_id, name, STAFF)
+    await quiet.service.partners.approve(partner_id, STAFF)
+    subjects = await sent(quiet, await note_account_mail(quiet))
+    assert subjects["owner@example.com", "A webhook endpoint was paused"] == 1
+    (mail,) = (one for one in mails(quiet) if "webhook" in str(one["Subject"]))
+    assert "for three days" in plain(mail)
+    assert f"{PUBLIC_URL}/console/{partner_id}/webhooks/whe_a" in plain(mail)
+
+
 async def test_a_declined_application_is_told(quiet):
     """The reason stays in the console."""
     partner_id = await quiet.service.partners.apply(**WORDS, email="owner@example.com")
