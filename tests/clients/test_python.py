@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.fault_script import claims_in, fault_server, report
+from tests.clients.fault_script import TIMEOUT_SECONDS, claims_in, fault_server, report
 
 pytestmark = pytest.mark.server
 
@@ -88,7 +88,7 @@ def test_no_claim_is_lost_or_doubled_by_faults(python, dev, kind):
     program = Path("tests/clients/faults.py").absolute()
     entity_id, prefix = dev.facts["entity_id"], f"faults-{kind}"
     with fault_server(dev, kind) as base_url:
-        given = settings(dev, CLAIMS_API_URL=base_url, CLAIMS_TIMEOUT="1.5")
+        given = settings(dev, CLAIMS_API_URL=base_url, CLAIMS_TIMEOUT=str(TIMEOUT_SECONDS))
         told = json.loads(
             run(python, program, kind, prefix, str(CLAIMS), cwd=python.parent, **given)
         )
