@@ -66,6 +66,16 @@ async def test_what_protects_a_log_is_compared_with_the_migrations(verified, own
     assert (await verified()).ok, "another release's schema is compared with nothing"
 
 
+async def test_what_waits_more_than_once_is_called_that(verified, add, owner):
+    """Where nothing keeps the queue's rows unique any more."""
+    await add(1)
+    owner.execute("alter table accounts.pending drop constraint pending_pkey")
+    owner.execute("insert into accounts.pending select * from accounts.pending")
+    verdict = await verified()
+    assert (verdict.ok, verdict.position) == (False, 6)
+    assert "waits more than once" in verdict.fault
+
+
 async def test_published_hashes_make_what_was_signed(verified, tmp_path):
     """Each file of hashes is there, whole, and leads to the root that was published with it."""
     first, last = sorted((tmp_path / "published").rglob("*.leaves"))

@@ -44,13 +44,16 @@ def _head_fault(heads: list[Row], rows: Rows, *, has_lineage: bool) -> Fault | N
 
 async def _waiting_fault(connection: Connection, schema: str, rows: Rows) -> Fault | None:
     """Check the queue: its events exist, have no number, and continue their streams."""
-    due = rows.size + 1
+    due, before = rows.size + 1, None
     async for append_id, event, stream, version, position in connection.cursor(
         _SQL.waiting.on(schema), prefetch=_PREFETCH
     ):
         what = f"The event with append_id {append_id}, which waits for its number,"
         if event is None:
             return Fault(due, f"{what} is gone.")
+        if append_id == before:
+            return Fault(due, f"{what} waits more than once, and so nothing can be numbered.")
+        before = append_id
         if position is not None:
             return Fault(position, f"{what} has one already: {position}.")
         try:
