@@ -28,43 +28,47 @@ with held as (
         and position($4::bytea in e.state) > 0
 ), page as (
     select
-        e.position, e.type, e.at, e.entity_id, e.claim_id, e.stage, e.document_id,
-        b.stage as previous_stage,
-        coalesce(e.onboarding_id, b.onboarding_id) as onboarding_id,
-        coalesce(e.link_id, b.link_id) as link_id
+        e.stream_id, e.position, e.type, e.at, e.entity_id, e.claim_id, e.stage, e.document_id,
+        e.onboarding_id, e.link_id
     from ledger.partner_events as e
+    where e.partner_id = $1 and e.position > $2
+    order by e.position
+    limit $3
+), told as (
+    select
+        p.position, p.type, p.at, p.entity_id, p.claim_id, p.stage, p.document_id,
+        b.stage as previous_stage,
+        coalesce(p.onboarding_id, b.onboarding_id) as onboarding_id,
+        coalesce(p.link_id, b.link_id) as link_id
+    from page as p
     left join lateral (
         select f.stage, f.onboarding_id, f.link_id
         from ledger.partner_events as f
         where
-            f.stream_id = e.stream_id and f.position < e.position
+            f.stream_id = p.stream_id and f.position < p.position
             and f.type <> 'claim.document_flagged'
         order by f.position desc
         limit 1
-    ) as b on e.type in ('claim.stage_changed', 'entity.disconnected')
-    where
-        e.partner_id = $1 and e.position > $2
-        and e.position < coalesce((select position from held), 9223372036854775807)
-    order by e.position
-    limit $3
+    ) as b on p.type in ('claim.stage_changed', 'entity.disconnected')
+    where p.position < coalesce((select h.position from held as h), 9223372036854775807)
 )
 select
-    a.leaf_hash as after_hash, p.position, l.leaf_hash, p.type, p.at, p.claim_id, p.stage,
-    p.previous_stage, p.document_id, p.onboarding_id, p.link_id, c.partner_claim_id,
+    a.leaf_hash as after_hash, t.position, l.leaf_hash, t.type, t.at, t.claim_id, t.stage,
+    t.previous_stage, t.document_id, t.onboarding_id, t.link_id, c.partner_claim_id,
     coalesce(c.partner_user_id, o.partner_user_id, k.partner_user_id) as partner_user_id,
     case
-        when p.claim_id is not null then c.entity_id
+        when t.claim_id is not null then c.entity_id
         when exists(
             select from ledger.claim_list as u
-            where u.partner_id = $1 and u.entity_id = p.entity_id
-        ) then p.entity_id
+            where u.partner_id = $1 and u.entity_id = t.entity_id
+        ) then t.entity_id
     end as entity_id
 from (select (select leaf_hash from ledger.log where position = $2) as leaf_hash) as a
 left join (
-    page as p
+    told as t
     join ledger.log as l using (position)
-    left join ledger.claim_list as c on c.claim_id = p.claim_id
-    left join ledger.onboardings as o on o.onboarding_id = p.onboarding_id
-    left join ledger.connect_links as k on k.link_id = p.link_id
+    left join ledger.claim_list as c on c.claim_id = t.claim_id
+    left join ledger.onboardings as o on o.onboarding_id = t.onboarding_id
+    left join ledger.connect_links as k on k.link_id = t.link_id
 ) on true
-order by p.position
+order by t.position

@@ -86,6 +86,35 @@ def test_what_a_page_has_no_room_for_is_not_read(filled):
     assert filled.execute(asked).fetchall()[0][-1] is True
 
 
+def test_a_partners_events_are_read_from_an_index(filled):
+    """In the middle of twenty thousand events a page reads its own rows alone, of each table."""
+    filled.execute(
+        "insert into live.log (position, append_id, leaf_hash)"
+        " select n, n, sha256(n::text::bytea) from generate_series(1, 20000) as n"
+    )
+    filled.execute(
+        "insert into live.partner_events (stream_id, position, partner_id, type, at, claim_id,"
+        " stage) select gen_random_uuid(), n,"
+        " case when n % 2 = 0 then 'ptn_1' else 'ptn_' || n % 100 end,"
+        " 'claim.created', now(), 'clm_' || n, 'triage' from generate_series(1, 20000) as n"
+    )
+    filled.execute("analyze live.partner_events, live.log")
+    text = queries("projections.partner_events").page.on("live")
+    for generic in ("force_generic_plan", "force_custom_plan"):
+        filled.execute("deallocate all")
+        filled.execute(f"set plan_cache_mode = {generic}")
+        filled.execute(f"prepare page (text, bigint, bigint, bytea, text) as {text}")
+        explained = filled.execute(
+            "explain (analyze, format json) execute page ('ptn_1', 10000, 100, '\"ptn_1\"', 'x')"
+        ).fetchone()[0]
+        nodes = [one for one in _nodes(explained[0]["Plan"]) if "Relation Name" in one]
+        read = {one["Relation Name"]: one for one in nodes if one["Actual Loops"]}
+        for table in ("partner_events", "log", "claim_list"):
+            assert re.fullmatch(r"Index (Only )?Scan", read[table]["Node Type"]), (generic, table)
+        for one in nodes:
+            assert one["Actual Rows"] * one["Actual Loops"] <= 100, (generic, one)
+
+
 def test_the_last_checkpoint_is_read_from_an_index(filled):
     """Every scrape reads it, among four checkpoints an hour for years."""
     filled.execute(
