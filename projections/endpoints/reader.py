@@ -33,5 +33,5 @@ class EndpointsReader:
 
     async def sendable(self, endpoint_id: str) -> Sendable | None:
         """Return an endpoint if events are sent to it now."""
-        row = await self._accounts.background.fetchrow(_SQL.sendable, endpoint_id)
+        row = await self._accounts.reads.fetchrow(_SQL.sendable, endpoint_id)
         return None if row is None else Sendable(*row)._replace(types=tuple(row["types"].split()))

@@ -22,6 +22,7 @@ from service.webhooks.deliveries import DeliveryParts, Post
 from service.webhooks.dispatcher import Dispatcher
 from service.webhooks.messages import Messages
 from service.webhooks.sender import Sender
+from service.webhooks.shared_pool import SharedPool
 
 log = structlog.get_logger()
 
@@ -123,7 +124,7 @@ def _webhooks_of(service: Service, name: Mode, post: Post) -> Follower:
     mode = service.modes[name]
     dispatcher = Dispatcher(
         DeliveryParts(
-            mode.ledger.database,
+            SharedPool(mode.ledger.database),
             Messages(mode.partner_events, service.settings.public_url, name),
             service.endpoint_list,
             service.endpoints,

@@ -17,7 +17,6 @@ from projections.endpoints.reader import EndpointsReader, Sendable
 from service.core.clock import Clock
 from service.core.retries import Retries
 from service.events.wire import TEST_EVENT
-from service.ledger.database import Database
 from service.ledger.events import Cause
 from service.ledger.projector import arrays
 from service.ledger.queue_runner import NotBefore
@@ -26,6 +25,7 @@ from service.ledger.sql import queries
 from service.webhooks.commands import ACTOR, EndpointCommands
 from service.webhooks.messages import Message, Messages
 from service.webhooks.sender import SECONDS_MAX, EndpointAnswer, Undelivered
+from service.webhooks.shared_pool import SharedPool
 from service.webhooks.signing import headers, signing_now
 
 OPEN_MAX: Final = 200
@@ -90,7 +90,7 @@ class Delivery(NamedTuple):
 class DeliveryParts:
     """What the deliveries of a mode share."""
 
-    database: Database
+    pool: SharedPool
     messages: Messages
     endpoints: EndpointsReader
     commands: EndpointCommands
@@ -133,19 +133,19 @@ class Deliveries:
 
     async def take(self, now: datetime, until: datetime) -> Sequence[Delivery]:
         """Fill the queue, and take what is due; nothing unless the endpoint takes events now."""
-        database = self.parts.database.background
+        pool = self.parts.pool
         endpoint = await self.parts.endpoints.sendable(self.endpoint_id)
         if endpoint is None:
             later = now + timedelta(seconds=CANNOT_SEND_SECONDS)
-            await database.fetch(_SQL.put_off, self.endpoint_id, later)
+            await pool.fetch(_SQL.put_off, self.endpoint_id, later)
             return []
-        queue = await database.fetchrow(_SQL.room, self.endpoint_id, OPEN_MAX, now)
+        queue = await pool.fetchrow(_SQL.room, self.endpoint_id, OPEN_MAX, now)
         if queue is None:
             return []
         if queue["room"] > 0:
             await self._fill(endpoint, queue["position"], queue["room"], now)
         at_once = 1 if queue["is_failing"] else AT_ONCE_MAX
-        rows = await database.fetch(_SQL.take, self.endpoint_id, now, at_once, until)
+        rows = await pool.fetch(_SQL.take, self.endpoint_id, now, at_once, until)
         items = [Delivery(*row) for row in rows]
         batch = self._batch
         batch.endpoint, batch.messages = endpoint, await self._messages(items)
@@ -159,7 +159,7 @@ class Deliveries:
             return
         notes = [one[:3] for one in found if not endpoint.types or one.type in endpoint.types]
         positions, types, subjects = arrays(notes) or ([], [], [])
-        await self.parts.database.background.fetch(
+        await self.parts.pool.fetch(
             _SQL.note,
             *(self.endpoint_id, position, found[-1].position, positions, subjects, types, now),
         )
@@ -217,15 +217,13 @@ class Deliveries:
     async def done(self, items: Sequence[Delivery]) -> None:
         """Move deliveries to the log."""
         rows = [(one.position, *self._batch.made.pop(one.position)) for one in items]
-        await self.parts.database.background.fetch(
-            _SQL.done, self.endpoint_id, *arrays(rows), self.parts.clock()
-        )
+        await self.parts.pool.fetch(_SQL.done, self.endpoint_id, *arrays(rows), self.parts.clock())
 
     async def wait(self, item: Delivery, later: datetime, fault: str) -> None:
         """Have it due again later; give the endpoint up that took nothing for three days."""
         now, batch = self.parts.clock(), self._batch
         is_first, batch.failed = int(not batch.failed), True
-        row = await self.parts.database.background.fetchrow(
+        row = await self.parts.pool.fetchrow(
             _SQL.failed,
             *(self.endpoint_id, item.position, later, fault, now, is_first),
             *(FAILURES_MAX, ENDPOINT_WAIT_SECONDS_MAX, batch.rest_seconds),

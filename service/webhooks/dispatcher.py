@@ -48,7 +48,7 @@ class Dispatcher:
         free = ENDPOINTS_AT_ONCE_MAX - len(self._tasks)
         if free <= 0:
             return done
-        rows = await self.parts.database.background.fetch(
+        rows = await self.parts.pool.fetch(
             _SQL.due, self.parts.clock(), list(self._tasks), OPEN_MAX, free
         )
         for row in rows:
@@ -96,7 +96,7 @@ class Dispatcher:
         time = asyncio.get_running_loop().time()
         if time < self._forgets_at:
             return
-        row = await self.parts.database.background.fetchrow(
+        row = await self.parts.pool.fetchrow(
             _SQL.log_delete, self.parts.clock() - LOG_KEPT, LOG_ROWS_MAX
         )
         if row is None or row["deleted"] < LOG_ROWS_MAX:

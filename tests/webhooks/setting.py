@@ -11,6 +11,7 @@ from service.webhooks.deliveries import DeliveryParts
 from service.webhooks.dispatcher import Dispatcher
 from service.webhooks.messages import Messages
 from service.webhooks.sender import EndpointAnswer, Undelivered
+from service.webhooks.shared_pool import SharedPool
 from tests.ledger.samples import CAUSE
 
 URL = "https://example.com/hooks"
@@ -52,7 +53,7 @@ class Setting:
         self.commands, self.queues = service.endpoints, service.webhook_queues
         self.dispatcher = Dispatcher(
             DeliveryParts(
-                self.ledger.database,
+                SharedPool(self.ledger.database),
                 Messages(self.mode.partner_events, "https://api.example.com", mode),
                 service.endpoint_list,
                 service.endpoints,

@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -14,6 +15,7 @@ from service.webhooks import deliveries, dispatcher, queues
 from service.webhooks.decisions import ENDPOINTS_MAX
 from service.webhooks.deliveries import RETRIES, wait_after
 from service.webhooks.sender import EndpointAnswer
+from service.webhooks.shared_pool import STATEMENTS_AT_ONCE_MAX, SharedPool
 from service.webhooks.signing import signing_keys
 from tests.ledger.samples import CAUSE
 from tests.ledger.wired import service
@@ -295,6 +297,24 @@ async def test_test_events_are_few(one):
     with pytest.raises(Refusal, match="limit_reached"):
         await press()
     assert len(taken(one)) == queues.TESTS_AN_HOUR_MAX
+
+
+async def test_webhooks_leave_connections_to_the_others():
+    """However many endpoints are served: two statements at a time, and the rest wait."""
+    at_once, most, ended = [], [], asyncio.Event()
+
+    async def fetch(*_args):
+        at_once.append(1)
+        most.append(len(at_once))
+        await ended.wait()
+        at_once.pop()
+
+    pool = SharedPool(SimpleNamespace(background=SimpleNamespace(fetch=fetch, fetchrow=fetch)))
+    calls = [asyncio.create_task(call("")) for call in (pool.fetch, pool.fetchrow) * 5]
+    await eventually(lambda: len(most) == STATEMENTS_AT_ONCE_MAX)
+    ended.set()
+    await asyncio.gather(*calls)
+    assert (len(most), max(most)) == (10, STATEMENTS_AT_ONCE_MAX)
 
 
 def test_attempts_take_three_days_in_all():
