@@ -3,7 +3,9 @@
 import { ClaimLedger } from "claim-ledger-client";
 
 const { BASE_URL, KEY, ENTITY_ID, CLAIMS, AT_ONCE, TIMEOUT_MS } = process.env;
-const client = new ClaimLedger(KEY, { baseUrl: BASE_URL, timeoutMs: Number(TIMEOUT_MS) });
+// More attempts than by default: on a machine that is busy even a good answer can come too late.
+const limits = { timeoutMs: Number(TIMEOUT_MS), maxRetries: 40 };
+const client = new ClaimLedger(KEY, { baseUrl: BASE_URL, ...limits });
 const created = {};
 let next = 0;
 

@@ -108,7 +108,7 @@ def test_of_a_thousand_claims_through_faults_none_is_lost_or_doubled(installed, 
             "KEY": dev.facts["live_key"],
             "ENTITY_ID": dev.facts["entity_id"],
             "CLAIMS": "1000",
-            "AT_ONCE": "50",
+            "AT_ONCE": "20",
             "TIMEOUT_MS": str(1_000 * TIMEOUT_SECONDS),
         }
         told = json.loads(run(["node", "faults.mjs"], installed, given).stdout)
