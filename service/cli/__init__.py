@@ -113,6 +113,6 @@ def main() -> None:
             error.show()
         sys.exit(error.exit_code)
     except click.Abort:
-        click.echo("Aborted.", err=True)
+        click.echo("Stopped. Goodbye.", err=True)
         sys.exit(130)
     sys.exit(code if isinstance(code, int) else 0)

@@ -5,7 +5,8 @@ import msgspec
 
 from service.claims.commands import ClaimCommands
 from service.cli.faults import one_line
-from service.cli.target import Fields, Findings, Target, team_command
+from service.cli.target import Target, team_command
+from service.cli.verdict import Fields, Findings
 from service.core.errors import Refusal
 from service.evidence.replay.footing import Footing, stream_footing
 from service.evidence.replay.log_fault import LogFault

@@ -4,7 +4,8 @@ from urllib.parse import urlsplit
 
 import click
 
-from service.cli.target import Fields, Target, team_command
+from service.cli.target import Target, team_command
+from service.cli.verdict import Fields
 
 
 @team_command

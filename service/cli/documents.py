@@ -6,8 +6,9 @@ from typing import Final
 
 import click
 
-from service.cli.target import Fields, Findings, Target, team_command
+from service.cli.target import Target, team_command
 from service.cli.terminal import progress
+from service.cli.verdict import Fields, Findings
 from service.documents.sweep import Sweep, Swept
 from service.documents.verify import verify as verified
 

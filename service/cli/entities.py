@@ -7,7 +7,8 @@ import click
 from service.app.ledgers import PartnerLedger
 from service.cli.options import once_option
 from service.cli.output import columns_of
-from service.cli.target import Fields, Target, team_command
+from service.cli.target import Target, team_command
+from service.cli.verdict import Fields
 from service.core.errors import Refusal
 from service.entities.wire import NewEntity
 from service.facts.access import Access

@@ -7,8 +7,9 @@ from typing import Final
 import click
 
 from service.cli.output import columns_of
-from service.cli.target import Fields, Target
+from service.cli.target import Target
 from service.cli.terminal import progress
+from service.cli.verdict import Fields
 from service.core.errors import Refusal
 from service.ledger.database import LedgerError, Row
 from service.ledger.events import Cause

@@ -1,7 +1,8 @@
 """`claim-ledger keys-at-rest rotate-event-key`: the key that binds events from now on."""
 
 from service.cli.faults import one_line
-from service.cli.target import Fields, Target, team_command
+from service.cli.target import Target, team_command
+from service.cli.verdict import Fields
 from service.core.clock import timestamp
 from service.ledger.service_keys import EventKeyRefused
 

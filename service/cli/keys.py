@@ -5,7 +5,8 @@ import click
 from service.cli.options import once_option
 from service.cli.output import columns_of
 from service.cli.partners import partner
-from service.cli.target import Fields, Target, team_command
+from service.cli.target import Target, team_command
+from service.cli.verdict import Fields
 from service.core.errors import Refusal
 from service.facts.caller import MODES, Mode
 from service.ledger.database import Row

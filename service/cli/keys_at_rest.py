@@ -13,8 +13,9 @@ from service.app.settings import given
 from service.cli.faults import one_line
 from service.cli.options import json_option
 from service.cli.output import show
-from service.cli.target import Fields, Findings, Target, team_command
+from service.cli.target import Target, team_command
 from service.cli.terminal import progress
+from service.cli.verdict import Fields, Findings
 from service.ledger.database import Database
 from service.ledger.encryption import KEY_BYTES
 from service.privacy.faulty_keys import FaultyKey, faulty_by_list, faulty_in

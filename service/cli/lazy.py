@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 import click
+
+_SUMMARY_MAX: Final = 1_000
 
 
 class LazyGroup(click.Group):
@@ -50,12 +52,12 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands' summaries."""
         names = self.list_commands(ctx)
-        width = formatter.width - 6 - max(map(len, names))
         with formatter.section("Commands"):
-            formatter.write_dl([(name, self._summary(ctx, name, width)) for name in names])
+            formatter.write_dl([(name, self._summary(ctx, name)) for name in names])
 
-    def _summary(self, ctx: click.Context, name: str, width: int) -> str:
+    def _summary(self, ctx: click.Context, name: str) -> str:
+        """Return a command's first sentence, whole: a line that is cut off says half of it."""
         if name in self._summaries:
             return self._summaries[name]
         command = self.get_command(ctx, name)
-        return command.get_short_help_str(width) if command else ""
+        return command.get_short_help_str(_SUMMARY_MAX) if command else ""

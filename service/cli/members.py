@@ -2,7 +2,8 @@
 
 import click
 
-from service.cli.target import Fields, Target, team_command
+from service.cli.target import Target, team_command
+from service.cli.verdict import Fields
 from service.core.errors import Refusal
 from service.http.decoding import check
 from service.ledger.events import KEY_MISSING

@@ -4,7 +4,8 @@ import click
 
 from service.cli.connect import token_of
 from service.cli.output import columns_of
-from service.cli.target import Fields, Target, team_command
+from service.cli.target import Target, team_command
+from service.cli.verdict import Fields
 from service.core.errors import Refusal
 from service.facts.caller import MODES, Mode
 

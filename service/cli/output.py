@@ -15,6 +15,7 @@ from uuid import UUID
 
 import click
 
+from service.cli.verdict import Answer
 from service.core.clock import timestamp
 from service.core.errors import Refusal
 from service.core.unseen import visible
@@ -62,6 +63,8 @@ class Blocks(list[dict[str, Any]]):
 
 def show(answer: Mapping[str, Any], *, as_json: bool) -> None:
     """Print an answer, with a table for each list of objects in it; close its spools."""
+    if isinstance(answer, Answer) and answer.verdict and not as_json:
+        click.echo(f"{_text(answer.verdict)}\n")
     (_print_object if as_json else _print_text)(answer)
     for value in answer.values():
         if isinstance(value, Spool):
@@ -73,10 +76,20 @@ def columns_of(row: Row, *names: str) -> dict[str, Any]:
     return {name: row[name] for name in names}
 
 
-def refuse(refusal: Refusal) -> NoReturn:
-    """Print the error envelope and exit with 1."""
-    click.echo(json.dumps(refusal.envelope()))
+def refuse(refusal: Refusal, *, as_json: bool) -> NoReturn:
+    """Say why, to a program by the error envelope on stdout, and exit with 1."""
+    if as_json:
+        click.echo(json.dumps(refusal.envelope()))
+    else:
+        click.echo("\n".join(_prose(refusal)), err=True)
     sys.exit(1)
+
+
+def _prose(refusal: Refusal) -> Iterator[str]:
+    yield f"Refused: {_text(refusal.message)} ({refusal.code})"
+    for name, messages in (refusal.field_errors or {}).items():
+        yield from (f"  {_text(name)}: {_text(message)}" for message in messages)
+    yield from (f"  {_text(message)}" for message in refusal.form_errors)
 
 
 def _print_object(answer: Mapping[str, Any]) -> None:

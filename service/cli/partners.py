@@ -4,7 +4,8 @@ import click
 
 from service.cli.options import once_option
 from service.cli.output import columns_of
-from service.cli.target import Fields, Target, team_command
+from service.cli.target import Target, team_command
+from service.cli.verdict import Fields
 from service.core.errors import Refusal
 from service.http.decoding import check
 from service.partners.wire import PartnerApplication, PartnerApproval

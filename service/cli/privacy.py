@@ -15,8 +15,9 @@ from service.cli.erasing import (
     warn_of,
     warn_of_unlisted,
 )
-from service.cli.target import Fields, Findings, Target, team_command
+from service.cli.target import Target, team_command
 from service.cli.terminal import confirm, progress
+from service.cli.verdict import Fields, Findings
 from service.core.errors import invalid
 from service.privacy.find import Search
 from service.privacy.log_pages import log_size

@@ -33,8 +33,9 @@ wrong usage), `--data-dir` (work on the running `claim-ledger dev` of this direc
 `--as EMAIL` (who runs the command). Without `--data-dir`, they work on the installation named by
 the three ledgers' URLs, `CLAIM_LEDGER_ACCOUNTS_DATABASE_URL` and so on,
 `CLAIM_LEDGER_MASTER_KEYS` and `CLAIM_LEDGER_PUBLIC_URL` ([settings](settings.md)). `audit check`
-and the two `keygen` need no installation. A refusal prints the error envelope on stdout and exits
-with 1; wrong usage exits with 2.
+and the two `keygen` need no installation. A refusal is a line on stderr, with `--json` the error
+envelope on stdout, and exits with 1; wrong usage exits with 2. Commands that check something begin
+with a verdict for people, `OK: …` or `WRONG: …`.
 
 Whoever runs a command has to belong to the team at that moment, and its events name them as
 `staff:<staff id>`. Without `--as` that is `CLAIM_LEDGER_STAFF`, and on a `dev` its own member of

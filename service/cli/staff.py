@@ -4,7 +4,8 @@ from functools import partial
 
 import click
 
-from service.cli.target import Fields, Target, team_command
+from service.cli.target import Target, team_command
+from service.cli.verdict import Fields
 from service.core.errors import invalid
 from service.http.scalars import email_fault
 

@@ -3,7 +3,8 @@
 from functools import partial
 
 from service.app.storage import storage_of_mode
-from service.cli.target import Fields, Findings, Target, team_command
+from service.cli.target import Target, team_command
+from service.cli.verdict import Fields, Findings
 from service.storage.check import check as checks_of
 
 

@@ -20,6 +20,7 @@ from service.archive.port import ArchiveUnavailable
 from service.cli.dev.state import FACTS, DevState
 from service.cli.options import as_option, json_option
 from service.cli.output import refuse, show
+from service.cli.verdict import Findings
 from service.core import logs
 from service.core.errors import Refusal, invalid
 from service.ledger.database import LedgerError, WrongLogin
@@ -73,14 +74,6 @@ class Target(NamedTuple):
         return self.cause.actor.partition(":")[2]
 
 
-Fields = dict[str, Any]
-"""A JSON object that is printed: a command's answer, or a part of it."""
-
-
-class Findings(Fields):
-    """An answer that reports something wrong: printed like any other; the exit code is 1."""
-
-
 Command = Callable[..., Awaitable[Mapping[str, Any]]]
 Run = Callable[..., None]
 
@@ -122,7 +115,7 @@ def team_command(
         try:
             answer = _answer(_Call(command, named, person), environment, data_dir, options)
         except Refusal as refusal:
-            refuse(refusal)
+            refuse(refusal, as_json=as_json)
         print_answer(answer, as_json=as_json)
 
     made = click.command(command.__name__.strip("_").replace("_", "-"))(around(run))

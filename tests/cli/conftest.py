@@ -30,7 +30,10 @@ def as_named(database_url) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Return a function that runs a command on an empty installation, `--as` somebody or nobody."""
     env = environment(DATABASE_URL=database_url, MASTER_KEYS=MASTER_KEY, PUBLIC_URL=PUBLIC_URL)
 
-    def command(*arguments: str, **given: str) -> subprocess.CompletedProcess[str]:
-        return run(*arguments, "--json", env=env | environment(**given))
+    def command(
+        *arguments: str, as_json: bool = True, **given: str
+    ) -> subprocess.CompletedProcess[str]:
+        json = ["--json"] if as_json else []
+        return run(*arguments, *json, env=env | environment(**given))
 
     return command

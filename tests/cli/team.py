@@ -29,6 +29,10 @@ class Team:
         """Run a command on the dev."""
         return run(*arguments, "--data-dir", self.dev.data_dir)
 
+    def raw_help(self, *group: str) -> str:
+        """Return the help of a group of commands."""
+        return run(*group, "--help").stdout
+
     def answer(self, *arguments: str | bytes) -> tuple[int, dict[str, Any]]:
         """Run a command with `--json`; return its exit code and the object that it printed."""
         done = self.raw(*arguments, "--json")

@@ -166,5 +166,5 @@ def test_an_installation_of_one_login_is_changed_over(database_url):
                 psycopg.connect(url)
         psycopg.connect(changed).close()
     assert before.returncode == 1
-    assert "refuses the password" in before.stdout
+    assert "refuses the password" in before.stderr
     assert (after.returncode, after.stderr) == (0, "")

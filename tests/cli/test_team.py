@@ -290,14 +290,14 @@ def test_usage_errors_are_json_with_json(team, arguments):
 
 
 def test_people_get_text(team, demo):
-    """Without `--json` answers are aligned text; a refusal is still the envelope."""
+    """Without `--json` answers are aligned text, and a refusal is a line on stderr."""
     listed = team.raw("partners", "list")
     key = team.raw("keys", "issue", demo["partner_id"], "--mode", "test")
     refused = team.raw("partners", "show", "x")
     assert demo["partner_id"] in listed.stdout
     assert re.search(r"^token +pk_test_\S{100,}$", key.stdout, re.MULTILINE)
-    assert (refused.returncode, refused.stderr) == (1, "")
-    assert '"code": "partner_not_found"' in refused.stdout
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == "Refused: No such partner. (partner_not_found)\n"
 
 
 def _mailed_link(mail_dir: Path, address: str) -> str:

@@ -31,10 +31,12 @@ def one_line(answer: subprocess.CompletedProcess[str]) -> str:
 @linux
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_stops_everything(used, number):
-    """A requested stop exits with 0, silently, and leaves no process and no dev.json."""
+    """A requested stop exits with 0, with a word of goodbye, and leaves no process or dev.json."""
     with no_orphans():
-        ended = Dev(used).end(number)
+        dev = Dev(used)
+        ended = dev.end(number)
     assert ended == (0, "")
+    assert f"\nStopped. What you made is kept in {used}: " in dev.printed
     assert not (used / "dev.json").exists()
 
 

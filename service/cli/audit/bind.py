@@ -2,7 +2,8 @@
 
 from service.cli.faults import one_line
 from service.cli.options import ledger_option
-from service.cli.target import Fields, Target, team_command
+from service.cli.target import Target, team_command
+from service.cli.verdict import Fields
 from service.evidence.binding import BindingRefused, bind_events
 from service.facts.caller import LEDGERS
 

@@ -7,8 +7,9 @@ import click
 from service.cli.audit.faults import archive_needed, key_needed
 from service.cli.checkpoint_dates import warn_ahead
 from service.cli.options import ledger_option
-from service.cli.target import Fields, Findings, Target, team_command
+from service.cli.target import Target, team_command
 from service.cli.terminal import progress
+from service.cli.verdict import Fields, Findings
 from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.verify.ledger_verifier import size_of
 from service.facts.caller import LEDGERS

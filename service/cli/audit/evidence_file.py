@@ -11,7 +11,7 @@ import click
 
 from service.cli.audit.faults import archive_needed
 from service.cli.faults import one_line
-from service.cli.target import Fields, Findings
+from service.cli.verdict import Fields, Findings
 from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.checkpoints.signing import Checkpoints
 from service.evidence.checkpoints.stored import KeyMissing

@@ -12,8 +12,9 @@ from service.cli.audit.evidence_file import (
     written,
 )
 from service.cli.audit.verify import note_in
-from service.cli.target import Fields, Target, team_command
+from service.cli.target import Target, team_command
 from service.cli.terminal import progress
+from service.cli.verdict import Fields
 from service.core.errors import invalid
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.log_tree import LedgerForked

@@ -8,7 +8,8 @@ import click
 from projections.activity.reader import TimelineEntry
 from service.cli.options import ledger_option
 from service.cli.output import Blocks
-from service.cli.target import Fields, Findings, Target, team_command
+from service.cli.target import Target, team_command
+from service.cli.verdict import Fields, Findings
 from service.core.errors import Refusal
 from service.evidence.replay.footing import footing
 from service.evidence.replay.history import SECRET

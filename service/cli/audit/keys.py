@@ -8,7 +8,8 @@ from service.app.settings import given
 from service.archive.port import parts_of
 from service.cli.options import json_option
 from service.cli.output import show
-from service.cli.target import Fields, Target, team_command
+from service.cli.target import Target, team_command
+from service.cli.verdict import Fields
 from service.evidence.note import NoteKey
 
 

@@ -8,8 +8,9 @@ import click
 from service.cli.audit.faults import key_needed
 from service.cli.faults import one_line
 from service.cli.options import ledger_option
-from service.cli.target import Fields, Target, team_command
+from service.cli.target import Target, team_command
 from service.cli.terminal import confirm
+from service.cli.verdict import Fields
 from service.evidence.checkpoints.divergence import LineageRefused, begin_lineage, find_divergence
 from service.evidence.checkpoints.lineage import lineages
 from service.evidence.checkpoints.log_tree import LedgerForked

@@ -17,8 +17,9 @@ from service.cli.audit.evidence_file import (
 from service.cli.audit.verify import note_in, opened, public_key_of
 from service.cli.faults import one_line
 from service.cli.options import json_option
-from service.cli.target import Fields, Findings, Target, print_answer, team_command
+from service.cli.target import Target, print_answer, team_command
 from service.cli.terminal import progress
+from service.cli.verdict import Fields, Findings
 from service.core.errors import Refusal
 from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.export.format import EvidenceFault, encode, to_text

@@ -10,8 +10,9 @@ import msgspec
 
 from service.cli.faults import one_line
 from service.cli.output import Spool
-from service.cli.target import Fields, Findings, Target, team_command
+from service.cli.target import Target, team_command
 from service.cli.terminal import progress
+from service.cli.verdict import Fields, Findings
 from service.core.errors import Refusal
 from service.evidence.replay.comparison import compare, independent_claims
 from service.evidence.replay.log_fault import LogFault

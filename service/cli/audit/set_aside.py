@@ -4,8 +4,9 @@ import click
 
 from service.cli.faults import one_line
 from service.cli.options import ledger_option
-from service.cli.target import Fields, Target, team_command
+from service.cli.target import Target, team_command
 from service.cli.terminal import confirm
+from service.cli.verdict import Fields
 from service.evidence.set_aside import SetAside, TakeBackRefused, newest_set_aside, take_back
 from service.facts.caller import LEDGERS
 

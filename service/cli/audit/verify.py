@@ -7,14 +7,16 @@ from typing import Final
 
 import click
 
+from service.app.bootstrap import Service
 from service.archive.port import ArchiveUnavailable
 from service.cli.audit.auditor import auditor_settings, has_master_keys
 from service.cli.audit.evidence_file import refuse_kind
 from service.cli.audit.verdict_metrics import write_metrics
 from service.cli.faults import one_line
 from service.cli.options import ledger_option
-from service.cli.target import Fields, Findings, Run, Target, print_answer, team_command
+from service.cli.target import Run, Target, print_answer, team_command
 from service.cli.terminal import progress
+from service.cli.verdict import Answer, Fields, Findings, Fine, ago, counted, listed
 from service.core.errors import Refusal
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.export.export_verifier import verify_export
@@ -146,11 +148,36 @@ async def verify(
             )
     if metrics is not None:
         write_metrics(metrics, verdicts, service.clock())
-    return _answer(verdicts)
+    # Whether a checkpoint counts takes the keys of events, which an auditor need not have.
+    return answer_of(verdicts, await _last_signed(service, verdicts) if has_ring else "")
 
 
-def _answer(verdicts: Sequence[Verdict]) -> Fields:
-    """Return the first faulty ledger, or else the live one; list all if there are several."""
+async def _last_signed(service: Service, verdicts: Sequence[Verdict]) -> str:
+    states = [await service.checkpoints(verdict.ledger).state() for verdict in verdicts]
+    signed = [state.made_at for state in states if state.made_at is not None]
+    if not signed:
+        return "no checkpoint yet"
+    return f"last checkpoint signed {ago(service.clock() - max(signed))}"
+
+
+def _verdict(verdicts: Sequence[Verdict], more: str) -> str:
+    """Return the line for people: what was verified, or what is wrong where."""
+    faults = [f"{one.ledger}: {one.fault}" for one in verdicts if not one.ok]
+    if faults:
+        return listed(faults)
+    events = sum(one.events for one in verdicts)
+    parts = [counted(len(verdicts), "ledger"), counted(events, "event"), more]
+    published = [one.published for one in verdicts if one.published is not None]
+    if published:
+        parts.append(f"compared with {counted(sum(published), 'published one')}")
+    return ", ".join(part for part in parts if part)
+
+
+def answer_of(verdicts: Sequence[Verdict], more: str = "") -> Answer:
+    """Return the first faulty ledger, or else the live one; list all if there are several.
+
+    `more` is said of logs that are as they were signed.
+    """
     faulty = [verdict for verdict in verdicts if not verdict.ok]
     live = [verdict for verdict in verdicts if verdict.ledger == "live"]
     shown = (faulty or live or verdicts)[0]
@@ -161,7 +188,7 @@ def _answer(verdicts: Sequence[Verdict]) -> Fields:
         about = {"about": f"what follows is of {shown.ledger} alone; all of them are in `ledgers`"}
         answer = {"ok": shown.ok, **about, **answer}
         answer["ledgers"] = [_fields(verdict) for verdict in verdicts]
-    return Findings(answer) if faulty else answer
+    return (Findings if faulty else Fine)(answer, _verdict(verdicts, more))
 
 
 def _fields(verdict: Verdict) -> Fields:
@@ -179,12 +206,13 @@ def _of_export(export: Path, keys: tuple[NoteKey, ...], older: str | None) -> Fi
         progress("verifying", export.stat().st_size) as advance,
     ):
         verdict = verify_export(export, keys, older, advance)
-    fields = _answer([verdict])
+    fields = answer_of([verdict])
+    told = _verdict([verdict], "")
     del fields["published"]
     covers = {"from": verdict.first, "entity": verdict.entity, "events": verdict.events}
     answer = {name: fields.pop(name) for name in ("ok", "ledger")}
     answer |= {name: value for name, value in covers.items() if value is not None}
-    return answer | fields if verdict.ok else Findings(answer | fields)
+    return (Fine if verdict.ok else Findings)(answer | fields, told)
 
 
 def opened(note: str, keys: Sequence[NoteKey]) -> Checkpoint:

@@ -11,7 +11,7 @@ from service.cli.dev.faults import DevFault
 from service.cli.dev.postgres.faults import describe
 from service.cli.dev.run import run
 from service.cli.dev.storage import OF_PRODUCTION
-from service.cli.dev.welcome import announce
+from service.cli.dev.welcome import announce, say_goodbye
 
 
 @click.command()
@@ -34,6 +34,7 @@ def dev(port: int, data_dir: Path) -> None:
     try:
         taken_over = given("RATE_LIMIT_PER_MINUTE", "REDIS_URL", "SITE_PATH", *OF_PRODUCTION)
         run(data_dir, port, taken_over, announce)
+        say_goodbye(data_dir)
     except (DevFault, MigrationFailed, SettingsError) as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:

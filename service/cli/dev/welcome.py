@@ -5,6 +5,7 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import click
@@ -50,6 +51,15 @@ def announce(facts: Mapping[str, Any], storage_url: str) -> None:
     text = _WELCOME.format(
         **facts, people=PEOPLE, storage_url=storage_url, create=_create(facts), list=_list(facts)
     )
+    _say(text)
+
+
+def say_goodbye(data_dir: Path) -> None:
+    """Print that all has ended, and what is kept."""
+    _say(f"Stopped. What you made is kept in {data_dir}: claim-ledger dev goes on with it.")
+
+
+def _say(text: str) -> None:
     try:
         click.echo(text)
     except OSError:

@@ -8,8 +8,9 @@ import click
 
 from service.cli.faults import one_line
 from service.cli.options import ledger_option
-from service.cli.target import Fields, Findings, Target, team_command
+from service.cli.target import Target, team_command
 from service.cli.terminal import progress, warn
+from service.cli.verdict import Fields, Findings
 from service.ledger.read_model import ReadModel, RebuildRefused
 from service.ledger.rebuild.compare import Compared
 from service.ledger.rebuild.progress import SkippedEvent

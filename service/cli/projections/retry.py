@@ -6,7 +6,8 @@ from service.app.bootstrap import Service
 from service.cli.faults import one_line
 from service.cli.options import ledger_option
 from service.cli.projections.status import parked_rows
-from service.cli.target import Fields, Findings, Target, team_command
+from service.cli.target import Target, team_command
+from service.cli.verdict import Fields, Findings
 from service.core.errors import Refusal
 from service.ledger.following.catch_up import ParkingSubscriber
 from service.ledger.following.parking import RetryRefused

@@ -1,16 +1,18 @@
 """`claim-ledger projections status`."""
 
 import asyncio
+from collections.abc import Iterator, Sequence
 
 from asyncpg import PostgresError
 
 from service.cli.checkpoint_dates import warn_ahead
-from service.cli.target import Fields, Findings, Target, team_command
+from service.cli.target import Target, team_command
 from service.cli.terminal import warn
-from service.evidence.checkpoints.finding import finding
+from service.cli.verdict import Fields, Findings, Fine, counted, listed
+from service.evidence.checkpoints.finding import Finding, finding
 from service.ledger.database import LedgerUnavailable
 from service.ledger.following.parking import parked
-from service.ledger.following.status import HeadWatch, foreign, progress
+from service.ledger.following.status import Foreign, HeadWatch, Progress, foreign, progress
 from service.ledger.ledger import Ledger
 from service.ledger.read_model import RebuildRefused
 from service.ledger.rebuild.session import clear_left_over, has_left_over
@@ -52,12 +54,45 @@ async def status(target: Target) -> Fields:
         "projections": [row._asdict() for row in projections],
         "parked": [row for ledger in ledgers for row in await parked_rows(ledger)],
     }
-    is_well = answer["is_moving"] and not any(row.parked or row.fault for row in projections)
-    is_well = is_well and not any(one.set_aside_lately for one in aside)
-    is_well = is_well and not any(one.fault for one in found)
+    faults = [
+        *(f"{head.ledger} is stalled" for head in heads if head.is_stalled),
+        *(f"{_of(row)}: {row.fault}" for row in projections if row.fault),
+        *(
+            f"{_of(row)}: {counted(row.parked, 'event')} parked"
+            for row in projections
+            if row.parked
+        ),
+        *_of_logs(ledgers, aside, found, ahead),
+    ]
     if not all(one.is_bound for one in aside):
         warn("events without a MAC are numbered: `claim-ledger audit bind` ends that")
-    return answer if is_well and not any(ahead) else Findings(answer)
+    if faults:
+        return Findings(answer, listed(faults))
+    behind = sum(row.lag_events for row in projections)
+    follows = counted(len(projections), "read model or subscriber", "read models and subscribers")
+    rest = f"{counted(behind, 'event')} behind in all" if behind else "all up to date"
+    return Fine(answer, f"{counted(len(ledgers), 'ledger')} numbered, {follows}, {rest}")
+
+
+def _of_logs(
+    ledgers: Sequence[Ledger],
+    aside: Sequence[Foreign],
+    found: Sequence[Finding],
+    ahead: Sequence[float],
+) -> Iterator[str]:
+    """Yield what is wrong with each log itself."""
+    for ledger, foreign_events, log, seconds in zip(ledgers, aside, found, ahead, strict=True):
+        if foreign_events.set_aside_lately:
+            lately = counted(foreign_events.set_aside_lately, "event")
+            yield f"{ledger.name}: {lately} set aside within a day"
+        if log.fault:
+            yield f"{ledger.name}: {log.fault}"
+        if seconds:
+            yield f"{ledger.name}: the last checkpoint is dated ahead"
+
+
+def _of(row: Progress) -> str:
+    return f"{row.ledger} {row.name}"
 
 
 async def _clear_left_over(owner_url: str | None, ledger: Ledger) -> None:

@@ -1,0 +1,58 @@
+"""The line that people read first: whether all is well, and what it rests on."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Final
+
+Fields = dict[str, Any]
+"""A JSON object that is printed: a command's answer, or a part of it."""
+
+_FAULTS_SHOWN: Final = 3
+_UNITS: Final = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
+
+
+_UNSPECIFIC: Final = "something is not as it should be"
+
+
+class Answer(Fields):
+    """An answer with a verdict, which people read above it; a program gets the facts alone."""
+
+    verdict: str = ""
+
+    def __init__(self, fields: Mapping[str, Any], verdict: str = "") -> None:
+        super().__init__(fields)
+        self.verdict = verdict
+
+
+class Findings(Answer):
+    """An answer that reports something wrong: printed like any other; the exit code is 1."""
+
+    def __init__(self, fields: Mapping[str, Any], verdict: str = _UNSPECIFIC) -> None:
+        super().__init__(fields, f"WRONG: {verdict}")
+
+
+class Fine(Answer):
+    """An answer that reports that all is well."""
+
+    def __init__(self, fields: Mapping[str, Any], verdict: str) -> None:
+        super().__init__(fields, f"OK: {verdict}")
+
+
+def counted(number: int, one: str, several: str = "") -> str:
+    """Return a number with its noun: `1 ledger`, `2,000 events`."""
+    return f"{number:,} {one if number == 1 else several or f'{one}s'}"
+
+
+def ago(since: timedelta) -> str:
+    """Return how long ago something was, in its largest unit: `2 minutes ago`."""
+    seconds = max(int(since.total_seconds()), 0)
+    for unit, size in _UNITS:
+        if seconds >= size:
+            return f"{counted(seconds // size, unit)} ago"
+    return "just now"
+
+
+def listed(faults: Sequence[str]) -> str:
+    """Return what is wrong on one line; of many faults, the first ones."""
+    shown, more = "; ".join(faults[:_FAULTS_SHOWN]), len(faults) - _FAULTS_SHOWN
+    return shown if more <= 0 else f"{shown}; and {more} more"

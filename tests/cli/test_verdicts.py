@@ -1,0 +1,85 @@
+"""What people read first: whether all is well, or why a command was refused."""
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from service.cli.audit.verify import answer_of
+from service.cli.output import show
+from service.cli.verdict import Findings, ago, counted, listed
+from service.evidence.verdict import Fault, Verdict
+from tests.world import TEAM
+
+
+def test_a_verdict_comes_first(as_named):
+    """One line for people, before the details; a program is given the facts alone."""
+    installed = as_named("staff", "add", TEAM)
+    assert installed.returncode == 0, installed.stdout
+    told = as_named("projections", "status", as_json=False, STAFF=TEAM)
+    first, second, *_ = told.stdout.splitlines()
+    assert (first.partition(":")[0], second) == (("OK", "WRONG")[told.returncode], "")
+    assert "verdict" not in json.loads(as_named("projections", "status", STAFF=TEAM).stdout)
+
+
+def test_the_verdict_of_a_verification_says_what_it_rests_on(capsys):
+    """Ledgers, events and checkpoints; or what is wrong in which ledger, and exits with 1."""
+    good = Verdict.of("live", 19, b"", published=2)
+    answer = answer_of(
+        [good, Verdict.of("test", 1, b"", published=1)], "last checkpoint signed just now"
+    )
+    show(answer, as_json=False)
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first == (
+        "OK: 2 ledgers, 20 events, last checkpoint signed just now, compared with 3 published ones"
+    )
+    assert second == ""
+    show(answer, as_json=True)
+    assert json.loads(capsys.readouterr().out)["ok"] is True
+    bad = answer_of([good, Verdict.of("test", 1, b"", fault=Fault(2, "an event is gone"))])
+    assert isinstance(bad, Findings)
+    assert bad.verdict == "WRONG: test: an event is gone"
+
+
+def test_a_refusal_is_prose_for_people(team, demo):
+    """In a line on stderr, with its code; every fault of a field follows."""
+    del demo
+    done = team.raw("claims", "show", "clm_none")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "Refused: No such claim. (claim_not_found)\n"
+    done = team.raw("partners", "add", "", "--email", "nobody")
+    first, *faults = done.stderr.splitlines()
+    assert "(validation_failed)" in first
+    assert {fault.split(":")[0] for fault in faults} == {"  name", "  email"}
+
+
+def test_summaries_end(team):
+    """No summary of the help is cut off."""
+    for group in ((), ("audit",), ("projections",), ("privacy",), ("keys-at-rest",)):
+        summaries = team.raw_help(*group).partition("Commands:")[2]
+        assert summaries
+        assert "..." not in summaries
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (-5, "just now"),
+        (0.4, "just now"),
+        (1, "1 second ago"),
+        (119, "1 minute ago"),
+        (120, "2 minutes ago"),
+        (7_300, "2 hours ago"),
+        (10**9, "11,574 days ago"),
+    ],
+)
+def test_moments_are_said_in_their_largest_unit(seconds, expected):
+    """A clock that is ahead makes nothing lie in the future."""
+    assert ago(timedelta(seconds=seconds)) == expected
+
+
+def test_many_faults_stay_on_one_line():
+    """The first ones are named and the others counted."""
+    assert listed(["a", "b", "c"]) == "a; b; c"
+    assert listed(["a", "b", "c", "d"]) == "a; b; c; and 1 more"
+    assert (counted(1, "event"), counted(2_000, "event")) == ("1 event", "2,000 events")
