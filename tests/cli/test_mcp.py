@@ -52,3 +52,13 @@ def test_only_a_test_key_is_taken(key):
     assert done.exit_code == 1
     assert "has to be a test key" in done.output
     assert "secret" not in done.output
+
+
+@pytest.mark.parametrize("url", ["http://api.example.com/v1", "api.example.com", "file:///v1"])
+def test_the_key_is_sent_where_nobody_reads_along(url):
+    """Another machine is reached by https alone."""
+    key = {"CLAIMS_API_KEY": "pk_test_ptn_1.key_1.secret"}
+    done = CliRunner().invoke(cli, ["mcp", "--url", url], env=key)
+    assert done.exit_code == 1
+    assert "https://" in done.output or "origin" in done.output
+    assert "secret" not in done.output

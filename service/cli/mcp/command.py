@@ -6,6 +6,8 @@ from typing import Final
 
 import click
 
+from service.app.setting_values import secure_origin
+
 KEY: Final = "CLAIMS_API_KEY"
 URL: Final = "CLAIMS_API_URL"
 
@@ -27,6 +29,10 @@ def mcp(url: str) -> None:
     key = os.environ.get(KEY, "")  # noqa: TID251 - a partner's variable, no setting of the service
     if not key.isascii() or not key.isprintable() or not key.startswith("pk_test_"):
         raise click.ClickException(f"{KEY} has to be a test key, which begins with pk_test_.")
+    try:
+        secure_origin(url.removesuffix("/").removesuffix("/v1"))
+    except ValueError as error:
+        raise click.ClickException(f"{URL}: {error}, and /v1 after it.") from error
     try:
         from service.cli.mcp.server import SandboxFault, serve_stdio
     except ImportError as error:

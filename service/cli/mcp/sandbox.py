@@ -7,7 +7,7 @@ from typing import Any, Final, Self, cast
 
 import httpx2
 
-from service.cli.mcp.tools import Json, Tool
+from service.cli.mcp.tools import UPLOAD_CHARACTERS_MAX, Json, Tool
 
 SECONDS_MAX: Final = 30.0
 ANSWER_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -60,7 +60,10 @@ class Sandbox:
     async def upload(self, tool: Tool, arguments: Json) -> tuple[bool, Json]:
         """Return whether it was refused, and the entry of `document_refs`, or the refusal."""
         asked = {name: one for name, one in arguments.items() if name != "text"}
-        content = str(arguments.get("text", "")).encode()
+        text = str(arguments.get("text", ""))
+        if len(text) > UPLOAD_CHARACTERS_MAX:
+            raise SandboxFault(f"`text` has more than {UPLOAD_CHARACTERS_MAX:,} characters")
+        content = text.encode()
         refused, minted = await self.call(tool, asked | {"max_bytes": len(content)})
         if refused:
             return refused, minted
