@@ -15,7 +15,7 @@ from uuid import UUID
 
 import click
 
-from service.cli.verdict import Answer
+from service.cli.verdict import Told
 from service.core.clock import timestamp
 from service.core.errors import Refusal
 from service.core.unseen import visible
@@ -63,7 +63,7 @@ class Blocks(list[dict[str, Any]]):
 
 def show(answer: Mapping[str, Any], *, as_json: bool) -> None:
     """Print an answer, with a table for each list of objects in it; close its spools."""
-    if isinstance(answer, Answer) and answer.verdict and not as_json:
+    if isinstance(answer, Told) and answer.verdict and not as_json:
         click.echo(f"{_text(answer.verdict)}\n")
     (_print_object if as_json else _print_text)(answer)
     for value in answer.values():

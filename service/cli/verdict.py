@@ -14,7 +14,7 @@ _UNITS: Final = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1)
 _UNSPECIFIC: Final = "something is not as it should be"
 
 
-class Answer(Fields):
+class Told(Fields):
     """An answer with a verdict, which people read above it; a program gets the facts alone."""
 
     verdict: str = ""
@@ -24,14 +24,14 @@ class Answer(Fields):
         self.verdict = verdict
 
 
-class Findings(Answer):
+class Findings(Told):
     """An answer that reports something wrong: printed like any other; the exit code is 1."""
 
     def __init__(self, fields: Mapping[str, Any], verdict: str = _UNSPECIFIC) -> None:
         super().__init__(fields, f"WRONG: {verdict}")
 
 
-class Fine(Answer):
+class Fine(Told):
     """An answer that reports that all is well."""
 
     def __init__(self, fields: Mapping[str, Any], verdict: str) -> None:

@@ -16,7 +16,7 @@ from service.cli.faults import one_line
 from service.cli.options import ledger_option
 from service.cli.target import Run, Target, print_answer, team_command
 from service.cli.terminal import progress
-from service.cli.verdict import Answer, Fields, Findings, Fine, ago, counted, listed
+from service.cli.verdict import Fields, Findings, Fine, Told, ago, counted, listed
 from service.core.errors import Refusal
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.export.export_verifier import verify_export
@@ -173,7 +173,7 @@ def _verdict(verdicts: Sequence[Verdict], more: str) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def answer_of(verdicts: Sequence[Verdict], more: str = "") -> Answer:
+def answer_of(verdicts: Sequence[Verdict], more: str = "") -> Told:
     """Return the first faulty ledger, or else the live one; list all if there are several.
 
     `more` is said of logs that are as they were signed.
