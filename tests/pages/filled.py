@@ -76,10 +76,12 @@ class Filled:
             self.site.sign_in(page, PEOPLE[who], "/sign-in/sent")
         return page
 
-    def connect_link(self, **more: Any) -> str:
-        """Return the path of a fresh connect link."""
+    def connect_link(self, key: str = "", **more: Any) -> str:
+        """Return the path of a fresh connect link, of the partner who has the key."""
         body = {"partner_user_id": f"user-{self._next()}"} | more
-        return _path(self.site.api(self.key, "POST", "/connect-requests", json=body), "connect_url")
+        return _path(
+            self.site.api(key or self.key, "POST", "/connect-requests", json=body), "connect_url"
+        )
 
     def expired_link(self) -> str:
         """Return the path of an expired link."""

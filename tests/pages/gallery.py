@@ -152,7 +152,7 @@ CUSTOMERS = [
     Shot(
         "connect-several",
         "owner",
-        lambda filled, page: page.goto(filled.connect_link(label="for your bookkeeping")),
+        lambda filled, page: page.goto(filled.connect_link(filled.other_key, label="for you")),
         titled=False,
     ),
     Shot(

@@ -21,7 +21,7 @@ def test_the_skip_link_comes_first_and_skips(filled):
 def test_a_partner_can_be_approved_by_keyboard(filled):
     """Choosing among several businesses and approving need no pointer."""
     page = filled.page_of("owner")
-    page.goto(filled.connect_link())
+    page.goto(filled.connect_link(filled.other_key))
     _tab_to(page, page.get_by_role("radio").first)
     for _ in range(5):
         if page.get_by_role("radio", name="Workshop").is_checked():
