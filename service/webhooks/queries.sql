@@ -199,33 +199,41 @@ returning d.position, d.subject, d.type, d.noted_at, d.attempts
 
 -- name: test
 -- Queues a test event, at a negative position that is nobody else's, unless $4 are waiting or $5 were
--- delivered within the hour. It is sent now, whatever the endpoint waits for.
-with now as (
-    update ledger.webhook_queues set waits_until = '-infinity' where endpoint_id = $1
+-- delivered within the hour. It is sent now, whatever the endpoint waits for; one that is refused changes
+-- nothing.
+with held as (
+    select endpoint_id from ledger.webhook_queues
+    where endpoint_id = $1 and is_active
+    for update
+), added as (
+    insert into ledger.webhook_deliveries (
+        endpoint_id, position, subject, type, noted_at, next_attempt_at
+    )
+    select h.endpoint_id, t.position, 'test' || t.position, $3, $2, $2
+    from held as h,
+    (
+        select
+            least(-(extract(epoch from $2::timestamptz) * 1000000)::bigint, min(d.position) - 1)
+                as position
+        from ledger.webhook_deliveries as d where d.endpoint_id = $1
+    ) as t
+    where
+        (
+            select count(*) from ledger.webhook_deliveries as d
+            where d.endpoint_id = $1 and d.position < 0
+        ) < $4
+        and (
+            select count(*) from (
+                select from ledger.webhook_log as l
+                where
+                    l.endpoint_id = $1 and l.position < 0
+                    and l.delivered_at > $2::timestamptz - interval '1 hour'
+                limit $5
+            ) as lately
+        ) < $5
+    on conflict do nothing
+    returning position
 )
-insert into ledger.webhook_deliveries (
-    endpoint_id, position, subject, type, noted_at, next_attempt_at
-)
-select q.endpoint_id, t.position, 'test' || t.position, $3, $2, $2
-from ledger.webhook_queues as q,
-(
-    select least(-(extract(epoch from $2::timestamptz) * 1000000)::bigint, min(d.position) - 1) as position
-    from ledger.webhook_deliveries as d where d.endpoint_id = $1
-) as t
-where
-    q.endpoint_id = $1 and q.is_active
-    and (
-        select count(*) from ledger.webhook_deliveries as d
-        where d.endpoint_id = q.endpoint_id and d.position < 0
-    ) < $4
-    and (
-        select count(*) from (
-            select from ledger.webhook_log as l
-            where
-                l.endpoint_id = q.endpoint_id and l.position < 0
-                and l.delivered_at > $2::timestamptz - interval '1 hour'
-            limit $5
-        ) as lately
-    ) < $5
-on conflict do nothing
-returning position
+update ledger.webhook_queues as q set waits_until = '-infinity'
+from added where q.endpoint_id = $1
+returning added.position

@@ -299,6 +299,23 @@ async def test_test_events_are_few(one):
     assert len(taken(one)) == queues.TESTS_AN_HOUR_MAX
 
 
+async def test_asking_for_tests_undoes_no_rest(one):
+    """A test event that was refused sends nothing else, whatever the endpoint asked for."""
+    partner = await one.approved()
+    endpoint = await one.endpoint(partner)
+    one.sink.answers[URL] = EndpointAnswer(429, 600.0)
+    for _ in range(queues.TESTS_MAX):
+        await one.queues.test("live", endpoint)
+        await one.follow()
+        await one.serve()
+    assert len(one.sink.sent) == queues.TESTS_MAX
+    with pytest.raises(Refusal, match="limit_reached"):
+        await one.queues.test("live", endpoint)
+    await one.claims(partner, "a")
+    await one.serve()
+    assert len(one.sink.sent) == queues.TESTS_MAX
+
+
 async def test_webhooks_leave_connections_to_the_others():
     """However many endpoints are served: two statements at a time, and the rest wait."""
     at_once, most, ended = [], [], asyncio.Event()

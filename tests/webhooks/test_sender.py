@@ -15,6 +15,8 @@ pytestmark = pytest.mark.server
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 HEADERS = {"webhook-id": "evt_1"}
 BODY = b'{"subject": "clm_1"}'
+FLOOD = b"HTTP/1.1 100 C\r\n\r\n" * 4_000 + b"HTTP/1.1 204 x\r\n\r\n"
+"""72 KB of interim answers, and then a good one."""
 
 
 def answered(status, *headers):
@@ -52,7 +54,8 @@ async def test_answers_are_told_by_their_status(monkeypatch):
         first = receiver.requests[0]
         assert (first.headers["webhook-id"], first.body) == ("evt_1", BODY)
         assert receiver.tried["clm_1"] == len(rows)
-        for answer in (b"SSH-2.0\r\n\r\n", b"HTTP/1.1 200 x\r\n" + b"a: b\r\n" * 50_000, b""):
+        endless = b"HTTP/1.1 200 x\r\n" + b"a: b\r\n" * 50_000
+        for answer in (b"SSH-2.0\r\n\r\n", endless, FLOOD, b""):
             receiver.answer = answer
             with pytest.raises(Undelivered):
                 await plain.post(receiver.url, HEADERS, BODY, NOW)
@@ -85,13 +88,16 @@ async def test_the_certificate_has_to_be_the_hosts(tmp_path, monkeypatch):
                     if expected:
                         answer = await trusting.post(url, HEADERS, BODY, NOW)
                         assert answer.status == expected
+                        receiver.answer = FLOOD
+                        with pytest.raises(Undelivered, match="without an answer"):
+                            await trusting.post(url, HEADERS, BODY, NOW)
                     else:
                         with pytest.raises(Undelivered, match="certificate"):
                             await trusting.post(url, HEADERS, BODY, NOW)
                     with pytest.raises(Undelivered, match="certificate"):
                         await Sender(allow_private=True).post(url, HEADERS, BODY, NOW)
                 assert set(names) == {"hooks.example.com"}
-    assert asked == ["hooks.example.com"] * 4
+    assert asked == ["hooks.example.com"] * 5
 
 
 async def test_every_attempt_judges_the_url_again():
