@@ -208,7 +208,7 @@ def _console(service: Service, proofs: Proofs) -> list[Router]:
             )
         ),
         keys_router(keys),
-        settings_router(partners),
+        settings_router(partners, proofs),
         members_router(partners, partner_list, proofs),
     ]
 

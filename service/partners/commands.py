@@ -27,6 +27,7 @@ from service.ledger.sql import queries
 from service.ledger.writing import Append
 from service.partners import decisions
 from service.partners.keys import Token, hash_secret, new_secret, successor_id
+from service.partners.wire import leads_to
 
 P = ParamSpec("P")
 
@@ -53,7 +54,8 @@ class Profile(NamedTuple):
     """What people are told of a partner that asks to act for them; None where it is not known.
 
     `website` is one that the team has verified; `since` is when it approved the partner.
-    `return_url` is where its customers may take their entity's id.
+    `return_url` is where its customers may take their entity's id: under the name of a partner that
+    the team has approved, and on the website that it verified, if it did.
     """
 
     email: str | None
@@ -141,12 +143,11 @@ class PartnerCommands:
         past = await self.accounts.read(partner_stream(partner_id))
         partner = fold(recorded.event for recorded in past)
         since = [one.meta.at for one in past if isinstance(one.event, PartnerApproved)]
-        return Profile(
-            partner.email,
-            partner.verified_website,
-            since[0] if since else None,
-            partner.return_url,
-        )
+        url, website = partner.return_url, partner.verified_website
+        # It may have been set before the website was verified.
+        is_theirs = partner.status == "approved" and url is not None and leads_to(url, website)
+        first = since[0] if since else None
+        return Profile(partner.email, website, first, url if is_theirs else None)
 
     async def approve(self, partner_id: str, cause: Cause, website: str | None = None) -> None:
         """Approve a partner; `website` is one that the team has verified to be theirs."""

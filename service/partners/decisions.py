@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from service.core.errors import Refusal
+from service.core.errors import Refusal, invalid
 from service.facts.caller import Mode
 from service.facts.partners import (
     ApiKeyIssued,
@@ -25,6 +25,7 @@ from service.facts.partners import (
 from service.facts.people import person_id
 from service.ledger.events import Event
 from service.partners.keys import HASH_VERSION
+from service.partners.wire import leads_to
 
 KEYS_MAX: Final = 50
 """Keys of a partner that work at one time."""
@@ -78,7 +79,10 @@ def change_settings(
     suppress_email: bool | None,
     return_url: str | None = None,
 ) -> list[Event]:
-    """Change what is given, keep what is None; an empty URL is none."""
+    """Change what is given, keep what is None; an empty URL is none.
+
+    Refuses with `validation_failed` a new URL that leads elsewhere than to the verified website.
+    """
     wanted = PartnerSettingsChanged(
         partner_id=_known(partner).partner_id,
         return_link=partner.return_link if return_link is None else return_link,
@@ -91,6 +95,10 @@ def change_settings(
         suppress_email=partner.suppress_email,
         return_url=partner.return_url,
     )
+    url, website = wanted.return_url, partner.verified_website
+    if url and url != now.return_url and not leads_to(url, website):
+        told = f"not on {website} or below it, the website that our team verified"
+        raise invalid("return_url", told)
     return [] if wanted == now else [wanted]
 
 

@@ -47,6 +47,12 @@ def return_url_fault(text: str) -> str | None:
     return None
 
 
+def leads_to(return_url: str, website: str | None) -> bool:
+    """Return whether a URL's host is a website, or below it; any host is where there is none."""
+    host, verified = urlsplit(return_url).hostname or "", (website or "").lower()
+    return not verified or host == verified or host.endswith(f".{verified}")
+
+
 class PartnerApplication(Checked, frozen=True, kw_only=True):
     """A partner's name and the address of its contact."""
 

@@ -2,8 +2,10 @@
 
 import html
 import re
+from datetime import timedelta
 from urllib.parse import parse_qs, urlsplit
 
+from service.pages.customer.passing_on import ways
 from tests.pages.visitor import Visitor, local
 from tests.world import STAFF
 
@@ -59,6 +61,8 @@ async def test_a_customer_takes_the_id_to_the_partners_registered_page(world):
     assert "tells it the entity ID" in before
     assert 'rel="noreferrer"' in page
 
+    await developer.post(settings)  # of a page that was opened before there was the field
+    assert f'value="{BACK}"' in (await developer.get(settings)).text
     await developer.post(settings, return_url="")
     _, links = await links_of(customer, connected)
     assert set(links) == {"mailto"}
@@ -81,3 +85,49 @@ async def test_whoever_finishes_an_onboarding_has_the_same_ways(world):
     _, links = await links_of(visitor, done.headers["location"])
     assert links["https"][0] == f"{BACK}&entity_id={entity_id}"
     assert entity_id in parse_qs(urlsplit(links["mailto"][0]).query)["body"][0]
+
+
+async def test_a_changed_return_url_asks_for_a_fresh_proof(world, monkeypatch):
+    """A stolen session leads no customer elsewhere; the other settings need none."""
+    partner = await world.partner()
+    await world.service.partners.add_member(partner.partner_id, DEVELOPER, STAFF)
+    await world.service.partners.change_settings(partner.partner_id, STAFF, return_url=BACK)
+    developer = await Visitor(world).sign_in(DEVELOPER)
+    monkeypatch.setattr("service.people.sessions.FRESH", timedelta())  # as if it was long ago
+    settings = f"/console/{partner.partner_id}/settings"
+    for url in ("https://example.net/back", ""):
+        asked = await developer.post(settings, return_url=url, return_link="on")
+        assert asked.headers["location"] == f"/proof?next={settings}"
+    saved = await developer.post(settings, return_url=BACK, return_link="on")
+    assert saved.headers["location"] == f"{settings}?saved"
+    known = await world.service.partners.look(partner.partner_id)
+    assert (known.return_url, known.return_link) == (BACK, True)
+
+
+async def test_customers_return_to_the_website_that_the_team_verified(world):
+    """Or below it; a page elsewhere that was set before is not offered, nor any once revoked."""
+    partners = world.service.partners
+    partner_id = await partners.add("Books", "books@example.com", STAFF)
+    await partners.add_member(partner_id, DEVELOPER, STAFF)
+    developer = await Visitor(world).sign_in(DEVELOPER)
+    settings = f"/console/{partner_id}/settings"
+
+    async def offered():
+        return ways("ent_1", "Bakery", await partners.profile(partner_id)).host
+
+    elsewhere = "https://example.net/back"
+    assert (await developer.post(settings, return_url=elsewhere)).status_code == 303
+    assert await offered() is None
+    await partners.approve(partner_id, STAFF, "Example.com")
+    assert await offered() is None
+    for url in (*("https://example.org/", "https://anexample.com/"), "https://example.com.net/"):
+        refused = await developer.post(settings, return_url=url)
+        assert refused.status_code == 400, url
+        assert "the website that our team verified" in refused.text
+    same = await developer.post(settings, return_url=elsewhere, return_link="on")
+    assert same.status_code == 303  # nothing about it has changed
+    for host in ("example.com", "app.example.com"):
+        assert (await developer.post(settings, return_url=f"https://{host}/")).status_code == 303
+        assert await offered() == host
+    await partners.revoke(partner_id, STAFF)
+    assert await offered() is None

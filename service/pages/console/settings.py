@@ -10,6 +10,7 @@ from service.http.decoding import check
 from service.http.router import OneOffRouter
 from service.pages.console.frame import ACCOUNT, CONSOLE, console_page
 from service.pages.gate import Member, member_cause, member_of
+from service.pages.proof import Proofs
 from service.pages.shell import lead_to
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import form_of
@@ -24,38 +25,45 @@ def reach_nobody(member: Member) -> bool:
     return member.suppress_email and not member.return_link
 
 
-def settings_router(commands: PartnerCommands) -> OneOffRouter:
+def settings_router(commands: PartnerCommands, proofs: Proofs) -> OneOffRouter:
     """Return the router of settings; the API obeys from its next request on."""
 
     @get(opt=SETTINGS)
     async def settings(request: AnyRequest) -> Html:
         """Show the settings and their risks."""
         member = member_of(request)
-        url = (await commands.profile(member.partner_id)).return_url
-        return _shown(request, member, url or "")
+        return _shown(request, member, await known_url(member))
+
+    async def known_url(member: Member) -> str:
+        return (await commands.look(member.partner_id)).return_url or ""
 
     @post(opt=SETTINGS)
     async def save(request: AnyRequest, partner_id: PathText) -> Html:
-        """Change the settings."""
+        """Change the settings; ask for a fresh proof where customers would return elsewhere."""
         member = member_of(request)
         form = form_of(request)
         chosen = member._replace(
             return_link="return_link" in form, suppress_email="suppress_email" in form
         )
-        url = form.get("return_url", "").strip()
+        known = await known_url(member)
+        url = form.get("return_url", known).strip()  # none from a page of before there was one
         try:
             check(ReturnUrl, return_url=url)
+            if reach_nobody(chosen) and not reach_nobody(member) and "nobody" not in form:
+                return _shown(request, chosen, url, asked=True)
+            if url != known:
+                await proofs.require(request)
+            await commands.change_settings(
+                partner_id,
+                member_cause(request),
+                return_link=chosen.return_link,
+                suppress_email=chosen.suppress_email,
+                return_url=None if url == known else url,
+            )
         except Refusal as refusal:
+            if not refusal.field_errors:
+                raise
             return _shown(request, chosen, url, faults=refusal.field_errors)
-        if reach_nobody(chosen) and not reach_nobody(member) and "nobody" not in form:
-            return _shown(request, chosen, url, asked=True)
-        await commands.change_settings(
-            partner_id,
-            member_cause(request),
-            return_link=chosen.return_link,
-            suppress_email=chosen.suppress_email,
-            return_url=url,
-        )
         return lead_to(f"{member.path}/settings?saved")
 
     return OneOffRouter(f"{CONSOLE}/settings", route_handlers=[settings, save])
