@@ -211,7 +211,9 @@ def test_a_claim_moves_through_stages(team, demo):
     assert (code, refusal["code"]) == (1, "validation_failed")
     # Moved once, and opened thrice: what is printed has the claim's personal data.
     assert (moved["stage"], team.events() - before) == (stages[-1], 1 + 3)
-    assert team.do("claims", "show", claim_id) == moved
+    shown = team.do("claims", "show", claim_id)
+    assert shown.pop("rests_on").keys() == {"origin", "size", "unsigned_events"}
+    assert shown == moved
     # For people: what a partner wrote may not steer the terminal.
     assert "\x1b" not in team.raw("claims", "show", claim_id).stdout
 
