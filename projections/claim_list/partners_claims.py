@@ -3,7 +3,7 @@
 Each way to ask is along an index, so that a page costs the same however many claims there are.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 from service.core.errors import invalid
@@ -16,7 +16,6 @@ COUNTED_MAX: Final = 10_000
 """Claims of one stage that are counted."""
 LOOKED_MAX: Final = 1_000
 """Claims that a page looks at where it shows one stage of what is sought."""
-FILE_PAGE: Final = 500
 
 _NEWEST: Final = 2**63 - 1
 
@@ -70,18 +69,6 @@ class PartnersClaims(Reader):
         looks = LOOKED_MAX if _looks_on(wanted) else limit
         rows = await self._read(partner_id, wanted, last, looks + 1)
         return _cut(rows, wanted, looks, limit)
-
-    async def pages(
-        self, partner_id: str, wanted: ClaimFilter, most: int
-    ) -> AsyncIterator[Sequence[Row]]:
-        """Yield the claims page after page, `most` of them."""
-        after, left = None, most
-        while left > 0:
-            found = await self.page(partner_id, wanted, limit=min(FILE_PAGE, left), after=after)
-            yield found.claims
-            after, left = found.after, left - len(found.claims)
-            if after is None:
-                return
 
     async def _read(
         self, partner_id: str, wanted: ClaimFilter, last: Row | None, limit: int

@@ -34,6 +34,7 @@ from service.pages.backoffice.timeline import timeline_router
 from service.pages.console.apply import apply_router
 from service.pages.console.checklist import Checklists, checklist_router
 from service.pages.console.claims import claims_router as partners_claims_router
+from service.pages.console.csv_file import CsvFiles
 from service.pages.console.frame import console_frame
 from service.pages.console.keys import KeyPages, keys_router
 from service.pages.console.links import links_router
@@ -174,7 +175,8 @@ def _console(service: Service, proofs: Proofs) -> list[Router]:
     claims: Mapping[Mode, PartnersClaims] = {
         mode: PartnersClaims(one.ledger.database) for mode, one in modes
     }
-    sandbox = SandboxCommands(test.ledger, partners, service.sandbox)
+    cases: Mapping[Mode, ClaimOverviews] = {mode: ClaimOverviews(one.ledger) for mode, one in modes}
+    sandbox, files = SandboxCommands(test.ledger, partners, service.sandbox), CsvFiles()
     return [
         apply_router(partners, partner_list),
         overview_router(
@@ -191,10 +193,11 @@ def _console(service: Service, proofs: Proofs) -> list[Router]:
         tutorial_router(keys, checklists, f"{service.settings.public_url}{API_PATH}"),
         sandbox_router(sandbox, partner_list, test.connection_list, test.onboarding_list),
         checklist_router(checklists),
-        partners_claims_router(claims, {mode: ClaimOverviews(one.ledger) for mode, one in modes}),
+        partners_claims_router(claims, cases, files),
         links_router(
             {mode: ConnectLinksReader(one.ledger.database) for mode, one in modes},
             {mode: one.ledger for mode, one in modes},
+            files,
         ),
         onboardings_router({mode: one.onboarding_list for mode, one in modes}),
         requests_router(

@@ -8,10 +8,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from projections.claim_list.partners_claims import ClaimFilter, FoundClaims, PartnersClaims
 from service.core.errors import Refusal, invalid
 from service.facts.partners import ApiKeyIssued, partner_stream
-from service.pages.console.csv_file import cell, csv_file
+from service.pages.console.csv_file import PAGES_MAX, ROWS_MAX, CsvFiles, cell
 from service.request_log.outcome import OUTCOME_BYTES_MAX, Outcome, outcome_of, read_outcome
 from tests.pages.visitor import Visitor
 from tests.world import STAFF, claim_body
@@ -241,21 +240,68 @@ def test_no_cell_is_a_formula(value, expected):
     assert cell(value) == expected
 
 
-async def test_a_file_is_as_long_as_it_may_be(monkeypatch):
+def file_of(pages, files=None, partner_id="ptn_1"):
+    """Return a file of two columns whose pages a function returns."""
+    return (files or CsvFiles()).file(partner_id, "x", ["a", "b"], pages)
+
+
+async def read(file):
+    """Return the rows of a file."""
+    sent = b"".join([part async for part in file.iterator])
+    return list(csv.reader(io.StringIO(sent.decode("utf-8-sig"), newline="")))
+
+
+async def test_a_file_is_as_long_as_it_may_be():
     """Page after page, until it has all its rows; a separator within a cell ends none."""
-    claims = PartnersClaims.__new__(PartnersClaims)
 
-    async def page(_self, _partner_id, _wanted, *, limit, after):
-        first = int(after or 0)
-        return FoundClaims([{"n": first + one} for one in range(limit)], str(first + limit))
+    async def endless(limit, place):
+        first = place or 0
+        return [{"a": f"{first + one}", "b": "x"} for one in range(limit)], first + limit
 
-    monkeypatch.setattr(PartnersClaims, "page", page)
-    rows = [row["n"] async for found in claims.pages("p", ClaimFilter(), 1_203) for row in found]
-    assert rows == list(range(1_203))
+    async def short(_limit, _place):
+        return [{"a": "a;b", "b": 'c"d,e\nf'}], None
 
-    async def cells():
-        yield [["a;b", 'c"d', "e\nf"]]
+    head, *rows, last = await read(file_of(endless))
+    assert (head, rows) == (["a", "b"], [[f"{nr}", "x"] for nr in range(ROWS_MAX)])
+    assert last == ["This file ends here, but the list does not. Filter the list for the rest.", ""]
+    assert await read(file_of(short)) == [["a", "b"], ["a;b", 'c"d,e\nf']]
 
-    sent = b"".join([part async for part in csv_file("x", ["1", "2", "3"], cells()).iterator])
-    lines = csv.reader(io.StringIO(sent.decode("utf-8-sig"), newline=""))
-    assert list(lines) == [["1", "2", "3"], ["a;b", 'c"d', "e\nf"]]
+
+async def test_a_file_that_finds_little_asks_little():
+    """A rare filter over millions of rows ends after some pages, and the file says so."""
+    asked = []
+
+    async def rare(_limit, place):
+        asked.append(place)
+        return [{"a": "1", "b": "x"}] if len(asked) == 1 else [], len(asked)
+
+    head, row, last = await read(file_of(rare))
+    assert (head, row, len(last)) == (["a", "b"], ["1", "x"], 2)
+    assert last[0].startswith("This file ends here")
+    assert asked == [None, *range(1, PAGES_MAX)]
+
+
+async def test_a_partner_is_sent_one_file_at_a_time():
+    """Another is refused until the first has ended, failed, or lost its reader."""
+    files = CsvFiles()
+
+    async def one(_limit, _place):
+        return [], None
+
+    async def broken(_limit, _place):
+        raise ConnectionError
+
+    first = file_of(one, files)
+    with pytest.raises(Refusal, match="rate_limited"):
+        file_of(one, files)
+    file_of(one, files, "ptn_2")
+    await read(first)
+    failing = file_of(broken, files)
+    with pytest.raises(ConnectionError):
+        await read(failing)
+    left = file_of(one, files)
+    assert await anext(left.iterator)
+    with pytest.raises(Refusal, match="rate_limited"):
+        file_of(one, files)
+    await left.background()  # which the framework runs once there is nobody to read it
+    file_of(one, files)

@@ -1,20 +1,19 @@
 """`/console/{partner_id}/claims`: a partner's own claims, to filter, search, sort and download."""
 
-from collections.abc import AsyncIterator, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
 from litestar import get
 from litestar.response import Stream
 
-from projections.claim_list.partners_claims import ClaimFilter, PartnersClaims, Sort
+from projections.claim_list.partners_claims import ClaimFilter, FoundClaims, PartnersClaims, Sort
 from service.claims.overview import ClaimOverviews
 from service.core.errors import Refusal
 from service.facts.caller import Mode
 from service.facts.claims import STAGES
 from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
-from service.ledger.database import Row
-from service.pages.console.csv_file import ROWS_MAX, csv_file
+from service.pages.console.csv_file import ROWS_MAX, CsvFiles
 from service.pages.console.frame import ACTIVITY, CONSOLE, console_page
 from service.pages.console.listing import asked, asked_one_of, mode_of, query_of
 from service.pages.site_map import Html, Page, PathText
@@ -35,7 +34,7 @@ _COLUMNS: Final = (
 
 
 def claims_router(
-    claims: Mapping[Mode, PartnersClaims], cases: Mapping[Mode, ClaimOverviews]
+    claims: Mapping[Mode, PartnersClaims], cases: Mapping[Mode, ClaimOverviews], files: CsvFiles
 ) -> OneOffRouter:
     """Return the router of a partner's claims. Nobody's personal data is shown."""
 
@@ -64,11 +63,10 @@ def claims_router(
         """Send the same claims as a file."""
         mode, wanted = mode_of(request), _wanted(request)
 
-        async def rows() -> AsyncIterator[list[list[Any]]]:
-            async for page in claims[mode].pages(partner_id, wanted, ROWS_MAX):
-                yield [_cells(claim) for claim in page]
+        async def page(limit: int, after: str | None) -> FoundClaims:
+            return await claims[mode].page(partner_id, wanted, limit=limit, after=after)
 
-        return csv_file(f"claims-{mode}", _COLUMNS, rows())
+        return files.file(partner_id, f"claims-{mode}", _COLUMNS, page)
 
     @get("/claims/{claim_id:str}", opt=CLAIMS)
     async def claim(request: AnyRequest, partner_id: PathText, claim_id: PathText) -> Html:
@@ -89,10 +87,6 @@ def claims_router(
         )
 
     return OneOffRouter(CONSOLE, route_handlers=[claim_list, claims_file, claim])
-
-
-def _cells(claim: Row) -> list[Any]:
-    return [claim[name] for name in _COLUMNS]
 
 
 def _wanted(request: AnyRequest) -> ClaimFilter:

@@ -1,21 +1,26 @@
 """`/console/{partner_id}/links`: connect links, to filter, search, sort and download."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from litestar import get
 from litestar.response import Stream
 
-from projections.connect_links.reader import STATES, ConnectLinksReader, LinkFilter
+from projections.connect_links.reader import (
+    STATES,
+    ConnectLinksReader,
+    FoundLinks,
+    LinkFilter,
+    Place,
+)
 from service.core.errors import Refusal
 from service.facts.caller import Mode
 from service.facts.connections import ConnectLinkDeclined, ConnectLinkIssued, ConnectLinkRedeemed
 from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
-from service.ledger.database import Row
 from service.ledger.events import Event, Recorded
 from service.ledger.ledger import Ledger
-from service.pages.console.csv_file import ROWS_MAX, csv_file
+from service.pages.console.csv_file import ROWS_MAX, CsvFiles
 from service.pages.console.frame import ACTIVITY, CONSOLE, console_page
 from service.pages.console.listing import (
     asked,
@@ -29,7 +34,6 @@ from service.pages.site_map import Html, Page, PathText
 
 LINKS: Final = {"page": Page("member", "links.nav", ACTIVITY)}
 PAGE: Final = 50
-FILE_PAGE: Final = 500
 SORTS: Final = ("newest", "oldest")
 _COLUMNS: Final = ("link_id", "partner_user_id", "state", "issued_at", "expires_at")
 _STEPS: Final[Mapping[type[Event], str]] = {
@@ -40,7 +44,7 @@ _STEPS: Final[Mapping[type[Event], str]] = {
 
 
 def links_router(
-    links: Mapping[Mode, ConnectLinksReader], ledgers: Mapping[Mode, Ledger]
+    links: Mapping[Mode, ConnectLinksReader], ledgers: Mapping[Mode, Ledger], files: CsvFiles
 ) -> OneOffRouter:
     """Return the router of connect links.
 
@@ -71,8 +75,11 @@ def links_router(
     async def links_file(request: AnyRequest, partner_id: PathText) -> Stream:
         """Send the same links as a file."""
         mode, wanted = mode_of(request), _wanted(request)
-        pages = _pages(links[mode], partner_id, wanted)
-        return csv_file(f"connect-links-{mode}", _COLUMNS, pages)
+
+        async def page(limit: int, last: Place | None) -> FoundLinks:
+            return await links[mode].page(partner_id, wanted, limit, last)
+
+        return files.file(partner_id, f"connect-links-{mode}", _COLUMNS, page)
 
     @get("/links/{link_id:str}", opt=LINKS)
     async def link(request: AnyRequest, partner_id: PathText, link_id: PathText) -> Html:
@@ -85,22 +92,6 @@ def links_router(
         return console_page(request, "link.html", mode=mode, link=row, steps=_steps(past))
 
     return OneOffRouter(CONSOLE, route_handlers=[link_list, links_file, link])
-
-
-async def _pages(
-    links: ConnectLinksReader, partner_id: str, wanted: LinkFilter
-) -> AsyncIterator[list[list[Any]]]:
-    last, left = None, ROWS_MAX
-    while left > 0:
-        found = await links.page(partner_id, wanted, min(FILE_PAGE, left), last)
-        yield [_cells(one) for one in found.links]
-        last, left = found.last, left - len(found.links)
-        if last is None:
-            return
-
-
-def _cells(link: Row) -> list[Any]:
-    return [link[name] for name in _COLUMNS]
 
 
 def _steps(past: list[Recorded]) -> list[dict[str, Any]]:
