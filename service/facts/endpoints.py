@@ -81,10 +81,11 @@ class WebhookEndpoint(msgspec.Struct, frozen=True):
 
 
 class Endpoints(msgspec.Struct, frozen=True):
-    """A partner's endpoints that were not removed, by their ids."""
+    """A partner's endpoints that were not removed, by their ids; and the ids of those that were."""
 
     version: int = 0
     by_id: Mapping[str, WebhookEndpoint] = msgspec.field(default_factory=dict[str, WebhookEndpoint])
+    removed: frozenset[str] = frozenset()
 
 
 def endpoints_stream(partner_id: str) -> UUID:
@@ -94,7 +95,7 @@ def endpoints_stream(partner_id: str) -> UUID:
 
 def fold(events: Iterable[Event]) -> Endpoints:
     """Fold the stream of a partner's endpoints into their state."""
-    version, known = 0, dict[str, WebhookEndpoint]()
+    version, known, removed = 0, dict[str, WebhookEndpoint](), set[str]()
     for event in events:
         version += 1
         match event:
@@ -104,13 +105,14 @@ def fold(events: Iterable[Event]) -> Endpoints:
                 )
             case EndpointRemoved(endpoint_id=endpoint_id):
                 del known[endpoint_id]
+                removed.add(endpoint_id)
             case (
                 EndpointChanged() | EndpointSecretRotated() | EndpointDisabled() | EndpointEnabled()
             ):
                 known[event.endpoint_id] = _evolve(known[event.endpoint_id], event)
             case _:
                 raise TypeError(f"{type(event).__name__} is not a fact about an endpoint")
-    return Endpoints(version, known)
+    return Endpoints(version, known, frozenset(removed))
 
 
 def _evolve(

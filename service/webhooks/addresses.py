@@ -16,6 +16,8 @@ from service.webhooks.urls import NotPublic
 RESOLVE_SECONDS_MAX: Final = 4.0
 ADDRESSES_MAX: Final = 16
 """A host with more is refused: nobody needs them, and each would be judged."""
+NOWHERE: Final = "the name of the host did not lead to public addresses alone"
+"""Whatever is wrong with a name: the difference would tell which names our network knows."""
 
 IpAddress = IPv4Address | IPv6Address
 
@@ -54,9 +56,9 @@ async def resolve(host: str, *, allow_private: bool = False) -> Sequence[str]:
         return known
     found = await _look_up(host)
     if not 0 < len(found) <= ADDRESSES_MAX:
-        raise NotPublic("the host has no address, or too many")
+        raise NotPublic(NOWHERE, "no address, or too many")
     if not allow_private and not all(is_public(ip_address(one)) for one in found):
-        raise NotPublic("the host has an address that is not public")
+        raise NotPublic(NOWHERE, "an address is not public")
     return found
 
 
@@ -66,7 +68,7 @@ async def _look_up(host: str) -> Sequence[str]:
             f"{host}.", lifetime=RESOLVE_SECONDS_MAX, search=False
         )
     except (dns.exception.DNSException, OSError, ValueError) as error:
-        raise NotPublic("the name of the host could not be resolved") from error
+        raise NotPublic(NOWHERE, f"not resolved: {type(error).__name__}") from error
     return sorted(answers.addresses(), key=lambda one: ":" in one)  # IPv4 is reachable everywhere
 
 

@@ -33,8 +33,11 @@ def add(
     types: Sequence[str],
     after: int,
 ) -> list[Event]:
-    """Add an endpoint; the same id twice, as from a form that is sent again, changes nothing."""
-    if endpoint_id in known.by_id:
+    """Add an endpoint; the same id twice, as from a form that is sent again, changes nothing.
+
+    Nor does that of one that was removed.
+    """
+    if endpoint_id in known.by_id or endpoint_id in known.removed:
         return []
     if sum(one.mode == mode for one in known.by_id.values()) >= ENDPOINTS_MAX:
         raise Refusal("limit_reached", f"There can be {ENDPOINTS_MAX} endpoints in each mode.")

@@ -15,8 +15,10 @@ import structlog
 
 from projections.endpoints.reader import EndpointsReader, Sendable
 from service.core.clock import Clock
+from service.core.loops import STEP_SECONDS
 from service.core.retries import Retries
 from service.events.wire import TEST_EVENT
+from service.ledger.database import Row
 from service.ledger.events import Cause
 from service.ledger.projector import arrays
 from service.ledger.queue_runner import NotBefore
@@ -39,7 +41,8 @@ FAILURES_MAX: Final = 3
 """After so many rounds of attempts in a row that failed, the endpoint waits, whatever is due."""
 ENDPOINT_WAIT_SECONDS_MAX: Final = 900.0
 CANNOT_SEND_SECONDS: Final = 60.0
-"""How long an endpoint is left alone that is enabled here, and not in the ledger of accounts."""
+"""How long an endpoint is left alone that is enabled here, and not in the ledger of accounts; and a
+delivery whose event cannot be read."""
 
 _FIRST_WAIT_SECONDS: Final = 5
 _WAIT_SECONDS_MAX: Final = 8 * 3600
@@ -99,6 +102,13 @@ class DeliveryParts:
     clock: Clock
 
 
+class _Filled(NamedTuple):
+    """How far a queue came, and for how many deliveries there is room in it."""
+
+    position: int
+    room: int
+
+
 class _Made(NamedTuple):
     status: int
     duration_ms: float
@@ -142,34 +152,55 @@ class Deliveries:
         queue = await pool.fetchrow(_SQL.room, self.endpoint_id, OPEN_MAX, now)
         if queue is None:
             return []
-        if queue["room"] > 0:
-            await self._fill(endpoint, queue["position"], queue["room"], now)
         at_once = 1 if queue["is_failing"] else AT_ONCE_MAX
-        rows = await pool.fetch(_SQL.take, self.endpoint_id, now, at_once, until)
+        filled, rows = _Filled(queue["position"], queue["room"]), list[Row]()
+        time = asyncio.get_running_loop().time
+        ends_at = time() + STEP_SECONDS
+        while not rows and filled is not None and time() < ends_at:
+            filled = await self._fill(endpoint, filled, now)
+            passed = self.parts.clock() - now
+            rows = await pool.fetch(_SQL.take, self.endpoint_id, now, at_once, until + passed)
         items = [Delivery(*row) for row in rows]
         batch = self._batch
         batch.endpoint, batch.messages = endpoint, await self._messages(items)
         batch.failed, batch.rest_seconds = False, 0.0
-        return items
+        return await self._readable(items, now)
 
-    async def _fill(self, endpoint: Sendable, position: int, room: int, now: datetime) -> None:
-        """Queue what follows for the endpoint, of the types that it wants."""
-        found = await self.parts.messages.after(self.partner_id, position, room)
+    async def _fill(self, endpoint: Sendable, at: _Filled, now: datetime) -> _Filled | None:
+        """Queue what follows for the endpoint, of the types that it wants; None: no more now."""
+        position, room = at
+        found = await self.parts.messages.after(self.partner_id, position, room) if room > 0 else ()
         if not found:
-            return
+            return None
         notes = [one[:3] for one in found if not endpoint.types or one.type in endpoint.types]
         positions, types, subjects = arrays(notes) or ([], [], [])
-        await self.parts.pool.fetch(
-            _SQL.note,
-            *(self.endpoint_id, position, found[-1].position, positions, subjects, types, now),
+        end = found[-1].position
+        row = await self.parts.pool.fetchrow(
+            _SQL.note, self.endpoint_id, position, end, positions, subjects, types, now
         )
+        return None if row is None else _Filled(end, room - len(notes))
+
+    async def _readable(self, items: Sequence[Delivery], now: datetime) -> Sequence[Delivery]:
+        """Return what can be read. The rest waits, as if never tried: the fault is ours."""
+        messages = self._batch.messages
+        unread = [one.position for one in items if one.position not in messages]
+        if unread:
+            later = now + timedelta(seconds=CANNOT_SEND_SECONDS)
+            await self.parts.pool.fetch(_SQL.unread, self.endpoint_id, unread, later)
+            log.warning(
+                "webhook events cannot be read",
+                partner_id=self.partner_id,
+                position=unread[0],
+                count=len(unread),
+            )
+        return [one for one in items if one.position in messages]
 
     async def attempt(self, item: Delivery) -> None:
         """Send an event; raise NotBefore unless the endpoint took it."""
         parts, endpoint = self.parts, self._batch.endpoint
-        message = self._batch.messages.get(item.position)
-        if endpoint is None or message is None:
-            raise LookupError("no such event")
+        message = self._batch.messages[item.position]
+        if endpoint is None:
+            raise LookupError("nothing was taken")
         now, time = parts.clock(), asyncio.get_running_loop().time
         version, rotated_at = endpoint.secret_version, endpoint.secret_rotated_at
         keys = signing_now(await parts.secrets(), self.endpoint_id, version, rotated_at, now)
@@ -179,6 +210,13 @@ class Deliveries:
         try:
             answer = await parts.post(endpoint.url, signed, message.body.encode(), now)
         except Undelivered as error:
+            if error.reason:
+                log.info(
+                    "webhook host refused",
+                    partner_id=self.partner_id,
+                    position=item.position,
+                    error_type=error.reason,
+                )
             raise NotBefore(str(error), 0.0) from error
         if answer.status == _GONE:
             cause = Cause(ACTOR, f"webhook-{message.id}")

@@ -69,9 +69,13 @@ order by random()
 limit $4
 
 -- name: end
--- An endpoint was removed.
-with gone as (delete from ledger.webhook_deliveries where endpoint_id = $1)
+-- An endpoint was removed: nothing is queued for it any more, once this is committed.
 delete from ledger.webhook_queues where endpoint_id = $1
+
+-- name: end_deliveries
+-- What was still to be delivered to an endpoint that was removed. After `end`, which waits for whoever
+-- is just filling the queue: this sees what they queued.
+delete from ledger.webhook_deliveries where endpoint_id = $1
 
 -- name: failed
 -- An attempt failed: it is due again later. An endpoint of which several rounds of attempts failed in a
@@ -237,3 +241,8 @@ with held as (
 update ledger.webhook_queues as q set waits_until = '-infinity'
 from added where q.endpoint_id = $1
 returning added.position
+
+-- name: unread
+-- Deliveries whose events cannot be read now, by a fault of ours: no attempt of them was made.
+update ledger.webhook_deliveries set attempts = greatest(attempts - 1, 0), next_attempt_at = $3
+where endpoint_id = $1 and position = any($2::bigint[])

@@ -83,7 +83,7 @@ class Queues:
 class EndpointQueues:
     """Subscriber of the ledger of accounts: keeps the queues of endpoints in the ledgers of modes.
 
-    Each event is handled by one statement that changes nothing the second time.
+    Each event is handled by statements that change nothing the second time.
     """
 
     name = "webhooks"
@@ -109,6 +109,7 @@ class EndpointQueues:
                     await self._write(_SQL.resume, endpoint_id, recorded.meta.at)
                 case EndpointRemoved(endpoint_id=endpoint_id):
                     await self._write(_SQL.end, endpoint_id)
+                    await self._write(_SQL.end_deliveries, endpoint_id)
                 case _:
                     pass
 

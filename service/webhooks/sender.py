@@ -30,7 +30,14 @@ _DIGITS_MAX: Final = 9
 
 
 class Undelivered(Exception):
-    """No answer came. `str()` tells the partner why; it quotes nothing that was received."""
+    """No answer came. `str()` tells the partner why; it quotes nothing that was received.
+
+    `reason` is for our log alone, where the partner is not told.
+    """
+
+    def __init__(self, fault: str, reason: str = "") -> None:
+        super().__init__(fault)
+        self.reason: Final = reason
 
 
 class EndpointAnswer(NamedTuple):
@@ -64,7 +71,7 @@ class Sender:
             async with asyncio.timeout(SECONDS_MAX):
                 return await self._post(url, headers, body, now)
         except NotPublic as error:
-            raise Undelivered(str(error)) from error
+            raise Undelivered(str(error), error.reason) from error
         except (TimeoutError, httpcore2.TimeoutException) as error:
             raise Undelivered(f"no answer within {SECONDS_MAX:.0f} seconds") from error
         except httpcore2.ConnectError as error:

@@ -15,7 +15,14 @@ _TLS_PORT: Final = 443
 
 
 class NotPublic(Exception):
-    """A webhook may not go there. `str()` tells the partner why, and names no address."""
+    """A webhook may not go there. `str()` tells the partner why, and names no address.
+
+    `reason` is for our log alone, where the partner is not told.
+    """
+
+    def __init__(self, fault: str, reason: str = "") -> None:
+        super().__init__(fault)
+        self.reason: Final = reason
 
 
 def check_url(text: str, *, allow_private: bool = False) -> SplitResult:

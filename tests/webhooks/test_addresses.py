@@ -2,6 +2,8 @@
 
 from ipaddress import ip_address
 
+import dns.asyncresolver
+import dns.resolver
 import pytest
 
 from service.webhooks import addresses
@@ -66,15 +68,35 @@ def test_a_url_names_a_host_of_the_internet_over_tls():
 
 
 async def test_one_address_that_is_not_public_refuses_the_host(monkeypatch):
-    """And a host without any, or with more than anybody needs."""
+    """And a host without any, or with more than anybody needs.
+
+    All are refused alike: what differs would tell partners which names our network knows.
+    """
     answers = list(PUBLIC)
 
     async def look_up(_host):
         return answers
 
+    refusals = []
     monkeypatch.setattr(addresses, "_look_up", look_up)
     assert list(await resolve("example.com")) == answers
     for found in (["8.8.8.8", "10.0.0.1"], ["10.0.0.1"], [], ["8.8.8.8"] * (ADDRESSES_MAX + 1)):
         answers[:] = found
-        with pytest.raises(NotPublic):
+        with pytest.raises(NotPublic) as refused:
             await resolve("example.com")
+        refusals.append(refused.value)
+    monkeypatch.undo()
+
+    async def unknown(*_args, **_more):
+        raise dns.resolver.NXDOMAIN
+
+    monkeypatch.setattr(dns.asyncresolver, "resolve_name", unknown)
+    with pytest.raises(NotPublic) as refused:
+        await resolve("example.com")
+    refusals.append(refused.value)
+    assert len({str(one) for one in refusals}) == 1
+    assert [one.reason for one in refusals] == [
+        *["an address is not public"] * 2,
+        *["no address, or too many"] * 2,
+        "not resolved: NXDOMAIN",
+    ]

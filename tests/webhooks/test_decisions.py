@@ -43,6 +43,7 @@ def test_each_decision_makes_its_fact_or_none():
         ([ADDED, DISABLED, EndpointEnabled("ptn", "whe")], decisions.enable, {}, []),
         ([ADDED], decisions.remove, {}, [EndpointRemoved("ptn", "whe")]),
         ([ADDED, EndpointRemoved("ptn", "whe")], decisions.remove, {}, []),
+        ([ADDED, EndpointRemoved("ptn", "whe")], decisions.add, new, []),
     ]
     with every_row() as row:
         for past, decide, given, expected in rows:

@@ -7,14 +7,16 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 from standardwebhooks import Webhook
+from structlog.testing import capture_logs
 
 from service.core.errors import Refusal
 from service.facts.claims import STAGES
-from service.ledger.sql import Sql
-from service.webhooks import deliveries, dispatcher, queues
+from service.ledger.sql import Sql, queries
+from service.webhooks import deliveries, dispatcher
 from service.webhooks.decisions import ENDPOINTS_MAX
 from service.webhooks.deliveries import RETRIES, wait_after
-from service.webhooks.sender import EndpointAnswer
+from service.webhooks.queues import TESTS_AN_HOUR_MAX, TESTS_MAX
+from service.webhooks.sender import EndpointAnswer, Undelivered
 from service.webhooks.shared_pool import STATEMENTS_AT_ONCE_MAX, SharedPool
 from service.webhooks.signing import signing_keys
 from tests.ledger.samples import CAUSE
@@ -29,6 +31,19 @@ HOUR = timedelta(hours=1)
 OTHER = "https://other.example.com/"
 _STATES = Sql(
     "states", "What is stored.", "select state from ledger.events where topic ~ 'Endpoint'"
+)
+
+
+_QUEUED = Sql(
+    "queued",
+    "A delivery of an event that nobody can read.",
+    "insert into ledger.webhook_deliveries values ($1, 999, 'clm_x', 'claim.created', $2, 0, $2)",
+)
+_WAITING = Sql(
+    "waiting",
+    "Statements about queues that wait for a lock.",
+    "select pid from pg_stat_activity where datname = current_database()"
+    " and wait_event_type = 'Lock' and query like '%webhook_queues%'",
 )
 
 
@@ -74,6 +89,19 @@ async def test_an_endpoint_gets_only_the_types_that_it_wants(one):
     await one.serve()
     types = [msgspec.json.decode(body)["type"] for _, _, body in one.sink.sent]
     assert types == ["claim.stage_changed"] * 2
+
+
+async def test_an_endpoint_finds_what_it_wants_behind_much_else(one, monkeypatch):
+    """At one go, however many places in the queue what lies between would take."""
+    for module in (deliveries, dispatcher):
+        monkeypatch.setattr(module, "OPEN_MAX", 2)
+    partner = await one.approved()
+    await one.endpoint(partner, types=["claim.stage_changed"])
+    await one.claims(partner, *(f"c{nr}" for nr in range(7)))
+    await one.claims(partner, "last", stages=1)
+    await one.dispatcher.step()
+    await one.dispatcher.idle()
+    assert taken(one) == ["clm_last"]
 
 
 async def test_a_stuck_claim_holds_up_no_other_and_keeps_its_order(one):
@@ -252,6 +280,48 @@ async def test_a_removed_endpoint_and_one_of_a_revoked_partner_get_nothing(one):
     assert await one.queues.states("live", [endpoint]) == {}
 
 
+async def test_nothing_that_was_queued_meanwhile_outlives_an_endpoint(one):
+    """Whoever fills the queue of an endpoint that is removed has committed, or finds none."""
+    partner = await one.approved()
+    endpoint = await one.endpoint(partner)
+    position = (await one.queues.states("live", [endpoint]))[endpoint]["position"]
+    await one.commands.remove(partner, endpoint, CAUSE)
+    pool = one.ledger.database.background
+    async with pool.transaction() as connection:
+        note = queries("service.webhooks").note.on(pool.schema)
+        places = (position, position + 1, [position + 1])
+        assert await connection.fetch(note, endpoint, *places, ["clm_a"], ["x"], one.now)
+        removal = asyncio.create_task(one.follow())
+        await eventually(lambda: one.ledger.database.reads.fetch(_WAITING))
+    await removal
+    assert await one.queues.open("live", endpoint) == []
+
+
+async def test_what_is_our_fault_is_none_of_the_endpoints(one):
+    """An event that cannot be read waits, and no attempt counts; the log says why, and of hosts."""
+    partner = await one.approved()
+    endpoint = await one.endpoint(partner)
+    await one.ledger.database.writes.fetch(_QUEUED, endpoint, one.now)
+
+    async def refuse():
+        raise Undelivered("nowhere", "an address is not public")
+
+    one.sink.answers["clm_private"] = refuse
+    await one.claims(partner, "a")
+    with capture_logs() as logs:
+        await one.serve()
+        (unread,) = await one.queues.open("live", endpoint)
+        assert (unread["attempts"], unread["fault"]) == (0, None)
+        assert unread["next_attempt_at"] > one.now
+        assert (await one.queues.states("live", [endpoint]))[endpoint]["failing_since"] is None
+        assert taken(one) == ["clm_a"]
+        await one.claims(partner, "private")
+        await one.serve()
+    said = [(line["event"], line.get("position"), line.get("error_type")) for line in logs]
+    assert ("webhook events cannot be read", 999, None) in said
+    assert ("webhook host refused", 2, "an address is not public") in said
+
+
 async def test_old_deliveries_are_forgotten(one):
     """After thirty days."""
     partner = await one.approved()
@@ -296,7 +366,7 @@ async def test_test_events_are_few(one):
 
     with pytest.raises(Refusal, match="limit_reached"):
         await press()
-    assert len(taken(one)) == queues.TESTS_AN_HOUR_MAX
+    assert len(taken(one)) == TESTS_AN_HOUR_MAX
 
 
 async def test_asking_for_tests_undoes_no_rest(one):
@@ -304,16 +374,16 @@ async def test_asking_for_tests_undoes_no_rest(one):
     partner = await one.approved()
     endpoint = await one.endpoint(partner)
     one.sink.answers[URL] = EndpointAnswer(429, 600.0)
-    for _ in range(queues.TESTS_MAX):
+    for _ in range(TESTS_MAX):
         await one.queues.test("live", endpoint)
         await one.follow()
         await one.serve()
-    assert len(one.sink.sent) == queues.TESTS_MAX
+    assert len(one.sink.sent) == TESTS_MAX
     with pytest.raises(Refusal, match="limit_reached"):
         await one.queues.test("live", endpoint)
     await one.claims(partner, "a")
     await one.serve()
-    assert len(one.sink.sent) == queues.TESTS_MAX
+    assert len(one.sink.sent) == TESTS_MAX
 
 
 async def test_webhooks_leave_connections_to_the_others():

@@ -7,6 +7,7 @@ import pytest
 
 from service.webhooks import sender
 from service.webhooks.sender import RETRY_AFTER_SECONDS_MAX, Sender, Undelivered
+from service.webhooks.urls import NotPublic
 from tests.certificates import certificate
 from tests.tables import every_row
 from tests.webhooks.receiver import receiving
@@ -100,8 +101,16 @@ async def test_the_certificate_has_to_be_the_hosts(tmp_path, monkeypatch):
     assert asked == ["hooks.example.com"] * 5
 
 
-async def test_every_attempt_judges_the_url_again():
+async def test_every_attempt_judges_the_url_again(monkeypatch):
     """An endpoint that was added when more was allowed gets nothing now."""
+
+    async def resolve(_host, **_more):
+        raise NotPublic("for the partner", "for us")
+
+    monkeypatch.setattr(sender, "resolve", resolve)
+    with pytest.raises(Undelivered, match="for the partner") as refused:
+        await Sender().post("https://example.com/", HEADERS, BODY, NOW)
+    assert refused.value.reason == "for us"
     async with receiving() as receiver:
         for url in (receiver.url, "https://127.0.0.1/", "https://localhost/"):
             with pytest.raises(Undelivered, match="expected"):

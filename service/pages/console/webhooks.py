@@ -110,6 +110,16 @@ class WebhookPages:
             await self.proofs.require(request)
         return endpoint
 
+    async def is_trusted(self, request: AnyRequest, endpoint_id: str) -> bool:
+        """Return whether there is one; ask for a fresh proof where it is of live mode."""
+        try:
+            await self.trusted(request, endpoint_id)
+        except Refusal as refusal:
+            if refusal.code != "endpoint_not_found":
+                raise
+            return False
+        return True
+
     async def add(self, request: AnyRequest) -> str:
         """Add the endpoint that the form names, and return its id."""
         form, partner_id = form_of(request), member_of(request).partner_id
@@ -150,7 +160,7 @@ class WebhookPages:
 
 def webhooks_router(pages: WebhookPages) -> OneOffRouter:
     """Return the router of webhooks."""
-    handlers = [*_looking(pages), *_changing(pages), *_sending(pages)]
+    handlers = [*_looking(pages), *_changing(pages), *_removing(pages), *_sending(pages)]
     return OneOffRouter(f"{CONSOLE}/webhooks", route_handlers=handlers)
 
 
@@ -221,6 +231,10 @@ def _changing(pages: WebhookPages) -> list[HTTPRouteHandler]:
         await commands.rotate(partner_id, endpoint_id, version, member_cause(request))
         return _done(request, endpoint_id, "rotated")
 
+    return [add, change, rotate]
+
+
+def _removing(pages: WebhookPages) -> list[HTTPRouteHandler]:
     @get("/{endpoint_id:str}/remove", opt=WEBHOOKS)
     async def confirm(request: AnyRequest, endpoint_id: PathText) -> Html:
         """Explain what removing an endpoint means, and ask for confirmation."""
@@ -229,11 +243,12 @@ def _changing(pages: WebhookPages) -> list[HTTPRouteHandler]:
 
     @post("/{endpoint_id:str}/remove", opt=WEBHOOKS)
     async def remove(request: AnyRequest, partner_id: PathText, endpoint_id: PathText) -> Html:
-        """Remove an endpoint."""
-        await commands.remove(partner_id, endpoint_id, member_cause(request))
+        """Remove an endpoint; a form that is sent twice removes it once."""
+        if await pages.is_trusted(request, endpoint_id):
+            await pages.commands.remove(partner_id, endpoint_id, member_cause(request))
         return lead_to(f"{member_of(request).path}/webhooks")
 
-    return [add, change, rotate, confirm, remove]
+    return [confirm, remove]
 
 
 def _sending(pages: WebhookPages) -> list[HTTPRouteHandler]:
@@ -261,6 +276,7 @@ def _sending(pages: WebhookPages) -> list[HTTPRouteHandler]:
     @post("/{endpoint_id:str}/disable", opt=WEBHOOKS)
     async def disable(request: AnyRequest, partner_id: PathText, endpoint_id: PathText) -> Html:
         """Pause an endpoint."""
+        await pages.trusted(request, endpoint_id)
         await commands.disable(partner_id, endpoint_id, "member", member_cause(request))
         return _done(request, endpoint_id, "disabled")
 
