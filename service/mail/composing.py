@@ -3,7 +3,7 @@
 A mail that is of no use any more, or whose addressee was erased, is None.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from email.message import EmailMessage
@@ -28,7 +28,7 @@ from service.facts.partners import (
 )
 from service.facts.partners import fold as fold_partner
 from service.ledger.database import Row
-from service.ledger.events import Event
+from service.ledger.events import Event, Recorded
 from service.ledger.ledger import StreamPart, Transaction
 from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
@@ -36,6 +36,8 @@ from service.mail import notices
 from service.mail.letters import Letter, message_id
 from service.mail.messages import greeted, magic_link_letter
 from service.mail.port import MailRefused
+from service.mail.queueing import notice_id
+from service.mail.recipients import PERIOD, Kind
 from service.onboardings.commands import PURPOSE, magic_link
 from service.partners.keys import successor_id
 
@@ -47,11 +49,15 @@ log = structlog.get_logger()
 
 
 class Composed(NamedTuple):
-    """A mail to send, the mailbox that it goes to, by its keyed hash, and whose doing it is."""
+    """A mail to send, the mailbox that it goes to, by its keyed hash, and whose doing it is.
+
+    `kind` is what it is counted with.
+    """
 
     message: EmailMessage
     recipient: str
     partner_id: str
+    kind: Kind = "any"
 
 
 class Addressed(NamedTuple):
@@ -61,6 +67,7 @@ class Addressed(NamedTuple):
     to: str
     partner_id: str
     name: str = ""
+    kind: Kind = "any"
 
 
 Compose = Callable[[Transaction, Row, datetime], Awaitable[Composed | None]]
@@ -99,8 +106,7 @@ class Composer:
         past = await transaction.read(row["stream_id"])
         event = next(one.event for one in past if one.version == row["version"])
         if isinstance(event, EndpointDisabled):
-            still = fold_endpoints(one.event for one in past).by_id.get(event.endpoint_id)
-            is_told = still is not None and still.disabled == event.reason
+            is_told = await _is_told(transaction, past, row["version"], event)
             return await self._made(row, await self._paused(event) if is_told else None)
         partner = fold_partner(one.event for one in past)
         return await self._made(row, self._of_partner(partner, event))
@@ -116,7 +122,7 @@ class Composer:
             name=mail.name,
         )
         recipient = (await self.secrets.get()).lookup_recipient(mail.to)
-        return Composed(message, recipient, mail.partner_id)
+        return Composed(message, recipient, mail.partner_id, mail.kind)
 
     async def _magic_link(
         self, transaction: Transaction, row: Row, now: datetime
@@ -199,7 +205,10 @@ class Composer:
         else:
             to = contact(partner)
         letter = self._letter(partner, event)
-        return None if to is None or letter is None else Addressed(letter, to, partner.partner_id)
+        if to is None or letter is None:
+            return None
+        kind = "key" if isinstance(event, ApiKeyIssued | ApiKeyRevoked) else "any"
+        return Addressed(letter, to, partner.partner_id, kind=kind)
 
     def _letter(self, partner: Partner, event: Event) -> Letter | None:
         name, console, status = partner.name or "", self._console(partner), partner.status
@@ -248,6 +257,25 @@ def _key_letter(partner: Partner, event: ApiKeyIssued | ApiKeyRevoked, keys: str
         ends_at=event.effective_at,
         console=keys,
     )
+
+
+async def _is_told(
+    transaction: Transaction, past: Sequence[Recorded], version: int, event: EndpointDisabled
+) -> bool:
+    """Return whether a pause of live mode is told: the last while it lasts, and one a day."""
+    still = fold_endpoints(one.event for one in past).by_id.get(event.endpoint_id)
+    if still is None or still.disabled != event.reason or still.mode != "live":
+        return False
+    pauses = [
+        one
+        for one in past
+        if isinstance(one.event, EndpointDisabled) and one.event.endpoint_id == event.endpoint_id
+    ]
+    if pauses[-1].version != version:
+        return False
+    since = pauses[-1].meta.at - PERIOD
+    earlier = [notice_id("account", one) for one in pauses[:-1] if one.meta.at > since]
+    return not await transaction.fetch(_SQL.outbox_any_sent, earlier)
 
 
 async def _event_of(transaction: Transaction, row: Row, *topics: type[Event]) -> Event | None:

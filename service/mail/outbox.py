@@ -106,7 +106,8 @@ class Outbox:
             mail = await self.compose(transaction, row, now)
             if mail is None:
                 return "obsolete"
-            admission = await admit(transaction, name, mail.partner_id, mail.recipient, now)
+            counted = (mail.partner_id, mail.recipient, now, mail.kind)
+            admission = await admit(transaction, name, *counted)
             if admission != "admitted":
                 if admission == "withheld":
                     log.warning("mail withheld", message_id=name, partner_id=mail.partner_id)

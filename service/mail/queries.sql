@@ -9,6 +9,10 @@ where c.claim_id = $1
 -- Has a partner used the id of a business?
 select 1 from ledger.claim_list where partner_id = $1 and entity_id = $2 limit 1
 
+-- name: outbox_any_sent
+-- Was one of these mails sent?
+select 1 from ledger.mail_outbox where message_id = any($1::text[]) and state = 'sent' limit 1
+
 -- name: outbox_due
 -- Is anything due? Takes no lock and draws no transaction id.
 select 1 from ledger.mail_outbox where state = 'waiting' and next_attempt_at <= $1 limit 1

@@ -96,8 +96,13 @@ class AccountMailSubscriber:
 
 
 def _note(kind: str, one: Recorded) -> tuple[Any, ...]:
-    """Return a row of the outbox; its id is the event's, and so the same whenever it is made."""
-    return f"{kind}-{one.stream_id}-{one.version}", one.stream_id, one.version, one.meta.at
+    """Return a row of the outbox."""
+    return notice_id(kind, one), one.stream_id, one.version, one.meta.at
+
+
+def notice_id(kind: str, one: Recorded) -> str:
+    """Return a notice's id: the event's, and so the same whenever it is made."""
+    return f"{kind}-{one.stream_id}-{one.version}"
 
 
 def _is_known(event: object) -> bool:

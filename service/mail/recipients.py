@@ -1,10 +1,12 @@
 """How many mails a mailbox gets a day, from one partner and from all: nobody's mail is a weapon.
 
 Counted in the ledger's database, in the transaction that sends: no process counts for itself.
+What is told of live keys is counted by itself: no noise silences it.
 """
 
+import hashlib
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from service.core.ids import stream_id
 from service.ledger.ledger import Transaction
@@ -19,6 +21,20 @@ PARTNER_MAX: Final = 3
 SHARED_MAX: Final = 3
 """After so many of them a partner gets one through, its first: nor do two or three together."""
 
+Kind = Literal["any", "key"]
+"""What is counted together: mails about live keys, and any other."""
+
+
+class _Limits(NamedTuple):
+    all: int
+    partner: int
+    shared: int
+
+
+KEY_LIMITS: Final = _Limits(all=20, partner=10, shared=10)
+"""As many mails about live keys say what there is to say; more of them would hide one."""
+_LIMITS: Final = {"any": _Limits(ALL_MAX, PARTNER_MAX, SHARED_MAX), "key": KEY_LIMITS}
+
 Admission = Literal["admitted", "busy", "withheld"]
 """`busy`: another mail to the same mailbox is being sent."""
 
@@ -26,7 +42,12 @@ _SQL = queries("service.mail")
 
 
 async def admit(
-    transaction: Transaction, message_id: str, partner_id: str, recipient: str, now: datetime
+    transaction: Transaction,
+    message_id: str,
+    partner_id: str,
+    recipient: str,
+    now: datetime,
+    kind: Kind = "any",
 ) -> Admission:
     """Count a mail to a mailbox (`Secrets.lookup_recipient`), unless it has had enough.
 
@@ -42,11 +63,15 @@ async def admit(
         _SQL.recipient_admit,
         message_id,
         partner_id,
-        bytes.fromhex(recipient),
+        _counted_by(recipient, kind),
         now,
         now - PERIOD,
-        ALL_MAX,
-        PARTNER_MAX,
-        SHARED_MAX,
+        *_LIMITS[kind],
     )
     return "admitted" if row is not None and row["admitted"] else "withheld"
+
+
+def _counted_by(recipient: str, kind: Kind) -> bytes:
+    """Return what a mailbox's mails of a kind are counted by."""
+    mailbox = bytes.fromhex(recipient)
+    return mailbox if kind == "any" else hashlib.sha256(kind.encode() + mailbox).digest()

@@ -10,6 +10,7 @@ from service.ledger.following.catch_up import ParkingSubscriber
 from service.ledger.following.runner import Subscription
 from service.mail.outbox import Outbox
 from service.mail.queueing import AccountMailSubscriber
+from service.mail.recipients import KEY_LIMITS, PARTNER_MAX
 from tests.mail.mail_server import html, plain
 from tests.mail.noted import mails, note_account_mail, note_mail
 from tests.world import PUBLIC_URL, STAFF, World, settings_for, world_on
@@ -32,7 +33,7 @@ async def sent(world: World, outbox: Outbox) -> Counter[tuple[str, str]]:
 
 
 async def test_a_partner_is_told_of_its_account_and_its_live_keys(quiet, owner):
-    """One mail for each event, one for a roll, none for test keys; a mailbox gets three a day."""
+    """One mail for each event, one for a roll, none for test keys."""
     partners = quiet.service.partners
     partner_id = await partners.apply(**WORDS, email="owner@example.com")
     await partners.approve(partner_id, STAFF)
@@ -48,11 +49,11 @@ async def test_a_partner_is_told_of_its_account_and_its_live_keys(quiet, owner):
     rolled = await partners.roll_key(partner_id, key.key_id, timedelta(hours=1), STAFF)
     await partners.revoke_key(partner_id, rolled.key_id, STAFF)
     subjects = await sent(quiet, await note_account_mail(quiet))
-    assert sum(subjects.values()) == 4
+    assert sum(subjects.values()) == 5
     assert ("owner@example.com", "A live API key was rolled") in subjects
     states = owner.execute("select state, count(*) from accounts.mail_outbox group by 1").fetchall()
     # The first member of an application was invited by nobody; a new key of a roll is told with it.
-    assert dict(states) == {"sent": 4, "obsolete": 2, "withheld": 1}
+    assert dict(states) == {"sent": 5, "obsolete": 2}
     mail = next(one for one in mails(quiet) if "rolled" in str(one["Subject"]))
     for part in (plain(mail), html(mail)):
         assert key.key_id in part
@@ -61,18 +62,22 @@ async def test_a_partner_is_told_of_its_account_and_its_live_keys(quiet, owner):
 
 
 async def test_a_paused_webhook_endpoint_is_told(quiet):
-    """Unless a member paused it, or it was resumed or removed before the mail was sent."""
+    """Unless a member paused it, or it was resumed or removed before the mail was sent.
+
+    Of test mode's nobody is told, and of each of the others once a day, however often it pauses.
+    """
     endpoints, partner_id = (
         quiet.service.endpoints,
         await quiet.service.partners.apply(**WORDS, email="owner@example.com"),
     )
-    for name, reason, then in (
-        ("whe_a", "failing", None),
-        ("whe_b", "gone", endpoints.enable),
-        ("whe_c", "gone", endpoints.remove),
-        ("whe_d", "member", None),
+    for name, mode, reason, then in (
+        ("whe_a", "live", "failing", None),
+        ("whe_b", "live", "gone", endpoints.enable),
+        ("whe_c", "live", "gone", endpoints.remove),
+        ("whe_d", "live", "member", None),
+        ("whe_e", "test", "failing", None),
     ):
-        await endpoints.add(partner_id, name, "test", "https://example.com/", [], STAFF)
+        await endpoints.add(partner_id, name, mode, "https://example.com/", [], STAFF)
         await endpoints.disable(partner_id, name, reason, STAFF)
         if then is not None:
             await then(partner_id, name, STAFF)
@@ -82,6 +87,35 @@ async def test_a_paused_webhook_endpoint_is_told(quiet):
     (mail,) = (one for one in mails(quiet) if "webhook" in str(one["Subject"]))
     assert "for three days" in plain(mail)
     assert f"{PUBLIC_URL}/console/{partner_id}/webhooks/whe_a" in plain(mail)
+    for _ in range(2):
+        for name in ("whe_a", "whe_b"):
+            await endpoints.enable(partner_id, name, STAFF)
+            await endpoints.disable(partner_id, name, "gone", STAFF)
+    subjects = await sent(quiet, await note_account_mail(quiet))
+    assert subjects["owner@example.com", "A webhook endpoint was paused"] == 2
+    texts = [plain(one) for one in mails(quiet) if "webhook" in str(one["Subject"])]
+    assert [sum(f"/{name}" in text for text in texts) for name in ("whe_a", "whe_b")] == [1, 1]
+
+
+async def test_no_noise_silences_what_is_told_of_keys(quiet, owner):
+    """They are counted by themselves: others' mails leave them alone, and they have a cap, too."""
+    partners, endpoints = quiet.service.partners, quiet.service.endpoints
+    partner_id = await partners.apply(**WORDS, email="owner@example.com")
+    await partners.approve(partner_id, STAFF)
+    for number in range(PARTNER_MAX + 1):
+        name = f"whe_{number}"
+        await endpoints.add(partner_id, name, "live", "https://example.com/", [], STAFF)
+        await endpoints.disable(partner_id, name, "failing", STAFF)
+    assert sum((await sent(quiet, await note_account_mail(quiet))).values()) == PARTNER_MAX
+    for _ in range(KEY_LIMITS.partner + 1):
+        key = await partners.issue_key(partner_id, "live", STAFF)
+        await partners.revoke_key(partner_id, key.key_id, STAFF)
+    subjects = await sent(quiet, await note_account_mail(quiet))
+    keys = sum(count for (_, subject), count in subjects.items() if "API key" in subject)
+    assert keys == KEY_LIMITS.partner
+    withheld = "select count(*) from accounts.mail_outbox where state = 'withheld'"
+    noise, told = 2, 2 * (KEY_LIMITS.partner + 1)
+    assert owner.execute(withheld).fetchone() == (noise + told - KEY_LIMITS.partner,)
 
 
 async def test_a_declined_application_is_told(quiet):
