@@ -1,5 +1,6 @@
 """What the console's pages show of a partner's own: calls, keys, claims, links, usage."""
 
+import asyncio
 import csv
 import html
 import io
@@ -7,6 +8,7 @@ import re
 from datetime import UTC, datetime
 
 import pytest
+from litestar import Request
 
 from service.core.errors import Refusal, invalid
 from service.facts.partners import ApiKeyIssued, partner_stream
@@ -299,9 +301,19 @@ async def test_a_partner_is_sent_one_file_at_a_time():
     failing = file_of(broken, files)
     with pytest.raises(ConnectionError):
         await read(failing)
-    left = file_of(one, files)
-    assert await anext(left.iterator)
-    with pytest.raises(Refusal, match="rate_limited"):
-        file_of(one, files)
-    await left.background()  # which the framework runs once there is nobody to read it
+    left = file_of(one, files).to_asgi_response(None, Request({"type": "http"}))
+    reading = asyncio.Event()
+
+    async def send(message):
+        if message["type"] == "http.response.body":
+            reading.set()
+            await asyncio.Event().wait()  # a reader that takes nothing more
+
+    async def receive():
+        await reading.wait()
+        with pytest.raises(Refusal, match="rate_limited"):
+            file_of(one, files)
+        return {"type": "http.disconnect"}
+
+    await left({"type": "http"}, receive, send)
     file_of(one, files)
