@@ -61,7 +61,7 @@ where
                 select count(*) from (
                     select from ledger.webhook_deliveries as d
                     where d.endpoint_id = q.endpoint_id limit $3
-                ) as bounded
+                ) as open_deliveries
             ) < $3
         )
     )

@@ -98,19 +98,22 @@ def test_gaps_and_altered_events_are_reported(team):
             (
                 "update test.log set position = 1000000 where position = 1",
                 "update test.log set position = 1 where position = 1000000",
-                "position 1: the log has no such event",
+                ["position 1: the log has no such event"],
             ),
             (
                 "update test.events set topic = 'X' || topic where topic = 'LineageBegun'",
                 "update test.events set topic = substr(topic, 2) where topic = 'XLineageBegun'",
-                "the event is not the one that was hashed there",
+                [  # whichever is looked at first
+                    "'XLineageBegun' is no event of this ledger",
+                    "the event is not the one that was hashed there",
+                ],
             ),
         ):
             owner.execute(change)
             for more in ([], ["--independent"]):
                 code, answer = team.answer("audit", "replay", "--ledger", "test", *more)
                 assert code == 1
-                assert said in answer["message"]
+                assert any(one in answer["message"] for one in said)
             owner.execute(back)
 
 

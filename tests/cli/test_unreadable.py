@@ -48,19 +48,23 @@ async def damaged(world, database_url):
 async def test_each_command_names_the_unreadable_event(damaged):
     """One line, exit code 1, no content of the event; earlier positions can be replayed."""
     run, claim_id, position = damaged
-    place = f"Error: position {position} of live cannot be read: its data are not those of"
-    for arguments in (
-        ("audit", "replay"),
-        ("audit", "replay", "--independent"),
-        ("audit", "replay", "--at", "2999-01-01T00:00:00Z"),
-        ("projections", "rebuild", "claim_list", "--ledger", "live"),
+    unread = f"Error: position {position} of live cannot be read: its data are not those of"
+    altered = (
+        f"Error: the ledger live cannot be replayed: position {position}: the event is not the one "
+        "that was hashed there"
+    )
+    for arguments, place in (
+        (("audit", "replay"), altered),
+        (("audit", "replay", "--independent"), altered),
+        (("audit", "replay", "--at", "2999-01-01T00:00:00Z"), altered),
+        (("projections", "rebuild", "claim_list", "--ledger", "live"), unread),
     ):
         done = await run(*arguments)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), done.stderr
         assert done.stderr.startswith(place)
     shown = await run("claims", "show", claim_id)
-    assert (shown.returncode, shown.stdout.count("\n")) == (1, 1)
-    assert "an event that this service did not write: see `audit verify`" in shown.stdout
+    assert (shown.returncode, shown.stdout, shown.stderr.count("\n")) == (1, "", 1)
+    assert "an event that this service did not write: see `audit verify`" in shown.stderr
     before = await run("audit", "replay", "--position", str(position - 1), "--json")
     assert (before.returncode, json.loads(before.stdout)["claims"]) == (0, [])
 

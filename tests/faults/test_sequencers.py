@@ -22,7 +22,7 @@ from service.ledger.writing import Append
 from service.mail.transport import mail_transport
 from tests.databases import login_url, migrated
 from tests.faults.clusters import check_log
-from tests.ledger.samples import CAUSE, sample
+from tests.ledger.samples import CAUSE, plain
 from tests.patience import PATIENCE_SECONDS, eventually
 from tests.processes import bound
 from tests.world import settings_for
@@ -36,7 +36,7 @@ WAITING_MAX = 300
 IDLE_SECONDS = 4.0
 """Several of the longest pauses of every follower, and of a checkpoint's interval."""
 ROOT = Path(__file__).parents[2]
-APPROVED = sample(ACCOUNTS["PartnerApproved"])
+APPROVED = plain(ACCOUNTS["PartnerApproved"])
 XMAX = "select pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
 
 

@@ -2,9 +2,9 @@
 
 from service.facts.catalogue import ACCOUNTS
 from service.ledger.writing import Append
-from tests.ledger.samples import CAUSE, sample
+from tests.ledger.samples import CAUSE, plain, sample
 
-APPROVED = sample(ACCOUNTS["PartnerApproved"])
+APPROVED = plain(ACCOUNTS["PartnerApproved"])
 APPLIED = sample(ACCOUNTS["PartnerApplied"])
 
 

@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+import msgspec
+
 from service.facts.catalogue import ACCOUNTS, PARTNER_LEDGER
 from service.facts.claims import Document
 from service.ledger.events import Cause, Event, Meta
@@ -40,6 +42,7 @@ _VALUES: dict[str, Any] = {
     "secret_hash": b"\0\xff",
     "token_hash": b"\0\xfe",
     "magic_link_hash": b"\0\xfd",
+    "wanted": True,
     "established": True,
     "mail_wanted": True,
     "return_link": True,
@@ -55,3 +58,8 @@ def sample(cls: type[Event]) -> Event:
         for name in cls.__struct_fields__
     }
     return cls(**given)
+
+
+def plain(cls: type[Event]) -> Event:
+    """Return an event with a value in every field but the personal ones: it needs no key."""
+    return msgspec.structs.replace(sample(cls), **dict.fromkeys(cls.personal))

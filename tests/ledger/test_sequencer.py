@@ -8,10 +8,10 @@ from service.facts.catalogue import ACCOUNTS
 from service.ledger.database import LedgerUnavailable
 from service.ledger.sequencer import BATCH_MAX, Sequencer
 from service.ledger.writing import Append
-from tests.ledger.samples import CAUSE, sample
+from tests.ledger.samples import CAUSE, plain
 from tests.patience import PATIENCE_SECONDS, eventually
 
-APPROVED = sample(ACCOUNTS["PartnerApproved"])
+APPROVED = plain(ACCOUNTS["PartnerApproved"])
 XIDS = "select pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
 LOG = (
     "select l.position, l.append_id, e.originator_id, e.originator_version"

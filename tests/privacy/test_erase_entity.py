@@ -201,7 +201,8 @@ async def test_a_full_list_stops_an_erasure_halfway(privacy, monkeypatch):
     whole, puts = archive.put, []
 
     async def full(name, content):
-        puts.append(name)
+        if name.startswith("erasures/"):  # notes of sent mails are made meanwhile, too
+            puts.append(name)
         if len(puts) > 2:
             raise ArchiveUnavailable("No space left on device")
         return await whole(name, content)

@@ -10,9 +10,9 @@ from service.ledger.following.parking import parked
 from service.ledger.following.runner import Subscription
 from service.ledger.sequencer import Sequencer
 from service.ledger.writing import Append
-from tests.ledger.samples import CAUSE, sample
+from tests.ledger.samples import CAUSE, plain
 
-APPROVED = sample(ACCOUNTS["PartnerApproved"])
+APPROVED = plain(ACCOUNTS["PartnerApproved"])
 META = {"at": "2026-03-01T10:15:30Z", "actor": "staff:test", "request_id": "r", "mode": "accounts"}
 
 

@@ -9,11 +9,11 @@ from service.ledger.following.runner import Background, Follower, Subscription
 from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
 from service.ledger.writing import Append
-from tests.ledger.samples import CAUSE, sample
+from tests.ledger.samples import CAUSE, plain
 from tests.patience import eventually
 from tests.world import settings_for
 
-APPROVED = sample(ACCOUNTS["PartnerApproved"])
+APPROVED = plain(ACCOUNTS["PartnerApproved"])
 REGISTER = queries("service.ledger.following").subscription_register
 
 

@@ -13,10 +13,10 @@ from service.ledger.following.runner import Subscription
 from service.ledger.following.status import HeadWatch, progress
 from service.ledger.sequencer import Sequencer
 from service.ledger.writing import Append
-from tests.ledger.samples import CAUSE, sample
+from tests.ledger.samples import CAUSE, plain
 from tests.world import settings_for, world_on
 
-APPROVED = sample(ACCOUNTS["PartnerApproved"])
+APPROVED = plain(ACCOUNTS["PartnerApproved"])
 
 
 class Time:
