@@ -31,7 +31,7 @@ def test_staff_add_a_passkey_and_use_it(site):
     devices.send("WebAuthn.setUserVerified", {"authenticatorId": device, "isUserVerified": False})
     site.sign_in(page, email, "/backoffice", by_passkey=False)
     page.get_by_role("button", name="Use passkey").click()
-    expect(page.get_by_text("The browser gave us no passkey")).to_be_visible()
+    expect(page.get_by_text("Your browser didn't provide a passkey")).to_be_visible()
     _says_what_is_needed(site.visitor(java_script_enabled=False), site, email)
 
 
