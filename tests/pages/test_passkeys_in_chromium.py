@@ -37,5 +37,5 @@ def test_staff_add_a_passkey_and_use_it(site):
 
 def _says_what_is_needed(page: Page, site, email: str) -> None:
     site.sign_in(page, email, "/backoffice", by_passkey=False)
-    expect(page.get_by_text("Passkeys need a script")).to_be_visible()
+    expect(page.get_by_text("Passkeys need JavaScript")).to_be_visible()
     assert page.get_by_role("button", name="Use passkey").count() == 0
