@@ -17,7 +17,7 @@ fix:
 # Three processes keep two cores busy: one of them often waits. One has the browser
 # (tests/shared_scopes.py).
 test *arguments:
-    uv run pytest -n 3 --dist loadfile --no-loadscope-reorder --ignore tests/faults/test_soak.py --ignore tests/models --ignore tests/deploy/checks --ignore tests/deployed --ignore tests/citus --ignore tests/monitoring --ignore tests/upgrade --ignore tests/clients {{ arguments }}
+    uv run pytest -n 3 --dist loadfile --no-loadscope-reorder --ignore tests/faults/test_soak.py --ignore tests/models --ignore tests/deploy/checks --ignore tests/deployed --ignore tests/citus --ignore tests/monitoring --ignore tests/upgrade --ignore tests/clients --ignore tests/foreign {{ arguments }}
 
 # Alerts, dashboards and traces of a real `serve`, with Debian's Prometheus (`apt install prometheus`).
 test-monitoring *arguments:
@@ -26,6 +26,10 @@ test-monitoring *arguments:
 # The client libraries against a `dev`, through a server that fails by a script; built and installed.
 test-clients *arguments:
     uv run pytest -n 0 tests/clients {{ arguments }}
+
+# What we sign and publish, verified by programs that are not ours (npm, and a Python from 3.12 on).
+test-foreign *arguments:
+    uv run pytest -n 0 tests/foreign {{ arguments }}
 
 # The models of the protocols, explored in every interleaving, and their mutants.
 models *arguments:
@@ -54,6 +58,10 @@ test-image *arguments:
 # `deploy/compose.yaml`, run as far as a first claim, where a Docker answers.
 test-compose *arguments:
     uv run pytest -n 0 tests/deployed/test_compose_up.py {{ arguments }}
+
+# The scanner of uploads: our client of a real clamd with `deploy/clamd.conf` (`apt install clamav-daemon`).
+test-clamd *arguments:
+    uv run pytest -n 0 tests/deployed/test_clamd.py {{ arguments }}
 
 # Known vulnerabilities and newer versions of the libraries in uv.lock; fails where the time of one is
 # over (docs/security.md). Asks osv.dev and the index, so it is no part of the gate.
@@ -96,7 +104,7 @@ screenshots *names:
 
 # All tests, on Debian's PostgreSQL.
 test-15 *arguments:
-    uv run pytest -n 2 --dist loadfile --no-loadscope-reorder --postgres 15 --ignore tests/deployed --ignore tests/citus --ignore tests/clients {{ arguments }}
+    uv run pytest -n 2 --dist loadfile --no-loadscope-reorder --postgres 15 --ignore tests/deployed --ignore tests/citus --ignore tests/clients --ignore tests/foreign {{ arguments }}
 
 # Branch coverage of everything; the domain must be at 100 %.
 coverage:

@@ -1,9 +1,15 @@
-"""Verify an export or a receipt of claim-ledger with Python 3.11 alone.
+"""Verify an export, a receipt or another proof of claim-ledger with Python 3.11 alone.
 
     python verify_export.py FILE --public-key KEY [--public-key KEY …] [--checkpoint OLD]
+        [--policy POLICY] [--time-anchor CERTIFICATE] [--streams NOTE]
 
-FILE is what `claim-ledger audit export` or `audit prove` wrote. KEY is a public key that you got
-from the operator, not from FILE. OLD is an older checkpoint that you kept: FILE has to continue it.
+FILE is what `claim-ledger audit export`, `prove`, `consistency` or `history` wrote. KEY is a public
+key that you got from the operator, not from FILE. OLD is an older checkpoint that you kept: FILE
+has to continue it. POLICY names witnesses, and how many of them have to have signed FILE's
+checkpoint. CERTIFICATE is that of a time-stamping authority's root, in PEM: FILE's checkpoint has
+to be stamped under it. For that alone it runs `openssl`, since verifying CMS and certificates takes
+more than one file. NOTE is a note of the index of streams, to compare with an export of all events,
+in place of OLD.
 It prints one JSON object, the verdict, and exits with 0 if FILE holds, with 1 if it does not, and
 with 2 if it was called wrongly.
 
@@ -15,13 +21,15 @@ from the end: `main`, then `verify`, then what they call.
 import argparse
 import json
 import re
+import subprocess
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import reduce
 from hashlib import sha256, sha512
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, Final, NamedTuple, NoReturn
 
 Keys = dict[tuple[str, bytes], bytes]
@@ -221,6 +229,25 @@ RECEIPT: Final = (
     rf'\{RECEIPT_BEGINS},"ledger":"(?:live|test)","claim_id":{STRING},'
     rf'"events":\[{EVENT}(?:,{EVENT})*\],"checkpoint":{STRING}\}}'
 )
+EVENTS: Final = rf"\[{EVENT}(?:,{EVENT})*\]"
+LEDGER: Final = '"ledger":"(?:accounts|live|test)"'
+CONSISTENCY_BEGINS: Final = '{"format":"claim-ledger consistency v1"'
+CONSISTENCY: Final = (
+    rf'\{CONSISTENCY_BEGINS},{LEDGER},"older":{STRING},"proof":{HASHES}'
+    rf'(?:,"lineages":{EVENTS})?,"checkpoint":{STRING}\}}'
+)
+STREAM: Final = rf'\{{"stream":"{UUID}","position":{POSITIVE},"proof":{HASHES}\}}'
+ABSENCE_BEGINS: Final = '{"format":"claim-ledger absence v1"'
+ABSENCE: Final = (
+    rf'\{ABSENCE_BEGINS},"ledger":"(?:live|test)","epoch":{NUMBER},"partner_id":{STRING},'
+    rf'"entity_id":{STRING},"partner_claim_id":{STRING},"index":{NUMBER}'
+    rf'(?:,"before":{STREAM})?(?:,"after":{STREAM})?,"streams":{STRING},"checkpoint":{STRING}\}}'
+)
+HISTORY_BEGINS: Final = '{"format":"claim-ledger history v1"'
+HISTORY_PART: Final = rf'\{{{LEDGER},"events":{EVENTS},"checkpoint":{STRING}\}}'
+HISTORY: Final = (
+    rf'\{HISTORY_BEGINS},"subject":{STRING},"ledgers":\[{HISTORY_PART}(?:,{HISTORY_PART})*\]\}}'
+)
 
 spell: Final[Callable[[object], str]] = json.JSONEncoder(
     ensure_ascii=False, separators=(",", ":")
@@ -285,15 +312,16 @@ class Checkpoint(NamedTuple):
     root: bytes
 
 
-def parse_key(text: str, keys: Keys) -> None:
+def parse_key(text: str, keys: Keys, kind: int = 1) -> None:
     r"""Add a public key; raises ValueError or Fault for what is none.
 
     "A public key is text: `<name>+<id, 8 hexadecimal digits>+<base64 of the byte 0x01 and the 32
     bytes of the key>`. Its id is the first four bytes of the SHA-256 of the name, `\n`, the byte
-    0x01 and the 32 bytes."
+    0x01 and the 32 bytes." A witness's key has another `kind` in place of 0x01.
     """
     name, number, encoded = text.split("+", 2)
     raw = b64decode(encoded, validate=True)
+    demand(kind == 1 or raw[:1] == bytes([kind]), None, "a key of another kind")
     demand(sha256(f"{name}\n".encode() + raw).hexdigest()[:8] == number, None, "no key")
     keys[name, bytes.fromhex(number)] = raw[1:]
 
@@ -307,22 +335,34 @@ def open_note(note: str, keys: Keys, position: int | None = None) -> list[str]:
     note has at most 1,000,000 characters, of which none is a control character but `\n`, and at
     most 100 signatures, known or not; each has at least one byte after the id."
     """
+    text, signatures = read_note(note, position)
+    is_signed = False
+    for which, signature in signatures:
+        key = keys.get(which)
+        if key is not None:
+            is_signed = is_signature(key, signature, text.encode())
+            demand(is_signed, position, "the signature does not hold")
+    demand(is_signed, position, "signed by no key that was given")
+    return text.removesuffix("\n").split("\n")
+
+
+def read_note(
+    note: str, position: int | None = None
+) -> tuple[str, list[tuple[tuple[str, bytes], bytes]]]:
+    """Return a note's text, and of each signature whose it is, by name and id, and its bytes."""
     is_note = len(note) <= NOTE_MAX and not re.search(CONTROL, note)
     text, _, signatures = note.rpartition("\n\n")
     lines = signatures.removesuffix("\n").split("\n")
-    demand(is_note and len(lines) <= SIGNATURES_MAX, position, "not a signed note")
-    is_signed = False
+    is_note = is_note and len(lines) <= SIGNATURES_MAX and signatures.endswith("\n")
+    demand(is_note, position, "not a signed note")
+    read: list[tuple[tuple[str, bytes], bytes]] = []
     for line in lines:
         found = re.fullmatch(SIGNATURE, line)
         raw = b64decode(found[2]) if found else b""
         if found is None or b64encode(raw).decode() != found[2] or len(raw) <= KEY_ID_BYTES:
             raise Fault(position, "not a signed note")
-        key = keys.get((found[1], raw[:4]))
-        if key is not None:
-            is_signed = is_signature(key, raw[4:], f"{text}\n".encode())
-            demand(is_signed, position, "the signature does not hold")
-    demand(is_signed and signatures.endswith("\n"), position, "signed by no key that was given")
-    return text.split("\n")
+        read.append(((found[1], raw[:KEY_ID_BYTES]), raw[KEY_ID_BYTES:]))
+    return f"{text}\n", read
 
 
 def open_checkpoint(note: str, keys: Keys, position: int | None = None) -> Checkpoint:
@@ -337,6 +377,161 @@ def open_checkpoint(note: str, keys: Keys, position: int | None = None) -> Check
     holds = holds and re.fullmatch(HASH, root) and origin
     demand(holds, position, "no checkpoint")
     return Checkpoint(origin, int(size), b64decode(root))
+
+
+# -------------------------------------------------------------------------------------- Witnesses
+
+COSIGNATURE: Final = 0x04
+TIME_BYTES: Final = 8
+TIME_MAX: Final = 253_402_300_799
+"""The last second of the year 9999."""
+
+
+class Demands(NamedTuple):
+    """What others have to have signed of a checkpoint."""
+
+    policy: "Policy | None" = None
+    anchor: Path | None = None
+
+    def met_by(self, note: str) -> dict[str, Any]:
+        """Return what they have signed; raises Fault where it is too little."""
+        found: dict[str, Any] = (
+            {} if self.policy is None else {"witnesses": self.policy.demand(note)}
+        )
+        return found | (
+            {} if self.anchor is None else {"existed_before": stamped(note, self.anchor)}
+        )
+
+
+NO_DEMANDS: Final = Demands()
+
+
+class Policy:
+    """Whose cosignatures a checkpoint has to have: C2SP's `tlog-policy`."""
+
+    def __init__(self, raw: bytes) -> None:
+        """Read a policy file; raises ValueError or Fault for what is none."""
+        self.keys: Keys = {}
+        self.names: dict[tuple[str, bytes], str] = {}
+        self.groups: dict[str, tuple[int, list[str]]] = {}
+        self.quorums: list[str] = []
+        text = raw.decode(errors="surrogateescape")
+        demand(not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", text), None, "no policy")
+        for line in text.split("\n"):
+            words = line.replace("\t", " ").split(" ")
+            kind, *given = [word for word in words if word] or ["#"]
+            if not kind.startswith("#"):
+                self.take(kind, given)
+        demand(len(self.quorums) == 1, None, "a policy has one quorum")
+
+    def take(self, kind: str, words: list[str]) -> None:
+        """Take a line: `witness NAME KEY [URL]`, `group NAME COUNT NAME…`, `quorum NAME`."""
+        defined = {"none", *self.names.values(), *self.groups}
+        if kind == "witness" and len(words) in {2, 3}:
+            known: Keys = {}
+            parse_key(words[1], known, COSIGNATURE)
+            is_new = words[0] not in defined and not {*known.values()} & {*self.keys.values()}
+            demand(is_new, None, "a witness twice")
+            self.keys |= known
+            self.names |= dict.fromkeys(known, words[0])
+        elif kind == "group" and len(words) > 2:  # noqa: PLR2004 - the least of a group
+            name, count, *members = words
+            others = [member for _, group in self.groups.values() for member in group]
+            demand(name not in defined, None, "a group twice")
+            demand(len({*members, *others}) == len(members) + len(others), None, "a member twice")
+            demand(set(members) <= defined - {"none"}, None, "a member that is not defined")
+            counts = {"any": 1, "all": len(members)}
+            least = int(count) if re.fullmatch("[1-9][0-9]{0,3}", count) else counts[count]
+            demand(0 < least <= len(members), None, "no such count")
+            self.groups[name] = least, members
+        elif kind == "quorum" and len(words) == 1:
+            demand(words[0] in defined, None, "no such witness or group")
+            self.quorums += words
+        else:
+            # Keys of logs are given as arguments.
+            demand(kind == "log", None, "no line of a policy")
+
+    def is_met(self, name: str, signed: set[str]) -> bool:
+        """Return whether a witness has signed, or enough members of a group."""
+        if name not in self.groups:
+            return name in signed or name == "none"
+        least, members = self.groups[name]
+        return sum(self.is_met(member, signed) for member in members) >= least
+
+    def demand(self, note: str) -> list[str]:
+        r"""Return which witnesses have signed a note; raises Fault if they are no quorum.
+
+        "The signature's 72 bytes are a time, in seconds since 1970 as 8 bytes, big-endian, and the
+        64 bytes of an Ed25519 signature over `cosignature/v1\n`, `time <seconds, decimal>\n` and
+        the three lines with their `\n`."
+        """
+        text, signatures = read_note(note)
+        signed: set[str] = set()
+        for which, signature in signatures:
+            if which in self.keys:
+                seconds = int.from_bytes(signature[:TIME_BYTES], "big")
+                message = f"cosignature/v1\ntime {seconds}\n{text}".encode()
+                holds = is_signature(self.keys[which], signature[TIME_BYTES:], message)
+                demand(holds and 0 < seconds <= TIME_MAX, None, "a cosignature does not hold")
+                signed.add(self.names[which])
+        demand(self.is_met(self.quorums[0], signed), None, "the quorum of witnesses is not reached")
+        return sorted(signed)
+
+
+# ------------------------------------------------------------------------------------------- Time
+
+TIME_STAMP: Final = b"\xffclaim-ledger/rfc3161/v1"
+OPENSSL_SECONDS_MAX: Final = 60
+
+
+def stamped(note: str, anchor: Path) -> str:
+    r"""Return when a note was stamped by an authority under a certificate; raises Fault.
+
+    "Its key's id is the first four bytes of the SHA-256 of the authority's name, `\n`, the byte
+    0xFF, `claim-ledger/rfc3161/v1`, and the SHA-256 of the DER of a certificate". "Its signature is
+    a token of RFC 3161, whose imprint is the SHA-256 of the three lines with their `\n`."
+    """
+    text, signatures = read_note(note)
+    pem = re.findall(r"-----BEGIN CERTIFICATE-----(.*?)-----END", anchor.read_text(), re.DOTALL)
+    demand(len(pem) == 1, None, "expected one certificate")
+    raw = TIME_STAMP + sha256(b64decode(pem[0])).digest()
+    times: list[str] = []
+    for (name, number), token in signatures:
+        if sha256(f"{name}\n".encode() + raw).digest()[:KEY_ID_BYTES] == number:
+            at = time_of(token)
+            holds = openssl(
+                token,
+                *("-verify", "-digest", sha256(text.encode()).hexdigest(), "-CAfile", str(anchor)),
+                *("-attime", str(int(at.timestamp()))),
+            )
+            demand(holds is not None, None, "a time stamp does not hold")
+            times.append(f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03}Z")
+    demand(times, None, "no authority under this certificate has stamped it")
+    return min(times)
+
+
+def time_of(token: bytes) -> datetime:
+    """Return the time in a token, which is verified afterwards; raises Fault."""
+    told = openssl(token, "-reply", "-text") or ""
+    found = re.search(r"^Time stamp: (\w+ +\d+ [\d:]+)(\.\d+)? (\d+) GMT$", told, re.MULTILINE)
+    if found is None:
+        raise Fault(None, "a time stamp has no time")
+    at = datetime.strptime(f"{found[1]} {found[3]}", "%b %d %H:%M:%S %Y").replace(tzinfo=UTC)
+    return at.replace(microsecond=int(float(found[2] or 0) * 1_000_000))
+
+
+def openssl(token: bytes, *arguments: str) -> str | None:
+    """Return what `openssl ts` says of a token, None where it refuses; raises OSError."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "token"
+        path.write_bytes(token)
+        done = subprocess.run(  # noqa: S603 - the arguments are our own
+            ["openssl", "ts", *arguments, "-in", str(path), "-token_in"],  # noqa: S607
+            capture_output=True,
+            check=False,
+            timeout=OPENSSL_SECONDS_MAX,
+        )
+    return done.stdout.decode(errors="replace") if done.returncode == 0 else None
 
 
 # --------------------------------------------------------------------------------------- Lineages
@@ -503,7 +698,7 @@ class Events:
 
 
 def verify_export(
-    raw: bytes, file: BinaryIO, keys: Keys, older: Checkpoint | None
+    raw: bytes, file: BinaryIO, keys: Keys, older: Checkpoint | None, demands: Demands
 ) -> dict[str, Any]:
     """Return the verdict on an export, `raw` being its first line.
 
@@ -542,6 +737,7 @@ def verify_export(
     roots = proved_roots(header, checkpoint) | roots
     events.check_origin(checkpoint.origin)
     part = {name: header[name] for name in ("from", "entity") if header.get(name)}
+    part |= demands.met_by(note)
     return verdict_of(checkpoint, part, events, older, roots)
 
 
@@ -579,7 +775,7 @@ def proved_roots(header: dict[str, Any], checkpoint: Checkpoint) -> dict[int, by
 
 
 def verify_receipt(
-    raw: bytes, file: BinaryIO, keys: Keys, older: Checkpoint | None
+    raw: bytes, file: BinaryIO, keys: Keys, older: Checkpoint | None, demands: Demands
 ) -> dict[str, Any]:
     """Return the verdict on a receipt, `raw` being the beginning of the file.
 
@@ -607,8 +803,9 @@ def verify_receipt(
         begins = written[0]["topic"] == "ClaimCreated" and data["claim_id"] == receipt["claim_id"]
         is_claim = begins and all(is_of(data[name], str) for name in names)
         demand(is_claim, written[0]["position"], "no claim")
+    part = demands.met_by(receipt["checkpoint"])
     # "An OLD of another size or origin cannot be compared with a receipt".
-    return verdict_of(checkpoint, {"from": 1}, events, older, {size: root})
+    return verdict_of(checkpoint, {"from": 1} | part, events, older, {size: root})
 
 
 def check_claim_event(event: dict[str, Any]) -> None:
@@ -665,20 +862,234 @@ def check_older(
     demand(holds, 1, "the older checkpoint is of other events")
 
 
-def verify(file: BinaryIO, keys: Keys, older: Checkpoint | None) -> dict[str, Any]:
-    """Return the verdict on a file, an export or a receipt; raises Fault if it does not hold."""
+# ---------------------------------------------------- Proofs of consistency, absence and histories
+
+
+def verify_consistency(
+    raw: bytes, file: BinaryIO, keys: Keys, older: Checkpoint | None, demands: Demands
+) -> dict[str, Any]:
+    """Return the verdict on a proof that one log continues another.
+
+    "Both notes are signed by known keys and are of that ledger. `lineages` is there if, and only
+    if, they are of two origins: then it has the events of the stream of lineages from version 1 on,
+    each proved by the newer note, whose origin the last lineage has, and the older note's origin is
+    linked to it and counts no more events than are shared."
+    """
+    line = read_line(raw + file.read(LINE_BYTES_MAX), None, CONSISTENCY)
+    old, new = open_checkpoint(line["older"], keys), open_checkpoint(line["checkpoint"], keys)
+    demand({ledger_of(old.origin), ledger_of(new.origin)} == {line["ledger"]}, None, "not ours")
+    is_one = old.origin == new.origin
+    demand(is_one == ("lineages" not in line), None, "lineages for two origins, and for two alone")
+    events = Events(1, (line["ledger"], new.size, new.root), keys)
+    for event in line.get("lineages", []):
+        events.take(event, None)
+        is_lineage = event["originator_id"] == LINEAGE_STREAMS[line["ledger"]]
+        demand(is_lineage, event["position"], "no event of the stream of lineages")
+        events.note_lineage(event)
+    present = next(reversed(events.lineages), None)
+    demand(is_one or present == new.origin, None, "not of the present lineage")
+    shared = shared_with(new, old, events.lineages)
+    demand(old.size <= shared, shared + 1, "the older checkpoint counts more events")
+    proof = hashes(line["proof"])
+    if old.size:
+        roots = roots_by_consistency(old.size, new.size, old.root, proof)
+        holds = roots == (old.root, new.root)
+    else:
+        holds = old.root == root_of([])
+    demand(holds and not proof, None, "the proof of consistency does not hold")
+    part = {"older_size": old.size, "older_origin": old.origin}
+    proved = verdict_of(new, part, events, older, {old.size: old.root, new.size: new.root})
+    return proved | demands.met_by(line["checkpoint"])
+
+
+def verify_absence(
+    raw: bytes, file: BinaryIO, keys: Keys, older: Checkpoint | None, demands: Demands
+) -> dict[str, Any]:
+    """Return the verdict on a proof that a claim did not exist.
+
+    "Both notes are signed by known keys, and the three lines of the checkpoint are those of the
+    note of streams. `epoch` is 0 in `live`. `before` is there if `index` is not 0, and `after` if
+    it is smaller than the number of streams. Their proofs of inclusion, at the indexes `index` − 1
+    and `index`, lead to the root of the index, and their positions do not exceed the checkpoint's
+    size. The claim's stream is after the one and before the other, byte by byte."
+    """
+    line = read_line(raw + file.read(LINE_BYTES_MAX), None, ABSENCE)
+    checkpoint = open_checkpoint(line["checkpoint"], keys)
+    check_same_log(checkpoint, line["ledger"], checkpoint.size, checkpoint.root)
+    index = open_streams(line["streams"], keys)
+    demand(index.checkpoint == checkpoint, None, "the notes are not of one checkpoint")
+    demand(line["ledger"] == "test" or not line["epoch"], None, "only a sandbox begins anew")
+    names = (line["partner_id"], line["entity_id"], line["partner_claim_id"])
+    stream = stream_id("claim", line["ledger"], str(line["epoch"]), *names)
+    at, before, after = line["index"], line.get("before"), line.get("after")
+    is_place = at <= index.streams and (before is not None) == (at > 0)
+    is_place = is_place and (after is not None) == (at < index.streams)
+    demand(is_place, None, "no neighbours")
+    demand(index.streams or index.root == root_of([]), None, "no index")
+    for one, number in ((before, at - 1), (after, at)):
+        if one is not None:
+            check_stream(one, number, index)
+    is_after = before is None or id_bytes(before["stream"]) < stream
+    is_between = is_after and (after is None or stream < id_bytes(after["stream"]))
+    demand(is_between, None, "the claim's stream is not between its neighbours")
+    events = Events(1, (line["ledger"], checkpoint.size, checkpoint.root), keys)
+    part = {"partner_claim_id": line["partner_claim_id"], "streams": index.streams}
+    proved = verdict_of(checkpoint, part, events, older, {checkpoint.size: checkpoint.root})
+    return proved | demands.met_by(line["checkpoint"])
+
+
+STREAMS_HEADING: Final = "claim-ledger streams v1"
+STREAMS_LINES: Final = 6
+
+
+class Streams(NamedTuple):
+    """The index of the streams that had begun by a checkpoint: how many, and its root."""
+
+    checkpoint: Checkpoint
+    streams: int
+    root: bytes
+
+
+def open_streams(note: str, keys: Keys) -> Streams:
+    r"""Return what a signed note of streams states.
+
+    "Its text is six lines, each ended by `\n`: `claim-ledger streams v1`, the three lines of the
+    checkpoint, the number of streams, and the root of the index in base64."
+    """
+    lines = open_note(note, keys)
+    demand(len(lines) == STREAMS_LINES and lines[0] == STREAMS_HEADING, None, "no note of streams")
+    _, origin, size, root, count, index = lines
+    is_note = re.fullmatch(NUMBER, size) and int(size) < 2**63 and origin
+    is_note = is_note and re.fullmatch(NUMBER, count) and int(count) < 2**63
+    is_note = is_note and re.fullmatch(HASH, root) and re.fullmatch(HASH, index)
+    demand(is_note, None, "no note of streams")
+    return Streams(Checkpoint(origin, int(size), b64decode(root)), int(count), b64decode(index))
+
+
+def stream_id(*parts: str) -> bytes:
+    """Return the 16 bytes of a stream's id.
+
+    "The id is the first 128 bits of the SHA-256 over the parts, each preceded by its length in
+    bytes (8 bytes, big-endian); of these, the four highest bits of byte 6 are then set to 1000, and
+    the two highest of byte 8 to 10 (a UUID of version 8)."
+    """
+    raw = [part.encode() for part in parts]
+    digest = bytearray(sha256(b"".join(len(one).to_bytes(8, "big") + one for one in raw)).digest())
+    digest[6], digest[8] = digest[6] & 0x0F | 0x80, digest[8] & 0x3F | 0x80
+    return bytes(digest[:16])
+
+
+def id_bytes(text: str) -> bytes:
+    """Return the 16 bytes of a UUID."""
+    return bytes.fromhex(text.replace("-", ""))
+
+
+def stream_leaf(stream: bytes, position: int) -> bytes:
+    """Return the leaf of a stream.
+
+    "A leaf is the SHA-256 of the byte 0x00, the 16 bytes of the id, and the position of the
+    stream's first event as 8 bytes, big-endian."
+    """
+    return sha256(b"\x00" + stream + position.to_bytes(8, "big")).digest()
+
+
+def check_stream(one: dict[str, Any], number: int, index: Streams) -> None:
+    """Check that a stream is in the index at its place."""
+    leaf, proof = stream_leaf(id_bytes(one["stream"]), one["position"]), hashes(one["proof"])
+    holds = root_by_inclusion(number, index.streams, leaf, proof) == index.root and not proof
+    holds = holds and one["position"] <= index.checkpoint.size
+    demand(holds, None, "a stream's proof does not lead to the root of the index")
+
+
+def check_streams(file: BinaryIO, index: Streams) -> None:
+    """Compare an index of streams with a whole export that holds.
+
+    "The leaves are sorted by the 16 bytes of the ids."
+    """
+    header, leaves, edge = json.loads(file.readline()), list[tuple[bytes, int]](), list[bytes]()
+    is_whole = header.get("from") == 1 and "entity" not in header
+    demand(is_whole, None, "only a whole export tells which streams there are")
+    for raw in file:
+        event = json.loads(raw) if b'"originator_version":1,' in raw else {}
+        is_first = event.get("originator_version") == 1
+        if is_first and event["position"] <= index.checkpoint.size:
+            leaves.append((id_bytes(event["originator_id"]), event["position"]))
+    for size, (stream, position) in enumerate(sorted(leaves)):
+        grow(edge, size, stream_leaf(stream, position))
+    holds = (len(leaves), root_of(edge)) == (index.streams, index.root)
+    demand(holds, None, "the index of streams is not that of these events")
+
+
+def verify_history(
+    raw: bytes, file: BinaryIO, keys: Keys, older: Checkpoint | None, demands: Demands
+) -> dict[str, Any]:
+    """Return the verdict on a proof of the history of an id.
+
+    "Each ledger is there once. Its note is signed by a known key and is of that ledger; positions
+    rise; each event's proof leads from its leaf to the note's root; each `state` contains the id as
+    the file spells it, in quotation marks."
+    """
+    line = read_line(raw + file.read(LINE_BYTES_MAX), None, HISTORY)
+    names = [part["ledger"] for part in line["ledgers"]]
+    demand(len(set(names)) == len(names), None, "a ledger twice")
+    opened = [open_checkpoint(part["checkpoint"], keys) for part in line["ledgers"]]
+    for checkpoint, name in zip(opened, names, strict=True):
+        check_same_log(checkpoint, name, checkpoint.size, checkpoint.root)
+    proved: dict[str, dict[str, Any]] = {}
+    for checkpoint, part in zip(opened, line["ledgers"], strict=True):
+        events = Events(1, (part["ledger"], checkpoint.size, checkpoint.root), keys)
+        for event in part["events"]:
+            events.take(event, None)
+            is_named = spell(line["subject"]) in event["state"]
+            demand(is_named, event["position"], "the event does not name the id")
+        proved[part["ledger"]] = verdict_of(checkpoint, {}, events, None, {})
+        proved[part["ledger"]] |= demands.met_by(part["checkpoint"])
+    if older is not None:
+        ledger = ledger_of(older.origin)
+        checkpoint = opened[names.index(ledger) if ledger in names else 0]
+        check_older(checkpoint, older, {}, {checkpoint.size: checkpoint.root})
+    first = {name: proved[names[0]][name] for name in ("origin", "size", "root")}
+    return {"ok": True, **first, "subject": line["subject"], "ledgers": proved}
+
+
+Verify = Callable[[bytes, BinaryIO, Keys, Checkpoint | None, Demands], dict[str, Any]]
+
+KINDS: Final[dict[str, Verify]] = {
+    RECEIPT_BEGINS: verify_receipt,
+    CONSISTENCY_BEGINS: verify_consistency,
+    ABSENCE_BEGINS: verify_absence,
+    HISTORY_BEGINS: verify_history,
+}
+"""How files of other kinds than exports begin."""
+
+
+def verify(
+    file: BinaryIO, keys: Keys, older: Checkpoint | None, demands: Demands = NO_DEMANDS
+) -> dict[str, Any]:
+    """Return the verdict on a file of any kind; raises Fault if it does not hold."""
     with reading(None):
         raw = file.readline(LINE_BYTES_MAX)
-        is_receipt = raw.startswith(RECEIPT_BEGINS.encode())
-        return (verify_receipt if is_receipt else verify_export)(raw, file, keys, older)
+        kinds = [kind for begins, kind in KINDS.items() if raw.startswith(begins.encode())]
+        return (kinds or [verify_export])[0](raw, file, keys, older, demands)
 
 
-def verdict_or_fault(file: BinaryIO, keys: Keys, older: Checkpoint | None) -> dict[str, Any]:
+def verdict_or_fault(
+    file: BinaryIO,
+    keys: Keys,
+    older: Checkpoint | None,
+    demands: Demands = NO_DEMANDS,
+    streams: Streams | None = None,
+) -> dict[str, Any]:
     """Return the verdict on a file; where it does not hold, the fault and its position."""
     try:
-        return verify(file, keys, older)
+        verdict = verify(file, keys, older, demands)
+        if streams is not None:
+            file.seek(0)
+            with reading(None):
+                check_streams(file, streams)
     except Fault as fault:
         return {"ok": False, "position": fault.position, "fault": fault.sentence}
+    return verdict
 
 
 # ------------------------------------------------------------------------------- The command line
@@ -698,6 +1109,9 @@ def main() -> int:
     parser.add_argument("file", type=Path)
     parser.add_argument("--public-key", action="append", required=True)
     parser.add_argument("--checkpoint", type=Path, help="an older signed one")
+    parser.add_argument("--policy", type=Path, help="whose cosignatures are needed")
+    parser.add_argument("--time-anchor", type=Path, help="a certificate of whom to trust on time")
+    parser.add_argument("--streams", type=Path, help="a note of the index of a whole export")
     given = parser.parse_args()
     keys: Keys = {}
     try:
@@ -705,12 +1119,19 @@ def main() -> int:
             parse_key(text, keys)
         note = given.checkpoint and given.checkpoint.read_bytes().decode(errors="replace")
         older = None if note is None else open_checkpoint(note, keys)
+        policy = given.policy and Policy(given.policy.read_bytes())
+        demands = Demands(policy, given.time_anchor)
+        streams = given.streams and open_streams(given.streams.read_text(), keys)
         with given.file.open("rb") as file:
-            verdict = verdict_or_fault(file, keys, older)
+            older = streams.checkpoint if streams else older
+            verdict = verdict_or_fault(file, keys, older, demands, streams)
     except OSError as error:
         parser.error(f"{error.filename}: {error.strerror or error}")
     except (Fault, *UNREADABLE):
-        parser.error("expected public keys as `audit keygen` prints, a checkpoint that they signed")
+        parser.error(
+            "expected public keys as `audit keygen` prints, a checkpoint that they signed, and a "
+            "policy of Ed25519 witnesses"
+        )
     print(json.dumps(verdict))
     return 0 if verdict["ok"] else 1
 

@@ -12,13 +12,14 @@ NAME = "Test.Signature-1"
 class ClamdServer:
     """Keeps what it was sent; `reply` is said instead of its own verdict, if it is set.
 
-    Like the real one it refuses a stream of more than `bytes_max` at once, and hangs up.
+    Like the real one it refuses a stream of more than `bytes_max` at once, and hangs up on the
+    rest, which resets the connection. After `ends_after` bytes it hangs up without a word.
     """
 
     def __init__(self) -> None:
         self.scanned: list[bytes] = []
         self.chunk_bytes_max = 0
-        self.bytes_max = 1 << 30
+        self.bytes_max = self.ends_after = 1 << 30
         self.reply: bytes | None = None
         self.url = ""
 
@@ -36,6 +37,8 @@ class ClamdServer:
             self.chunk_bytes_max = max(self.chunk_bytes_max, size)
             if len(content) + size > self.bytes_max:
                 return b"INSTREAM size limit exceeded. ERROR\0"
+            if len(content) + size > self.ends_after:
+                return b""
             content += await reader.readexactly(size)
         self.scanned.append(content)
         if self.reply is not None:

@@ -127,6 +127,18 @@ def test_commands_declare_their_settings(require: frozenset[str], absent: set[st
                 getattr(parsed, name)
 
 
+def test_tiles_have_a_place_beside_the_archive() -> None:
+    """Only what was published is written there, and nothing that is locked or private."""
+    place = "file:///tiles"
+    for more in ({}, {"ARCHIVE_URL": place}):
+        (fault,) = faults(TILES_URL=place, **more)
+        assert fault.startswith("TILES_URL: expected together with CLAIM_LEDGER_ARCHIVE_URL")
+    (fault,) = faults(SERVE_TILES="on")
+    assert fault == "SERVE_TILES: expected `off` without CLAIM_LEDGER_TILES_URL"
+    parsed = settings(TILES_URL=place, ARCHIVE_URL="gs://archive", SERVE_TILES="on")
+    assert (parsed.tiles_url, parsed.serve_tiles) == (place, True)
+
+
 def test_an_empty_variable_is_unset() -> None:
     """White space around values is dropped."""
     parsed = settings(REDIS_URL="", WORKERS=" ", PORT=" 9000\n")

@@ -216,11 +216,24 @@ LEDGER: Final[Mapping[str, Sequence[Panel]]] = {
             },
         ),
         Panel("Dated ahead", "s", _worst("checkpoint_ahead_seconds", "ledger")),
+        Panel("Witnesses that find a fork", "short", _worst("witness_refusals", "ledger")),
+        Panel("Without a quorum of witnesses", "s", _worst("unwitnessed_seconds", "ledger")),
+        Panel("Without a time stamp", "s", _worst("unstamped_seconds", "ledger")),
         Panel("Publications that failed", "short", _worst("publication_failures", "ledger")),
         Panel(
             "The log contradicts what was signed", "bool_yes_no", _worst("ledger_forked", "ledger")
         ),
         Panel("The log was altered", "bool_yes_no", _worst("log_altered", "ledger")),
+        Panel(
+            "Events without tiles",
+            "short",
+            {
+                "{{ledger}}": (
+                    "max by (ledger) (claim_ledger_checkpoint_size - claim_ledger_tiles_size)"
+                )
+            },
+        ),
+        Panel("The tiles do not hold", "bool_yes_no", _worst("tiles_unsound", "ledger")),
         Panel("Verified in slices before", "s", _worst("log_verified_age_seconds", "ledger")),
         Panel(
             "Since the last verification",

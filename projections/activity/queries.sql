@@ -1,3 +1,19 @@
+-- name: at
+-- The events at these positions, in order, until they have $2 bytes.
+with measured as (
+    select
+        l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state,
+        sum(octet_length(e.state)) over w as bytes_before
+    from ledger.log as l
+    join ledger.events as e using (append_id)
+    where l.position = any($1::bigint[])
+    window w as (order by l.position rows between unbounded preceding and 1 preceding)
+)
+select position, append_id, originator_id, originator_version, topic, state
+from measured
+where coalesce(bytes_before, 0) < $2
+order by position
+
 -- name: keys_left
 -- What became of these data keys: do they exist, and does a stream say that the subject was erased?
 select
@@ -9,6 +25,14 @@ select
     ) as is_erased
 from unnest($1::uuid[]) as asked (key_id)
 
+-- name: looked_to
+-- The row about a subject ($1) that has $4 newer ones before a position ($3), up to where the read
+-- model had come ($2); nothing where there are fewer.
+select position from ledger.activity
+where subject = $1 and position <= $2 and position < coalesce($3::bigint, 9223372036854775807)
+order by position desc
+offset $4 limit 1
+
 -- name: reached
 -- How far activity has come. A statement of its own: with the figure in hand PostgreSQL plans a
 -- timeline by what is left of the log, instead of guessing a third of it.
@@ -18,16 +42,28 @@ select coalesce(max(position), 0) as position from ledger.subscriptions where na
 -- The newest events about a subject ($1): those that the read model knows of, up to where it had
 -- come ($4); and of those beyond, put aside, or without a position yet, the ones that hold the id
 -- as a value ($2, its JSON). An older page has those before a position ($5) alone; events without
--- one are newer than all others.
+-- one are newer than all others. Of the newest $8 that the read model knows, those of one topic ($6)
+-- and by one kind of actor ($7, its prefix, as the stored form has it in $9), where these are given.
 with known as (
-    select a.position, l.append_id
-    from ledger.activity as a
+    select wanted.position, l.append_id
+    from (
+        select newest.position
+        from (
+            select a.position, a.topic, a.actor
+            from ledger.activity as a
+            where
+                a.subject = $1 and a.position <= $4
+                and a.position < coalesce($5::bigint, 9223372036854775807)
+            order by a.position desc
+            limit $8
+        ) as newest
+        where
+            ($6::text is null or newest.topic = $6)
+            and ($7::text is null or starts_with(newest.actor, $7))
+        order by newest.position desc
+        limit $3
+    ) as wanted
     join ledger.log as l using (position)
-    where
-        a.subject = $1 and a.position <= $4
-        and a.position < coalesce($5::bigint, 9223372036854775807)
-    order by a.position desc
-    limit $3
 ), others as (
     select l.position, l.append_id
     from ledger.log as l
@@ -45,7 +81,10 @@ with known as (
     select o.position, o.append_id
     from others as o
     join ledger.events as e using (append_id)
-    where position($2::bytea in e.state) > 0
+    where
+        position($2::bytea in e.state) > 0
+        and ($6::text is null or e.topic = $6)
+        and ($9::bytea is null or position($9 in e.state) > 0)
 )
 select
     f.position, f.append_id, e.originator_id, e.originator_version, e.topic, e.state, f.is_known

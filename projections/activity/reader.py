@@ -1,6 +1,7 @@
 """Timelines: what happened to a thing or by a request, complete however far activity has come."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -9,7 +10,8 @@ import msgspec
 
 from projections.activity.projector import subjects
 from service.ledger.codec import State, stored_form
-from service.ledger.database import Row
+from service.ledger.database import Connection, Row
+from service.ledger.decoding import PAGE_BYTES_MAX
 from service.ledger.events import Meta, Unreadable
 from service.ledger.ledger import Ledger
 from service.ledger.merkle import leaf_of
@@ -17,6 +19,10 @@ from service.ledger.sql import queries
 
 READ_SECONDS_MAX = 600.0
 """Where activity is far behind, the rest of the log is read instead."""
+
+LOOKED_AT_MAX = 20_000
+"""Rows about an id that are looked through for those that are wanted, of each ledger a page: some
+tens of milliseconds."""
 
 _SQL = queries("projections.activity")
 
@@ -39,6 +45,26 @@ class TimelineEntry(NamedTuple):
     leaf: bytes | None = None
 
 
+class TimelineFilter(NamedTuple):
+    """Which events of a timeline: those of one topic, and by one kind of actor; None: any."""
+
+    topic: str | None = None
+    by: str | None = None
+
+
+EVERYTHING = TimelineFilter()
+
+
+class Timeline(NamedTuple):
+    """Events, oldest first.
+
+    `looked_to`: nothing before this position was looked at, for there was too much; None: all was.
+    """
+
+    entries: list[TimelineEntry]
+    looked_to: int | None
+
+
 class ActivityReader:
     """Timelines of one ledger."""
 
@@ -53,22 +79,59 @@ class ActivityReader:
 
         With `before`, only those whose position is less than it.
         """
+        return (await self.wanted(subject, entries_max, before)).entries
+
+    async def wanted(
+        self,
+        subject: str,
+        entries_max: int,
+        before: int | None = None,
+        wanted: TimelineFilter = EVERYTHING,
+    ) -> Timeline:
+        """Return the newest of those that are wanted, as `timeline` does."""
         schema = self._ledger.name
+        is_all = wanted == EVERYTHING
+        looked_at = entries_max if is_all else LOOKED_AT_MAX
+        actor = wanted.by and f"{wanted.by}:"
+        stored_actor = actor and f'"actor":"{actor}'.encode()
         needle = msgspec.json.encode(subject)  # as a whole value stands in a stored event
         async with self._ledger.database.background.transaction(READ_SECONDS_MAX) as connection:
             # Before the rest: what activity takes in meanwhile is read from the log, not missed.
             reached = await connection.fetchval(_SQL.reached.on(schema))
             rows = await connection.fetch(
-                _SQL.timeline.on(schema), subject, needle, entries_max, reached, before
+                _SQL.timeline.on(schema),
+                *(subject, needle, entries_max, reached, before),
+                *(wanted.topic, actor, looked_at, stored_actor),
             )
+            looked_to = None
+            if not is_all and len(rows) < entries_max:
+                looked_to = await connection.fetchval(
+                    _SQL.looked_to.on(schema), subject, reached, before, looked_at - 1
+                )
             found = [(row, _stored(row)) for row in reversed(rows)]
-            found = [(row, stored) for row, stored in found if self._is_about(subject, row, stored)]
-            sealed = {state.sealed.key for _, state in found if state and state.sealed}
-            left = await connection.fetch(_SQL.keys_left.on(schema), list(sealed)) if sealed else []
+            about = partial(self._is_about, subject, actor)
+            found = [(row, stored) for row, stored in found if about(row, stored)]
+            return Timeline(await self._entries(connection, found), looked_to)
+
+    async def at(self, positions: Sequence[int]) -> list[TimelineEntry]:
+        """Return the events at these positions, in order; fewer where they are large.
+
+        The log itself is read. An event that is gone is left out.
+        """
+        async with self._ledger.database.background.transaction(READ_SECONDS_MAX) as connection:
+            rows = await connection.fetch(_SQL.at.on(self._ledger.name), positions, PAGE_BYTES_MAX)
+            return await self._entries(connection, [(row, _stored(row)) for row in rows])
+
+    async def _entries(
+        self, connection: Connection, found: Sequence[tuple[Row, State | None]]
+    ) -> list[TimelineEntry]:
+        sealed = {state.sealed.key for _, state in found if state and state.sealed}
+        keys_left = _SQL.keys_left.on(self._ledger.name)
+        left = await connection.fetch(keys_left, list(sealed)) if sealed else []
         keys = {row["key_id"]: _personal(row) for row in left}
         return [self._entry(row, stored, keys) for row, stored in found]
 
-    def _is_about(self, subject: str, row: Row, stored: State | None) -> bool:
+    def _is_about(self, subject: str, actor: str | None, row: Row, stored: State | None) -> bool:
         """Return whether an event names the id in a field that says so; a damaged one may."""
         if row["is_known"] or stored is None:
             return True
@@ -77,6 +140,8 @@ class ActivityReader:
             event, meta = self._ledger.codec.decode_stored(stream, version, topic, stored, None)
         except Exception:  # noqa: BLE001 - what cannot be read is shown, not left out
             return True
+        if actor and not meta.actor.startswith(actor):
+            return False
         return subject == meta.request_id or subject in subjects(event)
 
     def _entry(self, row: Row, stored: State | None, keys: Mapping[UUID, str]) -> TimelineEntry:

@@ -24,6 +24,21 @@ where o.onboarding_id = done.onboarding_id
 -- A business's data was erased: its magic link is no credential any more.
 update ledger.onboardings set magic_link_hash = null where entity_id = any($1::text[])
 
+-- name: of_partner
+-- Those of a partner's onboardings that have an id ($2) or one of these streams ($3), newest first,
+-- with what `page_of_partner` has of each.
+select
+    o.onboarding_id, o.partner_user_id, o.entity_id, o.started_at, o.expires_at, o.completed_at,
+    case
+        when o.state = 'started' and o.expires_at <= clock_timestamp() then 'expired' else o.state
+    end as state,
+    c.connected_at, c.disconnected_at, m.state as mail_state
+from ledger.onboardings as o
+left join ledger.connections as c on c.partner_id = o.partner_id and c.entity_id = o.entity_id
+left join ledger.mail_outbox as m on m.message_id = o.onboarding_id
+where o.partner_id = $1 and (o.onboarding_id = $2 or o.stream_id = any($3::uuid[]))
+order by o.started_at desc, o.onboarding_id desc
+
 -- name: page_of_partner
 -- A page of a partner's onboardings, newest first, since a moment ($5, null: all), from before one on
 -- (null: from the newest on), with what became of each, of its mail, and of the connection that it made.

@@ -10,6 +10,10 @@ from service.claims.processing import LogProcessing, Processing
 from service.documents.checks import DocumentCheckQueue, DocumentChecks
 from service.documents.clamd import Clamd
 from service.evidence.checkpoints.schedule import Schedule
+from service.evidence.countersigning.time_stamping import TimeStamping
+from service.evidence.countersigning.witnessing import Witnessing
+from service.evidence.tiles.writer import TilesWriter
+from service.evidence.tree.keeper import TreeNodes
 from service.facts.caller import Mode
 from service.ledger.following.runner import Around, Background, Follower
 from service.ledger.queue_runner import QueueRunner
@@ -45,7 +49,11 @@ def background(
             *_document_checks(service),
             *_webhooks(service),
             *_checkpoints(service),
+            *_tiles(service),
+            *_witnesses(service),
+            *_time_stamps(service),
             *_verification(service),
+            *_tree_nodes(service),
         ],
         around,
     )
@@ -161,8 +169,59 @@ def _checkpoints(service: Service) -> list[Follower]:
     ]
 
 
+def _tiles(service: Service) -> list[Follower]:
+    if service.tiles is None or service.settings.checkpoint_keys is None:
+        return []
+    return [
+        Follower(
+            f"{ledger.name}.tiles",
+            TilesWriter(service.checkpoints(ledger.name), service.tiles).step,
+            wake_nobody,
+        )
+        for ledger in service.ledgers
+    ]
+
+
+def _witnesses(service: Service) -> list[Follower]:
+    """Return what asks each witness, by its address, for each ledger: one waits for no other."""
+    settings = service.settings
+    policy = settings.witness_policy_file
+    if policy is None or settings.checkpoint_keys is None:
+        return []
+    return [
+        Follower(
+            f"{ledger.name}.witness{number}",
+            Witnessing(service.checkpoints(ledger.name), service.archive, url, keys).step,
+            wake_nobody,
+        )
+        for ledger in service.ledgers
+        for number, (url, keys) in enumerate(policy.asked.items(), 1)
+    ]
+
+
+def _time_stamps(service: Service) -> list[Follower]:
+    url, authority = service.settings.time_stamp_url, service.time_authority
+    if url is None or authority is None or service.settings.checkpoint_keys is None:
+        return []
+    return [
+        Follower(
+            f"{ledger.name}.time_stamp",
+            TimeStamping(service.checkpoints(ledger.name), service.archive, url, authority).step,
+            wake_nobody,
+        )
+        for ledger in service.ledgers
+    ]
+
+
 def _verification(service: Service) -> list[Follower]:
     return [
         Follower(f"{ledger.name}.verification", service.slices(ledger.name).step, wake_nobody)
+        for ledger in service.ledgers
+    ]
+
+
+def _tree_nodes(service: Service) -> list[Follower]:
+    return [
+        Follower(f"{ledger.name}.tree_nodes", TreeNodes(ledger).step, wake_nobody)
         for ledger in service.ledgers
     ]

@@ -16,13 +16,14 @@ from projections.staff.projector import StaffProjector
 from service.app.ledgers import PartnerLedger, catch_up_projectors, inline_projectors, ledger_for
 from service.app.master_keys import master_keys
 from service.app.settings import Settings
-from service.app.storage import archive_for, storage_of_mode
+from service.app.storage import archive_for, storage_of_mode, tiles_for
 from service.claims.hand_overs import HandOverQueue
 from service.core.clock import Clock, system_clock
 from service.core.ids import NewId, new_id
 from service.documents.checks import DocumentCheckQueue
 from service.documents.commands import StorageFailures
 from service.evidence.checkpoints.signing import Checkpoints
+from service.evidence.time_stamp import TimeAuthority
 from service.evidence.verify.slices import Slices
 from service.facts import catalogue
 from service.facts.caller import MODES, Mode
@@ -36,6 +37,7 @@ from service.ledger.traced import TracedBatcher
 from service.mail.queueing import AccountMailSubscriber, MailSubscriber
 from service.mail.sent import SentMail
 from service.partners.commands import PartnerCommands
+from service.partners.reviews import PartnerReviews
 from service.people.passkeys import PasskeyCommands
 from service.people.sessions import Sessions
 from service.people.sign_in import SignIn
@@ -69,6 +71,7 @@ class Service:
         self.deadline_seconds = deadline_seconds
         self.storage_failures = StorageFailures()
         self.archive = archive_for(settings)
+        self.tiles = tiles_for(settings)
         ring = master_keys(settings)
         make_ledger = partial(
             ledger_for,
@@ -85,6 +88,7 @@ class Service:
         make_batcher = Batcher if settings.otlp_url is None else TracedBatcher
         self.partner_list = PartnersReader(database, make_batcher)
         self.partners = PartnerCommands(self.accounts, self.secrets, clock, new_id)
+        self.reviews = PartnerReviews(self.accounts)
         idle = timedelta(minutes=settings.session_idle_minutes)
         self.sessions = Sessions(database, ring, clock, new_id, idle=idle)
         self.sign_in = SignIn(database, self.secrets, ring, self.sessions, clock, new_id)
@@ -140,7 +144,7 @@ class Service:
         handlers: Mapping[str, Sequence[Handler]] = {
             "accounts": [
                 self.sandbox,
-                EndpointQueues(self.webhook_queues.databases),
+                EndpointQueues(self.webhook_queues.databases, self.clock),
                 AccountMailSubscriber(self.clock),
             ],
             "live": [MailSubscriber(self.clock), HandOverQueue(), DocumentCheckQueue()],
@@ -176,8 +180,8 @@ class Service:
         finally:
             for mode in self.modes.values():
                 mode.storage.close()
-            if self.archive is not None:
-                self.archive.close()
+            for place in filter(None, [self.archive, self.tiles]):
+                place.close()
             for ledger in self.ledgers:
                 await ledger.database.close()
 
@@ -191,6 +195,12 @@ class Service:
         settings = self.settings
         keys = settings.checkpoint_keys or ()
         return Slices(self.ledger(ledger), keys, settings.verification_interval_seconds)
+
+    @property
+    def time_authority(self) -> TimeAuthority | None:
+        """The authority that stamps checkpoints, if there is one."""
+        name, anchor = self.settings.time_stamp_name, self.settings.time_stamp_anchor_file
+        return None if name is None or anchor is None else TimeAuthority(name, anchor)
 
     @property
     def sent_mail(self) -> SentMail:

@@ -13,6 +13,7 @@ from service.app.bootstrap import Service
 from service.core.loops import Loop
 from service.http.server import check_address, embedded
 from service.operations.collectors.checkpoints import checkpoint_collector
+from service.operations.collectors.countersigning import countersigning_collector
 from service.operations.collectors.database import database_collectors, webhook_collector
 from service.operations.collectors.event_keys import event_keys_collector
 from service.operations.collectors.ledgers import ledger_collector
@@ -71,6 +72,7 @@ def scrapes(
 
 def _collectors(service: Service) -> Sequence[Collector]:
     clock, ledgers = service.clock, service.ledgers
+    policy = service.settings.witness_policy_file
     return [
         *(ledger_collector(ledger, service.read_models, clock) for ledger in ledgers),
         *database_collectors(
@@ -78,5 +80,14 @@ def _collectors(service: Service) -> Sequence[Collector]:
         ),
         event_keys_collector(service.secrets),
         *(webhook_collector(name, one.ledger.database) for name, one in service.modes.items()),
-        *(checkpoint_collector(service.checkpoints(ledger.name), clock) for ledger in ledgers),
+        *(
+            checkpoint_collector(
+                service.checkpoints(ledger.name), clock, has_tiles=service.tiles is not None
+            )
+            for ledger in ledgers
+        ),
+        *(
+            countersigning_collector(ledger, policy, service.time_authority, clock)
+            for ledger in ledgers
+        ),
     ]

@@ -29,6 +29,7 @@ from service.pages.backoffice.health import Watched, health_router
 from service.pages.backoffice.mails import mails_router
 from service.pages.backoffice.partners import partners_router
 from service.pages.backoffice.people import people_router
+from service.pages.backoffice.review import review_router
 from service.pages.backoffice.search import search_router
 from service.pages.backoffice.timeline import timeline_router
 from service.pages.console.apply import apply_router
@@ -41,6 +42,7 @@ from service.pages.console.links import links_router
 from service.pages.console.members import members_router
 from service.pages.console.onboardings import onboardings_router
 from service.pages.console.overview import OverviewPage, overview_router
+from service.pages.console.reference import reference_router
 from service.pages.console.requests import requests_router
 from service.pages.console.sandbox import sandbox_router
 from service.pages.console.settings import settings_router
@@ -81,6 +83,7 @@ def pages(service: Service, limiter: RateLimiter) -> list[Router]:
     return _pages_at(
         settings.public_url,
         service,
+        limiter,
         proofs,
         [
             home_router(landings),
@@ -122,7 +125,7 @@ def backoffice_pages(service: Service, limiter: RateLimiter, origin: str) -> lis
         security_router(proofs),
         _backoffice(service, proofs),
     ]
-    return _pages_at(origin, service, proofs, routers)
+    return _pages_at(origin, service, limiter, proofs, routers)
 
 
 def unrouted(
@@ -140,12 +143,16 @@ def unrouted(
 
 
 def _pages_at(
-    origin: str, service: Service, proofs: Proofs, routers: Sequence[Router]
+    origin: str,
+    service: Service,
+    limiter: RateLimiter,
+    proofs: Proofs,
+    routers: Sequence[Router],
 ) -> list[Router]:
     return pages_routers(
         Visits(service.sessions, service.secrets, origin),
         page_guard(
-            *(service.partner_list, service.partners, service.staff),
+            *(service.partner_list, service.partners, service.staff, limiter),
             staff_by_passkey=proofs.ceremonies.are_possible,
         ),
         routers,
@@ -199,7 +206,7 @@ def _console(service: Service, proofs: Proofs) -> list[Router]:
             {mode: one.ledger for mode, one in modes},
             files,
         ),
-        onboardings_router({mode: one.onboarding_list for mode, one in modes}),
+        onboardings_router({mode: one.onboarding_list for mode, one in modes}, files),
         requests_router(
             calls, {mode: ActivityReader(one.ledger) for mode, one in modes}, partner_list
         ),
@@ -211,6 +218,7 @@ def _console(service: Service, proofs: Proofs) -> list[Router]:
             )
         ),
         keys_router(keys),
+        reference_router(keys),
         settings_router(partners, proofs),
         members_router(partners, partner_list, proofs),
     ]
@@ -222,6 +230,7 @@ def _backoffice(service: Service, proofs: Proofs) -> Router:
         service.staff,
         service.accounts.database,
         service.partners,
+        service.reviews,
         service.partner_list,
         service.secrets,
         {
@@ -244,7 +253,8 @@ def _backoffice(service: Service, proofs: Proofs) -> Router:
         BACKOFFICE,
         route_handlers=[  # in the order of the navigation
             search_router(context, service.ledgers),
-            partners_router(context, proofs),
+            partners_router(context),
+            review_router(context, proofs),
             entities_router(context),
             connecting_router(context),
             claims_router(context),

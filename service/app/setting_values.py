@@ -17,7 +17,9 @@ from urllib.parse import SplitResult, urlsplit
 from service.app.key_service import PREFIX as KMS_PREFIX
 from service.app.key_service import KmsKey
 from service.app.transport import is_this_machine
-from service.evidence.note import NoteKey
+from service.evidence.note import NoteKey, check_name
+from service.evidence.policy import POLICY_BYTES_MAX, Policy, parse_policy
+from service.evidence.time_stamp import ANCHOR_BYTES_MAX, TimeAnchor
 from service.http.scalars import email_fault
 from service.ledger.encryption import KEY_BYTES as MASTER_KEY_BYTES
 from service.mail.address import parse_mail_url
@@ -134,6 +136,52 @@ def note_keys(text: str) -> tuple[NoteKey, ...]:
     if not keys[0].can_sign:
         raise ValueError("the first key is a public one; expected the private one that signs")
     return keys
+
+
+def witness_policy(text: str) -> Policy:
+    """Read the policy in a file; the URLs of its witnesses are such that nobody reads along."""
+    try:
+        with readable_file(text).open("rb") as file:
+            policy = parse_policy(file.read(POLICY_BYTES_MAX + 1))
+    except ValueError as error:
+        raise ValueError(f"{text}: {error}") from None
+    for witness in policy.witnesses.values():
+        if witness.url:
+            _secure_url(witness.url)
+    return policy
+
+
+def _secure_url(text: str) -> str:
+    """Take a URL with a path that nobody reads along with: https, but for this machine."""
+    expected = f"a URL such as https://witness.example.org, not {_quoted(text)}"
+    parts = _split(text, ("http", "https"), expected)
+    if not parts.hostname or parts.username or parts.query or parts.fragment:
+        raise ValueError(f"expected {expected}")
+    secure_origin(f"{parts.scheme}://{parts.netloc}")
+    return text
+
+
+def time_anchor(text: str) -> TimeAnchor:
+    """Read the certificate in a file that a time-stamping authority's own leads to."""
+    try:
+        with readable_file(text).open("rb") as file:
+            return TimeAnchor.parse(file.read(ANCHOR_BYTES_MAX))
+    except ValueError as error:
+        raise ValueError(f"{text}: {error}") from None
+
+
+def time_stamp_url(text: str) -> str:
+    """Take a URL with a path; what is answered is signed, so it may go over `http`, too."""
+    parts = _split(text, ("http", "https"), "a URL such as http://time.example.org/stamp")
+    if not parts.hostname or parts.username or parts.fragment:
+        raise ValueError(f"expected http://time.example.org/stamp, not {_quoted(text)}")
+    return text
+
+
+def key_name(text: str) -> str:
+    """Take a name that a signature line can have."""
+    check_name(text)
+    return text
 
 
 def archive_url(text: str) -> str:

@@ -148,6 +148,37 @@ class Settings:
         "`file:///directory` or `gs://bucket/prefix`, best with object lock; default: nowhere",
         formerly="PUBLISH_TO",
     )
+    tiles_url = OptionalSetting(
+        values.archive_url,
+        "where the worker writes each log as C2SP tlog-tiles, for standard clients: "
+        "`file:///directory` or `gs://bucket/prefix`, another place than `ARCHIVE_URL`, without a "
+        "retention policy, since `checkpoint` is replaced; default: nowhere",
+    )
+    serve_tiles = Setting(
+        values.choice(_ON_OFF),
+        "`on`: `serve` has the logs of `TILES_URL` under `/log/`, for everybody",
+        default="off",
+    )
+    witness_policy_file = OptionalSetting(
+        values.witness_policy,
+        "file that says whose cosignatures checkpoints are to have, as C2SP's tlog-policy has it: "
+        "`witness NAME KEY URL` for each witness, which the worker asks, `group`, and `quorum`; "
+        "default: none, and nobody is asked",
+    )
+    time_stamp_url = OptionalSetting(
+        values.time_stamp_url,
+        "time-stamping authority (RFC 3161) that the worker has each checkpoint stamped by: "
+        "`https://time.example.org/stamp`, or `http`, since it signs what it answers and sees a "
+        "hash alone; default: none",
+    )
+    time_stamp_anchor_file = OptionalSetting(
+        values.time_anchor,
+        "PEM file of the certificate that the authority's own leads to; with `TIME_STAMP_URL`",
+    )
+    time_stamp_name = OptionalSetting(
+        values.key_name,
+        "name of the authority in notes, such as `time.example.org`; with `TIME_STAMP_URL`",
+    )
     redis_url = OptionalSetting(
         values.redis_url,
         "Redis for the rate limits (`rediss://`, `unix://`, and on this machine `redis://`); "
@@ -348,6 +379,18 @@ def _conflicts(parsed: Mapping[str, Any]) -> list[str]:
         faults.append(
             f"{PREFIX}PRIVATE_WEBHOOKS: expected `off` where {PREFIX}PUBLIC_URL is not this machine"
         )
+    tiles, archive = parsed.get("TILES_URL"), parsed.get("ARCHIVE_URL")
+    if tiles and (not archive or tiles == archive):
+        # Only what is published is written there; and nobody should lock or open both at once.
+        faults.append(
+            f"{PREFIX}TILES_URL: expected together with {PREFIX}ARCHIVE_URL, and another place"
+        )
+    if parsed.get("SERVE_TILES") and "TILES_URL" in parsed and not tiles:
+        faults.append(f"{PREFIX}SERVE_TILES: expected `off` without {PREFIX}TILES_URL")
+    stamps = ("TIME_STAMP_URL", "TIME_STAMP_ANCHOR_FILE", "TIME_STAMP_NAME")
+    if all(name in parsed for name in stamps) and any(map(parsed.get, stamps)):
+        absent = [f"{PREFIX}{name}" for name in stamps if not parsed[name]]
+        faults += [f"{name}: expected together with {PREFIX}TIME_STAMP_URL" for name in absent]
     live, test = parsed.get("LIVE_BUCKET"), parsed.get("TEST_BUCKET")
     if (live is None) != (test is None) or (live is not None and live == test):
         faults.append(

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from service.app.settings import Settings
 from service.archive.directory import DirectoryArchive
-from service.archive.port import Archive, ArchiveUnavailable
+from service.archive.port import Archive, ArchiveUnavailable, OpenArchive
 from service.facts.caller import Mode
 from service.storage.lazy import lazy_storage
 from service.storage.port import Storage, StorageUnavailable
@@ -71,9 +71,16 @@ def _by_workload_identity(settings: Settings, bucket: str) -> Storage:
 
 def archive_for(settings: Settings) -> Archive | None:
     """Return the archive that the settings name; None: there is none."""
-    if settings.archive_url is None:
-        return None
-    url = urlsplit(settings.archive_url)
+    return None if settings.archive_url is None else _archive_at(settings, settings.archive_url)
+
+
+def tiles_for(settings: Settings) -> OpenArchive | None:
+    """Return the place of the logs' tiles that the settings name; None: there is none."""
+    return None if settings.tiles_url is None else _archive_at(settings, settings.tiles_url)
+
+
+def _archive_at(settings: Settings, address: str) -> OpenArchive:
+    url = urlsplit(address)
     if url.scheme == "file":
         return DirectoryArchive(Path(unquote(url.path)))
     # The cloud's client is slow to import: only where a bucket is chosen.

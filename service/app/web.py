@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final
 
-from litestar import Litestar
+from litestar import Litestar, Router
 from litestar.datastructures import State
 from litestar.exceptions import HTTPException
 from litestar.types import ASGIApp
@@ -19,6 +19,8 @@ from service.app.bootstrap import Service
 from service.app.pages import backoffice_pages, pages, unrouted
 from service.app.tracing import traced_app, traces_for
 from service.core.loops import Loop
+from service.evidence.proofs.serving import ConsistencyProofs, consistency_route
+from service.evidence.tiles.serving import LogTiles, tiles_router
 from service.http.admission import Admission
 from service.http.connections import ConnectionWatch
 from service.http.every_answer import every_answer
@@ -119,6 +121,7 @@ def web_app(
                 HOME if service.settings.site_path else None,
             ),
             site_router(service.settings.site_path, service.settings.public_url),
+            _log_router(service),
             *pages(service, limiter),
         ],
         lifespan=[lifespan],
@@ -160,6 +163,16 @@ def _backoffice_app(service: Service, limiter: RateLimiter, origin: str, docs_ur
     """Return what answers at the back office's own host, and nothing else's."""
     nothing = unrouted(service, origin, has_backoffice_alone=True)
     return Litestar(backoffice_pages(service, limiter, origin), **_common(docs_url, nothing))
+
+
+def _log_router(service: Service) -> Router:
+    """Return what strangers read of the logs, where the settings have it served."""
+    keys = service.settings.checkpoint_keys or ()
+    if service.tiles is None or not service.settings.serve_tiles:
+        return tiles_router(None)
+    tiles = LogTiles(service.tiles, [key.name for key in keys])
+    proofs = ConsistencyProofs(service.checkpoints, tiles.charge)
+    return tiles_router(tiles, consistency_route(proofs))
 
 
 def _common(docs_url: str, nothing: Unrouted) -> dict[str, Any]:

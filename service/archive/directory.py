@@ -27,6 +27,10 @@ class DirectoryArchive:
         """Write a temporary file, flush it, and link it to its name: whole, and over nothing."""
         return await self._in_thread(lambda: self._put(self._path(name), content))
 
+    async def replace(self, name: str, content: bytes) -> None:
+        """Write a temporary file, flush it, and rename it: readers see one text or the other."""
+        await self._in_thread(lambda: self._replace(self._path(name), content))
+
     async def get(self, name: str) -> bytes | None:
         """Read a file."""
         return await self._in_thread(lambda: _read(self._path(name)))
@@ -81,6 +85,16 @@ class DirectoryArchive:
             temporary.unlink(missing_ok=True)
         flush_folder(path.parent)
         return True
+
+    def _replace(self, path: Path, content: bytes) -> None:
+        self._make_folder(path.parent)
+        temporary = path.parent / f".{secrets.token_hex(8)}"
+        try:
+            write_new(temporary, content)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        flush_folder(path.parent)
 
     def _make_folder(self, folder: Path) -> None:
         if folder.is_dir():

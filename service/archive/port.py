@@ -1,4 +1,4 @@
-"""The archive: objects outside the database, each name written once."""
+"""The archive: objects outside the database, each name written once, but in an open one."""
 
 from typing import Protocol
 
@@ -34,6 +34,17 @@ class Archive(Protocol):
 
     def close(self) -> None:
         """Release threads and connections; a later call opens new ones."""
+        ...
+
+
+class OpenArchive(Archive, Protocol):
+    """An archive without a lock: an object can be replaced."""
+
+    async def replace(self, name: str, content: bytes) -> None:
+        """Write a text over whatever has the name, whole or not at all; no cache may keep it.
+
+        Raises as the others; also where a lock protects what is there.
+        """
         ...
 
 

@@ -79,6 +79,9 @@ _GROUPS: Final = {
             "audit.set_aside": "set-aside take-back",
             "audit.export": "export",
             "audit.prove": "prove check",
+            "audit.consistency": "consistency",
+            "audit.report": "report",
+            "audit.tiles": "tiles",
         },
     ),
     "projections": (

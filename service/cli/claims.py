@@ -32,7 +32,9 @@ async def show(target: Target, claim_id: str) -> Fields:
         rests = await _footing(target, commands, claim_id)
     claim = await commands.show(claim_id)
     answer = _answer(mode, claim) | {"rests_on": rests.shown()}
-    return Findings(answer) if claim.personal == "key missing" else answer
+    if claim.personal != "key missing":
+        return answer
+    return Findings(answer, "the key of its personal data is gone, and no erasure says so")
 
 
 @team_command

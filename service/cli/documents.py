@@ -8,7 +8,7 @@ import click
 
 from service.cli.target import Target, team_command
 from service.cli.terminal import progress
-from service.cli.verdict import Fields, Findings
+from service.cli.verdict import Fields, Findings, Fine, counted, listed
 from service.documents.sweep import Sweep, Swept
 from service.documents.verify import verify as verified
 
@@ -34,7 +34,7 @@ async def verify(target: Target) -> Fields:
     Documents of erased claims must be gone: they are counted separately, and reported if they
     remain.
     """
-    documents, erased, findings = 0, 0, []
+    documents, erased, findings = 0, 0, list[Fields]()
     for mode, ledger in target.service.modes.items():
         async for checked in verified(ledger.claim_documents, ledger.storage.store):
             documents += 1
@@ -43,8 +43,17 @@ async def verify(target: Target) -> Fields:
             if checked.fault is not None:
                 ids = {name: document[name] for name in ("claim_id", "document_id", "storage_path")}
                 findings.append({"mode": mode, "fault": checked.fault} | ids)
-    answer = {"documents": documents, "erased": erased, "findings": findings}
-    return Findings(answer) if findings else answer
+    return verified_answer(documents, erased, findings)
+
+
+def verified_answer(documents: int, erased: int, findings: list[Fields]) -> Fields:
+    """Return what a verification found, with its verdict."""
+    answer: Fields = {"documents": documents, "erased": erased, "findings": findings}
+    looked = f"{counted(documents, 'document')} compared, {erased:,} of them erased"
+    if not findings:
+        return Fine(answer, looked)
+    faults = [f"{one['document_id']} ({one['mode']}): {one['fault']}" for one in findings]
+    return Findings(answer, f"{listed(faults)} ({looked})")
 
 
 @team_command

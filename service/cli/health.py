@@ -31,12 +31,12 @@ def health() -> None:
     ]
     answers = [status for status in asked if status is not None]
     if not answers:
-        click.echo("Nothing of ours listens here.", err=True)
+        click.echo("WRONG: nothing of ours listens here")
         sys.exit(1)
     if any(status != http.HTTPStatus.OK for status in answers):
-        click.echo("It listens, and cannot work.", err=True)
+        click.echo("WRONG: it listens, and cannot work")
         sys.exit(1)
-    click.echo("It works.")
+    click.echo("OK: it works")
 
 
 def _status(host: str, port: int, path: str) -> int | None:

@@ -9,25 +9,34 @@ from service.cli.target import Target, team_command
 from service.cli.verdict import Fields
 from service.core.errors import Refusal
 from service.facts.caller import MODES, Mode
+from service.http.decoding import check
 from service.ledger.database import Row
 from service.partners.commands import OVERLAPS
+from service.partners.wire import KeyName
 from service.sandbox.fixtures import fixture_ids
 
 
 @team_command
 @click.argument("partner_id")
 @click.option("--mode", type=click.Choice(MODES), required=True)
+@click.option("--name", help="What the partner's people call it, such as where it is used.")
 @once_option
-async def issue(target: Target, partner_id: str, mode: Mode, once: str | None) -> Fields:
+async def issue(
+    target: Target, partner_id: str, mode: Mode, name: str | None, once: str | None
+) -> Fields:
     """Issue a key. Its token is shown once; despite its `pk_` it is a secret.
 
     Repeated with the same --once, it exits with 1 and names the key that was issued.
     """
-    key = await target.service.partners.issue_key(partner_id, mode, target.cause, once=once)
+    called = check(KeyName, name=(name or "").strip()).name or None
+    key = await target.service.partners.issue_key(
+        partner_id, mode, target.cause, once=once, name=called
+    )
     epoch = (await _key_row(target, partner_id, key.key_id))["sandbox_epoch"]
     if mode == "test":
         await target.service.sandbox.ensure(partner_id, epoch)
-    return {**key._asdict(), "partner_id": partner_id} | _sandbox(partner_id, mode, epoch)
+    answer = {**key._asdict(), "partner_id": partner_id, "name": called}
+    return answer | _sandbox(partner_id, mode, epoch)
 
 
 @team_command

@@ -2,7 +2,7 @@
 
 import base64
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import click
 
@@ -15,7 +15,7 @@ from service.cli.options import json_option
 from service.cli.output import show
 from service.cli.target import Target, team_command
 from service.cli.terminal import progress
-from service.cli.verdict import Fields, Findings
+from service.cli.verdict import Fields, Findings, Fine, counted, listed
 from service.ledger.database import Database
 from service.ledger.encryption import KEY_BYTES
 from service.privacy.faulty_keys import FaultyKey, faulty_by_list, faulty_in
@@ -99,7 +99,32 @@ async def verify_all(service: Service) -> Fields:
         "keys_faulty": keys_faulty,
         "faulty_keys": faulty,
     }
-    return Findings(answer) if events_lost or events_unfit or keys_faulty else answer
+    return verified_answer(answer, [ledger.name for ledger in service.ledgers])
+
+
+def verified_answer(answer: Fields, ledgers: Sequence[str]) -> Fields:
+    """Return what a verification found, with its verdict."""
+    wrong = [
+        (
+            answer["events_lost"],
+            "event that nobody can read: its key is gone, and no erasure says so",
+            "events that nobody can read: their keys are gone, and no erasure says so",
+        ),
+        (
+            answer["events_unfit"],
+            "event that its key does not open",
+            "events that their keys do not open",
+        ),
+        (
+            answer["keys_faulty"],
+            "key that is not what it is stored as",
+            "keys that are not what they are stored as",
+        ),
+    ]
+    faults = [counted(number, one, several) for number, one, several in wrong if number]
+    if faults:
+        return Findings(answer, listed(faults))
+    return Fine(answer, f"every key of {counted(len(ledgers), 'ledger')} opens what is under it")
 
 
 async def _faulty(service: Service) -> AsyncIterator[FaultyKey]:
@@ -150,8 +175,11 @@ async def rotate_all(service: Service) -> Fields:
         "before_removing": _advice(older),
         "tables": rows,
     }
-    is_done = all(row["older"] == 0 for row in rows)
-    return answer if is_done else Findings(answer)
+    left = sum(row["older"] for row in rows)
+    rewrapped = sum(row["rewrapped"] for row in rows)
+    if left:
+        return Findings(answer, f"{counted(left, 'key')} still wrapped by an older master key")
+    return Fine(answer, f"every key is wrapped by {newest}, {rewrapped:,} of them anew")
 
 
 def _advice(older: list[str]) -> str | None:

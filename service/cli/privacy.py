@@ -17,7 +17,7 @@ from service.cli.erasing import (
 )
 from service.cli.target import Target, team_command
 from service.cli.terminal import confirm, progress
-from service.cli.verdict import Fields, Findings
+from service.cli.verdict import Fields, Findings, Fine, counted
 from service.core.errors import invalid
 from service.privacy.find import Search
 from service.privacy.log_pages import log_size
@@ -63,7 +63,8 @@ async def erase(
         parts, subject, reason.strip(), target.cause, with_claims=with_claims
     )
     answer = answer_of(mode, subject, done, with_claims=with_claims)
-    return Findings(answer) if done.objects.left else answer
+    left = done.objects.left
+    return Findings(answer, f"{counted(left, 'document')} still stored") if left else answer
 
 
 @team_command
@@ -87,7 +88,8 @@ async def find(target: Target, email: str) -> Fields:
             found += [place._asdict() async for place in search.places(advance)]
         unread += [{"ledger": ledger.name} | event._asdict() for event in search.unread]
     answer = {"places": len(found), "found": found, "unread": unread}
-    return Findings(answer) if unread else answer
+    unsure = f"{counted(len(unread), 'event')} that cannot be read, and may name them"
+    return Findings(answer, unsure) if unread else answer
 
 
 @team_command
@@ -107,7 +109,9 @@ async def reapply(target: Target) -> Fields:
     answer = _reapplied(names, outcome, await unlisted(modes.values(), names))
     warn_of(answer["unlisted"])
     wrong = answer["unlisted"] or answer["failed"] or answer["objects_left"]
-    return Findings(answer) if wrong else answer
+    if wrong:
+        return Findings(answer, "the list and the database are not at one yet")
+    return Fine(answer, f"{counted(len(names), 'erasure')} of the list hold in the database")
 
 
 def _check(claim_id: str | None, entity_id: str | None, reason: str, *, with_claims: bool) -> None:

@@ -4,7 +4,7 @@ from functools import partial
 
 from service.app.storage import storage_of_mode
 from service.cli.target import Target, team_command
-from service.cli.verdict import Fields, Findings
+from service.cli.verdict import Fields, Findings, Fine, counted, listed
 from service.storage.check import check as checks_of
 
 
@@ -18,6 +18,15 @@ async def check(target: Target) -> Fields:
         for mode in target.service.modes
         for done in await checks_of(partial(storage_of_mode, settings, mode), buckets[mode])
     ]
-    is_well = all(done["result"] != "failed" for done in checks)
-    answer = {"is_well": is_well, "checks": checks}
-    return answer if is_well else Findings(answer)
+    return answer_of(checks)
+
+
+def answer_of(checks: list[Fields]) -> Fields:
+    """Return the answer, with its verdict."""
+    failed = [one for one in checks if one["result"] == "failed"]
+    answer: Fields = {"is_well": not failed, "checks": checks}
+    if failed:
+        return Findings(answer, listed([f"{one['mode']}: {one['check']}" for one in failed]))
+    notes = sum(one["result"] == "note" for one in checks)
+    noted = f", {counted(notes, 'note')}" if notes else ""
+    return Fine(answer, f"{counted(len(checks), 'check')} passed{noted}")

@@ -52,8 +52,9 @@ _WHY = {
     "InsufficientPrivilegeError": "The database user lacks a privilege that the service needs.",
     "SequencingTimeout": "Events wait for their numbers: another process holds the log's head. "
     "Nothing is lost; try again.",
-    "UnboundEvent": "A stream has an event that this service did not write: see `audit verify`. "
-    "Try again once it is set aside (`projections status`).",
+    "UnboundEvent": "A stream has an event that this service did not write. One that waits for its "
+    "number is about to be set aside (`projections status`): try again. One in the log itself "
+    "stays, and `audit verify` names its position.",
 }
 """What an operator can correct or wait for, by the name of the exception's class."""
 

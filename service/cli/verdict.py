@@ -11,9 +11,6 @@ _FAULTS_SHOWN: Final = 3
 _UNITS: Final = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
 
 
-_UNSPECIFIC: Final = "something is not as it should be"
-
-
 class Told(Fields):
     """An answer with a verdict, which people read above it; a program gets the facts alone."""
 
@@ -27,7 +24,7 @@ class Told(Fields):
 class Findings(Told):
     """An answer that reports something wrong: printed like any other; the exit code is 1."""
 
-    def __init__(self, fields: Mapping[str, Any], verdict: str = _UNSPECIFIC) -> None:
+    def __init__(self, fields: Mapping[str, Any], verdict: str) -> None:
         super().__init__(fields, f"WRONG: {verdict}")
 
 

@@ -27,7 +27,7 @@ from service.ledger.following.catch_up import ParkingSubscriber
 from service.ledger.following.runner import EVENTS_MAX, HANDLE_SECONDS_MAX
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.projector import arrays
-from service.ledger.queue_runner import Hopeless
+from service.ledger.queue_runner import Hopeless, NotBefore
 from service.ledger.sql import queries
 from service.ledger.writing import Append
 from service.storage.port import ObjectStore
@@ -40,6 +40,7 @@ CHECK_SECONDS_MAX: Final = 300.0
 LEASE_SECONDS: Final = 360.0
 """After this, documents of a process that was cut off are due again."""
 MISSING: Final = "the object is gone"
+CUT_SHORT: Final = "storage returned less than was linked"
 ACTOR: Final = "system:documents"
 
 _SQL = queries("service.documents")
@@ -162,6 +163,8 @@ class DocumentChecks:
         part = await self.store.part(check.storage_path, check.generation, start, size)
         if part is None:
             raise _Gone
+        if len(part) != size:  # the rest would count as looked at
+            raise NotBefore(CUT_SHORT, 0)
         return part
 
     async def _flag(self, check: QueuedCheck, reason: str, detail: str) -> None:

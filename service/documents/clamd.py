@@ -6,15 +6,18 @@
 Command and reply each end in a NUL.
 
 Written here because the clients on PyPI are synchronous, keep what they send in memory or have no
-maintainer.
+maintainer. On a plain socket, because a clamd that takes no more answers and hangs up on the rest,
+which resets the connection, and asyncio's streams then forget what came before the reset.
 """
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
+
+from service.ledger.queue_runner import NotBefore
 
 REPLY_BYTES_MAX: Final = 4096
 NAME_CHARACTERS_MAX: Final = 200
@@ -22,8 +25,11 @@ NAME_CHARACTERS_MAX: Final = 200
 _CLEAN: Final = "stream: OK"
 
 
-class ScanFailed(Exception):
+class ScanFailed(NotBefore):
     """The scanner gave no verdict. str() quotes at most what it said, and nothing of the file."""
+
+    def __init__(self, said: str) -> None:
+        super().__init__(f"the scanner gave no verdict: {said}", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,36 +41,69 @@ class Clamd:
     async def scan(self, chunks: AsyncIterator[bytes]) -> str | None:
         """Return what the scanner calls its finding, None for none.
 
-        Raises ScanFailed, OSError, and whatever `chunks` raises.
+        Raises ScanFailed, OSError where none is reached, and whatever `chunks` raises.
         """
-        reader, writer = await self._connect()
-        try:
-            # It answers early, and hangs up, where a file is larger than it takes: read that.
-            with suppress(ConnectionError):
-                writer.write(b"zINSTREAM\0")
-                async for chunk in chunks:
-                    writer.write(len(chunk).to_bytes(4, "big") + chunk)
-                    await writer.drain()
-                writer.write(bytes(4))
-                await writer.drain()
-            return _verdict(await _reply(reader))
-        finally:
-            writer.transport.abort()
+        with await self._connected() as connection:
+            takes_more = await _sent(connection, b"zINSTREAM\0")
+            async for chunk in chunks:
+                if chunk and takes_more:  # an empty one would end the file
+                    size = len(chunk).to_bytes(4, "big")
+                    takes_more = await _sent(connection, size + chunk)
+                if not takes_more:
+                    break
+            if takes_more:
+                await _sent(connection, bytes(4))
+            return _verdict(await _reply(connection))
 
-    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _connected(self) -> socket.socket:
         url = urlsplit(self.url)
         if url.scheme == "unix":
-            return await asyncio.open_unix_connection(unquote(url.path), limit=REPLY_BYTES_MAX)
-        return await asyncio.open_connection(url.hostname, url.port, limit=REPLY_BYTES_MAX)
+            return await _connected(socket.AF_UNIX, unquote(url.path))
+        loop = asyncio.get_running_loop()
+        fault: OSError | None = None
+        for family, _, _, _, address in await loop.getaddrinfo(
+            url.hostname, url.port, type=socket.SOCK_STREAM
+        ):
+            try:
+                return await _connected(family, address)
+            except OSError as error:
+                fault = error
+        raise fault or OSError("the scanner's host has no address")
 
 
-async def _reply(reader: asyncio.StreamReader) -> str:
+async def _connected(family: int, address: str | tuple[Any, ...]) -> socket.socket:
+    connection = socket.socket(family, socket.SOCK_STREAM)
     try:
-        return (await reader.readuntil(b"\0"))[:-1].decode(errors="replace").strip()
-    except asyncio.LimitOverrunError:
-        raise ScanFailed("a reply without an end") from None
-    except asyncio.IncompleteReadError:
-        raise ScanFailed("the connection ended without a reply") from None
+        connection.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(connection, address)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+async def _sent(connection: socket.socket, data: bytes) -> bool:
+    """Send; return False where it has hung up, which it does behind an early answer."""
+    try:
+        await asyncio.get_running_loop().sock_sendall(connection, data)
+    except ConnectionError:
+        return False
+    return True
+
+
+async def _reply(connection: socket.socket) -> str:
+    loop, reply = asyncio.get_running_loop(), b""
+    while b"\0" not in reply:
+        if len(reply) >= REPLY_BYTES_MAX:
+            raise ScanFailed("a reply without an end")
+        try:
+            more = await loop.sock_recv(connection, REPLY_BYTES_MAX)
+        except ConnectionError:
+            more = b""
+        if not more:
+            raise ScanFailed("the connection ended without a reply")
+        reply += more
+    return reply.partition(b"\0")[0].decode(errors="replace").strip()
 
 
 def _verdict(reply: str) -> str | None:

@@ -77,6 +77,16 @@ def lineage_of(
     return Lineage(origin, previous.origin, previous.size, shared)
 
 
+def sound_lineages(
+    begun: Sequence[LineageBegun], keys: Sequence[NoteKey], ledger: str
+) -> list[Lineage]:
+    """Return the lineages of a log, given their events; raises Unsound."""
+    found: list[Lineage] = []
+    for one in begun:
+        found.append(lineage_of(one, keys, ledger, found))
+    return found
+
+
 def _opened(begun: LineageBegun, keys: Sequence[NoteKey]) -> Checkpoint | None:
     """Return the checkpoint that a lineage follows, as the operator's key signed it."""
     try:

@@ -19,12 +19,13 @@ _ED25519: Final = b"\x01"
 _SEED_BYTES: Final = 32
 _PRIVATE: Final = "PRIVATE+KEY+"
 _ID_BYTES: Final = 4
-_TEXT_MAX: Final = 1_000_000
-_SIGNATURES_MAX: Final = 100
+NOTE_MAX: Final = 1_000_000
+SIGNATURES_MAX: Final = 100
 """Above the 16 that a verifier has to take."""
 _NAME: Final = re.compile(r"[^\s+]+")
 _LINE: Final = re.compile(r"\u2014 ([^\s+]+) ([A-Za-z0-9+/]+={0,2})")
 _CONTROL: Final = re.compile(r"[\x00-\x09\x0b-\x1f]")
+_ID: Final = re.compile(r"[0-9a-f]{8}", re.ASCII)
 _EXPECTED: Final = "a key as `claim-ledger audit keygen` prints it"
 
 
@@ -51,7 +52,7 @@ class NoteKey(NamedTuple):
     @classmethod
     def of_seed(cls, name: str, seed: bytes) -> Self:
         """Return the key of a seed of 32 bytes; raises ValueError."""
-        _check_name(name)
+        check_name(name)
         public = Ed25519PrivateKey.from_private_bytes(seed).public_key().public_bytes_raw()
         return cls(name, public, seed)
 
@@ -59,19 +60,11 @@ class NoteKey(NamedTuple):
     def parse(cls, text: str) -> Self:
         """Read a private or public key; raises ValueError, which quotes nothing of it."""
         is_private = text.startswith(_PRIVATE)
-        name, _, rest = text.removeprefix(_PRIVATE).partition("+")
-        key_id, _, encoded = rest.partition("+")
-        try:
-            raw = base64.b64decode(encoded, validate=True)
-        except (binascii.Error, ValueError):
-            raise ValueError(f"expected {_EXPECTED}") from None
-        if base64.b64encode(raw).decode() != encoded:
-            raise ValueError(f"expected {_EXPECTED}")
+        name, key_id, raw = key_parts(text.removeprefix(_PRIVATE))
         if raw[:1] != _ED25519 or len(raw) != 1 + _SEED_BYTES:
             raise ValueError(f"expected {_EXPECTED}: Ed25519")
-        _check_name(name)
         key = cls.of_seed(name, raw[1:]) if is_private else cls(name, raw[1:])
-        if key.key_id.hex() != key_id:
+        if key.key_id != key_id:
             raise ValueError(f"its id does not belong to it; expected {_EXPECTED}")
         return key
 
@@ -83,7 +76,7 @@ class NoteKey(NamedTuple):
     @property
     def key_id(self) -> bytes:
         """The four bytes by which a signature names its key."""
-        return sha256(self.name.encode() + b"\n" + _ED25519 + self.public).digest()[:_ID_BYTES]
+        return key_id_of(self.name, _ED25519 + self.public)
 
     @property
     def public_text(self) -> str:
@@ -99,19 +92,92 @@ class NoteKey(NamedTuple):
 
     def sign(self, text: str) -> str:
         """Return the signed note; `text` ends in a newline. Raises ValueError."""
-        if self.seed is None:
-            raise ValueError("a public key cannot sign")
         if not text.endswith("\n") or not _is_well_formed(text):
             raise ValueError("a note's text ends in a newline and has no other control character")
-        signature = Ed25519PrivateKey.from_private_bytes(self.seed).sign(text.encode())
-        line = base64.b64encode(self.key_id + signature).decode()
+        line = base64.b64encode(self.key_id + self.signature(text.encode())).decode()
         return f"{text}\n\u2014 {self.name} {line}\n"
+
+    def signature(self, message: bytes) -> bytes:
+        """Return the 64 bytes of a signature; raises ValueError for a public key."""
+        if self.seed is None:
+            raise ValueError("a public key cannot sign")
+        return Ed25519PrivateKey.from_private_bytes(self.seed).sign(message)
 
     def __repr__(self) -> str:
         return f"NoteKey({self.name!r}, {self.key_id.hex()})"
 
     def _text(self, raw: bytes) -> str:
         return f"{self.name}+{self.key_id.hex()}+{base64.b64encode(_ED25519 + raw).decode()}"
+
+
+def key_parts(text: str) -> tuple[str, bytes, bytes]:
+    """Return the name, the id and the bytes of a written key, its type first; raises ValueError.
+
+    Whether the id belongs to it is for the caller to see, who knows the type.
+    """
+    name, _, rest = text.partition("+")
+    key_id, _, encoded = rest.partition("+")
+    try:
+        raw = base64.b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError(f"expected {_EXPECTED}") from None
+    if base64.b64encode(raw).decode() != encoded or not _ID.fullmatch(key_id):
+        raise ValueError(f"expected {_EXPECTED}")
+    check_name(name)
+    return name, bytes.fromhex(key_id), raw
+
+
+def key_id_of(name: str, raw: bytes) -> bytes:
+    """Return the four bytes by which a signature names its key, whose type `raw` begins with."""
+    return sha256(name.encode() + b"\n" + raw).digest()[:_ID_BYTES]
+
+
+class NoteSignature(NamedTuple):
+    """A signature line of a note: whose it is, by name and id, and the bytes after the id."""
+
+    name: str
+    key_id: bytes
+    signature: bytes
+
+    @classmethod
+    def parse(cls, line: str) -> Self:
+        """Read a line without its newline, in its one spelling; raises NoteInvalid."""
+        parts = _LINE.fullmatch(line)
+        if parts is None:
+            raise NoteInvalid("not a signature line")
+        try:
+            raw = base64.b64decode(parts[2], validate=True)
+        except binascii.Error:
+            raise NoteInvalid("a signature is not base64") from None
+        if len(raw) <= _ID_BYTES or base64.b64encode(raw).decode() != parts[2]:
+            raise NoteInvalid("not a signature line")
+        return cls(parts[1], raw[:_ID_BYTES], raw[_ID_BYTES:])
+
+    @property
+    def key(self) -> tuple[str, bytes]:
+        """The name and the id, which say together whose it is."""
+        return self.name, self.key_id
+
+    @property
+    def line(self) -> str:
+        """The line, its newline included."""
+        return f"\u2014 {self.name} {base64.b64encode(self.key_id + self.signature).decode()}\n"
+
+
+def split_note(note: str) -> tuple[str, list[NoteSignature]]:
+    """Return a note's text, its last newline included, and its signatures, unchecked.
+
+    Raises NoteInvalid for what is no note.
+    """
+    if len(note) > NOTE_MAX or not _is_well_formed(note):
+        raise NoteInvalid("not a signed note")
+    text, _, signatures = note.rpartition("\n\n")
+    if not signatures.endswith("\n") or len(text) + len(signatures) == len(note):
+        raise NoteInvalid("not a signed note")
+    lines = signatures.removesuffix("\n").split("\n")
+    if len(lines) > SIGNATURES_MAX:
+        raise NoteInvalid(f"more than {SIGNATURES_MAX} signatures")
+    return f"{text}\n", [NoteSignature.parse(line) for line in lines]
 
 
 def open_note(note: str, keys: Sequence[NoteKey]) -> str:
@@ -124,37 +190,15 @@ def open_note(note: str, keys: Sequence[NoteKey]) -> str:
         SignerUnknown: no known key signed it.
 
     """
-    if len(note) > _TEXT_MAX or not _is_well_formed(note):
-        raise NoteInvalid("not a signed note")
-    text, _, signatures = note.rpartition("\n\n")
-    if not signatures.endswith("\n") or len(text) + len(signatures) == len(note):
-        raise NoteInvalid("not a signed note")
-    text += "\n"
-    lines = signatures.removesuffix("\n").split("\n")
-    if len(lines) > _SIGNATURES_MAX:
-        raise NoteInvalid(f"more than {_SIGNATURES_MAX} signatures")
-    known = {(key.name, key.key_id): key for key in keys}
     # Every line is parsed before any is trusted.
-    signed = [(known[which], raw) for which, raw in map(_signature, lines) if which in known]
+    text, signatures = split_note(note)
+    known = {(key.name, key.key_id): key for key in keys}
+    signed = [(known[one.key], one.signature) for one in signatures if one.key in known]
     for key, signature in signed:
         _verify(key, signature, text)
     if not signed:
         raise SignerUnknown("signed by no key that is known here")
     return text
-
-
-def _signature(line: str) -> tuple[tuple[str, bytes], bytes]:
-    """Return whose signature a line holds, by name and id, and the signature."""
-    parts = _LINE.fullmatch(line)
-    if parts is None:
-        raise NoteInvalid("not a signature line")
-    try:
-        raw = base64.b64decode(parts[2], validate=True)
-    except binascii.Error:
-        raise NoteInvalid("a signature is not base64") from None
-    if len(raw) <= _ID_BYTES or base64.b64encode(raw).decode() != parts[2]:
-        raise NoteInvalid("not a signature line")
-    return (parts[1], raw[:_ID_BYTES]), raw[_ID_BYTES:]
 
 
 def _verify(key: NoteKey, signature: bytes, text: str) -> None:
@@ -173,7 +217,8 @@ def _is_well_formed(text: str) -> bool:
     return not _CONTROL.search(text)
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
+    """Raise ValueError for a name that no key can have."""
     if not _NAME.fullmatch(name) or not name.isprintable():
         raise ValueError("a key's name has neither spaces nor +; expected example.com/ledger")
     if any(not part or part.startswith(".") for part in name.split("/")):

@@ -15,18 +15,26 @@ async def rolled_back(
     seconds_max: float,
     isolation: Literal["read_committed", "repeatable_read"] = "read_committed",
     readonly: bool = False,
+    snapshot: str | None = None,
 ) -> AsyncGenerator[None]:
     """Open a transaction, and roll it back at the end; when cancelled, do neither.
 
+    `snapshot` is one that another transaction exported: what it sees, this one does, too.
     `seconds_max` replaces the session's limits for a statement, and for the time between two: a
     person may stop the terminal.
     """
     transaction = connection.transaction(isolation=isolation, readonly=readonly)
     await transaction.start()
     try:
+        if snapshot is not None:  # before any other statement
+            await connection.execute(f"set transaction snapshot {_quoted(snapshot)}")
         await connection.execute(local_limits(seconds_max))
         yield
     except Exception:  # raised again, once all is undone
         await transaction.rollback()
         raise
     await transaction.rollback()
+
+
+def _quoted(text: str) -> str:
+    return "'{}'".format(text.replace("'", "''"))

@@ -6,6 +6,8 @@ from typing import NamedTuple, Self
 
 import msgspec
 
+from service.evidence.demands import Countersigned
+
 
 class Fault(NamedTuple):
     """What is wrong, in a sentence for people, and the first position in doubt.
@@ -27,6 +29,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     none could be, so that all is said by the database itself or by the file. `lineages` says how
     many this log has begun: more than one where a restore has lost events. `set_aside` counts the
     checkpoints that a later lineage says are of lost events, `set_aside_size` is the largest's.
+    `countersigned` is what others have signed, as far as it was demanded.
     `position` and `fault` are the first fault's, and None without one.
     """
 
@@ -44,6 +47,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     set_aside_size: int | None = None
     position: int | None = None
     fault: str | None = None
+    countersigned: Countersigned = Countersigned()
 
     @classmethod
     def of(
@@ -59,6 +63,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         published: int | None = None,
         lineages: int = 0,
         set_aside: Collection[int] = (),
+        countersigned: Countersigned | None = None,
         fault: Fault | None = None,
     ) -> Self:
         """Make one: `ok` is that there is no fault; `set_aside` has a size for each.
@@ -78,6 +83,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
             lineages=lineages,
             set_aside=len(set_aside),
             set_aside_size=max(set_aside, default=None),
+            countersigned=countersigned or Countersigned(),
             position=fault.position if fault else None,
             fault=fault.sentence if fault else None,
         )

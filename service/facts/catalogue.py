@@ -14,6 +14,7 @@ from service.facts import (
     passkeys,
     people,
     privacy,
+    reviews,
 )
 from service.ledger.events import Event
 
@@ -28,7 +29,7 @@ def _events(*modules: ModuleType) -> dict[str, type[Event]]:
     }
 
 
-ACCOUNTS: Final = _events(partners, endpoints, people, passkeys, lineages)
+ACCOUNTS: Final = _events(partners, reviews, endpoints, people, passkeys, lineages)
 """What the ledger of accounts holds."""
 
 PARTNER_LEDGER: Final = _events(entities, connections, onboardings, claims, privacy, lineages)

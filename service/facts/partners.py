@@ -15,16 +15,18 @@ class PartnerApplied(Event, frozen=True):
     """A partner applied for an account.
 
     `contact_name`, `use` (what the API will be used for) and `website` come from an application in
-    the developer console; an account that the team added has none of them.
+    the developer console; an account that the team added has none of them, nor a `company_number`,
+    which an application may have.
     """
 
-    personal: ClassVar = ("name", "email", "contact_name", "use", "website")
+    personal: ClassVar = ("name", "email", "contact_name", "use", "website", "company_number")
     partner_id: str
     name: str | None = None
     email: str | None = None
     contact_name: str | None = None
     use: str | None = None
     website: str | None = None
+    company_number: str | None = None
 
 
 class PartnerApproved(Event, frozen=True):
@@ -170,6 +172,7 @@ class Partner(msgspec.Struct, frozen=True):
     contact_name: str | None = None
     use: str | None = None
     website: str | None = None
+    company_number: str | None = None
     verified_website: str | None = None
     reason: str | None = None
     return_link: bool = False

@@ -20,6 +20,8 @@ PAGE_HEADERS: Final[Mapping[str, str]] = {
     "Referrer-Policy": "no-referrer",
 }
 
+ACCEPTED_CHARACTERS_MAX: Final = 1000
+"""Of what a client says that it accepts; one that says more gets what all do."""
 _GZIP_REFUSED: Final = re.compile(r"q=0(\.0*)?")
 """The weight by which a client refuses an encoding."""
 
@@ -65,6 +67,8 @@ def static_route(
 
 def accepts_gzip(accept_encoding: str) -> bool:
     """Return whether a client accepts gzip (RFC 9110, section 12.5.3)."""
+    if len(accept_encoding) > ACCEPTED_CHARACTERS_MAX:
+        return False
     for offer in accept_encoding.lower().split(","):
         name, *parameters = (part.strip() for part in offer.split(";"))
         if name == "gzip":

@@ -245,6 +245,14 @@ class Database:
         """The pools by their names."""
         return {"reads": self.reads, "writes": self.writes, "background": self.background}
 
+    @property
+    def shares_snapshots(self) -> bool:
+        """Whether a session can read what another one's transaction sees.
+
+        A pooler may lead to another server, and nodes of Citus have snapshots of their own.
+        """
+        return not (self._is_pooled or self._is_citus)
+
     def _pool(self, size: int, limits: Limits, accept: Accept) -> Pool:
         return self._make_pool(self.schema, size, limits, self._drain, Connector(accept))
 

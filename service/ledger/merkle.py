@@ -5,30 +5,47 @@ Sizes count leaves, and an index is a position less one. A proof is a list of 32
 the leaf towards the root, as RFC 9162 (sections 2.1.3 and 2.1.4) has it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import Final, Self
 from uuid import UUID
 
 HASH_BYTES: Final = 32
+_FOLDED_LEVEL: Final = 6
+_FOLDED: Final = 1 << _FOLDED_LEVEL
+"""So many leaves are hashed level by level where they make a subtree: twice as fast."""
 EMPTY_ROOT: Final = sha256().digest()
 
 
 def leaf_record(
     position: int,
     append_id: int,
-    originator_id: UUID,
+    originator_id: UUID | str,
     originator_version: int,
     topic: str,
     state: bytes,
 ) -> bytes:
     """Return the canonical record of an event, with its state replaced by its hash.
 
-    The function `leaf_hash` in each ledger's schema builds the same record in SQL.
+    `originator_id` can be the text of the UUID, in its one spelling. The function `leaf_hash` in
+    each ledger's schema builds the same record in SQL.
     """
+    digest = sha256(state).hexdigest()
+    return digested_record(position, append_id, originator_id, originator_version, topic, digest)
+
+
+def digested_record(
+    position: int,
+    append_id: int,
+    originator_id: UUID | str,
+    originator_version: int,
+    topic: str,
+    digest: str,
+) -> bytes:
+    """Return the canonical record of an event whose state has a SHA-256, in hexadecimal digits."""
     return (
         f"claim-ledger event v1\n{position}\n{append_id}\n{originator_id}\n{originator_version}\n"
-        f"{topic}\n{sha256(state).hexdigest()}\n"
+        f"{topic}\n{digest}\n"
     ).encode()
 
 
@@ -93,10 +110,22 @@ class CompactRange:
         hashes.append(leaf)
         self.size += 1
 
+    def append_subtree(self, level: int, node: bytes) -> None:
+        """Append a complete subtree of 2**level leaves; raises ValueError where it does not fit."""
+        size = self.size >> level
+        if size << level != self.size:
+            raise ValueError(f"no subtree of level {level} begins after {self.size} leaves")
+        hashes = self.hashes
+        while size & 1:
+            node = sha256(b"\x01" + hashes.pop() + node).digest()
+            size >>= 1
+        hashes.append(node)
+        self.size += 1 << level
+
     def extend(self, leaves: Iterable[bytes]) -> None:
         """Append the hashes of leaves, in order."""
-        for leaf in leaves:
-            self.append(leaf)
+        for level, node in _subtrees(self.size, list(leaves)):
+            self.append_subtree(level, node)
 
     def root(self) -> bytes:
         """Return the root hash."""
@@ -106,6 +135,45 @@ class CompactRange:
         for left in reversed(self.hashes[:-1]):
             root = node_hash(left, root)
         return root
+
+
+class Subtrees:
+    """The complete subtrees that cover leaves from any place of a tree on, from left to right."""
+
+    def __init__(self, start: int) -> None:
+        """Begin after `start` leaves."""
+        self._size = start
+        self.nodes: list[tuple[int, bytes]] = []
+
+    def extend(self, leaves: Sequence[bytes]) -> None:
+        """Append the hashes of leaves, in order."""
+        nodes = self.nodes
+        for first_level, first in _subtrees(self._size, leaves):
+            level, node = first_level, first
+            place = self._size >> level
+            self._size += 1 << level
+            while place & 1 and nodes and nodes[-1][0] == level:
+                node = sha256(b"\x01" + nodes.pop()[1] + node).digest()
+                place, level = place >> 1, level + 1
+            nodes.append((level, node))
+
+
+def _subtrees(start: int, leaves: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield complete subtrees over leaves that follow `start` others: level and hash."""
+    end = len(leaves)
+    aligned = min(-start % _FOLDED, end)
+    for leaf in leaves[:aligned]:
+        yield 0, leaf
+    for at in range(aligned, end - _FOLDED + 1, _FOLDED):
+        row = leaves[at : at + _FOLDED]
+        while len(row) > 1:
+            row = [
+                sha256(b"\x01" + left + right).digest()
+                for left, right in zip(row[::2], row[1::2], strict=True)
+            ]
+        yield _FOLDED_LEVEL, row[0]
+    for leaf in leaves[aligned + (end - aligned) // _FOLDED * _FOLDED :]:
+        yield 0, leaf
 
 
 def root_by_inclusion(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) -> bytes:

@@ -19,12 +19,8 @@ from service.facts.endpoints import fold as fold_endpoints
 from service.facts.entities import EntityCorrected, EntityRegistered, entity_stream
 from service.facts.onboardings import fold as fold_onboarding
 from service.facts.partners import (
-    ApiKeyIssued,
-    ApiKeyRevoked,
     MemberAdded,
     Partner,
-    PartnerApproved,
-    PartnerDeclined,
 )
 from service.facts.partners import fold as fold_partner
 from service.ledger.database import Row
@@ -35,11 +31,11 @@ from service.ledger.sql import queries
 from service.mail import notices
 from service.mail.letters import Letter, message_id
 from service.mail.messages import greeted, magic_link_letter
+from service.mail.partner_notices import addressees, kind_of, letter_about
 from service.mail.port import MailRefused
-from service.mail.queueing import notice_id
+from service.mail.queueing import BEYOND, SHARE, notice_id
 from service.mail.recipients import PERIOD, Kind
 from service.onboardings.commands import PURPOSE, magic_link
-from service.partners.keys import successor_id
 
 _EVENT_BYTES_MAX: Final = 64 << 10
 
@@ -70,7 +66,17 @@ class Addressed(NamedTuple):
     kind: Kind = "any"
 
 
-Compose = Callable[[Transaction, Row, datetime], Awaitable[Composed | None]]
+class SharedMail(NamedTuple):
+    """A notice for several people, each of whom gets a mail of their own: who they are.
+
+    By the ids of their membership: no address is kept beside the ledger.
+    """
+
+    addressees: Sequence[str]
+
+
+Mail = Composed | SharedMail | None
+Compose = Callable[[Transaction, Row, datetime], Awaitable[Mail]]
 PartnerOf = Callable[[str], Awaitable[Partner]]
 """Returns a partner as its stream has it."""
 
@@ -84,7 +90,7 @@ class Composer:
     public_url: str
     sender: str
 
-    async def of_live(self, transaction: Transaction, row: Row, now: datetime) -> Composed | None:
+    async def of_live(self, transaction: Transaction, row: Row, now: datetime) -> Mail:
         """Return a mail of the ledger live; None when it must no longer be sent.
 
         Raises MailRefused where nobody erased its person and their key is missing.
@@ -93,23 +99,44 @@ class Composer:
             return await self._made(row, await self._magic_link(transaction, row, now))
         match await _event_of(transaction, row, EntityDisconnected, ClaimStageChanged):
             case EntityDisconnected() as event:
-                return await self._made(row, await self._disconnected(transaction, event))
+                return await self._disconnected(transaction, row, event)
             case ClaimStageChanged() as event:
                 return await self._made(row, await self._stage(transaction, event))
             case _:
                 return None
 
-    async def of_accounts(
-        self, transaction: Transaction, row: Row, _now: datetime
-    ) -> Composed | None:
+    async def of_accounts(self, transaction: Transaction, row: Row, _now: datetime) -> Mail:
         """Return a mail of the ledger of accounts; None when it must no longer be sent."""
         past = await transaction.read(row["stream_id"])
         event = next(one.event for one in past if one.version == row["version"])
         if isinstance(event, EndpointDisabled):
             is_told = await _is_told(transaction, past, row["version"], event)
-            return await self._made(row, await self._paused(event) if is_told else None)
+            return await self._paused(row, event) if is_told else None
         partner = fold_partner(one.event for one in past)
-        return await self._made(row, self._of_partner(partner, event))
+        if isinstance(event, MemberAdded):
+            return await self._made(row, self._invitation(partner, event))
+        before = fold_partner(one.event for one in past if one.version < row["version"])
+        return await self._told(
+            row,
+            partner,
+            letter_about(partner, before, event, self._console(partner)),
+            kind_of(event),
+        )
+
+    async def _told(
+        self, row: Row, partner: Partner, letter: Letter | None, kind: Kind = "any"
+    ) -> Mail:
+        """Return a notice to the one of a partner's people whom it names, or who they all are."""
+        people = addressees(partner)
+        _, _, named = row["message_id"].partition(SHARE)
+        if letter is None or not people:
+            return None
+        if len(people) > 1 and not named:
+            return SharedMail(list(people))
+        to = people.get(named) if named else next(iter(people.values()))
+        if to is None:  # has left the team since
+            return None
+        return await self._made(row, Addressed(letter, to, partner.partner_id, kind=kind))
 
     async def _made(self, row: Row, mail: Addressed | None) -> Composed | None:
         if mail is None:
@@ -150,11 +177,11 @@ class Composer:
         return Addressed(letter, details["user_email"], started.partner_id, name)
 
     async def _disconnected(
-        self, transaction: Transaction, event: EntityDisconnected
-    ) -> Addressed | None:
+        self, transaction: Transaction, row: Row, event: EntityDisconnected
+    ) -> Mail:
         partner = await self.partner_of(event.partner_id)
-        to, known = contact(partner), await access(transaction, event.partner_id, event.entity_id)
-        if to is None or partner.status != "approved" or known.connected:
+        known = await access(transaction, event.partner_id, event.entity_id)
+        if partner.status != "approved" or known.connected:
             return None
         # Contract, section 1: the id of a business is told to whom has used it alone.
         used = await transaction.fetchrow(_SQL.entity_used, event.partner_id, event.entity_id)
@@ -163,7 +190,7 @@ class Composer:
             entity_id=event.entity_id if used else None,
             console=self._console(partner),
         )
-        return Addressed(letter, to, event.partner_id)
+        return await self._told(row, partner, letter)
 
     async def _stage(self, transaction: Transaction, event: ClaimStageChanged) -> Addressed | None:
         claim = await transaction.fetchrow(_SQL.claim_told, event.claim_id)
@@ -183,80 +210,29 @@ class Composer:
         )
         return Addressed(letter, email, partner_id)
 
-    async def _paused(self, event: EndpointDisabled) -> Addressed | None:
+    async def _paused(self, row: Row, event: EndpointDisabled) -> Mail:
         partner = await self.partner_of(event.partner_id)
-        to = contact(partner)
-        if to is None or partner.status != "approved":
+        if partner.status != "approved":
             return None
         letter = notices.webhook_paused(
             partner_name=partner.name or "",
             is_gone=event.reason == "gone",
             console=f"{self._console(partner)}/webhooks/{event.endpoint_id}",
         )
-        return Addressed(letter, to, event.partner_id)
+        return await self._told(row, partner, letter)
 
-    def _of_partner(self, partner: Partner, event: Event) -> Addressed | None:
-        """Return what a partner's people are told; None where that does not hold any more."""
-        if isinstance(event, MemberAdded):
-            member = partner.members.get(event.member_id)
-            # The contact needs no invitation: who applied is the first member of the team.
-            is_told = member and member.email != partner.email and partner.status == "approved"
-            to = member.email if member and is_told else None
-        else:
-            to = contact(partner)
-        letter = self._letter(partner, event)
-        if to is None or letter is None:
+    def _invitation(self, partner: Partner, event: MemberAdded) -> Addressed | None:
+        """Return what somebody is told who joined a team; None for whoever applied, or has left."""
+        member = partner.members.get(event.member_id)
+        is_told = member and member.email != partner.email and partner.status == "approved"
+        if not member or not member.email or not is_told:
             return None
-        kind = "key" if isinstance(event, ApiKeyIssued | ApiKeyRevoked) else "any"
-        return Addressed(letter, to, partner.partner_id, kind=kind)
-
-    def _letter(self, partner: Partner, event: Event) -> Letter | None:
-        name, console, status = partner.name or "", self._console(partner), partner.status
-        match event:
-            case PartnerApproved() if status == "approved":
-                return notices.application_approved(partner_name=name, console=console)
-            case PartnerDeclined() if status == "declined":
-                return notices.application_declined(partner_name=name, console=console)
-            case MemberAdded():
-                return notices.invitation(partner_name=name, console=console)
-            case ApiKeyIssued() | ApiKeyRevoked() if status == "approved":
-                return _key_letter(partner, event, f"{console}/keys")
-            case _:
-                return None
+        name, console = partner.name or "", self._console(partner)
+        letter = notices.invitation(partner_name=name, console=console)
+        return Addressed(letter, member.email, partner.partner_id)
 
     def _console(self, partner: Partner) -> str:
         return f"{self.public_url}/console/{partner.partner_id}"
-
-
-def contact(partner: Partner) -> str | None:
-    """Return where a partner's mail goes: its contact's address, while they are of its team.
-
-    Otherwise to whom has been there longest. None once the partner was erased.
-    """
-    team = [member.email for member in partner.members.values() if member.email]
-    return partner.email if not team or partner.email in team else team[0]
-
-
-def _key_letter(partner: Partner, event: ApiKeyIssued | ApiKeyRevoked, keys: str) -> Letter | None:
-    """Return what is told of a live key: of a roll once, because of the old key's end."""
-    name, key_id = partner.name or "", event.key_id
-    if partner.keys[key_id].mode != "live":
-        return None
-    if isinstance(event, ApiKeyIssued):
-        successors = {successor_id(partner.partner_id, one) for one in partner.keys}
-        if key_id in successors:
-            return None
-        return notices.key_issued(partner_name=name, key_id=key_id, console=keys)
-    new_key_id = successor_id(partner.partner_id, key_id)
-    if new_key_id not in partner.keys:
-        return notices.key_revoked(partner_name=name, key_id=key_id, console=keys)
-    return notices.key_rolled(
-        partner_name=name,
-        key_id=key_id,
-        new_key_id=new_key_id,
-        ends_at=event.effective_at,
-        console=keys,
-    )
 
 
 async def _is_told(
@@ -275,7 +251,7 @@ async def _is_told(
         return False
     since = pauses[-1].meta.at - PERIOD
     earlier = [notice_id("account", one) for one in pauses[:-1] if one.meta.at > since]
-    return not await transaction.fetch(_SQL.outbox_any_sent, earlier)
+    return not await transaction.fetch(_SQL.outbox_any_sent, earlier, BEYOND)
 
 
 async def _event_of(transaction: Transaction, row: Row, *topics: type[Event]) -> Event | None:

@@ -4,7 +4,7 @@ from datetime import datetime
 from email.message import EmailMessage
 
 from service.mail.letters import Letter, LinkLine, until
-from service.mail.names import is_contact, shown
+from service.mail.names import header_name, shown
 
 YOUR_BUSINESS = "your business"
 AUTOMATIC = "This message was sent automatically. Replies are not read."
@@ -64,12 +64,12 @@ def magic_link_letter(
 
 def greeted(user_name: str | None) -> str:
     """Return a person's name for the greeting and the header; empty where it is none."""
-    return "" if is_contact(user_name or "") else shown(user_name or "")
+    return header_name(user_name or "")
 
 
 def subject_name(name: str, instead: str) -> str:
     """Return a name for a subject, and `instead` where it looks like an address or a number."""
-    return instead if is_contact(name) else shown(name)
+    return header_name(name) or instead
 
 
 def sign_in_mail(

@@ -22,10 +22,10 @@ _NUMBER_LIKE: Final = re.compile(r"[+(]{0,2}\d(?:[\W_]{0,3}\d){6,}")
 _NUMBER_SHOWN: Final = "[number]"
 
 
-def is_contact(name: str) -> bool:
-    """Return whether a name looks like an address, a domain or a phone number."""
+def header_name(name: str) -> str:
+    """Return a name for a header; empty where it looks like an address, a domain or a number."""
     folded = _folded(name)
-    return bool(_LINK_LIKE.search(folded) or _NUMBER_LIKE.search(folded))
+    return "" if _LINK_LIKE.search(folded) or _NUMBER_LIKE.search(folded) else _shown(name, folded)
 
 
 def _folded(text: str) -> str:
@@ -41,15 +41,20 @@ def _beginning(text: str) -> str:
 
 def shown(text: str) -> str:
     """Return a name for the text of a mail: it reads as before and links nowhere."""
-    folded = _folded(text)  # digits in circles and the like are read as digits
+    return _shown(text, _folded(text))  # digits in circles and the like are read as digits
+
+
+def _shown(text: str, folded: str) -> str:
     seen = folded if _NUMBER_LIKE.search(folded) else _beginning(blanked(text))
     numberless = _NUMBER_LIKE.sub(_NUMBER_SHOWN, seen)
-    line = " ".join(map(_disarmed, numberless.split()))
+    words, whole = numberless.split(), _beginning(text)
+    # What is costly to fold is a single word: NFKC makes eighteen letters of some.
+    line = " ".join(_disarmed(one, folded if one == whole else _folded(one)) for one in words)
     return line if len(line) <= NAME_CHARACTERS_MAX else f"{line[: NAME_CHARACTERS_MAX - 1]}…"
 
 
-def _disarmed(word: str) -> str:
+def _disarmed(word: str, folded: str) -> str:
     """Return a word that reads as before and links nowhere: the only link of a mail is ours."""
-    if not _LINK_LIKE.search(_folded(word)):
+    if not _LINK_LIKE.search(folded):
         return word
     return _DOT.sub("[.]", word.replace("://", "[:]//").replace("@", "[at]"))

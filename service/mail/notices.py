@@ -122,6 +122,28 @@ def key_revoked(*, partner_name: str, key_id: str, console: str) -> Letter:
     )
 
 
+def return_url_changed(*, partner_name: str, is_set: bool, console: str) -> Letter:
+    """Return what a partner is told when the page changed that its customers return to."""
+    which = (
+        "was changed. Customers who connect to you can take their entity ID to the new page."
+        if is_set
+        else "was removed. Customers can no longer return to you with their entity ID."
+    )
+    return Letter(
+        "The page that your customers return to was changed",
+        (
+            "Hello,",
+            f"The return URL of {shown(partner_name)} {which}",
+            LinkLine(console, "See your settings"),
+            (
+                "If nobody of your team did this, set it right in the console, and end the sessions"
+                " that you do not know."
+            ),
+            AUTOMATIC,
+        ),
+    )
+
+
 def partner_disconnected(*, partner_name: str, entity_id: str | None, console: str) -> Letter:
     """Return what a partner is told when a business has disconnected it.
 

@@ -11,6 +11,9 @@ sender that is cut off, wherever, cannot send again at once or for ever:
   most ATTEMPTS_MAX times in all, under the same Message-ID;
 - after the note, before the state is committed: the next attempt finds the note, and sends nothing.
 
+What several people are told is `shared` when it is due: each gets a mail of their own, which is
+sent, counted and given up by itself.
+
 A mailbox gets few mails a day (service/mail/recipients.py). Those beyond are `withheld`: they stay
 in the outbox, and the console, the back office and the metrics show them.
 """
@@ -27,8 +30,9 @@ from service.core.retries import ATTEMPTS_MAX, wait_after
 from service.ledger.database import Row, is_infrastructure_error
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.sql import queries
-from service.mail.composing import Compose
+from service.mail.composing import Compose, SharedMail
 from service.mail.port import MailRefused, MailTransport, MailUnavailable
+from service.mail.queueing import SHARE
 from service.mail.recipients import admit
 from service.mail.sent import SentMail
 
@@ -104,8 +108,8 @@ class Outbox:
         name: str = row["message_id"]
         try:
             mail = await self.compose(transaction, row, now)
-            if mail is None:
-                return "obsolete"
+            if mail is None or isinstance(mail, SharedMail):
+                return await _shared(transaction, name, mail, now)
             counted = (mail.partner_id, mail.recipient, now, mail.kind)
             admission = await admit(transaction, name, *counted)
             if admission != "admitted":
@@ -130,3 +134,13 @@ class Outbox:
             log.exception("mail faulty", message_id=name)
             return "waiting"
         return "sent"
+
+
+async def _shared(
+    transaction: Transaction, name: str, mail: SharedMail | None, now: datetime
+) -> str:
+    """Queue a mail for each of the people whom a notice is for, if it still is for any."""
+    if mail is None:
+        return "obsolete"
+    await transaction.fetch(_SQL.outbox_share, name, SHARE, mail.addressees, now)
+    return "shared"

@@ -10,8 +10,13 @@ where c.claim_id = $1
 select 1 from ledger.claim_list where partner_id = $1 and entity_id = $2 limit 1
 
 -- name: outbox_any_sent
--- Was one of these mails sent?
-select 1 from ledger.mail_outbox where message_id = any($1::text[]) and state = 'sent' limit 1
+-- Was one of these mails sent, to whomever they were shared among? ($2 follows every such id.)
+select 1
+from unnest($1::text[]) as asked (message_id)
+join ledger.mail_outbox as m
+on m.message_id >= asked.message_id and m.message_id < asked.message_id || $2::text
+where m.state = 'sent'
+limit 1
 
 -- name: outbox_due
 -- Is anything due? Takes no lock and draws no transaction id.
@@ -61,6 +66,15 @@ update ledger.mail_outbox set state = 'sent' where message_id = (
 -- What became of an attempt.
 update ledger.mail_outbox set state = $2, attempts = $3, next_attempt_at = $4
 where message_id = $1
+
+-- name: outbox_share
+-- A mail for each of the people ($3) whom a notice ($1) is for, under its id, a sign ($2) and theirs.
+insert into ledger.mail_outbox (message_id, stream_id, version, noted_at, next_attempt_at)
+select m.message_id || $2::text || shared.who, m.stream_id, m.version, m.noted_at, $4
+from ledger.mail_outbox as m
+cross join unnest($3::text[]) as shared (who)
+where m.message_id = $1
+on conflict do nothing
 
 -- name: outbox_take
 -- The mail that has been due longest, held until its attempt is counted.

@@ -20,6 +20,7 @@ from service.facts.partners import (
     MemberAdded,
     PartnerApproved,
     PartnerDeclined,
+    PartnerSettingsChanged,
 )
 from service.ledger.events import Recorded
 from service.ledger.following.runner import EVENTS_MAX
@@ -28,6 +29,10 @@ from service.ledger.projector import arrays
 from service.ledger.sql import queries
 
 NOTICE_AGE_MAX: Final = timedelta(days=1)
+SHARE: Final = "."
+"""Between a notice's id and the id of the one of several people whose mail it is."""
+BEYOND: Final = chr(ord(SHARE) + 1)
+"""What follows an id sorts before it together with this, if it begins with SHARE."""
 STAGES_MAX: Final = 3
 """Of a business's claims of one partner that move at once: more of its mails than this would be
 withheld from its mailbox anyway."""
@@ -70,7 +75,7 @@ class MailSubscriber:
 
 @dataclass(frozen=True)
 class AccountMailSubscriber:
-    """Subscriber of the ledger of accounts: decisions, invitations, live keys, webhooks."""
+    """Subscriber of the ledger of accounts: decisions, teams, live keys, settings, webhooks."""
 
     clock: Clock = system_clock
 
@@ -78,7 +83,7 @@ class AccountMailSubscriber:
     events_max = EVENTS_MAX
     topics = (
         *(PartnerApproved, PartnerDeclined, MemberAdded, ApiKeyIssued, ApiKeyRevoked),
-        EndpointDisabled,
+        *(PartnerSettingsChanged, EndpointDisabled),
     )
     reads_personal = False
     takes_unknown = False

@@ -1,7 +1,7 @@
 """How many mails a mailbox gets a day, from one partner and from all: nobody's mail is a weapon.
 
 Counted in the ledger's database, in the transaction that sends: no process counts for itself.
-What is told of live keys is counted by itself: no noise silences it.
+What is told of live keys and return URLs is counted by itself: no noise silences it.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ SHARED_MAX: Final = 3
 """After so many of them a partner gets one through, its first: nor do two or three together."""
 
 Kind = Literal["any", "key"]
-"""What is counted together: mails about live keys, and any other."""
+"""What is counted together: mails about live keys and where customers return, and any other."""
 
 
 class _Limits(NamedTuple):

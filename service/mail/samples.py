@@ -33,6 +33,9 @@ SAMPLES: Final[Mapping[str, Letter]] = {
         ends_at=_AT,
         console=_CONSOLE,
     ),
+    "return_url_changed": notices.return_url_changed(
+        partner_name=_PARTNER, is_set=True, console=_CONSOLE
+    ),
     "key_revoked": notices.key_revoked(partner_name=_PARTNER, key_id=_KEY, console=_CONSOLE),
     "webhook_paused": notices.webhook_paused(
         partner_name=_PARTNER, is_gone=False, console=f"{_CONSOLE}/webhooks"

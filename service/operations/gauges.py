@@ -69,10 +69,24 @@ _GAUGES: Final[Mapping[str, tuple[str, ...]]] = {
         "How far the last checkpoint is dated ahead of the scraped process's clock; else 0.",
         "ledger",
     ),
+    "witness_refusals": (
+        "Witnesses that find the log inconsistent with what they have signed of it.",
+        "ledger",
+    ),
+    "unwitnessed_seconds": (
+        "Age of the oldest checkpoint after the last one with the quorum of witnesses; else 0.",
+        "ledger",
+    ),
+    "unstamped_seconds": (
+        "Age of the oldest checkpoint after the last one with a time stamp; else 0.",
+        "ledger",
+    ),
     "publication_failures": (
         "Checkpoints that could not be made because the archive was unavailable.",
         "ledger",
     ),
+    "tiles_size": ("Events under the checkpoint that the log's tiles have.", "ledger"),
+    "tiles_unsound": ("1 while the log's tiles, or the log under them, do not hold.", "ledger"),
 }
 """Name to text and labels."""
 
@@ -85,6 +99,7 @@ FAULTY: Final[Mapping[str, float]] = {
     "ledger_forked": 1,
     "log_altered": 1,
     "read_model_ahead": 1,
+    "tiles_unsound": 1,
 }
 """Gauges that tell by one value that something is wrong."""
 

@@ -9,6 +9,7 @@ from litestar.handlers import BaseRouteHandler
 from projections.partners.reader import PartnersReader
 from service.core.errors import Refusal
 from service.http.bodies import AnyRequest
+from service.http.rate_limit.limiter import RateLimiter
 from service.ledger.events import Cause
 from service.pages.site_map import Page
 from service.pages.visit import AnyConnection, ProofNeeded, signed_in
@@ -42,6 +43,7 @@ def page_guard(
     partners: PartnersReader,
     commands: PartnerCommands,
     staff: StaffCommands,
+    limiter: RateLimiter,
     *,
     staff_by_passkey: bool,
 ) -> PageGuard:
@@ -51,7 +53,8 @@ def page_guard(
 
     Raises SignInNeeded, and ProofNeeded where the team's pages are asked for without a passkey
     (`staff_by_passkey`); refuses with `not_member`, for a partner of other people as for one that
-    does not exist, `auth_partner_not_approved` and `not_staff`.
+    does not exist, `auth_partner_not_approved` and `not_staff`; with `rate_limited` whoever sends
+    too many forms, unless they are the team's.
     """
 
     async def guard(connection: AnyConnection, handler: BaseRouteHandler) -> None:
@@ -59,6 +62,8 @@ def page_guard(
         if page.who in {"public", "token"}:
             return
         person, state = signed_in(connection), connection.scope["state"]
+        if page.who != "staff":
+            await _charge(limiter, connection, person)
         if page.who in {"member", "approved"}:
             partner_id: str = connection.path_params["partner_id"]
             member = await _member(partners, partner_id, person)
@@ -77,6 +82,15 @@ def page_guard(
             state["staff_id"] = staff_id
 
     return guard
+
+
+async def _charge(limiter: RateLimiter, connection: AnyConnection, person: Person) -> None:
+    """Charge a form to whoever sent it: each may be an event, which is kept for ever."""
+    if connection.scope.get("method") != "POST":
+        return
+    allowance = await limiter.charge_post(person.person_id)
+    if not allowance.admitted:
+        raise Refusal("rate_limited", retry_after_seconds=allowance.retry_after_seconds)
 
 
 def member_of(request: AnyRequest) -> Member:

@@ -30,6 +30,8 @@ from service.partners.wire import leads_to
 KEYS_MAX: Final = 50
 """Keys of a partner that work at one time."""
 MEMBERS_MAX: Final = 100
+REFERENCE_NAME: Final = "API reference"
+"""Of the keys that the reference's page was lent."""
 
 _SHOWN_THEN: Final = (
     "Its token was shown then and cannot be shown again: if nobody has it, roll that key."
@@ -131,6 +133,29 @@ def issue_key(
             name=name,
         )
     ]
+
+
+def lend_key(
+    partner: Partner,
+    *,
+    key_id: str,
+    replaces: str | None,
+    secret_hash: bytes,
+    now: datetime,
+    ends_at: datetime,
+) -> list[Event]:
+    """Issue a test key that ends by itself; the one that it replaces ends at once."""
+    ended = [] if replaces is None else revoke_key(partner, replaces, now=now)
+    issued = issue_key(
+        partner if replaces is None else _without(partner, replaces),
+        key_id=key_id,
+        mode="test",
+        secret_hash=secret_hash,
+        now=now,
+        name=REFERENCE_NAME,
+    )
+    ends = ApiKeyRevoked(partner_id=partner.partner_id, key_id=key_id, effective_at=ends_at)
+    return [*issued, ends, *ended]
 
 
 def revoke_key(partner: Partner, key_id: str, *, now: datetime) -> list[Event]:

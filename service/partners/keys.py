@@ -59,6 +59,11 @@ def successor_id(partner_id: str, key_id: str) -> str:
     return derived_id("key", "successor", partner_id, key_id)
 
 
+def reference_id(partner_id: str, actor: str, number: int) -> str:
+    """Return the id of the key that somebody had made for the reference, counted from 0."""
+    return derived_id("key", "reference", partner_id, actor, str(number))
+
+
 def parse_authorization(header: str | None) -> Token:
     """Parse an Authorization header.
 

@@ -16,6 +16,12 @@ script that has three bytes a character."""
 KEY_NAME_CHARACTERS_MAX: Final = 60
 """A list of 75 keys with their names fits into a page."""
 
+NOTE_CHARACTERS_MAX: Final = 500
+"""Of the team's note. A page has it twice where two people wrote one, beside a hundred members."""
+
+COMPANY_NUMBER_CHARACTERS_MAX: Final = 60
+"""Of a number in any country's register."""
+
 Words = Annotated[
     str, Meta(min_length=1, max_length=WORDS_CHARACTERS_MAX, extra={"check": unseen_fault})
 ]
@@ -48,9 +54,14 @@ def return_url_fault(text: str) -> str | None:
 
 
 def leads_to(return_url: str, website: str | None) -> bool:
-    """Return whether a URL's host is a website, or below it; any host is where there is none."""
+    """Return whether a URL's host is a website, or below it; any host is where there is none.
+
+    A website that begins with `www.` is also the one without: people write either, and mean both.
+    """
     host, verified = urlsplit(return_url).hostname or "", (website or "").lower()
-    return not verified or host == verified or host.endswith(f".{verified}")
+    if not verified or host == verified or host.endswith(f".{verified}"):
+        return True
+    return "." in host and verified == f"www.{host}"
 
 
 class PartnerApplication(Checked, frozen=True, kw_only=True):
@@ -66,7 +77,16 @@ class ConsoleApplication(Checked, frozen=True, kw_only=True):
     company: Name
     contact_name: Name
     website: Website
+    company_number: Annotated[
+        str, Meta(max_length=COMPANY_NUMBER_CHARACTERS_MAX, extra={"check": name_fault})
+    ]
     use: Words
+
+
+class PartnerNote(Checked, frozen=True, kw_only=True):
+    """The team's note about a partner; empty for none."""
+
+    note: Annotated[str, Meta(max_length=NOTE_CHARACTERS_MAX, extra={"check": unseen_fault})]
 
 
 class PartnerApproval(Checked, frozen=True, kw_only=True):

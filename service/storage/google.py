@@ -155,6 +155,16 @@ class GoogleObjectStore:
 
         return await self._ask(put)
 
+    async def replace(self, name: str, text: bytes) -> None:
+        """Upload a text over whatever has the name; no cache keeps it where it is public."""
+
+        def put(client: Client) -> None:
+            blob = self._blob(client, name)
+            blob.cache_control = "no-store"
+            blob.upload_from_string(text, "text/plain; charset=utf-8", **_ONE_TRY)
+
+        await self._ask(put)
+
     async def read(self, name: str) -> bytes | None:
         """Return an object's bytes, or None where there is none."""
 

@@ -1,11 +1,11 @@
 """Delivering to one endpoint: its queue is filled from the partner's events, and worked off.
 
 At least once, with the same id each time. Of one claim (or onboarding, or link) one event follows
-another; what is stuck holds up nothing else. An endpoint that fails gets one event at a time.
+another; what is stuck holds up nothing else, and is set aside after three days. An endpoint that
+fails gets one event at a time, and is given up when it took nothing in three days.
 """
 
 import asyncio
-import secrets as random_secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -16,12 +16,11 @@ import structlog
 from projections.endpoints.reader import EndpointsReader, Sendable
 from service.core.clock import Clock
 from service.core.loops import STEP_SECONDS
-from service.core.retries import Retries
 from service.events.wire import TEST_EVENT
 from service.ledger.database import Row
 from service.ledger.events import Cause
 from service.ledger.projector import arrays
-from service.ledger.queue_runner import NotBefore
+from service.ledger.queue_runner import CUT_OFF, NotBefore
 from service.ledger.service_keys import GetSecrets
 from service.ledger.sql import queries
 from service.webhooks.commands import ACTOR, EndpointCommands
@@ -29,6 +28,14 @@ from service.webhooks.messages import Message, Messages
 from service.webhooks.sender import SECONDS_MAX, EndpointAnswer, Undelivered
 from service.webhooks.shared_pool import SharedPool
 from service.webhooks.signing import headers, signing_now
+from service.webhooks.waits import (
+    CANNOT_SEND_SECONDS,
+    ENDPOINT_WAIT_SECONDS_MAX,
+    FAILURES_MAX,
+    GIVES_UP_AFTER,
+    RETRIES,
+    wait_after,
+)
 
 OPEN_MAX: Final = 200
 """Deliveries in an endpoint's queue; what follows stays in the log."""
@@ -36,37 +43,14 @@ AT_ONCE_MAX: Final = 8
 """Requests to one endpoint at a time."""
 LEASE_SECONDS: Final = 2 * SECONDS_MAX
 """After this, deliveries of a process that was cut off are due again."""
-GIVES_UP_AFTER: Final = timedelta(days=3)
-FAILURES_MAX: Final = 3
-"""After so many rounds of attempts in a row that failed, the endpoint waits, whatever is due."""
-ENDPOINT_WAIT_SECONDS_MAX: Final = 900.0
-CANNOT_SEND_SECONDS: Final = 60.0
-"""How long an endpoint is left alone that is enabled here, and not in the ledger of accounts; and a
-delivery whose event cannot be read."""
+ASIDE_MAX: Final = 1000
+"""Events that may be set aside for an endpoint; one that refuses more is given up."""
 
-_FIRST_WAIT_SECONDS: Final = 5
-_WAIT_SECONDS_MAX: Final = 8 * 3600
-_ATTEMPTS_MAX: Final = 16
-_JITTER: Final = 0.1
 _GONE: Final = 410
 
 _SQL = queries("service.webhooks")
 
 log = structlog.get_logger()
-
-
-def wait_after(attempt: int) -> timedelta:
-    """Return how long to wait after an attempt: four times as long as before it, up to eight hours.
-
-    A tenth more or less, so that what failed together does not come back together.
-    """
-    seconds = min(_FIRST_WAIT_SECONDS * 4 ** (attempt - 1), _WAIT_SECONDS_MAX)
-    jitter = 1 + _JITTER * (random_secrets.randbelow(2001) / 1000 - 1)
-    return timedelta(seconds=seconds * jitter)
-
-
-RETRIES: Final = Retries(_ATTEMPTS_MAX, wait_after)
-"""Sixteen attempts, which take three days."""
 
 
 class Post(Protocol):
@@ -121,6 +105,8 @@ class _Batch:
     endpoint: Sendable | None = None
     messages: Mapping[int, Message] = field(default_factory=dict[int, Message])
     made: dict[int, _Made] = field(default_factory=dict[int, _Made])
+    refused: set[int] = field(default_factory=set[int])
+    is_full: bool = False
     failed: bool = False
     rest_seconds: float = 0.0
 
@@ -164,7 +150,9 @@ class Deliveries:
         batch = self._batch
         batch.endpoint, batch.messages = endpoint, await self._messages(items)
         batch.failed, batch.rest_seconds = False, 0.0
-        return await self._readable(items, now)
+        batch.refused.clear()
+        batch.is_full = queue["room"] <= 0
+        return await self._readable(items)
 
     async def _fill(self, endpoint: Sendable, at: _Filled, now: datetime) -> _Filled | None:
         """Queue what follows for the endpoint, of the types that it wants; None: no more now."""
@@ -180,13 +168,12 @@ class Deliveries:
         )
         return None if row is None else _Filled(end, room - len(notes))
 
-    async def _readable(self, items: Sequence[Delivery], now: datetime) -> Sequence[Delivery]:
+    async def _readable(self, items: Sequence[Delivery]) -> Sequence[Delivery]:
         """Return what can be read. The rest waits, as if never tried: the fault is ours."""
         messages = self._batch.messages
         unread = [one.position for one in items if one.position not in messages]
         if unread:
-            later = now + timedelta(seconds=CANNOT_SEND_SECONDS)
-            await self.parts.pool.fetch(_SQL.unread, self.endpoint_id, unread, later)
+            await self._put_back(unread)
             log.warning(
                 "webhook events cannot be read",
                 partner_id=self.partner_id,
@@ -195,8 +182,22 @@ class Deliveries:
             )
         return [one for one in items if one.position in messages]
 
+    async def _put_back(self, positions: Sequence[int]) -> None:
+        later = self.parts.clock() + timedelta(seconds=CANNOT_SEND_SECONDS)
+        await self.parts.pool.fetch(_SQL.unread, self.endpoint_id, list(positions), later)
+
     async def attempt(self, item: Delivery) -> None:
-        """Send an event; raise NotBefore unless the endpoint took it."""
+        """Send an event; raise NotBefore unless the endpoint took it.
+
+        Anything else that is raised is a fault of ours, and counts as no attempt.
+        """
+        try:
+            await self._attempt(item)
+        except NotBefore:
+            self._batch.refused.add(item.position)
+            raise
+
+    async def _attempt(self, item: Delivery) -> None:
         parts, endpoint = self.parts, self._batch.endpoint
         message = self._batch.messages[item.position]
         if endpoint is None:
@@ -243,9 +244,11 @@ class Deliveries:
         return found
 
     def log_failure(self, item: Delivery, error_type: str) -> None:
-        """Log an attempt that failed, quietly: partners' servers are no fault of ours."""
-        log.debug(
-            "webhook failed",
+        """Log an attempt that failed; quietly where it is the partner's server that did."""
+        is_theirs = item.position in self._batch.refused
+        note = log.debug if is_theirs else log.warning
+        note(
+            "webhook failed" if is_theirs else "webhook not sent",
             partner_id=self.partner_id,
             position=item.position,
             attempts=item.attempts,
@@ -259,6 +262,27 @@ class Deliveries:
 
     async def wait(self, item: Delivery, later: datetime, fault: str) -> None:
         """Have it due again later; give the endpoint up that took nothing for three days."""
+        if item.position not in self._batch.refused:
+            await self._put_back([item.position])
+        elif await self._is_given_up(item, later, fault):
+            await self._give_up()
+
+    async def set_aside(self, item: Delivery, fault: str) -> None:
+        """Set the item's claim aside; give up what took nothing, or refuses too much."""
+        if item.position not in self._batch.refused and fault != CUT_OFF:
+            await self._put_back([item.position])
+            return
+        later = self.parts.clock() + wait_after(RETRIES.attempts_max)
+        if not await self._is_given_up(item, later, fault):
+            aside = await self.parts.pool.fetchrow(
+                _SQL.set_aside, self.endpoint_id, item.subject, item.position, fault
+            )
+            if aside is None or aside["aside"] <= ASIDE_MAX:
+                return
+        await self._give_up()
+
+    async def _is_given_up(self, item: Delivery, later: datetime, fault: str) -> bool:
+        """Note a failure; return whether the endpoint has taken nothing for three days."""
         now, batch = self.parts.clock(), self._batch
         is_first, batch.failed = int(not batch.failed), True
         row = await self.parts.pool.fetchrow(
@@ -266,14 +290,9 @@ class Deliveries:
             *(self.endpoint_id, item.position, later, fault, now, is_first),
             *(FAILURES_MAX, ENDPOINT_WAIT_SECONDS_MAX, batch.rest_seconds),
         )
-        if row is not None and row["failing_since"] <= now - GIVES_UP_AFTER:
-            await self._give_up()
-
-    async def set_aside(self, item: Delivery, fault: str) -> None:
-        """Give the endpoint up: it goes on there once a member enables it."""
-        later = self.parts.clock() + wait_after(_ATTEMPTS_MAX)
-        await self.wait(item, later, fault)
-        await self._give_up()
+        if batch.is_full:
+            await self.parts.pool.fetch(_SQL.put_off_full, self.endpoint_id)
+        return row is not None and row["failing_since"] <= now - GIVES_UP_AFTER
 
     async def _give_up(self) -> None:
         cause = Cause(ACTOR, f"webhook-{self.endpoint_id}")

@@ -9,13 +9,18 @@ from typing import Final
 
 import structlog
 
-from service.ledger.database import LedgerError
+from service.ledger.database import LedgerError, Row
 from service.ledger.queue_runner import QueueRunner
 from service.ledger.sql import queries
-from service.webhooks.deliveries import OPEN_MAX, RETRIES, Deliveries, DeliveryParts
+from service.webhooks.deliveries import OPEN_MAX, Deliveries, DeliveryParts
+from service.webhooks.waits import RETRIES
 
 ENDPOINTS_AT_ONCE_MAX: Final = 64
 """Endpoints that a process serves at a time, each for some seconds before it is another's turn."""
+LOOK_SECONDS_FREE: Final = 0.05
+"""A look for what is due that takes longer, among thousands of endpoints, a pause follows."""
+PAUSE_FOR_A_LOOK: Final = 9.0
+"""So many times as long as the look: it takes a tenth of a connection's time at most."""
 LOG_KEPT: Final = timedelta(days=30)
 FORGET_SECONDS: Final = 3600.0
 LOG_ROWS_MAX: Final = 1000
@@ -39,6 +44,7 @@ class Dispatcher:
         default_factory=dict[str, asyncio.Task[int]], init=False
     )
     _served: int = field(default=0, init=False)
+    _looks_at: float = field(default=0.0, init=False)
     _forgets_at: float = field(default=0.0, init=False)
 
     async def step(self) -> int:
@@ -48,16 +54,26 @@ class Dispatcher:
         free = ENDPOINTS_AT_ONCE_MAX - len(self._tasks)
         if free <= 0:
             return done
-        rows = await self.parts.pool.fetch(
-            _SQL.due, self.parts.clock(), list(self._tasks), OPEN_MAX, free
-        )
-        for row in rows:
+        for row in await self._due(free):
             endpoint_id = row["endpoint_id"]
             work = Deliveries(self.parts, endpoint_id, row["partner_id"])
             task = asyncio.create_task(QueueRunner(work, self.parts.clock, RETRIES).step())
             self._tasks[endpoint_id] = task
             task.add_done_callback(lambda task, one=endpoint_id: self._ended(one, task))
         return done
+
+    async def _due(self, most: int) -> list[Row]:
+        """Return endpoints that something is due for; each is looked at, so not all the time."""
+        time = asyncio.get_running_loop().time
+        await asyncio.sleep(self._looks_at - time())
+        began = time()
+        rows = await self.parts.pool.fetch(
+            _SQL.due, self.parts.clock(), list(self._tasks), OPEN_MAX, most
+        )
+        took = time() - began
+        pause = took * PAUSE_FOR_A_LOOK if took > LOOK_SECONDS_FREE else 0.0
+        self._looks_at = time() + pause
+        return rows
 
     def _ended(self, endpoint_id: str, task: asyncio.Task[int]) -> None:
         del self._tasks[endpoint_id]

@@ -1,3 +1,14 @@
+-- name: aside
+-- The claims (or onboardings, or links) of which an endpoint took an event in none of the attempts.
+select
+    subject, count(*) as events, min(position) as position, min(noted_at) as noted_at,
+    max(fault) as fault, max(attempts) as attempts
+from ledger.webhook_deliveries
+where endpoint_id = $1 and next_attempt_at = 'infinity'
+group by subject
+order by min(position)
+limit $2
+
 -- name: begin
 -- An endpoint is given its partner's events after a position.
 insert into ledger.webhook_queues (endpoint_id, partner_id, position) values ($1, $2, $3)
@@ -60,7 +71,7 @@ where
             and (
                 select count(*) from (
                     select from ledger.webhook_deliveries as d
-                    where d.endpoint_id = q.endpoint_id limit $3
+                    where d.endpoint_id = q.endpoint_id and d.next_attempt_at < 'infinity' limit $3
                 ) as open_deliveries
             ) < $3
         )
@@ -114,7 +125,7 @@ select size from ledger.head
 
 -- name: note
 -- Queues what follows for an endpoint, and moves its position there, unless that has moved meanwhile.
--- Returns a row if it has not.
+-- What follows something that was set aside is set aside with it. Returns a row if it has not.
 with held as (
     select endpoint_id from ledger.webhook_queues
     where endpoint_id = $1 and position = $2 and is_active
@@ -123,7 +134,17 @@ with held as (
     insert into ledger.webhook_deliveries (
         endpoint_id, position, subject, type, noted_at, next_attempt_at
     )
-    select h.endpoint_id, n.position, n.subject, n.type, $7, $7
+    select
+        h.endpoint_id, n.position, n.subject, n.type, $7,
+        case
+            when exists(
+                select from ledger.webhook_deliveries as aside
+                where
+                    aside.endpoint_id = $1 and aside.subject = n.subject
+                    and aside.position < n.position and aside.next_attempt_at = 'infinity'
+            ) then 'infinity'
+            else $7::timestamptz
+        end
     from held as h, unnest($4::bigint[], $5::text[], $6::text[]) as n (position, subject, type)
     on conflict do nothing
 )
@@ -134,19 +155,54 @@ returning q.position
 -- name: open
 -- The deliveries to an endpoint that are still to be made, in their order.
 select position, subject, type, noted_at, attempts, next_attempt_at, fault
-from ledger.webhook_deliveries where endpoint_id = $1 order by position limit $2
+from ledger.webhook_deliveries
+where endpoint_id = $1 and next_attempt_at < 'infinity'
+order by position limit $2
 
 -- name: put_off
 -- Nothing is attempted at an endpoint until a moment.
 update ledger.webhook_queues set waits_until = greatest(waits_until, $2) where endpoint_id = $1
 
--- name: resume
--- An endpoint was enabled: what is open is due at once, as if it had never been tried.
-with open as (
-    update ledger.webhook_deliveries set attempts = 0, next_attempt_at = $2 where endpoint_id = $1
+-- name: put_off_full
+-- A queue that is full takes nothing before something in it is due: nobody looks at it until then.
+update ledger.webhook_queues as q set waits_until = greatest(
+    q.waits_until,
+    (
+        select min(d.next_attempt_at)
+        from ledger.webhook_deliveries as d
+        where
+            d.endpoint_id = $1 and d.next_attempt_at < 'infinity'
+            and not exists(
+                select from ledger.webhook_deliveries as earlier
+                where
+                    earlier.endpoint_id = d.endpoint_id and earlier.subject = d.subject
+                    and earlier.position < d.position
+            )
+    )
+)
+where q.endpoint_id = $1 and q.failures > 0
+
+-- name: release
+-- What was set aside of a claim is due again, as if it had never been tried, after a rest of $4 seconds
+-- at most.
+with released as (
+    update ledger.webhook_deliveries set attempts = 0, next_attempt_at = $3
+    where endpoint_id = $1 and subject = $2 and next_attempt_at = 'infinity'
 )
 update ledger.webhook_queues
-set is_active = true, failures = 0, failing_since = null, waits_until = '-infinity'
+set waits_until = least(waits_until, $3::timestamptz + make_interval(secs => $4::float8))
+where endpoint_id = $1
+
+-- name: resume
+-- An endpoint was enabled: what is open is due, as if it had never been tried, once the endpoint has had
+-- the rest that its failures brought it, of $3 seconds at most; they end with a success.
+with open as (
+    update ledger.webhook_deliveries set attempts = 0, next_attempt_at = $2
+    where endpoint_id = $1 and next_attempt_at < 'infinity'
+)
+update ledger.webhook_queues set
+    is_active = true, failing_since = null,
+    waits_until = least(waits_until, $2::timestamptz + make_interval(secs => $3::float8))
 where endpoint_id = $1
 
 -- name: rewind
@@ -159,15 +215,55 @@ returning position
 -- How far an endpoint came, whether it fails, and for how many deliveries there is room.
 select
     q.position, q.failures > 0 as is_failing,
-    $2 - (select count(*) from ledger.webhook_deliveries where endpoint_id = $1) as room
+    $2 - (
+        select count(*) from ledger.webhook_deliveries
+        where endpoint_id = $1 and next_attempt_at < 'infinity'
+    ) as room
 from ledger.webhook_queues as q
 where q.endpoint_id = $1 and q.is_active and q.waits_until <= $3
+
+-- name: set_aside
+-- A claim (or onboarding, or link) is set aside: no event of it is attempted until a member asks for it,
+-- nor of another that follows one that was. A test event is dropped. Returns how many are aside.
+with dropped as (
+    delete from ledger.webhook_deliveries
+    where endpoint_id = $1 and subject = $2 and position < 0
+), noted as (
+    update ledger.webhook_deliveries as d
+    set next_attempt_at = 'infinity', fault = case when d.position = $3 then $4 else d.fault end
+    where
+        d.endpoint_id = $1 and d.position > 0 and d.next_attempt_at < 'infinity'
+        and (
+            d.subject = $2
+            or exists(
+                select from ledger.webhook_deliveries as aside
+                where
+                    aside.endpoint_id = $1 and aside.subject = d.subject
+                    and aside.position < d.position and aside.next_attempt_at = 'infinity'
+            )
+        )
+    returning 1
+)
+select
+    (select count(*) from noted)
+    + (
+        select count(*) from ledger.webhook_deliveries
+        where endpoint_id = $1 and next_attempt_at = 'infinity'
+    ) as aside
 
 -- name: states
 -- How endpoints stand.
 select
     q.endpoint_id, q.position, q.failing_since,
-    (select count(*) from ledger.webhook_deliveries as d where d.endpoint_id = q.endpoint_id) as open,
+    case when q.waits_until > $2 then q.waits_until end as rests_until,
+    (
+        select count(*) from ledger.webhook_deliveries as d
+        where d.endpoint_id = q.endpoint_id and d.next_attempt_at < 'infinity'
+    ) as open,
+    (
+        select count(*) from ledger.webhook_deliveries as d
+        where d.endpoint_id = q.endpoint_id and d.next_attempt_at = 'infinity'
+    ) as aside,
     (
         select max(l.delivered_at) from ledger.webhook_log as l where l.endpoint_id = q.endpoint_id
     ) as delivered_at
@@ -243,6 +339,6 @@ from added where q.endpoint_id = $1
 returning added.position
 
 -- name: unread
--- Deliveries whose events cannot be read now, by a fault of ours: no attempt of them was made.
+-- Deliveries whose events cannot be read or sent now, by a fault of ours: no attempt of them was made.
 update ledger.webhook_deliveries set attempts = greatest(attempts - 1, 0), next_attempt_at = $3
 where endpoint_id = $1 and position = any($2::bigint[])

@@ -22,6 +22,7 @@ from service.ledger.database import Database, Row
 from service.ledger.events import Recorded
 from service.ledger.ledger import Transaction
 from service.ledger.sql import Sql, queries
+from service.webhooks.waits import ENDPOINT_WAIT_SECONDS_MAX
 
 TESTS_MAX: Final = 3
 """Test events that may wait for one endpoint."""
@@ -45,12 +46,23 @@ class Queues:
 
     async def states(self, mode: Mode, endpoint_ids: Sequence[str]) -> dict[str, Row]:
         """Return how each endpoint stands: position, open deliveries, failures."""
-        rows = await self.databases[mode].reads.fetch(_SQL.states, list(endpoint_ids))
+        reads, now = self.databases[mode].reads, self.clock()
+        rows = await reads.fetch(_SQL.states, list(endpoint_ids), now)
         return {row["endpoint_id"]: row for row in rows}
 
     async def open(self, mode: Mode, endpoint_id: str) -> list[Row]:
         """Return the first deliveries that are still to be made."""
         return await self.databases[mode].reads.fetch(_SQL.open, endpoint_id, LISTED_MAX)
+
+    async def aside(self, mode: Mode, endpoint_id: str) -> list[Row]:
+        """Return the first claims that were set aside, each with how many events it has."""
+        return await self.databases[mode].reads.fetch(_SQL.aside, endpoint_id, LISTED_MAX)
+
+    async def release(self, mode: Mode, endpoint_id: str, subject: str) -> None:
+        """Deliver what was set aside of a claim; nothing where a form is sent twice."""
+        writes = self.databases[mode].writes
+        rest = ENDPOINT_WAIT_SECONDS_MAX
+        await writes.fetch(_SQL.release, endpoint_id, subject, self.clock(), rest)
 
     async def delivered(
         self,
@@ -92,9 +104,9 @@ class EndpointQueues:
     reads_personal = False
     takes_unknown = False
 
-    def __init__(self, databases: Mapping[Mode, Database]) -> None:
+    def __init__(self, databases: Mapping[Mode, Database], clock: Clock) -> None:
         """`databases` are those of the modes' ledgers."""
-        self._databases = databases
+        self._databases, self._clock = databases, clock
 
     async def handle(self, _transaction: Transaction, events: Sequence[Recorded]) -> None:
         """Begin, stop, continue or end the queues of endpoints."""
@@ -106,7 +118,8 @@ class EndpointQueues:
                 case EndpointDisabled(endpoint_id=endpoint_id):
                     await self._write(_SQL.stop, endpoint_id)
                 case EndpointEnabled(endpoint_id=endpoint_id):
-                    await self._write(_SQL.resume, endpoint_id, recorded.meta.at)
+                    now, rest = self._clock(), ENDPOINT_WAIT_SECONDS_MAX
+                    await self._write(_SQL.resume, endpoint_id, now, rest)
                 case EndpointRemoved(endpoint_id=endpoint_id):
                     await self._write(_SQL.end, endpoint_id)
                     await self._write(_SQL.end_deliveries, endpoint_id)

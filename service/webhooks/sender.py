@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, cast
 
 import httpcore2
 
+from service.http.bounded_stream import BoundedStream
 from service.webhooks.addresses import resolve
 from service.webhooks.urls import NotPublic, check_url
 
@@ -21,9 +22,7 @@ SECONDS_MAX: Final = 15.0
 """For one attempt, from the look-up of the host to the head of the answer."""
 ANSWER_BYTES_MAX: Final = 32 * 1024
 """Of an answer's head, and of all interim answers before it (1xx), of which httpcore2 takes any
-number."""
-_READ_BYTES: Final = 2 * 1024
-"""At a time: a hundred interim answers fit in, and take a few milliseconds."""
+number; records of TLS that hold no data are bounded apart (`service/http/bounded_stream.py`)."""
 RETRY_AFTER_SECONDS_MAX: Final = 24 * 3600
 _USER_AGENT: Final = "claim-ledger-webhooks/1"
 _DIGITS_MAX: Final = 9
@@ -135,56 +134,10 @@ class _Only(httpcore2.AsyncNetworkBackend):
                 stream = await self._network.connect_tcp(
                     address, port, timeout, local_address, socket_options
                 )
-                return _Bounded(stream)
+                return BoundedStream(stream, ANSWER_BYTES_MAX)
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
                 refused = error
         raise refused
-
-
-class _Bounded(httpcore2.AsyncNetworkStream):
-    """A connection on which little can be received, and little at a time."""
-
-    def __init__(self, stream: httpcore2.AsyncNetworkStream) -> None:
-        self._stream = stream
-        self._left = ANSWER_BYTES_MAX
-
-    async def read(
-        self,
-        max_bytes: int,
-        timeout: float | None = None,  # noqa: ASYNC109 - the library's signature
-    ) -> bytes:
-        """Return what came; raise ReadError where it is too much."""
-        if self._left <= 0:
-            raise httpcore2.ReadError("too long an answer")
-        await asyncio.sleep(0)  # TLS may have more at hand, and would let nobody else go on
-        data = await self._stream.read(min(max_bytes, _READ_BYTES, self._left), timeout)
-        self._left -= len(data)
-        return data
-
-    async def write(
-        self,
-        buffer: bytes,
-        timeout: float | None = None,  # noqa: ASYNC109 - the library's signature
-    ) -> None:
-        """Send bytes."""
-        await self._stream.write(buffer, timeout)
-
-    async def aclose(self) -> None:
-        """Close the connection."""
-        await self._stream.aclose()
-
-    async def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 - the library's signature
-    ) -> httpcore2.AsyncNetworkStream:
-        """Return the connection over TLS, bounded alike."""
-        return _Bounded(await self._stream.start_tls(ssl_context, server_hostname, timeout))
-
-    def get_extra_info(self, info: str) -> Any:  # noqa: ANN401 - the library's signature
-        """Return what the connection knows of itself."""
-        return self._stream.get_extra_info(info)
 
 
 def _why(error: httpcore2.ConnectError) -> str:

@@ -14,6 +14,7 @@ from service.core import logs
 from tests.bench.application import application
 from tests.bench.dev_start import dev_start
 from tests.bench.documents import documents
+from tests.bench.evidence import evidence
 from tests.bench.get_claims import Options as ListOptions
 from tests.bench.get_claims import get_claims
 from tests.bench.load import generator
@@ -37,6 +38,7 @@ SECTIONS = (
     "under_load",
     "overload",
     "rebuild",
+    "evidence",
     "pages",
     *APART,
 )
@@ -85,6 +87,7 @@ def _run(name: str, stack: Stack, given: argparse.Namespace) -> dict[str, Any]:
         "under_load": lambda: under_load(stack, seconds, workers, _say),
         "overload": lambda: overload(stack, given.overload_seconds, workers, _say),
         "rebuild": lambda: rebuild(stack, given.events, rounds, _say),
+        "evidence": lambda: evidence(stack, given.evidence_events, rounds, _say),
         "pages": lambda: pages(stack, given.claims, given.requests, _say),
     }
     return runs[name]()
@@ -122,6 +125,7 @@ def _arguments() -> argparse.Namespace:
         default=[100_000, 1_000_000],
         help="of rebuild: sizes of the log, such as 10000000",
     )
+    parser.add_argument("--evidence-events", type=int, default=200_000, help="of evidence")
     parser.add_argument("--overload-seconds", type=int, default=60, help="of overload's load")
     parser.add_argument("--minutes", type=float, default=60, help="of soak")
     parser.add_argument(

@@ -110,6 +110,7 @@ def pages(stack: Stack, claims: int, requests: int, say: Callable[[str], None]) 
         "key": f"key_{1:026}",
         "request": f"req_{requests // 2:026}",
         "old": f"clm_{claims // 2:026}",
+        "link": f"lnk_{1_000_001:026}",
     }
     with stack.service("pages", 1) as served:
         origin = f"http://127.0.0.1:{served.port}"
@@ -143,6 +144,7 @@ PATHS = {
         "/account",
         "/account/{entity}/{partner}",
         "/account/{entity}/{partner}?from={old}",
+        "/account/{entity}/{partner}/claims/{claim}",
         "/account/{entity}/{partner}/disconnect",
         "/connected/{entity}/{partner}",
     ),
@@ -170,7 +172,12 @@ PATHS = {
         f"{_CONSOLE}/claims/{{claim}}?mode=live",
         f"{_CONSOLE}/links?mode=live",
         f"{_CONSOLE}/links?mode=live&state=expired",
+        f"{_CONSOLE}/links?mode=live&q=user-7",
+        f"{_CONSOLE}/links/{{link}}?mode=live",
         f"{_CONSOLE}/onboardings?mode=live",
+        f"{_CONSOLE}/onboardings?mode=live&state=completed",
+        f"{_CONSOLE}/onboardings?mode=live&q=user-7",
+        f"{_CONSOLE}/webhooks",
         f"{_CONSOLE}/sandbox",
         f"{_CONSOLE}/checklist",
         f"{_CONSOLE}/tutorial",
@@ -185,7 +192,11 @@ PATHS = {
         "/backoffice/timeline/{entity}",
         "/backoffice/timeline/{entity}?before=.100000.",
         "/backoffice/timeline/{partner}",
+        "/backoffice/timeline/{partner}?kind=ClaimStageChanged",
+        "/backoffice/timeline/{entity}?by=staff&ledger=live",
         "/backoffice/timeline/{claim}",
+        "/backoffice/people",
+        "/backoffice/mails",
         "/backoffice/health",
     ),
 }

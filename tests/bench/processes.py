@@ -12,6 +12,11 @@ def children(pid: int) -> list[int]:
     return [int(child) for one in tasks for child in one.read_text().split()]
 
 
+def parent(pid: int) -> int:
+    """Return the process that started another."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
 def command_line(pid: int) -> list[str]:
     """Return the words that a process was started with."""
     return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
@@ -21,6 +26,12 @@ def cpu_seconds(pid: int) -> float:
     """Return the CPU time of a process, user and system, all threads."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND
+
+
+def reaped_seconds(pid: int) -> float:
+    """Return the CPU time of those children of a process that have ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[13]) + int(fields[14])) / _TICKS_PER_SECOND
 
 
 def megabytes(pid: int, *, peak: bool = True) -> float:

@@ -6,44 +6,25 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
-from uuid import uuid4
 
 import asyncpg
 
-from service.app.bootstrap import Service
-from service.app.settings import SERVE, Settings
-from service.facts.claims import ClaimCreated, FirstMessagePosted
-from service.ledger.events import Event, Meta
-from service.ledger.ledger import Ledger
+from tests.bench.filled_log import fill
 from tests.bench.load import Load, http, prepare, run_load
 from tests.bench.post_claims import claim_requests
 from tests.bench.stack import Stack
 
 GOAL_COPY_RATIO = 0.5
 GOAL_P99_RATIO = 2.0
-FILL_CLAIMS = 10_000
-"""Written at a time."""
 CLIENTS = 4
 PAIRS = 3
 WARM_SECONDS = 5
 """After ten million events were written PostgreSQL is busy with its disk for a while."""
-_NUMBER = """
-insert into live.log (position, append_id, leaf_hash)
-select (select size from live.head) + row_number() over (order by append_id), append_id, sha256('')
-from live.events as e
-where not exists (select from live.log as l where l.append_id = e.append_id)
-"""
-_HEAD = "update live.head set size = (select max(position) from live.log), tree = null"
-_DETAILS = {
-    "defendant": {"name": "Debtor", "address": {"street": "1 Example Street", "city": "Example"}},
-    "invoices": [{"number": "INV-1", "total_amount_for_invoice": "10.00"}],
-}
 
 Say = Callable[[str], None]
 
@@ -68,14 +49,14 @@ def _database(size: int) -> str:
 def _at(stack: Stack, size: int, rounds: int, say: Say) -> dict[str, Any]:
     say(f"rebuild: filling {size} events")
     url = stack.clone(_database(size))
-    asyncio.run(_fill(stack, url, size // 2))
+    asyncio.run(fill(stack, url, size // 2))
     stack.execute(url, "vacuum analyze")
     _rebuild(stack, url)  # makes the rows that are copied below
     seconds, copies = [], []
     for number in range(rounds):
         say(f"rebuild: {size} events, round {number + 1} of {rounds}")
         seconds.append(_rebuild(stack, url)["seconds"])
-        copies.append(asyncio.run(_copy(stack, url)))
+        copies.append(asyncio.run(copy_out_and_in(stack, url)))
     spent, copied = statistics.median(seconds), statistics.median(copies)
     ((rows,),) = stack.execute(url, "select count(*) from live.claim_list")
     found = {
@@ -110,7 +91,7 @@ def _answer(process: subprocess.Popen[bytes]) -> dict[str, Any]:
     return answer["rebuilt"][0]
 
 
-async def _copy(stack: Stack, url: str) -> float:
+async def copy_out_and_in(stack: Stack, url: str) -> float:
     """Return the seconds that COPY takes to write the same rows out and into a similar table."""
     connection = await asyncpg.connect(url)
     path = str(stack.directory / "claim_list.copy")
@@ -167,51 +148,3 @@ def _pages(stack: Stack) -> Path:
         for one in stack.customers
     ]
     return prepare(stack.directory / "rebuild_pages.requests", requests)
-
-
-async def _fill(stack: Stack, url: str, claims: int) -> None:
-    """Write numbered claims with their first messages into the log, for customers in turn."""
-    service = Service(Settings.from_environment(stack.environment(url), require=SERVE))
-    ledger = service.modes["live"].ledger
-    connection = await asyncpg.connect(url)
-    columns = ("originator_id", "originator_version", "topic", "state")
-    for start in range(0, claims, FILL_CLAIMS):
-        rows = _events(ledger, range(start, min(start + FILL_CLAIMS, claims)), len(stack.customers))
-        await connection.copy_records_to_table(
-            "events", schema_name="live", columns=columns, records=rows
-        )
-    for statement in (_NUMBER, _HEAD, "delete from live.pending"):
-        await connection.execute(statement)
-    await connection.close()
-
-
-def _events(
-    ledger: Ledger, numbers: range, customers: int
-) -> Iterator[tuple[object, int, str, bytes]]:
-    meta = Meta(datetime(2026, 3, 1, tzinfo=UTC), "partner:bench/bench", "req_bench", "live")
-    key = ledger.master_keys.new_data_key(uuid4())
-    for number in numbers:
-        stream, owner = uuid4(), f"{1 + number % customers:026}"
-        claim_id, partner_id, entity_id = f"clm_{number:026}", f"ptn_{owner}", f"ent_{owner}"
-        facts: list[Event] = [
-            ClaimCreated(
-                claim_id=claim_id,
-                partner_id=partner_id,
-                entity_id=entity_id,
-                partner_claim_id=f"case-{number}",
-                partner_user_id="user-17",
-                partner_invoice_ids=["INV-1"],
-                fingerprint="0" * 64,
-                details=_DETAILS,
-            ),
-            FirstMessagePosted(
-                claim_id=claim_id,
-                message_id=f"msg_{number:026}",
-                partner_id=partner_id,
-                entity_id=entity_id,
-                text="Please collect this claim. " * 5,
-            ),
-        ]
-        for version, event in enumerate(facts, 1):
-            state = ledger.codec.encode(stream, version, event, meta, key)
-            yield stream, version, type(event).__name__, state

@@ -32,7 +32,7 @@ from tests.redis_server import RedisServer
 START_SECONDS_MAX = 20.0
 RATE_LIMIT = 1_000_000
 """Raised: at 120 a minute it would take thousands of partners not to reach it."""
-CAUSE = Cause("staff:bench", "req_bench")
+CAUSE = Cause("system:installation", "req_bench")
 TEAM = "team@example.com"
 POSTGRES = {
     "max_connections": "200",  # pgbench's 64 beside the service's and the peer's pools

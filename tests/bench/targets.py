@@ -54,6 +54,24 @@ TARGETS = (
     Target("overload: back to normal, s", "overload/normal_after_seconds", "<= 5"),
     Target("overload: acknowledged claims lost", "overload/lost", "<= 0"),
     Target("overload: claims twice in the ledger", "overload/doubled", "<= 0"),
+    Target(
+        "audit verify, events/s on 2 cores", "evidence/verify/events_per_second_idle", ">= 200000"
+    ),
+    Target(
+        "audit export, events/s on 2 cores", "evidence/export/events_per_second_idle", ">= 100000"
+    ),
+    Target(
+        "audit verify --export, events/s on 2 cores",
+        "evidence/verify_export/events_per_second_idle",
+        ">= 100000",
+    ),
+    Target(
+        "audit replay, events/s on 2 cores", "evidence/replay/events_per_second_idle", ">= 100000"
+    ),
+    Target(
+        "rebuild of claim_list, of COPY out and in", "evidence/rebuild/copy_ratio_idle", ">= 1.5"
+    ),
+    Target("the command's start, s of CPU", "evidence/start/cpu", "<= 0.5"),
     Target("soak: acknowledged claims lost", "soak/lost", "<= 0"),
     Target("soak: claims twice in the ledger", "soak/doubled", "<= 0"),
     Target("soak: documents lost", "soak/documents/lost", "<= 0"),

@@ -5,12 +5,14 @@ import json
 import stat
 from pathlib import Path
 
+import httpx
 import psycopg
 
 from service.cli.dev.state import kept_secrets, write_private
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.note import NoteKey
 from tests.dev_process import environment, run
+from tests.no_tls import NO_TLS
 from tests.terminal import answered
 
 LEDGERS = ["accounts", "live", "test"]
@@ -75,6 +77,18 @@ def test_dev_checkpoints_are_signed_by_its_own_key(team):
         assert checkpoint == (one["origin"], one["size"], base64.b64decode(one["root"]))
         assert checkpoint.ledger == one["ledger"]
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_tiles_are_written_at_once_and_served(team):
+    """Whatever the dev's own worker has written; a place that holds something else is reported."""
+    (made,) = team.do("audit", "checkpoint", "--ledger", "test")["checkpoints"]
+    (row,) = team.do("audit", "tiles", "--ledger", "test")["tiles"]
+    assert (row["ledger"], row["fault"]) == ("test", None)
+    assert row["size"] >= made["size"]
+    folder = team.dev.data_dir / "tiles" / made["origin"]
+    lineage = made["origin"].rpartition("/")[2]
+    url = f"{team.dev.facts['public_url']}/log/test/{lineage}/checkpoint"
+    assert httpx.get(url, verify=NO_TLS).content == (folder / "checkpoint").read_bytes()
 
 
 def events_of(team, ledger: str) -> int:

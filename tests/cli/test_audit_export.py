@@ -46,6 +46,16 @@ def test_a_receipt_is_made_at_once_and_holds_offline(team, demo, public_key, tmp
     assert proved["events"][0]["topic"] == "ClaimCreated"
     told = run("audit", "check", path, "--public-key", public_key, env=environment()).stdout
     assert claim_id in told
+    position = proved["events"][0]["position"]
+    kinds = ("entry", "tlog-proof", "cose")
+    asked = ("--force", "--format", "tlog-proof", "--format", "cose")
+    again = team.do("audit", "prove", claim_id, "--out", str(path), *asked)
+    beside = [f"{path}.{position}.{kind}" for kind in kinds]
+    assert again["beside"] == beside
+    entry, proof, _ = (Path(one).read_bytes() for one in beside)
+    assert entry.startswith(f"claim-ledger event v1\n{position}\n".encode())
+    assert proof.startswith(f"c2sp.org/tlog-proof@v1\nindex {position - 1}\n".encode())
+    assert f"\n\n{again['origin']}\n{again['size']}\n".encode() in proof
     path.write_bytes(path.read_bytes().replace(b"ClaimCreated", b"ClaimCreates", 1))
     code, refused = offline("audit", "check", path, "--public-key", public_key)
     assert (code, refused["ok"]) == (1, False)
@@ -80,6 +90,40 @@ def test_an_export_holds_offline(team, demo, public_key, tmp_path):
     path.write_bytes(path.read_bytes()[:-1])
     code, answer = offline("audit", "verify", "--export", path, *known)
     assert (code, answer["ok"]) == (1, False)
+
+
+def test_other_proofs_hold_offline(team, demo, public_key, tmp_path):
+    """That a log continues, that a claim is absent, and a history; what exists is not absent."""
+    claim_id, key = claim(team, demo), ("--public-key", public_key)
+    older = team.do("audit", "checkpoint", "--ledger", "live")["checkpoints"][0]["size"]
+    partner = team.do("claims", "show", claim_id)["partner_id"]
+    names = ["--entity", demo["entity_id"], "--partner", partner]
+    claim(team, demo)
+    now = team.do("audit", "checkpoint", "--ledger", "live")["checkpoints"][0]["size"]
+    for kind, command in {
+        "consistency": ["consistency", str(older), str(now), "--out"],
+        "absence": ["prove", "--absent", "case-none", *names, "--out"],
+        "earlier": ["prove", "--absent", "case-none", *names, "--at", str(older), "--out"],
+        "history": ["history", claim_id, "--prove"],
+    }.items():
+        path = tmp_path / kind
+        team.do("audit", *command, str(path))
+        code, answer = offline("audit", "check", path, *key)
+        assert (code, answer["ok"]) == (0, True), answer
+        if kind == "absence":  # and people read first that it holds
+            told = run("audit", "check", path, *key, env=environment()).stdout
+            assert told.startswith("OK: no such claim existed, as it was signed\n")
+        path.write_bytes(path.read_bytes().replace(b"live", b"test", 1))
+        code, answer = offline("audit", "check", path, *key)
+        assert (code, answer["ok"]) == (1, False)
+    shown = team.do("claims", "show", claim_id)
+    code, answer = team.answer(
+        *("audit", "prove", "--absent", shown["partner_claim_id"], *names),
+        *("--out", str(tmp_path / "none")),
+    )
+    assert (code, answer["exists"], (tmp_path / "none").exists()) == (1, True, False)
+    for wrong in (["--absent", "x"], [claim_id, "--absent", "x", *names], ["--partner", "x"]):
+        assert team.answer("audit", "prove", *wrong, "--out", str(tmp_path / "none"))[0] == 2
 
 
 def test_only_a_regular_file_is_overwritten(team, tmp_path):

@@ -58,3 +58,4 @@ def test_what_listens_has_to_work(host):
                 environment = {f"CLAIM_LEDGER_{name}": text for name, text in given.items()}
                 result = CliRunner().invoke(cli, ["health"], env=environment)
                 assert result.exit_code == code, result.output
+                assert result.output.startswith("WRONG: " if code else "OK: ")

@@ -3,10 +3,12 @@
 import re
 from pathlib import Path
 
+import click
 import pytest
 
 from service.app.settings import SETTINGS
 from service.cli import cli
+from service.cli.lazy import LazyGroup
 from service.cli.reference import commands, documents
 
 WITHOUT = {
@@ -59,3 +61,16 @@ def test_every_setting_is_documented_once(setting):
     """Each setting has one row."""
     text = Path("docs/settings.md").read_text()
     assert text.count(f"| `{setting.variable}` |") == 1
+
+
+def test_a_list_tells_of_each_command_what_its_help_does():
+    """A list reads the sources and imports no command, which would take a second."""
+    told = {}
+    for group in (one for one in cli.commands.values() if isinstance(one, LazyGroup)):
+        context = click.Context(group)
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
+            fresh = LazyGroup(name=group.name, modules={group.module_of(name): name})
+            told[group.name, name] = fresh.summary(context, name), fresh.commands
+            assert told[group.name, name] == (command.get_short_help_str(1_000), {})
+    assert len(told) > 40

@@ -55,11 +55,12 @@ def test_commands_repeated_with_a_reference_make_nothing_twice(team):
     assert entities[0] == entities[1]
     assert team.events() - before == 2
     team.do("partners", "approve", partner_id)
-    issue = ("keys", "issue", partner_id, "--mode", "live", "--once", "ref")
+    issue = ("keys", "issue", partner_id, "--mode", "live", "--name", "Server", "--once", "ref")
     issued = team.do(*issue)
     code, answer = team.answer(*issue)
     assert (code, answer["code"]) == (1, "key_state")
     assert issued["key_id"] in answer["message"]
+    assert issued["name"] == "Server"
     assert team.raw(*issue[:-1], " ").returncode == 2
 
 

@@ -18,7 +18,7 @@ def test_the_tutorial_works_when_it_is_pasted(demo, tmp_path):
             text=True,
             check=True,
             cwd=tmp_path,
-            env={"PATH": os.environ["PATH"], "API_KEY": key},
+            env={"PATH": os.environ["PATH"], "CLAIMS_API_KEY": key},
         )
         found.append((step.name, int(shell.stdout.split()[1])))
     assert found == [(step.name, step.status) for step in tutorial]

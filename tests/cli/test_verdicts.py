@@ -5,8 +5,10 @@ from datetime import timedelta
 
 import pytest
 
+from service.cli import documents, keys_at_rest, storage
 from service.cli.audit.verify import answer_of
 from service.cli.output import show
+from service.cli.projections import rebuild
 from service.cli.verdict import Findings, ago, counted, listed
 from service.evidence.verdict import Fault, Verdict
 from tests.world import TEAM
@@ -39,6 +41,66 @@ def test_the_verdict_of_a_verification_says_what_it_rests_on(capsys):
     bad = answer_of([good, Verdict.of("test", 1, b"", fault=Fault(2, "an event is gone"))])
     assert isinstance(bad, Findings)
     assert bad.verdict == "WRONG: test: an event is gone"
+
+
+MODEL = {"ledger": "live", "name": "claim_list", "rows": 7, "parked_events": 0}
+KEYS = {"events_lost": 0, "events_unfit": 0, "keys_faulty": 0}
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (documents.verified_answer(3, 1, []), "OK: 3 documents compared, 1 of them erased"),
+        (
+            documents.verified_answer(
+                1, 0, [{"mode": "live", "document_id": "doc_1", "fault": "missing"}]
+            ),
+            "WRONG: doc_1 (live): missing (1 document compared, 0 of them erased)",
+        ),
+        (
+            storage.answer_of(
+                [
+                    {"mode": "live", "check": "versioning", "result": "ok"},
+                    {"mode": "live", "check": "retention", "result": "note"},
+                ]
+            ),
+            "OK: 2 checks passed, 1 note",
+        ),
+        (
+            storage.answer_of([{"mode": "test", "check": "versioning", "result": "failed"}]),
+            "WRONG: test: versioning",
+        ),
+        (
+            keys_at_rest.verified_answer(KEYS, ["live", "test"]),
+            "OK: every key of 2 ledgers opens what is under it",
+        ),
+        (
+            keys_at_rest.verified_answer(KEYS | {"keys_faulty": 2}, ["live"]),
+            "WRONG: 2 keys that are not what they are stored as",
+        ),
+        (
+            rebuild.verified_answer(
+                {"verified": [MODEL | {"differences": 0, "put_aside": 0}], "put_aside": []}
+            ),
+            "OK: 1 read model as the log has them, 7 rows",
+        ),
+        (
+            rebuild.verified_answer(
+                {"verified": [MODEL | {"differences": 2, "put_aside": 0}], "put_aside": []}
+            ),
+            "WRONG: live.claim_list: 2 rows differ",
+        ),
+        (
+            rebuild.verified_answer(
+                {"verified": [MODEL | {"differences": 0, "put_aside": 30}], "put_aside": [{}] * 20}
+            ),
+            "WRONG: 30 events that cannot be applied",
+        ),
+    ],
+)
+def test_each_check_says_what_it_found(answer, expected):
+    """Before the details: what was looked at, or what is wrong."""
+    assert answer.verdict == expected
 
 
 def test_a_refusal_is_prose_for_people(team, demo):

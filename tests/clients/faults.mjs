@@ -2,16 +2,16 @@
 // lists them; prints what it was answered. A call that fails after all its attempts ends it.
 import { ClaimLedger } from "claim-ledger-client";
 
-const { BASE_URL, KEY, ENTITY_ID, CLAIMS, AT_ONCE, TIMEOUT_MS } = process.env;
+const { CLAIMS_API_URL, CLAIMS_API_KEY, CLAIMS_ENTITY_ID, CLAIMS, AT_ONCE, TIMEOUT_MS } = process.env;
 // More attempts than by default: on a machine that is busy even a good answer can come too late.
 const limits = { timeoutMs: Number(TIMEOUT_MS), maxRetries: 40 };
-const client = new ClaimLedger(KEY, { baseUrl: BASE_URL, ...limits });
+const client = new ClaimLedger(CLAIMS_API_KEY, { baseUrl: CLAIMS_API_URL, ...limits });
 const created = {};
 let next = 0;
 
 async function create(number) {
   const claim = {
-    entity_id: ENTITY_ID,
+    entity_id: CLAIMS_ENTITY_ID,
     partner_claim_id: `fault-${number}`,
     defendant: { name: "Debtor Ltd" },
     invoices: [{ number: `INV-${number}`, total_amount_for_invoice: "10.00" }],
@@ -33,6 +33,6 @@ async function work() {
 
 await Promise.all(Array.from({ length: Number(AT_ONCE) }, work));
 const listed = {};
-for await (const claim of client.iterateClaims({ entity_id: ENTITY_ID, limit: 100 }))
+for await (const claim of client.iterateClaims({ entity_id: CLAIMS_ENTITY_ID, limit: 100 }))
   listed[claim.partner_claim_id] = claim.claim_id;
 console.log(JSON.stringify({ created, listed }));

@@ -1,11 +1,13 @@
 """`claim-ledger mcp`, used by the protocol's own client against a running dev."""
 
 import json
+from pathlib import Path
 
 import pytest
 from mcp import Client, StdioServerParameters
 
 from tests.dev_process import PROGRAM, environment, run
+from tests.snippets import blocks
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(1_800)]
 
@@ -19,9 +21,15 @@ def text_of(result) -> dict:
 
 async def test_an_assistant_creates_a_claim_in_the_sandbox(dev):
     """It reads the guide, sees the tools, creates a claim, lists it, and is refused by code."""
-    given = {"CLAIMS_API_KEY": dev.facts["test_key"]}
+    (page,) = blocks(Path("docs/partners/sandbox.md"), "json")
+    (shown,) = json.loads(page)["mcpServers"].values()
+    assert (shown["command"], list(shown["env"])) == (PROGRAM.name, ["CLAIMS_API_KEY"])
+    *words, url = shown["args"]
+    assert url == "https://api.example.com/v1"
     server = StdioServerParameters(
-        command=str(PROGRAM), args=["mcp", "--url", dev.facts["base_url"]], env=given
+        command=str(PROGRAM),
+        args=[*words, dev.facts["base_url"]],
+        env={"CLAIMS_API_KEY": dev.facts["test_key"]},
     )
     entity_id = dev.facts["sandbox"]["connected_entity_id"]
     claim = {

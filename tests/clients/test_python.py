@@ -1,18 +1,25 @@
 """`clients/python`: generated, built, installed into an empty environment, and used on a dev."""
 
+import base64
 import json
 import os
 import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from tests.clients.fault_script import TIMEOUT_SECONDS, claims_in, fault_server, report
+from tests.clients.samples import samples_of, settings_of
+from tests.snippets import blocks
 
 pytestmark = pytest.mark.server
 
 PYTHON = Path("clients/python").absolute()
+VERSIONS = ("3.11", "3.12", "3.13")
 CLAIMS = 1_000
 FAULTS = {
     *("cut_before", "cut_after", "cut_within", "slow", "internal_error", "bad_gateway"),
@@ -32,16 +39,38 @@ def run(*command: str | Path, cwd: Path, **given: str) -> str:
     return done.stdout
 
 
+def interpreter(version: str) -> Path:
+    """Return a Python of this version on this machine; skip the test where there is none."""
+    asked = ["pyenv", "whence", "--path", f"python{version}"] if shutil.which("pyenv") else ["true"]
+    of_pyenv = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.split()
+    for path in (sys.executable, shutil.which(f"python{version}"), *of_pyenv):
+        shown = subprocess.run([path or "false", "-V"], capture_output=True, text=True, check=False)
+        if shown.stdout.startswith(f"Python {version}."):
+            return Path(cast("str", path))
+    pytest.skip(f"there is no Python {version} here")
+
+
 @pytest.fixture(scope="session")
-def python(tmp_path_factory) -> Path:
-    """Return the Python of an empty environment into which the built wheel was installed."""
-    folder = tmp_path_factory.mktemp("python")
+def wheel(tmp_path_factory) -> Path:
+    """Return the built wheel."""
+    folder = tmp_path_factory.mktemp("wheel")
     run("uv", "build", "-q", "--wheel", "--out-dir", folder, PYTHON, cwd=folder)
-    (wheel,) = folder.glob("*.whl")
-    run("uv", "venv", "-q", folder / "env", cwd=folder)
+    return next(folder.glob("*.whl"))
+
+
+def installed(wheel: Path, version: str, folder: Path) -> Path:
+    """Return the Python of an empty environment into which the wheel was installed."""
+    run("uv", "venv", "-q", "--python", interpreter(version), folder / "env", cwd=folder)
     python = folder / "env" / "bin" / "python"
     run("uv", "pip", "install", "-q", "--python", python, f"{wheel}[ed25519]", cwd=folder)
     return python
+
+
+@pytest.fixture(scope="session")
+def python(wheel, tmp_path_factory) -> Path:
+    """Return one of this test's own version."""
+    version = "{}.{}".format(*sys.version_info)
+    return installed(wheel, version, tmp_path_factory.mktemp("python"))
 
 
 def settings(dev, **more: str) -> dict[str, str]:
@@ -50,6 +79,7 @@ def settings(dev, **more: str) -> dict[str, str]:
         "CLAIMS_API_KEY": dev.facts["live_key"],
         "CLAIMS_API_URL": dev.facts["base_url"],
         "CLAIMS_ENTITY_ID": dev.facts["entity_id"],
+        "CLAIMS_WEBHOOK_SECRET": f"whsec_{base64.b64encode(bytes(32)).decode()}",
     } | more
 
 
@@ -59,9 +89,14 @@ def test_generating_it_again_changes_nothing():
     run("uv", "run", "--no-sync", "python", generate, "--check", cwd=Path.cwd())
 
 
-def test_the_readmes_programs_run_against_a_dev(python, dev, tmp_path):
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_readmes_programs_run_against_a_dev(wheel, version, dev, tmp_path):
     """A first claim, a document, many at once, an error, the events and a webhook's refusal."""
-    programs = re.findall(r"```python\n(.*?)```", (PYTHON / "README.md").read_text(), re.DOTALL)
+    python = installed(wheel, version, tmp_path)
+    assert f"Python {version}." in run(python, "-V", cwd=tmp_path)
+    programs = [
+        one.replace("case-", f"case-{version}-") for one in blocks(PYTHON / "README.md", "python")
+    ]
     said = []
     for number, program in enumerate(programs):
         path = tmp_path / f"program_{number}.py"
@@ -69,16 +104,24 @@ def test_the_readmes_programs_run_against_a_dev(python, dev, tmp_path):
         said.append(run(python, path, cwd=tmp_path, **settings(dev)))
     first, document, many, error, events, _ = said
     found = dict(claims_in(dev, dev.facts["entity_id"], "").keys())
-    assert first.splitlines()[0] == f"{found['case-1001']} False"
-    assert "case-1001 triage" in first
+    assert first.splitlines()[0] == f"{found[f'case-{version}-1001']} False"
+    assert f"case-{version}-1001 triage" in first
     assert first.splitlines()[-1] == "['triage']"
     assert re.fullmatch(r"\['doc_\w+'\]\n", document)
     assert many == "10\n"
     assert re.search(r"req_\w+$", error)
-    assert f"claim.created {found['case-1002']}" in events
+    assert f"claim.created {found[f'case-{version}-1002']}" in events
     webhook = tmp_path / "webhook.py"
     webhook.write_text(programs[-1] + "print(receive(b'{}', {}))\n")
-    assert run(python, webhook, cwd=tmp_path) == "400\n"
+    assert run(python, webhook, cwd=tmp_path, **settings(dev)) == "400\n"
+
+
+def test_the_references_samples_succeed(python, dev, tmp_path):
+    """Each endpoint's sample does what it shows, with the sandbox's own ids."""
+    for name, program in samples_of(dev, "python").items():
+        path = tmp_path / f"{name}.py"
+        path.write_text(program)
+        run(python, path, cwd=tmp_path, **settings_of(dev))
 
 
 @pytest.mark.timeout(900)  # a thousand claims, each through some faults

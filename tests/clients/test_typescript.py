@@ -1,10 +1,8 @@
 """`clients/typescript`: generated, tested, packed, installed and used against a running dev."""
 
 import json
-import os
 import re
 import shutil
-import subprocess
 from collections import Counter
 from pathlib import Path
 from typing import Any, cast
@@ -13,14 +11,12 @@ import httpx
 import pytest
 
 from service.core.clock import system_clock
-from service.partner_api.docs.page import samples
-from service.partner_api.endpoints import Endpoint
 from service.webhooks.messages import Messages
 from service.webhooks.signing import headers, signing_now
 from tests.clients.fault_script import TIMEOUT_SECONDS, claims_in, fault_server, report
 from tests.clients.fault_server import EVERY
 from tests.clients.npm import run
-from tests.conformance import DESCRIBED, described
+from tests.clients.samples import samples_of, settings_of
 from tests.webhooks.secrets import SECRETS
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(1_800)]
@@ -44,10 +40,15 @@ def test_generating_it_again_changes_nothing(typescript):
 @pytest.mark.parametrize("node", LINES)
 def test_its_own_tests_pass(typescript, node):
     """Retries, errors, pages, uploads and webhooks, on both lines of Node."""
+    run([*on(node, typescript), "npm", "test"], typescript)
+
+
+def on(node: str, folder: Path) -> list[str]:
+    """Return what runs a command on a line of Node."""
     npx = ["npx", "--yes", "--package", node, "--"]
-    version = run([*npx, "node", "--version"], typescript).stdout.strip()
+    version = run([*npx, "node", "--version"], folder).stdout.strip()
     assert version == node.replace("node@", "v")
-    run([*npx, "npm", "test"], typescript)
+    return npx
 
 
 def blocks(typescript: Path) -> list[str]:
@@ -64,12 +65,14 @@ def environment(dev) -> dict[str, str]:
     }
 
 
-def test_the_readmes_programs_run_against_a_dev(typescript, installed, dev):
+@pytest.mark.parametrize("node", LINES)
+def test_the_readmes_programs_run_against_a_dev(typescript, installed, dev, node):
     """A first claim, a document, a list and an error, with the package as it is installed."""
     *programs, _webhook = blocks(typescript)
     (installed / "invoice.pdf").write_bytes(b"%PDF-1.7 of a test")
     (installed / "first.mjs").write_text("\n".join(programs))
-    said = run(["node", "first.mjs"], installed, environment(dev)).stdout.splitlines()
+    command = [*on(node, installed), "node", "first.mjs"]
+    said = run(command, installed, environment(dev)).stdout.splitlines()
     listed = httpx.get(
         f"{dev.facts['base_url']}/claims",
         params={"entity_id": dev.facts["entity_id"]},
@@ -95,7 +98,7 @@ def test_the_readmes_webhook_is_verified(typescript, installed):
     (installed / "webhook.mjs").write_text(program)
     for key in keys:
         for shown in (key.shown_secret, key.shown_public_key):
-            said = run(["node", "webhook.mjs"], installed, {"WEBHOOK_SECRET": shown}).stdout
+            said = run(["node", "webhook.mjs"], installed, {"CLAIMS_WEBHOOK_SECRET": shown}).stdout
             assert said == f"{sent.id} endpoint.test\n"
 
 
@@ -104,9 +107,8 @@ def test_of_a_thousand_claims_through_faults_none_is_lost_or_doubled(installed, 
     shutil.copy(Path(__file__).with_name("faults.mjs"), installed)
     with fault_server(dev, "typescript") as base_url:
         given = {
-            "BASE_URL": base_url,
-            "KEY": dev.facts["live_key"],
-            "ENTITY_ID": dev.facts["entity_id"],
+            **environment(dev),
+            "CLAIMS_API_URL": base_url,
             "CLAIMS": "1000",
             "AT_ONCE": "20",
             "TIMEOUT_MS": str(1_000 * TIMEOUT_SECONDS),
@@ -121,9 +123,10 @@ def test_of_a_thousand_claims_through_faults_none_is_lost_or_doubled(installed, 
     assert set(EVERY) <= set(happened["faults"]), "some fault was never tried"
 
 
-def test_the_references_samples_compile_and_reach_the_service(typescript, installed, dev):
-    """With strict types; the ids of an example are answered as unknown."""
-    programs = {f"sample_{one.id}": sample(one) for one in DESCRIBED}
+def test_the_references_samples_compile_and_succeed(typescript, installed, dev):
+    """With strict types, and with the sandbox's own ids."""
+    written = samples_of(dev, "typescript")
+    programs = {f"sample_{name}": program for name, program in written.items()}
     for name, program in programs.items():
         (installed / f"{name}.ts").write_text(program)
     tsc, types = (typescript / "node_modules" / one for one in (".bin/tsc", "@types"))
@@ -134,20 +137,5 @@ def test_the_references_samples_compile_and_reach_the_service(typescript, instal
         json.dumps(json.loads((installed / "package.json").read_text()) | {"type": "module"})
     )
     run([tsc, *strict, *where, *files], installed)
-    settings = {"API_KEY": dev.facts["test_key"], "BASE_URL": dev.facts["base_url"]}
     for name in programs:
-        command = ["node", f"compiled/{name}.js"]
-        done = subprocess.run(
-            command,
-            cwd=installed,
-            env=os.environ | settings,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0 or re.search(r"ApiError: \w+_not_found", done.stderr), name
-
-
-def sample(endpoint: Endpoint) -> str:
-    """Return what the reference shows of an endpoint in TypeScript."""
-    return next(one.code for one in samples(endpoint, described()) if one.language == "typescript")
+        run(["node", f"compiled/{name}.js"], installed, settings_of(dev))

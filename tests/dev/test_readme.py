@@ -37,8 +37,8 @@ def test_a_first_claim_in_a_minute(directory):
 
 def test_a_claim_with_a_document(directory):
     """The README's own commands mint, upload and link a file; an audit finds it."""
-    facts = BLOCKS[0].partition("\n")[0]
-    (created,) = answers(f"{facts}\n{BLOCKS[1]}", directory)
+    variables = BLOCKS[0].partition("\n\n")[0]
+    (created,) = answers(f"{variables}\n{BLOCKS[1]}", directory)
     minted = json.loads((directory / "minted.json").read_text())
     headers = [f"-H '{name}: {value}'" for name, value in minted["required_headers"].items()]
     (document_id,) = json.loads(created)["document_ids"]

@@ -36,7 +36,7 @@ class Bucket:
     """A bucket whose objects can be read in parts, and may fail."""
 
     def __init__(self):
-        self.objects, self.failing = {}, set()
+        self.objects, self.failing, self.ends_at = {}, set(), 1 << 30
         self.asked = []
 
     async def part(self, name, generation, start, size):
@@ -45,7 +45,7 @@ class Bucket:
         if name in self.failing:
             raise StorageUnavailable("TimeoutError")
         kept = self.objects.get((name, generation))
-        return None if kept is None else kept[start : start + size]
+        return None if kept is None else kept[start : min(start + size, self.ends_at)]
 
 
 class Setting:
@@ -217,6 +217,19 @@ async def test_a_scanner_that_is_away_does_not_hide_what_is_known(one):
         one.with_scanner(Clamd(clamd.url))
         await one.pass_days(1)
     assert [reason for _, reason, _ in await one.flags(1)] == ["type_mismatch", "malware"]
+
+
+async def test_what_storage_cuts_short_is_not_clean(one):
+    """What was not read would count as looked at: it is read again."""
+    async with clamd_server() as clamd:
+        one.with_scanner(Clamd(clamd.url))
+        await one.attach(1, a=PDF + bytes(1000) + MALICIOUS)
+        one.bucket.ends_at = 1000
+        await one.checks.step()
+        assert (await one.flags(1), clamd.scanned) == ([], [])
+        one.bucket.ends_at = 1 << 30
+        await one.pass_days(1)
+    assert [reason for _, reason, _ in await one.flags(1)] == ["malware"]
 
 
 async def test_a_check_that_never_ends_is_left_at_its_deadline(one, monkeypatch):

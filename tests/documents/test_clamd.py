@@ -30,7 +30,8 @@ async def test_a_clean_and_a_malicious_file_are_told_apart(clamd):
     assert await scanner.scan(chunks(b"harmless ", b"content")) is None
     assert await scanner.scan(chunks(MALICIOUS[:5], MALICIOUS[5:], b"more")) == NAME
     assert await scanner.scan(chunks()) is None
-    assert clamd.scanned == [b"harmless content", MALICIOUS + b"more", b""]
+    assert await scanner.scan(chunks(b"", b"an empty one ends nothing:", b"", MALICIOUS)) == NAME
+    assert clamd.scanned[:3] == [b"harmless content", MALICIOUS + b"more", b""]
 
 
 async def test_a_unix_socket_serves_as_well():
@@ -41,10 +42,21 @@ async def test_a_unix_socket_serves_as_well():
 
 
 async def test_a_file_that_clamd_does_not_take_has_no_verdict(clamd):
-    """It answers before it was sent all, and hangs up: that is no clean file."""
+    """It answers before it was sent all, and hangs up on the rest: what it said is not lost."""
     clamd.bytes_max = 1000
-    with pytest.raises(ScanFailed, match="size limit exceeded"):
-        await Clamd(clamd.url).scan(chunks(*[bytes(1000)] * 100))
+    with TemporaryDirectory() as directory:
+        async with clamd_server(Path(directory) / "clamd.ctl") as by_socket:
+            by_socket.bytes_max = 1000
+            for one in (clamd, by_socket):
+                with pytest.raises(ScanFailed, match="size limit exceeded"):
+                    await Clamd(one.url).scan(chunks(*[bytes(1 << 20)] * 20))
+
+
+async def test_a_clamd_that_goes_away_meanwhile_has_no_verdict(clamd):
+    """Whether it had answered or not: what it read is not known to be clean."""
+    clamd.ends_after = 1000
+    with pytest.raises(ScanFailed, match="without a reply"):
+        await Clamd(clamd.url).scan(chunks(*[bytes(1 << 20)] * 20))
 
 
 @pytest.mark.parametrize(

@@ -56,8 +56,8 @@ class Mutant:
         at = self.draw.randrange(len(lines))
         line = json.loads(lines[at])
         inner = line
-        if "events" in line:
-            inner = self.draw.choice([line, *line["events"]])
+        if inside := _inside(line):
+            inner = self.draw.choice([line, *inside])
         name = self.draw.choice(list(inner))
         inner[name] = self.draw.choice(
             [None, 0, 1, -1, 2**63, 1.0, True, "", "live", "x", [], {}, [inner[name]], "\ud800"]
@@ -70,7 +70,7 @@ class Mutant:
         lines = list(self.lines)
         at = self.draw.randrange(len(lines))
         line = json.loads(lines[at])
-        event = line["events"][0] if "events" in line else line
+        event = next((one for one in _inside(line) if "state" in one), line)
         if "state" not in event:
             return self.bit()
         event["state"] = event["state"].replace("a", "b", 1)
@@ -82,6 +82,14 @@ class Mutant:
         """Alter somehow."""
         kinds = [self.byte, self.bit, self.cut, self.drop, self.repeat, self.swap, self.field]
         return self.draw.choice([*kinds, self.rehashed])()
+
+
+def _inside(line):
+    """Return the objects within a line: events, parts and neighbours."""
+    lists = [line.get(name) or [] for name in ("events", "lineages", "ledgers")]
+    found = [one for among in lists for one in among]
+    found += [line[name] for name in ("before", "after") if name in line]
+    return found + [one for part in line.get("ledgers") or [] for one in part["events"]]
 
 
 def spelled(line):

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from service.archive.directory import DirectoryArchive
-from service.archive.port import Archive, ArchiveUnavailable
+from service.archive.port import ArchiveUnavailable, OpenArchive
 from service.evidence.checkpoints.log_tree import LedgerForked, extended
 from service.evidence.checkpoints.signing import Checkpoints
 from service.evidence.note import NoteKey
@@ -48,7 +48,7 @@ def directory_at(path: Path) -> DirectoryArchive:
 class Away:
     """An archive that fails when told to; otherwise it behaves as the wrapped one."""
 
-    def __init__(self, inner: Archive) -> None:
+    def __init__(self, inner: OpenArchive) -> None:
         self.inner = inner
         self.fails: set[str] = set()
         self.listed: list[str] = []
@@ -57,6 +57,11 @@ class Away:
         """Put, or fail if the name ends so."""
         self._fail("put", name)
         return await self.inner.put(name, content)
+
+    async def replace(self, name: str, content: bytes) -> None:
+        """Replace, or fail."""
+        self._fail("replace", name)
+        await self.inner.replace(name, content)
 
     async def get(self, name: str) -> bytes | None:
         """Get, or fail."""

@@ -63,7 +63,7 @@ async def received(service: Service, claim_id: str, path: Path) -> Signed:
     assert row is not None
     rows = await numbered_stream(live.ledger, row["stream_id"])
     checkpoint = await signed(service)
-    made = await make_receipt(live.ledger, claim_id, rows, checkpoint, lambda _: None)
+    made = await make_receipt(live.ledger, claim_id, rows, checkpoint)
     with path.open("wb") as file:
         file.write(encode(made))
     return checkpoint

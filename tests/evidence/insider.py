@@ -97,6 +97,7 @@ class Insider:
 
     def _header(self, log: MemoryLog) -> None:
         names = ["ledger", "from", "size", "root", "entity", "tree", "consistency", "claim_id"]
+        names += ["older", "proof", "lineages", "epoch", "index", "before", "streams", "subject"]
         log.header[self._draw.choice(names)] = self._draw.choice(VALUES)
 
     def _number(self, log: MemoryLog) -> None:

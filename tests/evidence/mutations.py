@@ -105,7 +105,7 @@ async def truncate(scene: Scene) -> Named:
         table = table.removeprefix("end of ")
         await scene.run(f"delete from accounts.{table} where append_id >= $1", row.append_id)
         return at(min(one.position for one in scene.log.rows if one.append_id >= row.append_id))
-    await scene.connection.execute(f"truncate accounts.{table}")
+    await scene.connection.execute(f"truncate accounts.{table} cascade")
     return at(SIZES[0] if table == "checkpoints" else 1)
 
 

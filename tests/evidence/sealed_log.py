@@ -80,7 +80,7 @@ async def make_sealed_log(database_url: str, mail_dir: Path) -> SealedLog:
 
 async def disarm(connection: asyncpg.Connection, *, bare: bool) -> None:
     """Remove what protects the tables, as their owner can; `bare`: constraints as well."""
-    for table in TABLES:
+    for table in (*TABLES, "checkpoint_signatures"):
         await connection.execute(f"alter table {SCHEMA}.{table} disable trigger user")
     await connection.execute(f"alter table {SCHEMA}.events alter append_id drop identity")
     if bare:
@@ -98,7 +98,7 @@ async def _strip(connection: asyncpg.Connection, table: str) -> None:
             [kind.encode() for kind in kinds],
         )
         for (constraint,) in constraints:
-            await connection.execute(f'alter table {name} drop constraint "{constraint}"')
+            await connection.execute(f'alter table {name} drop constraint "{constraint}" cascade')
     columns = await connection.fetch(
         "select attname from pg_attribute where attrelid = $1::text::regclass and attnum > 0"
         " and attnotnull and not attisdropped",

@@ -259,9 +259,10 @@ async def test_a_forged_actor_is_found_in_a_real_ledger(service):
     live, entity = service.modes["live"].ledger, entity_stream("live", "ent_1")
     staff_id = await service.staff.add("t@example.com", Cause("system:installation", "r"))
 
-    async def append(stream, event, actor):
+    async def append(stream, event, actor, *public_ids):
+        one = Append(stream, 0, [event], Cause(actor, "req_1"), public_ids=public_ids)
         async with live.transaction() as transaction:
-            await transaction.append(Append(stream, 0, [event], Cause(actor, "req_1")))
+            await transaction.append(one)
         while await Sequencer(live).step():
             pass
 
@@ -270,7 +271,8 @@ async def test_a_forged_actor_is_found_in_a_real_ledger(service):
             service.ledger(ledger).database, Evidence(()), accounts=service.accounts.database
         )
 
-    await append(entity, EntityRegistered("ent_1", established=True), f"staff:{staff_id}")
+    registered = EntityRegistered("ent_1", established=True)
+    await append(entity, registered, f"staff:{staff_id}", "ent_1")
     await append(UUID(int=2), ClaimStageChanged("clm_1", "settled"), "customer:ent_1")
     assert ((await verdict("live")).fault, (await verdict("accounts")).fault) == (None, None)
     forged = f"partner:{partner_id}/{derived_id('key', 'x')}"

@@ -16,7 +16,7 @@ from google.oauth2.credentials import Credentials
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.app.storage import archive_for
+from service.app.storage import archive_for, tiles_for
 from service.archive.bucket import BucketArchive
 from service.archive.directory import DirectoryArchive
 from service.archive.port import Archive, ArchiveUnavailable, parts_of
@@ -46,7 +46,10 @@ def emulator() -> Iterator[str]:
             except NotFound:
                 inner(request, response, storage)
                 return
-            assert request.query["ifGenerationMatch"] == ["0"], "it would overwrite"
+            if "ifGenerationMatch" not in request.query:
+                inner(request, response, storage)
+                return
+            assert request.query["ifGenerationMatch"] == ["0"]
             response.status = HTTPStatus.PRECONDITION_FAILED
 
     objects._multipart_upload = conditionally  # noqa: SLF001 - as above
@@ -105,6 +108,20 @@ async def test_of_concurrent_puts_one_is_kept(place):
     kept = await asyncio.gather(*(place.put(NAME, one) for one in contents))
     assert kept.count(True) == 1
     assert await place.get(NAME) == contents[kept.index(True)]
+
+
+async def test_an_object_can_be_replaced(place):
+    """Whoever reads it finds one content or the other, also while several replace it at once."""
+    await place.replace("log/checkpoint", b"first\n")
+    assert await place.get("log/checkpoint") == b"first\n"
+    contents = [str(number).encode() * 1000 for number in range(8)]
+    replacing = asyncio.gather(*(place.replace("log/checkpoint", one) for one in contents))
+    read = [await place.get("log/checkpoint") for _ in range(4)]
+    await replacing
+    assert set(read) <= {b"first\n", *contents}
+    assert await place.get("log/checkpoint") in contents
+    assert await place.put("log/checkpoint", b"late") is False
+    assert await place.names("log/") == ["log/checkpoint"]
 
 
 async def test_names_are_listed_by_prefix(place):
@@ -171,7 +188,11 @@ async def test_a_missing_directory_is_an_error(tmp_path, name):
     """It is mistyped or not mounted: neither created nor taken for an empty archive."""
     (tmp_path / "file").write_text("")
     place = DirectoryArchive(tmp_path / name)
-    calls = [lambda: place.put("a", b"x"), lambda: place.get("a")]
+    calls = [
+        lambda: place.put("a", b"x"),
+        lambda: place.replace("a", b"x"),
+        lambda: place.get("a"),
+    ]
     for call in (*calls, lambda: place.names(""), lambda: place.folders("a/")):
         with pytest.raises(ArchiveUnavailable, match=f"no directory {tmp_path / name}: mount"):
             await call()
@@ -205,8 +226,9 @@ async def test_refusals_of_a_bucket_are_one_error(status, text):
     async with storage_server() as server:
         server.behave = answers(status, b"{")
         place = bucket_at(server.endpoint)
-        with pytest.raises(ArchiveUnavailable, match=text):
-            await place.names("checkpoints/")
+        for call in (place.names("checkpoints/"), place.replace("checkpoint", b"x")):
+            with pytest.raises(ArchiveUnavailable, match=text):
+                await call
         place.close()
 
 
@@ -215,9 +237,14 @@ def test_settings_choose_the_archive(database_url, tmp_path):
     directory = tmp_path / "with space"
     by_file = settings_for(database_url, tmp_path, ARCHIVE_URL=directory.as_uri())
     by_bucket = settings_for(database_url, tmp_path, ARCHIVE_URL="gs://a-bucket/some/prefix/")
+    with_tiles = settings_for(
+        database_url, tmp_path, ARCHIVE_URL=directory.as_uri(), TILES_URL="file:///tiles"
+    )
     one = archive_for(by_file)
     assert isinstance(one, DirectoryArchive)
     assert asyncio.run(one.put("a", b"x"))
     assert (directory / "a").read_bytes() == b"x"
     assert isinstance(archive_for(by_bucket), BucketArchive)
     assert archive_for(settings_for(database_url, tmp_path)) is None
+    assert isinstance(tiles_for(with_tiles), DirectoryArchive)
+    assert tiles_for(by_file) is None

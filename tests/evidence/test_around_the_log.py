@@ -2,6 +2,7 @@
 
 import pytest
 
+from service.evidence.verify.beside import misdated
 from service.evidence.verify.expectations import published_evidence
 from service.evidence.verify.ledger_verifier import verify_ledger
 from tests.evidence.checkpointing import KEY
@@ -98,3 +99,35 @@ async def test_published_hashes_make_what_was_signed(verified, tmp_path):
                 file.unlink(missing_ok=True)
                 file.write_bytes(before)
                 assert (await verified()).ok
+
+
+async def test_ids_that_partners_see_are_kept_from_others(verified, owner):
+    """Each that an event has drawn stands in the table that keeps it unique."""
+    assert (await verified()).ok
+    (public_id,) = owner.execute("select min(public_id) from accounts.public_ids").fetchone()
+    owner.execute("alter table accounts.public_ids disable trigger append_only")
+    owner.execute("delete from accounts.public_ids where public_id = %s", [public_id])
+    owner.execute("alter table accounts.public_ids enable always trigger append_only")
+    verdict = await verified()
+    assert (verdict.ok, verdict.position) == (False, 1)
+    assert "has drawn is not kept from others" in verdict.fault
+
+
+async def test_dates_of_checkpoints_that_cannot_be_right_are_named(verified, accounts, owner):
+    """Nothing signs them: ahead of now, before an earlier one, or before what they cover."""
+    await verified()
+    now = accounts.clock()
+    assert await misdated(accounts.database, now) is None
+    owner.execute("alter table accounts.checkpoints disable trigger user")
+    change = "update accounts.checkpoints set made_at = made_at + %s::interval where size = %s"
+    with every_row() as row:
+        for by, size, said in (
+            ("1 hour", 5, "5 events is dated ahead"),
+            ("-1 minute", 5, "5 events is dated before an earlier one"),
+            ("-1 hour", 3, "3 events is dated before the event at its end"),
+        ):
+            with row(said):
+                owner.execute(change, [by, size])
+                assert said in str(await misdated(accounts.database, now))
+                owner.execute(change, [by.removeprefix("-") if "-" in by else f"-{by}", size])
+                assert await misdated(accounts.database, now) is None

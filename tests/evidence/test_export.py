@@ -16,7 +16,6 @@ from service.evidence.checkpoint import Checkpoint
 from service.evidence.export.export_verifier import verify_export
 from service.evidence.export.export_writer import ExportScope, Signed
 from service.evidence.export.format import EvidenceFault
-from service.evidence.export.proofs import ProofCutter
 from service.evidence.export.receipt_writer import make_receipt, numbered_stream
 from service.facts.lineages import lineage_stream
 from service.ledger.database import LedgerUnavailable
@@ -269,20 +268,6 @@ def test_the_worked_example_of_the_document():
     assert cells["leaf, base64"] == spelled(leaf_hash(record))
 
 
-def test_streamed_proofs_equal_those_of_the_tree():
-    """Every proof of every tree of up to 33 leaves."""
-    leaves = [leaf_hash(bytes([number])) for number in range(33)]
-    whole = MerkleTree(leaves)
-    for size in range(1, 34):
-        for old in range(size + 1):
-            cutter = ProofCutter(size, range(size), old)
-            cutter.extend(leaves[:size])
-            assert cutter.root() == whole.root(size)
-            assert cutter.consistency_proof() == whole.consistency_proof(old, size)
-            proofs = [cutter.inclusion_proof(index) for index in range(size)]
-            assert proofs == [whole.inclusion_proof(index, size) for index in range(size)]
-
-
 def spelled(raw):
     """Return a hash as files encode it."""
     return base64.b64encode(raw).decode()
@@ -299,4 +284,4 @@ async def test_a_batch_may_take_longer_than_a_request(keyed, tmp_path, monkeypat
     for scope in (ExportScope(), ExportScope(2), ExportScope(1, entity_id)):
         assert await exported(live.ledger, checkpoint, tmp_path / "export", scope)
     rows = await numbered_stream(live.ledger, claim["stream_id"])
-    assert await make_receipt(live.ledger, claim_id, rows, checkpoint, lambda _steps: None)
+    assert await make_receipt(live.ledger, claim_id, rows, checkpoint)

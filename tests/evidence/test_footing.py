@@ -44,7 +44,9 @@ async def shown(service, subject):
     assert history.callback is not None
     with_keys = service.settings.values | {"CHECKPOINT_KEYS": (KEY,)}
     service.settings = type(service.settings)(with_keys)
-    return await unwrap(history.callback)(Target(service, STAFF), subject, "accounts", 10)
+    return await unwrap(history.callback)(
+        Target(service, STAFF), subject, "accounts", 10, None, force=False
+    )
 
 
 async def test_an_answer_names_the_checkpoint_that_it_rests_on(service, partners):

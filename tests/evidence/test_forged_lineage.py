@@ -79,6 +79,28 @@ async def test_a_lineage_without_the_key_is_refused(
     assert verdict.position is not None
 
 
+async def test_what_is_said_of_a_forged_lineage_is_true(checkpoints, accounts, add):
+    """No checkpoint is missing because of it, and no key was replaced, unless it has another's."""
+    await add(2)
+    made = await checkpoints.make()
+    forged = authorised(STRANGER, beside(made.checkpoint.origin), "a restore", made.note, 1)
+    await appended(accounts, forged)
+    with pytest.raises(LedgerForked, match="began it, or its public key belongs"):
+        await checkpoints.make()
+    assert await checkpoints.latest() == made[:2], "what was signed is still there to be exported"
+
+
+async def test_a_lineage_without_a_signature_is_nobody_s(checkpoints, accounts, add):
+    """Its author had no key: none is missing in the settings."""
+    await add(2)
+    made = await checkpoints.make()
+    forged = authorised(KEY, beside(made.checkpoint.origin), "a restore", made.note, 1)
+    values = (forged.origin, forged.reason, "no note", forged.previous, forged.shared_size)
+    await appended(accounts, LineageBegun(*values))
+    with pytest.raises(LedgerForked, match=r"somebody else than this service began it$"):
+        await checkpoints.make()
+
+
 async def test_an_unused_genuine_lineage_is_refused(
     checkpoints, accounts, add, attack, owner, place
 ):

@@ -1,7 +1,7 @@
 """Ten thousand single changes to a log, each of which must be found at its position."""
 
 from collections import Counter
-from functools import cache
+from functools import cache, partial
 from random import Random
 
 import asyncpg
@@ -10,8 +10,9 @@ import uvloop
 
 from service.evidence import note
 from service.evidence.verdict import Verdict
+from service.evidence.verify.confirm import confirmed
 from service.evidence.verify.expectations import Evidence
-from service.evidence.verify.ledger_verifier import verify
+from service.evidence.verify.ledger_verifier import Confirm, verify
 from tests.evidence.mutations import SIMPLE
 from tests.evidence.rewrites import REWRITES, covering, make_hashes_again
 from tests.evidence.scene import Named, Scene, Unchanged, at, judged
@@ -19,6 +20,8 @@ from tests.evidence.sealed_log import SCHEMA, disarm, make_sealed_log
 
 PARTS = 8
 EACH = 1250
+CONFIRMED = 10
+"""Of so many draws one is of a log whose parts are looked at first, as the command does it."""
 _VACUUM_EVERY = 50
 _REFUSED = (Unchanged, asyncpg.IntegrityConstraintViolationError, asyncpg.DataError)
 
@@ -48,7 +51,8 @@ async def _draw_all(database_url, tmp_path, part):
     assert (await judged(connection, log.published)).ok
     while counts.total() < EACH:
         try:
-            kind, named, verdict = await draw(scene)
+            confirm = None if counts.total() % CONFIRMED else by_parts
+            kind, named, verdict = await draw(scene, confirm)
         except _REFUSED:  # refused by a constraint, or nothing changed: drawn again
             continue
         counts[kind] += 1
@@ -62,7 +66,10 @@ async def _draw_all(database_url, tmp_path, part):
     await connection.close()
 
 
-async def draw(scene: Scene) -> tuple[str, Named, Verdict]:
+by_parts = partial(confirmed, reading=None, parts=4)
+
+
+async def draw(scene: Scene, confirm: Confirm | None) -> tuple[str, Named, Verdict]:
     """Make one change, verify, and undo it."""
     transaction = scene.connection.transaction()
     await transaction.start()
@@ -73,7 +80,7 @@ async def draw(scene: Scene) -> tuple[str, Named, Verdict]:
         else:
             change = scene.random.choice(REWRITES)
             named, evidence = await _rewritten(scene, await change(scene))
-        verdict = await verify(scene.connection, SCHEMA, evidence)
+        verdict = await verify(scene.connection, SCHEMA, evidence, confirm=confirm)
     finally:
         await transaction.rollback()
     return change.__name__, named, verdict

@@ -59,7 +59,7 @@ async def test_a_receipt_of_another_claim_is_not_made(keyed):
     rows = await numbered_stream(live.ledger, row["stream_id"])
     for claim_id, chosen in (("clm_other", rows), (keyed.about[1], rows[1:]), ("clm_other", [])):
         with pytest.raises(EvidenceFault):
-            await make_receipt(live.ledger, claim_id, chosen, checkpoint, lambda _: None)
+            await make_receipt(live.ledger, claim_id, chosen, checkpoint)
 
 
 async def test_a_receipt_holds_after_an_erasure(keyed, database_url, tmp_path):

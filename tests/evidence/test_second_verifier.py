@@ -11,23 +11,32 @@ import subprocess
 import sys
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
+from uuid import UUID
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from service.cli import cli
+from service.cli.audit.checked import of_other_kind
 from service.core.ids import stream_id
 from service.evidence.authorisation import authorised
 from service.evidence.checkpoint import Checkpoint
+from service.evidence.demands import NO_DEMANDS
 from service.evidence.export.export_verifier import verify_export
 from service.evidence.export.format import EvidenceFault
 from service.evidence.export.receipt_verifier import check_receipt
+from service.evidence.proofs.streams_note import StreamsNote, stream_leaf
 from service.ledger.merkle import CompactRange
 from tests.evidence.altered_files import Mutant, hash_of, spelled
 from tests.evidence.evidence_world import KEY, OTHER, make_files
 from tests.evidence.insider import Insider
-from tests.evidence.memory_log import FILES, sample
+from tests.evidence.memory_log import FILES, later, sample, whole
+from tests.evidence.memory_proofs import PROOFS
+from tests.ledger.merkle_tree import MerkleTree
+from tests.tables import every_row
 
 pytestmark = pytest.mark.server
 HOME = "example.com/claim-ledger/live"
@@ -297,7 +306,8 @@ def first(path, older, keys):
     """Return whether our own verifier takes a file, and the position that it names."""
     if path.suffix == ".json":
         try:
-            check_receipt(path, keys, older)
+            if of_other_kind(path, keys, older, NO_DEMANDS) is None:
+                check_receipt(path, keys, older)
         except EvidenceFault as fault:
             return False, fault.position
         return True, None
@@ -317,7 +327,8 @@ def test_both_agree_on_every_alteration(tmp_path, monkeypatch):
     draw = random.Random(20260301)  # noqa: S311 - a seed, so that a failure comes again
     log, insider, keys = sample(), Insider(draw), {}
     PROGRAM.parse_key(KEY.public_text, keys)
-    originals = {name: write(log) for name, write in FILES.items()}
+    kinds = FILES | PROOFS
+    originals = {name: write(log) for name, write in kinds.items()}
     mutants = {name: Mutant(content, draw) for name, content in originals.items()}
     older, taken = log.note(log.older_size), 0
     for name, content in originals.items():
@@ -327,21 +338,52 @@ def test_both_agree_on_every_alteration(tmp_path, monkeypatch):
         same, receipt = log.note(), originals["receipt.json"]
         assert agreed(tmp_path / "receipt.json", receipt, keys, same) == said
     for number in range(2000):
-        name = list(FILES)[number % 4]
-        if number % 8 < 4:
+        name = list(kinds)[number % 8]
+        if number % 16 < 8:
             altered = sample()
             insider.alter(altered)
-            content = FILES[name](altered)
+            content = kinds[name](altered)
         else:
             content = mutants[name].any()
         given = older if number % 3 == 0 else None
         is_taken, _ = agreed(tmp_path / name, content, keys, given)
         taken += is_taken
-        if number % 8 >= 4 and is_taken:
+        if number % 16 >= 8 and is_taken:
             lines = set(content.splitlines(keepends=True)[1:])
             is_part = name == "entity.ndjson" and lines <= set(mutants[name].lines)
             assert is_part or content == originals[name], (number, content)
     assert 100 < taken < 900, "a fair part of what an insider signs holds"
+
+
+def test_an_index_is_made_again_from_a_whole_export(tmp_path):
+    """By both verifiers; another index is a fault, and a part of a log tells none."""
+    log, size = sample(), 7
+    path = tmp_path / "whole.ndjson"
+    path.write_bytes(whole(log))
+    firsts = {UUID(e["originator_id"]).bytes: e["position"] for e in reversed(log.events)}
+    with every_row() as row:
+        for covered, change in ((size, 0), (4, 0), (4, 1), (size, -1)):
+            with row(covered, change):
+                leaves = sorted(one for one in firsts.items() if one[1] <= covered)
+                root = MerkleTree([stream_leaf(*one) for one in leaves]).root()
+                checkpoint = Checkpoint(log.origin, covered, log.tree.root(covered))
+                note = StreamsNote(checkpoint, len(leaves) + change, root)
+                code, ours, theirs = _verdicts(path, note.sign(KEY))
+                assert (code, ours, theirs) == (int(change != 0), change == 0, change == 0)
+    path.write_bytes(later(log))
+    assert _verdicts(path, note.sign(KEY)) == (1, False, False)
+
+
+def _verdicts(path, note):
+    beside, key = path.with_suffix(".streams"), ["--public-key", KEY.public_text]
+    beside.write_text(note)
+    command = ["audit", "verify", "--export", str(path), "--streams", str(beside), *key, "--json"]
+    done = CliRunner().invoke(cli, command)
+    out = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out):
+        patch.setattr(sys, "argv", [str(SCRIPT), str(path), "--streams", str(beside), *key])
+        assert PROGRAM.main() == done.exit_code
+    return done.exit_code, json.loads(done.stdout)["ok"], json.loads(out.getvalue())["ok"]
 
 
 def is_signature(public, signature, text):

@@ -1,18 +1,27 @@
 """The worker verifies the whole log in slices, and signs nothing over what it found."""
 
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 
-from service.evidence.checkpoints.finding import finding
-from service.evidence.checkpoints.log_tree import LedgerForked
+from service.evidence.checkpoints.finding import NOT_OURS, finding
+from service.evidence.checkpoints.log_tree import LedgerForked, extended
+from service.evidence.log_pass import FAULTY_SECONDS
 from service.evidence.verify import slices as module
-from service.evidence.verify.slices import FAULTY_SECONDS, Slices
+from service.evidence.verify.slices import Slices
+from service.ledger.merkle import CompactRange
 from service.ledger.sequencer import Sequencer
-from tests.evidence.checkpointing import ALTER, KEY, REHASH
+from tests.evidence.checkpointing import ALTER, KEY, REHASH, forked
+from tests.ledger.appending import approved
 from tests.tables import every_row
 
 DAY = 86_400
+AWAY = "update accounts.log set append_id = -append_id where position in ({0}, {1})"
+EXCHANGE = """
+update accounts.log as l set append_id = -o.append_id from accounts.log as o
+where l.position in ({0}, {1}) and o.position in ({0}, {1}) and l.position <> o.position
+"""
 
 
 class Days:
@@ -51,11 +60,10 @@ async def passes(slices):
 
 async def test_all_of_the_log_is_verified_within_a_day(slices, accounts, days, owner):
     """A slice after the other, whichever process makes it; then it rests for half of the day."""
-    assert (await finding(accounts.database)).verified_at is None
+    assert (await finding(accounts)).verified_at is None
     first = await slices.slice()
     assert (first, await passes(Slices(accounts, [KEY], DAY))) == (2, [2, 2])
-    verified_at, *found = await finding(accounts.database)
-    assert (verified_at, found) == (accounts.clock(), [None, None])
+    assert await finding(accounts) == (accounts.clock(), None, None, True)
     days.seconds = DAY / 2 - 1
     assert await passes(slices) == []
     days.seconds = DAY / 2
@@ -91,16 +99,67 @@ async def test_what_was_altered_is_found_and_nothing_is_signed_over_it(
                 days.seconds += DAY
                 attack(*changes)
                 await passes(slices)
-                found = await finding(accounts.database)
+                found = await finding(accounts)
                 assert (found.position, said in found.fault) == (position, True), found
                 with pytest.raises(LedgerForked, match="the log was altered"):
                     await checkpoints.make()
                 if undo:
                     attack(*undo)
-                    assert await passes(slices) == [], "not at once"
                     days.seconds += FAULTY_SECONDS
                     await passes(slices)
-                    assert (await finding(accounts.database)).fault is None
+                    assert (await finding(accounts)).fault is None
+
+
+async def test_what_somebody_else_says_was_found_stops_nothing(
+    slices, accounts, checkpoints, owner
+):
+    """Whoever has the ledger's login can write that row: it is seen, and verified anew at once."""
+    await passes(slices)
+    at = "update accounts.log_verification set fault_position = 1, fault = 'forged'"
+    for change in (at, f"{at}, mac = null", "update accounts.log_verification set size = size + 1"):
+        owner.execute(change)
+        found = await finding(accounts)
+        assert (found.is_ours, found.verified_at, found.position) == (False, None, None)
+        assert found.fault == NOT_OURS
+        await checkpoints.make()
+        assert await passes(slices)
+        assert (await finding(accounts))[2:] == (None, True)
+
+
+async def test_the_order_within_streams_is_signed_and_verified(
+    slices, accounts, days, checkpoints, attack, owner
+):
+    """Positions can be exchanged without a key, and MACs do not say where an event stands."""
+    await passes(slices)
+    async with accounts.transaction() as transaction:
+        await transaction.append(approved(uuid4(), 0, count=2))
+    await Sequencer(accounts).number_committed()
+    (size,) = owner.execute("select size from accounts.head").fetchone()
+    attack(AWAY.format(size - 1, size), EXCHANGE.format(size - 1, size))
+    attack(REHASH.format(size - 1), REHASH.format(size))
+    rows = owner.execute("select leaf_hash from accounts.log order by position")
+    tree = await extended(CompactRange(), b"".join(row[0] for row in rows))
+    attack("update accounts.head set tree = '\\xTREE'".replace("TREE", tree.to_bytes().hex()))
+    await forked(checkpoints, f"position {size - 1} is not behind the one before it in its stream")
+    days.seconds += DAY
+    await passes(slices)
+    found = await finding(accounts)
+    assert (found.position, "not behind the one before it" in found.fault) == (size - 1, True)
+
+
+async def test_a_statement_that_changes_the_log_has_it_verified_at_once(
+    slices, accounts, days, attack, owner
+):
+    """PostgreSQL counts what is changed or removed where rows are only added."""
+    await passes(slices)
+    days.seconds = 60
+    assert await passes(slices) == []
+    attack(ALTER.format(2))
+    owner.execute("select pg_stat_force_next_flush()")
+    owner.execute("select")
+    days.seconds = 120
+    assert await passes(slices)
+    assert (await finding(accounts)).position == 2
 
 
 async def test_a_worker_rests_between_slices(accounts, monkeypatch):

@@ -56,7 +56,8 @@ async def claims_of(ledger, streams, in_each=1):
     for stream in (uuid4() for _ in range(streams)):
         key = ledger.master_keys.new_data_key(stream)
         claims = [large_claim() for _ in range(in_each)]
-        appends.append(Append(stream, 0, claims, CAUSE, key, new_key=True))
+        ids = [one.claim_id for one in claims]
+        appends.append(Append(stream, 0, claims, CAUSE, key, new_key=True, public_ids=ids))
     async with ledger.transaction() as transaction:
         await transaction.append(*appends)
     while await Sequencer(ledger).step():

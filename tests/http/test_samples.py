@@ -45,8 +45,8 @@ def test_the_python_sample_sends_the_example(endpoint: Endpoint, monkeypatch: py
             super().__init__(key, base_url=base_url, transport=httpx2.MockTransport(handle))
 
     monkeypatch.setattr(claim_ledger_client, "Client", Client)
-    monkeypatch.setenv("API_KEY", "pk_test_ptn_1.key_1.secret")
-    monkeypatch.setenv("BASE_URL", f"{PUBLIC_URL}{API_PATH}")
+    monkeypatch.setenv("CLAIMS_API_KEY", "pk_test_ptn_1.key_1.secret")
+    monkeypatch.setenv("CLAIMS_API_URL", f"{PUBLIC_URL}{API_PATH}")
     exec(sample, {})  # noqa: S102 - it is ours, and what the test is about
     (request,) = sent
     path = re.sub(r"\{\w+\}", "[^/]+", f"{API_PATH}{endpoint.path}")

@@ -11,6 +11,7 @@ from litestar.datastructures import Headers
 from service.claims.wire import ClaimListQuery
 from service.core.errors import Refusal
 from service.core.unseen import name_fault, visible
+from service.events.cursor import place_of
 from service.http import decoding
 from service.http.client_address import ForwardedClients
 from service.http.decoding import CONTENT_TYPE_CHARACTERS_MAX, decode, decode_query
@@ -18,7 +19,9 @@ from service.http.hosts import Hosts
 from service.http.paths import BYTES_MAX, is_canonical
 from service.http.scalars import LIMITS, email_fault
 from service.http.server import BUFFER_BYTES_MAX
+from service.http.static import ACCEPTED_CHARACTERS_MAX, accepts_gzip
 from service.ledger.service_keys import EventRoots, Secrets
+from service.operations.tracing.traces import Traces
 from service.pages.shell import safe_path
 from service.pages.visit import (
     COOKIE,
@@ -35,6 +38,7 @@ from service.people.browsers import (
     browser_token,
     is_code_of,
 )
+from service.webhooks.urls import URL_CHARACTERS_MAX, NotPublic, check_url
 from tests.costs import RUNS, five_milliseconds, share
 from tests.mail.mail_server import mail
 from tests.tables import every_row
@@ -88,6 +92,12 @@ def forwarded(text: str) -> None:
     nothing: Any = None
     with suppress(StopIteration):
         CLIENTS(scope, nothing, nothing).send(None)
+
+
+def traced(text: str) -> None:
+    """Begin a trace that a caller names."""
+    nothing: Any = None
+    Traces(nothing, 0).begin("GET", text, is_request=True)
 
 
 async def nobody(*_given: object) -> None:
@@ -156,6 +166,21 @@ PARSERS = {
     "paths to go on to": Parser(
         safe_path, FORM_BYTES_MAX, True, of("/", "/a", "a", "\\", "/\t", "//", "\u00e9", first="/")
     ),
+    "encodings that are taken": Parser(
+        accepts_gzip,
+        ACCEPTED_CHARACTERS_MAX,
+        True,
+        (
+            *of(",", ";", " ", "gzip", "q=0,", "a;b,"),
+            *of(";", "q", "0", " ;q=0.", first="gzip;q=0."),
+        ),
+    ),
+    "traces of callers": Parser(
+        traced,
+        BUFFER_BYTES_MAX,
+        False,
+        (*of("-", "0", "00-", " "), *of("0", "-", "-0", first="00-")),
+    ),
     "queries": Parser(
         lambda text: decode_query(text.encode(), ClaimListQuery),
         decoding.QUERY_BYTES_MAX,
@@ -174,6 +199,13 @@ PARSERS = {
         True,
         of("B", "-", " ", "\u00df", "\ufb03"),
     ),
+    "webhooks' addresses": Parser(
+        check_url,
+        URL_CHARACTERS_MAX,
+        True,
+        (*of("/", "a", "."), *of("a", "a.", "-", "[", ":", "@", "%", "1.", first="https://")),
+    ),
+    "cursors": Parser(place_of, LIMITS["text"], False, of("A", "=", "-", "\u00e9", first="evt_")),
     "browsers": Parser(browser_token, BUFFER_BYTES_MAX, True, of("a", "-", " ")),
     "names": Parser(
         lambda text: (name_fault(text), visible(text)),
@@ -192,7 +224,7 @@ PARSERS = {
 
 def read(parser: Parser, text: str) -> None:
     """Have a text read, whatever comes of it."""
-    with suppress(Refusal):
+    with suppress(Refusal, NotPublic):
         parser.read(text)
 
 

@@ -25,6 +25,7 @@ _VALUES: dict[str, Any] = {
     "epoch": 3,
     "after": 3,
     "types": ["claim.created"],
+    "checks": ["website", "register"],
     "secret_version": 2,
     "fingerprint_version": 2,
     "hash_version": 2,

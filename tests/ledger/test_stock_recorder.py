@@ -1,10 +1,14 @@
 """The stock recorder of the `eventsourcing` library reads our log through a view."""
 
 import asyncio
+import re
 import threading
+from pathlib import Path
 
 import pytest
 from eventsourcing.persistence import PersistenceError, StoredEvent
+from eventsourcing.utils import clear_topic_cache
+from psycopg.conninfo import conninfo_to_dict
 
 from service.evidence.replay.independent_recorder import stock_recorder
 from service.facts.partners import partner_stream
@@ -18,7 +22,14 @@ join pg_stat_activity as a using (pid)
 join pg_class as c on c.oid = l.relation
 where a.application_name = 'claim-ledger independent' and c.relnamespace = 'accounts'::regnamespace
 """
+(LINES,) = re.findall(
+    r"```python\n(from uuid.*?)```", Path("docs/events.md").read_text(), re.DOTALL
+)
 COUNT = queries("service.evidence.replay").size
+
+
+class StopReading(Exception):
+    """Enough was printed."""
 
 
 @pytest.fixture
@@ -134,6 +145,43 @@ async def test_a_subscription_receives_what_is_appended_meanwhile(service, recor
     ids = await asyncio.gather(*appending)
     assert [one.id for one in received] == list(range(1, total + 1))
     assert {one.originator_id for one in received} == {partner_stream(each) for each in ids}
+
+
+async def test_the_documents_lines_follow_a_log(service, monkeypatch):
+    """A plain ApplicationSubscription of the library gives every event, also one appended later.
+
+    The lines are those of docs/events.md, whose output is collected here.
+    """
+    names = {"dbname": "DBNAME", "host": "HOST", "port": "PORT", "user": "USER"}
+    given = conninfo_to_dict(service.accounts.database.url)
+    for name, variable in (names | {"password": "PASSWORD"}).items():
+        monkeypatch.setenv(f"POSTGRES_{variable}", str(given.get(name, "")))
+    monkeypatch.setenv("POSTGRES_SCHEMA", "accounts")
+    monkeypatch.setenv("PGOPTIONS", "-c default_transaction_read_only=on")
+    printed, followed = [], threading.Event()
+
+    def collect(*values):
+        printed.append(values)
+        followed.set()
+        if len(printed) == 2:
+            raise StopReading
+
+    first = await service.partners.add("P", "p@example.com", CAUSE)
+    await Sequencer(service.accounts).step()
+    try:
+        reading = asyncio.create_task(asyncio.to_thread(exec, LINES, {"print": collect}))
+        await asyncio.to_thread(followed.wait, 30)
+        await service.partners.approve(first, CAUSE)
+        await Sequencer(service.accounts).step()
+        with pytest.raises(StopReading):
+            await asyncio.wait_for(reading, 30)
+    finally:
+        clear_topic_cache()  # these classes are the document's
+    assert [(number, topic) for number, topic, _ in printed] == [
+        (1, "PartnerApplied"),
+        (2, "PartnerApproved"),
+    ]
+    assert {data["partner_id"] for _, _, data in printed} == {first}
 
 
 async def test_reading_holds_no_lock_that_an_append_waits_for(service, recorder, owner):

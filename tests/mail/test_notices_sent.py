@@ -9,6 +9,7 @@ from service.core.clock import system_clock
 from service.ledger.following.catch_up import ParkingSubscriber
 from service.ledger.following.runner import Subscription
 from service.mail.outbox import Outbox
+from service.mail.partner_notices import ADDRESSEES_MAX
 from service.mail.queueing import AccountMailSubscriber
 from service.mail.recipients import KEY_LIMITS, PARTNER_MAX
 from tests.mail.mail_server import html, plain
@@ -44,21 +45,67 @@ async def test_a_partner_is_told_of_its_account_and_its_live_keys(quiet, owner):
     assert await sent(quiet, outbox) == {
         ("owner@example.com", "Your partner account is approved"): 1,
         ("owner@example.com", "A live API key was issued"): 1,
+        ("colleague@example.com", "Your partner account is approved"): 1,
+        ("colleague@example.com", "A live API key was issued"): 1,
         ("colleague@example.com", "You have been added to the team of Books & Co"): 1,
     }
     rolled = await partners.roll_key(partner_id, key.key_id, timedelta(hours=1), STAFF)
     await partners.revoke_key(partner_id, rolled.key_id, STAFF)
     subjects = await sent(quiet, await note_account_mail(quiet))
-    assert sum(subjects.values()) == 5
-    assert ("owner@example.com", "A live API key was rolled") in subjects
+    assert sum(subjects.values()) == 9
+    assert subjects["owner@example.com", "A live API key was rolled"] == 1
+    assert subjects["colleague@example.com", "A live API key was rolled"] == 1
     states = owner.execute("select state, count(*) from accounts.mail_outbox group by 1").fetchall()
     # The first member of an application was invited by nobody; a new key of a roll is told with it.
-    assert dict(states) == {"sent": 5, "obsolete": 2}
+    assert dict(states) == {"sent": 9, "shared": 4, "obsolete": 2}
     mail = next(one for one in mails(quiet) if "rolled" in str(one["Subject"]))
     for part in (plain(mail), html(mail)):
         assert key.key_id in part
         assert rolled.key_id in part
         assert f"{PUBLIC_URL}/console/{partner_id}/keys" in part
+
+
+async def test_a_notice_reaches_few_of_a_large_team_and_none_who_left(quiet, owner):
+    """The contact first. A mail that waits for somebody who has left since is not sent."""
+    partners = quiet.service.partners
+    partner_id = await partners.apply(**WORDS, email="owner@example.com")
+    await partners.approve(partner_id, STAFF)
+    for number in range(ADDRESSEES_MAX):
+        await partners.add_member(partner_id, f"member{number:02}@example.com", STAFF)
+    outbox = await note_account_mail(quiet)
+    owner.execute("delete from accounts.mail_outbox where version > 3")  # no invitations
+    while not owner.execute("select 1 from accounts.mail_outbox where state = 'shared'").fetchone():
+        assert await outbox.step()
+    members = (await partners.look(partner_id)).members
+    left = next(key for key, one in members.items() if one.email == "member03@example.com")
+    await partners.remove_member(partner_id, left, STAFF)
+    told = {to for to, _ in await sent(quiet, outbox)}
+    assert told == {
+        "owner@example.com",
+        *(f"member{number:02}@example.com" for number in range(ADDRESSEES_MAX - 1) if number != 3),
+    }
+    text = "select string_agg(m::text, '') from accounts.mail_outbox as m"
+    assert "@" not in owner.execute(text).fetchone()[0]
+
+
+async def test_a_partner_is_told_of_its_return_url(quiet):
+    """Everybody of its team, when it was changed or removed; once, and of no other setting."""
+    partners = quiet.service.partners
+    partner_id = await partners.apply(**WORDS, email="owner@example.com")
+    await partners.approve(partner_id, STAFF, "example.com")
+    await partners.change_settings(partner_id, STAFF, return_link=True)
+    for url in ("https://example.com/a", "https://example.com/b"):
+        await partners.change_settings(partner_id, STAFF, return_url=url)
+    subject = "The page that your customers return to was changed"
+    subjects = await sent(quiet, await note_account_mail(quiet))
+    assert subjects["owner@example.com", subject] == 1
+    await partners.change_settings(partner_id, STAFF, suppress_email=True)
+    await partners.change_settings(partner_id, STAFF, return_url="")
+    subjects = await sent(quiet, await note_account_mail(quiet))
+    assert subjects["owner@example.com", subject] == 2
+    text = " ".join(plain(one) for one in mails(quiet))
+    assert text.count("was removed.") == 1
+    assert f"{PUBLIC_URL}/console/{partner_id}/settings" in text
 
 
 async def test_a_paused_webhook_endpoint_is_told(quiet):

@@ -121,7 +121,21 @@ CASES: Mapping[str, Case] = {
         ],
     ),
     "ClaimLedgerCheckpointAhead": _gauge('checkpoint_ahead_seconds{ledger="live"}', "1", "0"),
+    "ClaimLedgerWitnessRefuses": _gauge('witness_refusals{ledger="live"}', "1", "0"),
+    "ClaimLedgerUnwitnessed": _gauge('unwitnessed_seconds{ledger="live"}', "3601", "3600"),
+    "ClaimLedgerUnstamped": _gauge('unstamped_seconds{ledger="live"}', "3601", "3600"),
     "ClaimLedgerPublicationFails": _gauge('publication_failures{ledger="live"}', "0+1", "7"),
+    "ClaimLedgerTilesUnsound": _gauge('tiles_unsound{ledger="live"}', "1", "0"),
+    "ClaimLedgerTilesBehind": Case(
+        [
+            ('claim_ledger_tiles_size{ledger="live"}', "9"),
+            ('claim_ledger_checkpoint_size{ledger="live"}', "10"),
+        ],
+        [
+            ('claim_ledger_tiles_size{ledger="live"}', "10"),
+            ('claim_ledger_checkpoint_size{ledger="live"}', "10"),
+        ],
+    ),
     "ClaimLedgerReadModelBehind": _gauge(
         'read_model_lag_seconds{ledger="live", name="mail"}', "301", "300"
     ),

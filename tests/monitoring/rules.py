@@ -12,14 +12,17 @@ from service.operations.metrics import Metrics
 
 DEPLOY: Final = Path(__file__).parents[2] / "deploy"
 RULE_FILES: Final = ("alerts.yml", "slo.yml")
-RULES: Final[list[dict[str, Any]]] = [
-    rule
-    for name in RULE_FILES
-    for group in yaml.safe_load((DEPLOY / name).read_text())["groups"]
-    for rule in group["rules"]
+_GROUPS: Final[list[dict[str, Any]]] = [
+    group for name in RULE_FILES for group in yaml.safe_load((DEPLOY / name).read_text())["groups"]
 ]
+RULES: Final[list[dict[str, Any]]] = [rule for group in _GROUPS for rule in group["rules"]]
 ALERTS: Final = {rule["alert"]: rule for rule in RULES if "alert" in rule}
 RECORDED: Final = {rule["record"] for rule in RULES if "record" in rule}
+
+GROUPS_IN_ORDER: Final = [
+    group["name"] for group in sorted(_GROUPS, key=lambda group: "record" not in group["rules"][0])
+]
+"""The groups of rules, those first whose rules record what others read."""
 
 _NAME: Final = re.compile(r"\b(claim_ledger[_:][a-z0-9_:]+|up)\b(?:\{([^}]*)\})?")
 _LABEL: Final = re.compile(r"(\w+)\s*(?:=~|!~|!=|=)")

@@ -21,6 +21,7 @@ import yaml
 from deploy.grafana.dashboards import HERE, documents
 from service.cli.audit.verdict_metrics import write_metrics
 from service.core.clock import system_clock
+from service.evidence.note import NoteKey
 from service.evidence.verdict import Verdict
 from service.facts.caller import LEDGERS
 from tests.databases import with_logins
@@ -110,6 +111,17 @@ async def _customer(database_url: str, directory: Path) -> tuple[str, str]:
         return partner.keys["live"], await partner.connected_entity()
 
 
+def _evidence(directory: Path) -> dict[str, str]:
+    """Return the settings with which checkpoints are signed, and the logs' tiles written."""
+    for name in ("archive", "tiles"):
+        (directory / name).mkdir(mode=0o700)
+    return {
+        "CHECKPOINT_KEYS": NoteKey.generate("example.com/claim-ledger").private_text,
+        "ARCHIVE_URL": (directory / "archive").as_uri(),
+        "TILES_URL": (directory / "tiles").as_uri(),
+    }
+
+
 async def test_every_panel_shows_something(database_url, tmp_path):
     """The listeners of a `serve` and of a `worker` are scraped, and no query is empty or fails."""
     key, entity_id = await _customer(database_url, tmp_path)
@@ -121,12 +133,13 @@ async def test_every_panel_shows_something(database_url, tmp_path):
         "SMTP_URL": (tmp_path / "mail").as_uri(),
         "OPERATIONS_PORT": str(ports[1]),
     }
-    given = {f"CLAIM_LEDGER_{name}": text for name, text in with_logins(values).items()}
+    evidence = _evidence(tmp_path)
+    given = {f"CLAIM_LEDGER_{name}": text for name, text in with_logins(values | evidence).items()}
     worker = [sys.executable, "-c", "from service.cli import main; main()", "worker"]
     data = tmp_path / "prometheus"
     (data / "node").mkdir(parents=True)
     with (
-        served(database_url, tmp_path, OPERATIONS_PORT=str(ports[0])) as serving,
+        served(database_url, tmp_path, OPERATIONS_PORT=str(ports[0]), **evidence) as serving,
         (tmp_path / "worker.log").open("wb") as log,
         started(worker, env=os.environ | given, stdout=log, stderr=log),
         node_exporter(data / "node") as node,

@@ -9,7 +9,7 @@ from tests.world import STAFF
 def apply(site: Site, page: Page, email: str, company: str = "Ledger Books") -> str:
     """Sign a person in and apply; return the partner's id."""
     site.sign_in(page, email, "/console")
-    page.get_by_label("Company").fill(company)
+    page.get_by_label("Company", exact=True).fill(company)
     page.get_by_label("Your name").fill("Dev Eloper")
     page.get_by_label("What will you use the API for?").fill("To refer our customers.")
     page.get_by_role("button", name="Apply").click()

@@ -161,12 +161,21 @@ class Filled:
                 " 'the certificate of the host was not accepted' from generate_series(1, 60) as nr",
                 [self.endpoint, self.claim],
             )
+            connection.execute(
+                "insert into live.webhook_deliveries"
+                " select %s, 60 + nr, 'clm_aside_' || nr, 'claim.created', now(), 17, 'infinity',"
+                " 'no answer within 15 seconds' from generate_series(1, 60) as nr",
+                [self.endpoint],
+            )
 
     async def _endpoint(self, service: Service) -> str:
         """Return an endpoint of live mode, which has a long URL, and takes nothing."""
         endpoint_id = service.endpoints.new_endpoint_id()
         url = f"https://hooks.example.com/{'a-long-path/' * 20}"
         await service.endpoints.add(self.partner, endpoint_id, "live", url, [], STAFF)
+        paused = service.endpoints.new_endpoint_id()
+        await service.endpoints.add(self.quiet, paused, "live", url, [], STAFF)
+        await service.endpoints.disable(self.quiet, paused, "failing", STAFF)
         return endpoint_id
 
     def _redeemed(self) -> str:
@@ -195,6 +204,8 @@ class Filled:
         self.person = (await session_of(service, PEOPLE["developer"])).person.person_id
         await service.passkeys.add(self.person, b"credential", b"public key", STAFF)
         self.pending = await self._applied(service, "pending")
+        note = "Their register entry names another director: asked on the phone, it is right. " * 4
+        await service.reviews.save(self.pending, ["website", "register"], note, 0, STAFF)
         self.declined = await self._applied(service, "declined")
         await partners.decline(self.declined, STAFF, "The use that you describe is not recovery.")
 
@@ -204,6 +215,8 @@ class Filled:
             contact_name="A person of the company",
             use="We keep the books of small businesses, and chase what they are owed. " * 4,
             email=PEOPLE[who],
+            website="www.example.com",
+            company_number="00000000",
             cause=STAFF,
         )
 

@@ -104,6 +104,11 @@ def _issued(filled: Filled, page: Page) -> None:
     page.locator("main form button.primary").click()
 
 
+def _lent(_filled: Filled, page: Page) -> None:
+    page.goto("/console/reference")
+    page.locator("main form button").first.click()
+
+
 def _own_key(filled: Filled, page: Page) -> None:
     page.goto(f"/console/{filled.partner}/tutorial")
     page.locator("main form button.primary").click()
@@ -190,6 +195,8 @@ CONSOLE = [
     Shot("console-overview-empty", "lonely", at("/console/{quiet}"), titled=False),
     Shot("console-keys", "developer", at("/console/{partner}/keys")),
     Shot("console-key-issued", "developer", _issued),
+    Shot("console-reference", "developer", at("/console/reference")),
+    Shot("console-reference-key", "developer", _lent),
     Shot("console-key-roll", "developer", at("/console/{partner}/keys/{key_id}/roll")),
     Shot("console-key-revoke", "developer", at("/console/{partner}/keys/{key_id}/revoke")),
     Shot("console-settings", "developer", at("/console/{partner}/settings")),

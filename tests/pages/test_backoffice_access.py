@@ -28,6 +28,7 @@ PAGES = (
 )
 FORMS = (
     "/backoffice",
+    "/backoffice/partners/{partner}/review",
     "/backoffice/partners/{partner}/approve",
     "/backoffice/partners/{partner}/decline",
     "/backoffice/partners/{partner}/revoke",
@@ -116,6 +117,36 @@ async def test_what_checks_found_in_documents_is_shown_to_staff(world, ids, staf
     assert listed.count(f'href="/backoffice/claims/{ids["claim"]}"') == 2
 
 
+async def test_what_waits_for_the_team_is_on_the_first_page(world, owner, ids, staff):
+    """Partners, endpoints that were paused, and what stands still, each with where to go."""
+    empty = (await staff.get("/backoffice")).text
+    assert "Nothing is waiting" in empty
+    await world.service.partners.add("Books", "p@example.com", STAFF)
+    endpoints, partner = world.service.endpoints, ids["partner"]
+    for mode, reason in (("live", "gone"), ("live", "member"), ("test", "failing")):
+        endpoint = endpoints.new_endpoint_id()
+        url = f"https://hooks.example.com/{reason}"
+        await endpoints.add(partner, endpoint, mode, url, [], STAFF)
+        await endpoints.disable(partner, endpoint, reason, STAFF)
+    for ledger, name in (("live", "processing"), ("accounts", "activity")):
+        statement = "insert into {0}.parked select %s, 1, originator_id, 'x', now() from {0}.events"
+        owner.execute(f"{statement.format(ledger)} limit 1", [name])
+    owner.execute("insert into test.set_aside (append_id, reason) values (1, 'gone')")
+    page = (await staff.get("/backoffice")).text
+    for text in (
+        "1 partner awaiting review",
+        '<a href="/backoffice/health#hand_over">Messages that were not handed over, in live: 1</a>',
+        '<a href="/backoffice/health#parked">Parked by activity in accounts: 1</a>',
+        '<a href="/backoffice/health#set_aside">Events set aside in test: 1</a>',
+    ):
+        assert text in page
+    assert page.count(f'<a href="/backoffice/partners/{partner}">Tell ') == 1
+    assert "answered 410 Gone" in page
+    assert "hooks.example.com" not in page
+    health = (await staff.get("/backoffice/health")).text
+    assert all(f'id="{place}"' in health for place in ("parked", "hand_over", "set_aside"))
+
+
 async def test_unknown_ids_are_404(staff):
     """The page says so, whatever the id looks like."""
     nothing = dict.fromkeys(("partner", "entity", "claim"), "no_such<b>thing")
@@ -142,6 +173,36 @@ async def test_an_invalid_reason_is_a_field_error(world, staff):
         answer = await staff.post(f"/backoffice/partners/{partner_id}/decline", reason=reason)
         assert (answer.status_code, 'aria-invalid="true"' in answer.text) == (400, True)
     assert (await world.service.partners.look(partner_id)).status == "pending"
+
+
+async def test_a_review_is_shown_to_the_team_alone(world, staff):
+    """Who looked at what, the note and who decided; on no page of the partner's own console."""
+    applicant = await Visitor(world).sign_in("dev@example.com")
+    told = {"company": "Books", "contact_name": "Dev", "website": "", "use": "Claims."}
+    faulty = await applicant.post("/console/apply", company_number="0" * 61, **told)
+    assert (faulty.status_code, 'id="company_number-fault"' in faulty.text) == (400, True)
+    applied = await applicant.post("/console/apply", company_number="canary-123", **told)
+    partner_id = applied.headers["location"].rpartition("/")[2]
+    page = f"/backoffice/partners/{partner_id}"
+    assert "canary-123" in (await staff.get(page)).text
+    sent = {"website": "on", "register": "on", "note": "A canary-note."}
+    saved = await staff.post(f"{page}/review", version="0", **sent)
+    assert saved.status_code == 303
+    again = await staff.post(f"{page}/review", version="0", note="Mine.")
+    assert (again.status_code, "Mine." in again.text, "canary-note" in again.text) == (
+        409,
+        *[True] * 2,
+    )
+    for note in ("n" * 501, "no\u202eton"):
+        answer = await staff.post(f"{page}/review", version="1", note=note)
+        assert (answer.status_code, 'id="note-fault"' in answer.text) == (400, True)
+    await staff.post(f"{page}/approve", website="")
+    shown = (await staff.get(page)).text
+    assert shown.count(" checked>") == 2
+    assert shown.count("team@example.com, <time") == 4  # two checks, the note and the approval
+    for path in ("", "/settings", "/keys", "/team"):
+        answer = await applicant.get(f"/console/{partner_id}{path}")
+        assert (answer.status_code, "canary-note" in answer.text) == (200, False)
 
 
 async def test_a_name_of_several_alphabets_is_pointed_out(world, staff):

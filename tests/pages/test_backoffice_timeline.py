@@ -1,9 +1,11 @@
 """Long timelines: page weight, shortened values, and paging to the oldest event."""
 
+import html
 import re
 
 import pytest
 
+from projections.activity import reader
 from service.evidence.replay.history import NUMBERED
 from service.pages.assets import asset_path
 from service.pages.backoffice.timeline import ENTRIES_MAX
@@ -55,7 +57,7 @@ async def test_a_page_of_the_longest_values_is_light(world, staff, character):
     page = await staff.get(f"/backoffice/timeline/{entity_id}")
     dress = [await staff.get(asset_path(name)) for name in DRESS]
     assert sum(len(one.content) for one in (page, *dress)) < PAGE_BYTES_MAX
-    assert page.text.count("ClaimCreated") == ENTRIES_MAX
+    assert page.text.count("<code>ClaimCreated<") == ENTRIES_MAX
     assert page.text.count('… <span class="tag">shortened</span>') == 3 * ENTRIES_MAX
 
 
@@ -75,7 +77,7 @@ async def test_every_event_is_reached(world, staff):
         seen += re.findall(r"<td>((?:live|accounts|test) \d+)</td>", shown)
         pages += 1
         older = OLDER.search(shown)
-        assert (f'href="{path}"' in shown) == (pages > 1)
+        assert (f'href="{path}" rel="first"' in shown) == (pages > 1)
         if older is None:
             break
         query = older[1]
@@ -136,3 +138,52 @@ async def test_names_references_and_beginnings_of_ids_are_found(world, staff):
     assert claim["claim_id"] in await found(claim["claim_id"][:-6])
     assert "Nothing has this ID" in await found("%")
     assert "Nothing has this ID" in await found("case 7/%_")  # another reference
+
+
+async def test_a_timeline_is_filtered_by_kind_and_by_who(world, staff, monkeypatch):
+    """Each page has what matches alone; where long stretches have nothing, one looks on."""
+    partner = await world.partner()
+    entity_id = await partner.connected_entity()
+    claims = [(await partner.claim(entity_id, f"c-{n}")).json()["claim_id"] for n in range(3)]
+    path = f"/backoffice/timeline/{entity_id}"
+    await staff.post(f"/backoffice/claims/{claims[0]}/stage", stage="closed")
+    await all_numbered(world)
+    await eventually(lambda: followed(world))
+
+    async def topics(query):
+        page = await staff.get(f"{path}?{query}")
+        assert page.status_code == 200
+        return re.findall(r"<li><code>(\w+)</code></li>", page.text)
+
+    assert await topics("kind=EntityConnected") == ["EntityConnected"]
+    assert await topics("kind=ClaimCreated&by=partner&ledger=live") == ["ClaimCreated"] * 3
+    assert await topics("kind=ClaimCreated&by=staff") == []
+    assert await topics("kind=ClaimCreated&ledger=test") == []
+    assert set(await topics("by=partner")) == {"ClaimCreated"}
+    assert "No event here matches" in (await staff.get(f"{path}?kind=ClaimCreated&by=staff")).text
+    for query in ("kind=Nothing", "by=nobody", "ledger=none"):
+        assert (await staff.get(f"{path}?{query}")).status_code == 400, query
+    # Of a claim that moved, its stream has one fact by the team.
+    moved = await staff.get(f"/backoffice/timeline/{claims[0]}?by=staff")
+    assert "ClaimStageChanged" in moved.text
+    assert 'href="/backoffice/timeline/stf_' in moved.text
+    assert f'href="/backoffice/claims/{claims[0]}"' in moved.text
+
+    monkeypatch.setattr(reader, "LOOKED_AT_MAX", 2)
+    seen, query, pages = [], "?kind=EntityConnected", 0
+    while query:
+        page = (await staff.get(path + query)).text
+        seen += re.findall(r"<li><code>(\w+)</code></li>", page)
+        older = re.search(r'href="(\?[^"]*before=[^"]+)"', page)
+        query, pages = html.unescape(older[1]) if older else "", pages + 1
+    assert seen == ["EntityConnected"]
+    assert pages > 2
+
+
+async def followed(world):
+    """Return whether activity has come to the end of the log."""
+    async with world.service.modes["live"].ledger.database.writes.connection() as connection:
+        return await connection.fetchval(
+            "select s.position = h.size from live.subscriptions as s, live.head as h"
+            " where s.name = 'activity'"
+        )

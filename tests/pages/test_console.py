@@ -42,7 +42,7 @@ def test_a_declined_application_says_why(site):
     email = site.mailbox()
     partner_id = apply(site, page, email)
     page.goto("/console/apply")
-    page.get_by_label("Company").fill("Again")
+    page.get_by_label("Company", exact=True).fill("Again")
     page.get_by_label("Your name").fill("Dev")
     page.get_by_label("What will you use the API for?").fill("The same.")
     page.get_by_role("button", name="Apply").click()
@@ -52,7 +52,7 @@ def test_a_declined_application_says_why(site):
     expect(page.get_by_text("declined", exact=True)).to_be_visible()
     expect(page.get_by_text("No imprint on the site.")).to_be_visible()
     page.get_by_role("link", name="Apply again").click()
-    page.get_by_label("Company").fill("Ledger Books II")
+    page.get_by_label("Company", exact=True).fill("Ledger Books II")
     page.get_by_label("Your name").fill("Dev")
     page.get_by_label("What will you use the API for?").fill("With an imprint.")
     page.get_by_role("button", name="Apply").click()
@@ -151,7 +151,7 @@ def test_a_script_in_every_field_stays_text(site):
     alerts = []
     page.on("dialog", lambda dialog: (alerts.append(dialog.message), dialog.dismiss()))
     site.sign_in(page, site.mailbox(), "/console")
-    page.get_by_label("Company").fill(PAYLOAD)
+    page.get_by_label("Company", exact=True).fill(PAYLOAD)
     page.get_by_label("Your name").fill(PAYLOAD)
     page.get_by_label("What will you use the API for?").fill(PAYLOAD)
     page.get_by_role("button", name="Apply").click()
@@ -177,12 +177,12 @@ def test_faults_are_shown_at_their_fields(site):
     page = site.visitor()
     site.sign_in(page, site.mailbox(), "/console")
     page.locator("form[action='/console/apply']").evaluate("form => { form.noValidate = true; }")
-    page.get_by_label("Company").fill("Ledger Books")
+    page.get_by_label("Company", exact=True).fill("Ledger Books")
     page.get_by_label("Your name").fill("   ")
     with page.expect_response("**/console/apply") as answered:
         page.get_by_role("button", name="Apply").click()
     assert answered.value.status == 400
-    expect(page.get_by_label("Company")).to_have_value("Ledger Books")
+    expect(page.get_by_label("Company", exact=True)).to_have_value("Ledger Books")
     assert page.locator("[aria-invalid]").evaluate_all("all => all.map(one => one.name)") == [
         "contact_name",
         "use",

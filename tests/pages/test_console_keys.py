@@ -118,3 +118,28 @@ def test_a_key_id_that_we_did_not_draw_is_refused(site):
     answer = page.request.post(f"/console/{partner_id}/keys", form=form, headers=headers)
     assert (answer.status, "validation_failed" in answer.text()) == (400, True)
     assert site.do(lambda service: service.partner_list.keys(partner_id)) == []
+
+
+def test_the_reference_borrows_a_test_key(site):
+    """From the console of whoever is signed in, for an hour; the next one replaces it."""
+    page = site.visitor()
+    page.goto("/docs")
+    place = page.locator("#create_claim")
+    place.get_by_text("Try it with a test key").click()
+    place.get_by_role("button", name="Make a test key").click()
+    expect(place.get_by_role("link", name="Sign in to the console")).to_be_visible()
+    partner_id = approved(site, page)
+    tokens = []
+    for status in ("201", "200"):
+        page.goto("/docs")
+        place.get_by_text("Try it with a test key").click()
+        place.get_by_role("button", name="Make a test key").click()
+        expect(place.get_by_role("status").first).to_contain_text("for an hour")
+        tokens.append(place.get_by_label("Test key").input_value())
+        place.get_by_role("button", name="Send").click()
+        expect(place.locator("output.answer")).to_contain_text(status)
+    assert [token.split(".")[0] for token in tokens] == [f"pk_test_{partner_id}"] * 2
+    first, second = (site.api(token, "GET", "/claims?entity_id=ent_x") for token in tokens)
+    assert (first.json()["code"], second.json()["code"]) == ("auth_revoked", "entity_not_found")
+    page.goto(f"/console/{partner_id}/keys")
+    expect(page.get_by_text("API reference").first).to_be_visible()

@@ -10,9 +10,12 @@ from datetime import UTC, datetime
 import pytest
 from litestar import Request
 
+from service.core.csv_lines import cell
 from service.core.errors import Refusal, invalid
 from service.facts.partners import ApiKeyIssued, partner_stream
-from service.pages.console.csv_file import PAGES_MAX, ROWS_MAX, CsvFiles, cell
+from service.ledger.database import LedgerUnavailable
+from service.pages.console import csv_file
+from service.pages.console.csv_file import PAGES_MAX, ROWS_MAX, CsvFiles
 from service.request_log.outcome import OUTCOME_BYTES_MAX, Outcome, outcome_of, read_outcome
 from tests.pages.visitor import Visitor
 from tests.world import STAFF, claim_body
@@ -221,6 +224,51 @@ async def test_links_are_found(world, developer):
     ]
 
 
+async def test_onboardings_are_found(world, developer):
+    """By state, id and the partner's own reference, in the sandbox of before a reset, too."""
+    visitor, partner = developer
+
+    async def started(mode, user):
+        words = {"company_name": "Bakery", "user_email": f"{user.strip('=')}@example.com"}
+        body = {"partner_user_id": user} | words
+        answer = await partner.call("POST", "/onboardings", json=body, mode=mode)
+        return answer.json()["onboarding_id"]
+
+    made = [await started("live", user) for user in ("first", "second", "=third")]
+    await started("test", "first")
+    await world.service.partners.reset_sandbox(partner.partner_id, 1, STAFF)
+    await started("test", "first")
+    other = await world.partner()
+    foreign = await other.call(
+        "POST",
+        "/onboardings",
+        json={"partner_user_id": "x", "company_name": "X", "user_email": "x@example.com"},
+    )
+    async with world.service.modes["live"].ledger.database.writes.connection() as connection:
+        await connection.execute(
+            "update live.onboardings set expires_at = now() where onboarding_id = $1", made[0]
+        )
+    path = f"/console/{partner.partner_id}/onboardings"
+
+    async def found(query):
+        page = (await visitor.get(f"{path}?{query}")).text
+        return re.findall(r"</code></th><td>([^<]*)</td>", page)
+
+    assert await found("") == ["=third", "second", "first"]
+    assert await found("state=expired") == ["first"]
+    assert await found("state=started") == ["=third", "second"]
+    assert await found("q=second") == ["second"]
+    assert await found("q=second&state=completed") == []
+    assert await found(f"q={made[1]}") == ["second"]
+    assert await found("q=first&mode=test") == ["first"] * 2
+    assert await found(f"q={foreign.json()['onboarding_id']}") == []
+    assert await found("q=x") == []
+    assert "Nothing matches" in await shown(visitor, f"{path}?q=nobody")
+    rows = list(csv.reader((await visitor.get(f"{path}.csv?state=started")).text.splitlines()))
+    assert [row[1] for row in rows[1:]] == ["'=third", "second"]
+    assert "entity_id" not in rows[0]
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
@@ -281,6 +329,27 @@ async def test_a_file_that_finds_little_asks_little():
     assert (head, row, len(last)) == (["a", "b"], ["1", "x"], 2)
     assert last[0].startswith("This file ends here")
     assert asked == [None, *range(1, PAGES_MAX)]
+
+
+async def test_a_file_takes_little_of_the_database_s_time(monkeypatch):
+    """Where reading took long, or fails, what is there is sent, and the last row says the rest."""
+    asked = []
+
+    async def slow(_limit, place):
+        asked.append(place)
+        return [{"a": "1", "b": "x"}], len(asked)
+
+    async def failing(limit, place):
+        if place:
+            raise LedgerUnavailable
+        return await slow(limit, place)
+
+    for page, seconds, pages in ((slow, 0.0, 1), (failing, csv_file.SECONDS_MAX, 1)):
+        monkeypatch.setattr(csv_file, "SECONDS_MAX", seconds)
+        asked.clear()
+        head, row, last = await read(file_of(page))
+        assert (head, row, len(asked)) == (["a", "b"], ["1", "x"], pages)
+        assert last[0].startswith("This file ends here")
 
 
 async def test_a_partner_is_sent_one_file_at_a_time():

@@ -28,6 +28,7 @@ NO_PAGES = {
     "/console",
     "/console/{partner_id:str}/claims.csv",
     "/console/{partner_id:str}/links.csv",
+    "/console/{partner_id:str}/onboardings.csv",
 }
 """What has no page of its own: it leads to one, or is a file."""
 

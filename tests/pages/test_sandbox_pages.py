@@ -130,7 +130,9 @@ def test_the_tutorial_shows_its_key_once(site, developer):
     page.goto(f"/console/{partner_id}/tutorial")
     assert "pk_test_ptn" not in page.content()
     page.get_by_role("button", name="Issue a test key").click()
-    expect(page.locator("pre").first).to_contain_text(f"export API_KEY=pk_test_{partner_id}.")
+    expect(page.locator("pre").first).to_contain_text(
+        f"export CLAIMS_API_KEY=pk_test_{partner_id}."
+    )
     page.wait_for_load_state()
     token = page.locator("pre").first.inner_text().rpartition(".")[2]
     page.reload()

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from service.core.clock import system_clock
+from service.http.rate_limit.limiter import POSTS_PER_MINUTE
 from service.ledger.sql import Sql
 from service.webhooks.signing import signing_keys
 from tests.pages.visitor import Visitor
@@ -20,6 +21,12 @@ _LOGGED = Sql(
     "A delivery that was made.",
     "insert into ledger.webhook_log values"
     " ($1, $2, 7, 'clm_1', 'claim.created', 2, 204, 12, 'HTTP 500')",
+)
+_ASIDE = Sql(
+    "aside",
+    "A claim's events that were set aside.",
+    "insert into ledger.webhook_deliveries select $1, position, 'clm_<7>', 'claim.created', $2, 17,"
+    " 'infinity', 'HTTP 422' from generate_series(5, 6) as position",
 )
 
 
@@ -108,19 +115,19 @@ async def test_an_endpoint_is_changed_rotated_paused_and_removed(world, develope
 
 
 async def test_live_mode_takes_a_fresh_proof(world, developer):
-    """To add, move, pause or remove, to see or rotate its secret; no other partner's is seen."""
+    """To add, move, pause, resume, replay or remove, and for its secret; no other's is seen."""
     visitor, partner_id, path = developer
     _, drawn = await added(visitor, path, mode="live")
     one = f"{path}/{drawn['endpoint_id']}"
     await moved_in_time(world.service, "sessions", "started_at", 11)
-    for deed in ("", "/secret", "/rotate", "/disable", "/remove"):
+    for deed in ("", "/secret", "/rotate", "/replay", "/disable", "/enable", "/remove"):
         answer = await visitor.post(f"{one}{deed}", url=URL, secret_version="2")
         assert answer.headers["location"].startswith("/proof"), deed
     other = await world.partner()
     await world.service.partners.add_member(other.partner_id, "other@example.com", STAFF)
     stranger = await Visitor(world).sign_in("other@example.com")
     theirs = f"/console/{other.partner_id}/webhooks/{drawn['endpoint_id']}"
-    for deed in ("secret", "rotate", "test", "replay", "enable", "disable"):
+    for deed in ("secret", "rotate", "test", "replay", "release", "enable", "disable"):
         assert (await stranger.post(f"{theirs}/{deed}")).status_code == 404, deed
     assert len(await world.service.endpoint_list.of(partner_id)) == 1
 
@@ -145,3 +152,38 @@ async def test_a_test_event_a_replay_and_the_log(world, developer):
         assert text in page
     for query in ("before=1.x", "before=x"):
         assert (await visitor.get(f"{one}?{query}")).status_code == 400
+
+
+async def test_a_claim_that_was_set_aside_is_delivered_again(world, developer):
+    """The list and the endpoint's page say so; whoever asks twice for it asks once."""
+    visitor, _, path = developer
+    _, drawn = await added(visitor, path)
+    one = f"{path}/{drawn['endpoint_id']}"
+    database = world.service.modes["test"].ledger.database
+    moved = Sql("moved", "A queue.", "update ledger.webhook_queues set position = 9 returning 1")
+    await eventually(lambda: database.writes.fetch(moved))
+    await database.writes.fetch(_ASIDE, drawn["endpoint_id"], system_clock())
+    assert "set aside: 2" in await shown(visitor, path)
+    page = await shown(visitor, one)
+    assert re.search(r"clm_<7> 2 5 .* HTTP 422 Deliver again", page)
+    assert "Nothing is waiting." in page
+    for _ in range(2):
+        answer = await visitor.post(f"{one}/release", subject="clm_<7>")
+        assert answer.headers["location"] == f"{one}?done=released"
+    page = await shown(visitor, f"{one}?done=released")
+    assert ("on their way again" in page, "set aside" in page) == (True, False)
+
+
+async def test_a_person_can_post_so_much_a_minute(world, developer):
+    """Whatever they press, in whichever console; looking goes on, and so do the others."""
+    visitor, partner_id, path = developer
+    _, drawn = await added(visitor, path)
+    one = f"{path}/{drawn['endpoint_id']}"
+    posts = [await visitor.post(f"{one}/enable") for _ in range(POSTS_PER_MINUTE)]
+    statuses = [answer.status_code for answer in posts]
+    assert statuses == [303] * (POSTS_PER_MINUTE - 1) + [429]
+    assert 0 < int(posts[-1].headers["retry-after"]) <= 60
+    assert (await visitor.get(one)).status_code == 200
+    await world.service.partners.add_member(partner_id, "second@example.com", STAFF)
+    second = await Visitor(world).sign_in("second@example.com")
+    assert (await second.post(f"{one}/disable")).status_code == 303

@@ -121,6 +121,27 @@ def test_the_return_url_is_kept_until_it_is_named():
     assert (same, gone.return_url, gone.return_link) == ([], None, True)
 
 
+def lend(facts, **given):
+    """Lend a key in place of another."""
+    wanted = {"key_id": "key_3", "replaces": None, "secret_hash": b"hash", "now": NOW}
+    return decisions.lend_key(fold(facts), **wanted | {"ends_at": NOW + HOUR} | given)
+
+
+def test_a_key_is_lent_for_a_while_in_place_of_the_last_one():
+    """It is a test key with an end from the start; the one before it ends at once."""
+    issued, ends = lend([APPLIED, APPROVED, ISSUED])
+    assert (issued.key_id, issued.mode, issued.name) == ("key_3", "test", decisions.REFERENCE_NAME)
+    assert ends == ApiKeyRevoked(partner_id=P, key_id="key_3", effective_at=NOW + HOUR)
+    lent = [APPLIED, APPROVED, ISSUED, issued, ends]
+    again = {"key_id": "key_4", "replaces": "key_3"}
+    assert lend(lent, **again)[2:] == [ApiKeyRevoked(partner_id=P, key_id="key_3")]
+    assert lend(lent, **again, now=NOW + HOUR)[2:] == []
+    keys = fold([*lent, *lend(lent, **again)]).keys
+    assert [name for name, key in keys.items() if not key.has_ended(NOW)] == ["key_1", "key_4"]
+    with pytest.raises(Refusal, match="auth_partner_not_approved"):
+        lend([APPLIED])
+
+
 def test_changed_settings_are_folded():
     """The next change starts from the last one."""
     changed = PartnerSettingsChanged(partner_id=P, return_link=True, suppress_email=False)

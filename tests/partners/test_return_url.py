@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.partners.wire import return_url_fault
+from service.partners.wire import leads_to, return_url_fault
 
 GOOD = (
     *("", "https://example.com", "https://www.example.com/", "https://a.example.com/x/y.html"),
@@ -29,3 +29,25 @@ def test_pages_on_named_hosts_are_taken(url):
 def test_all_else_is_refused(url):
     """Other schemes and hosts, what hides where it leads, and what has an entity already."""
     assert return_url_fault(url) is not None
+
+
+@pytest.mark.parametrize(
+    ("website", "hosts"),
+    [
+        ("www.example.com", {"www.example.com", "a.www.example.com", "example.com"}),
+        ("WWW.Example.com", {"www.example.com", "a.www.example.com", "example.com"}),
+        (
+            "example.com",
+            {"example.com", "www.example.com", "a.www.example.com", "shop.example.com"},
+        ),
+        ("shop.example.com", {"shop.example.com"}),
+        ("www.com", set()),
+    ],
+)
+def test_a_website_is_the_same_with_and_without_www(website, hosts):
+    """And below it; not its other neighbours, and no top-level domain."""
+    tried = (
+        *("example.com", "www.example.com", "a.www.example.com", "shop.example.com", "com"),
+        *("notexample.com", "www.notexample.com", "wwwexample.com", "example.com.evil.example"),
+    )
+    assert {host for host in tried if leads_to(f"https://{host}/back", website)} == hosts

@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 
 from service.cli.keys_at_rest import verify_all
+from service.cli.verdict import Fine
 from service.ledger.encryption import MasterKeys
 from service.privacy import faulty_keys
 from tests.sessions import BROWSER, session_of
@@ -49,7 +50,7 @@ async def test_a_clean_installation_has_none(privacy, entities):
     await service.sessions.end(session.token)
     await privacy.erase_entity(next(iter(entities.values())))
     answer = await verify_all(service)
-    assert (answer, type(answer)) == (CLEAN, dict)
+    assert (answer, type(answer)) == (CLEAN, Fine)
 
 
 async def test_keys_that_changed_places_are_named(privacy, entities, owner, monkeypatch):

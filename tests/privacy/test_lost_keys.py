@@ -4,6 +4,7 @@ import psycopg
 import pytest
 
 from service.cli.keys_at_rest import verify_all
+from service.cli.verdict import Fine
 from service.privacy import lost_keys
 from tests.privacy.links import labelled_link
 from tests.world import STAFF
@@ -46,7 +47,7 @@ async def test_erased_subjects_are_no_loss(privacy, monkeypatch):
     await privacy.erase_entity(row["entity_id"])
     answer = await verify_all(privacy.service)
     assert (answer["events_lost"], answer["lost_keys"]) == (0, [])
-    assert type(answer) is dict
+    assert type(answer) is Fine
 
 
 async def test_lost_keys_are_listed(privacy, remove_keys, monkeypatch):

@@ -9,6 +9,7 @@ import pytest
 
 from service.app.bootstrap import Service
 from service.cli.keys_at_rest import rotate_all
+from service.cli.verdict import Fine
 from service.facts.entities import entity_stream
 from service.ledger.encryption import KeyUnknown, MasterKeys
 from service.people.sign_in import PURPOSE
@@ -80,7 +81,7 @@ async def test_all_keys_are_rewrapped(with_ring, wrapped, database_url):
         ("accounts", "sessions", 0),
         ("accounts", "sign_in_links", 0),
     ]
-    assert type(answer) is dict
+    assert type(answer) is Fine
     assert after == before
     assert OLD_ID in answer["before_removing"]
     assert "run this again" in answer["before_removing"]
@@ -115,7 +116,7 @@ async def test_sessions_and_sign_in_links_are_rewrapped(with_ring, wrapped, data
         (link_id,) = owner.execute("select link_id from accounts.sign_in_links").fetchone()
     link = await new.sign_in.look((await new.secrets.get()).link_token(PURPOSE, link_id))
     person = await new.sessions.read(token)
-    assert (answer["unused"], answer["still_used"], type(answer)) == ([OLD_ID], [], dict)
+    assert (answer["unused"], answer["still_used"], type(answer)) == ([OLD_ID], [], Fine)
     assert {one["keys"]: one["rewrapped"] for one in answer["tables"][5:]} == {
         "sessions": 1,
         "sign_in_links": 1,
@@ -152,7 +153,7 @@ async def test_expired_sessions_and_links_use_no_key(with_ring, database_url):
                 [LOST_ID],
             )
     answer = await rotate_all(await with_ring(OLD))
-    assert (type(answer), answer["not_opened_by_ring"]) == (dict, [])
+    assert (type(answer), answer["not_opened_by_ring"]) == (Fine, [])
 
 
 async def test_an_unused_key_may_come_back(with_ring, wrapped):

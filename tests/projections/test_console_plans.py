@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -122,6 +123,18 @@ def test_rare_calls_are_found_without_reading_the_rest(filled, wanted, before, g
     nodes = explained(filled, FILTERED, types, f"'ptn_1', {before}, 51, {wanted}", generic)
     calls = [node for node in nodes if node.get("Relation Name") == "requests"]
     assert sum(read(node) for node in calls) <= ROWS / 50, json.dumps(nodes)
+
+
+@pytest.mark.parametrize("generic", ["force_generic_plan", "force_custom_plan"])
+def test_an_onboarding_is_found_by_id_or_stream_alone(filled, generic):
+    """Nothing else of 40,000 is read."""
+    sql = queries("projections.onboardings").of_partner
+    streams = ", ".join(f"'{uuid4()}'" for _ in range(50))
+    given = f"'ptn_1', 'onb_9', array[{streams}]::uuid[]"
+    nodes = explained(filled, sql, "text, text, uuid[]", given, generic)
+    scans = [node for node in nodes if node.get("Relation Name") == "onboardings"]
+    assert scans
+    assert sum(read(node) for node in scans) <= 1, json.dumps(nodes)
 
 
 def explained(owner, sql, types, given, generic):

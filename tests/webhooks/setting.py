@@ -49,6 +49,7 @@ class Setting:
         self.service, self.mode = service, service.modes[mode]
         self.name, self.ledger = mode, self.mode.ledger
         self.now = system_clock()
+        service.clock = lambda: self.now  # of subscribers, which are made when they are asked for
         self.sink = Sink()
         self.commands, self.queues = service.endpoints, service.webhook_queues
         self.dispatcher = Dispatcher(
@@ -90,6 +91,16 @@ class Setting:
             appends.append(Append(stream, 0, events, CAUSE))
         async with self.ledger.transaction() as transaction:
             await transaction.append(*appends)
+        await self.follow()
+
+    async def moved(self, name, partner_id):
+        """Move a claim on to another stage."""
+        stream = claim_stream(self.name, 0, partner_id, "ent_1", f"clm_{name}")
+        async with self.ledger.transaction() as transaction:
+            known = await transaction.read(stream)
+            stage = STAGES[len(known)]
+            event = ClaimStageChanged(claim_id=f"clm_{name}", stage=stage)
+            await transaction.append(Append(stream, len(known), [event], CAUSE))
         await self.follow()
 
     async def follow(self):

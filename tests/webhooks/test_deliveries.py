@@ -1,6 +1,7 @@
 """Deliveries: at least once, in a claim's order, and none that is stuck holds up another."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 
@@ -9,16 +10,18 @@ import pytest
 from standardwebhooks import Webhook
 from structlog.testing import capture_logs
 
+from service.core.clock import system_clock
 from service.core.errors import Refusal
 from service.facts.claims import STAGES
+from service.ledger.database import LedgerUnavailable
 from service.ledger.sql import Sql, queries
 from service.webhooks import deliveries, dispatcher
 from service.webhooks.decisions import ENDPOINTS_MAX
-from service.webhooks.deliveries import RETRIES, wait_after
 from service.webhooks.queues import TESTS_AN_HOUR_MAX, TESTS_MAX
 from service.webhooks.sender import EndpointAnswer, Undelivered
 from service.webhooks.shared_pool import STATEMENTS_AT_ONCE_MAX, SharedPool
 from service.webhooks.signing import signing_keys
+from service.webhooks.waits import ENDPOINT_WAIT_SECONDS_MAX, RETRIES, wait_after
 from tests.ledger.samples import CAUSE
 from tests.ledger.wired import service
 from tests.patience import eventually
@@ -152,6 +155,85 @@ async def test_a_dead_endpoint_is_given_up_after_three_days_and_goes_on_where_it
     assert await one.state(partner, alive) is None
 
 
+async def test_one_claim_that_is_refused_for_three_days_is_set_aside_and_the_others_go_on(one):
+    """What follows in it is kept with it, in order, until a member asks for it; nothing is lost."""
+    partner = await one.approved()
+    endpoint = await one.endpoint(partner)
+    one.sink.answers["clm_stuck"] = EndpointAnswer(500)
+    await one.claims(partner, "stuck", stages=1)
+    for nr in range(14):
+        await one.claims(partner, f"c{nr}")
+        await one.pass_time(9 * HOUR, 3 * HOUR)
+    assert await one.state(partner, endpoint) is None
+    assert len(set(taken(one))) == 14
+    (aside,) = await one.queues.aside("live", endpoint)
+    assert (aside["subject"], aside["events"], aside["fault"]) == ("clm_stuck", 2, "HTTP 500")
+    assert await one.queues.open("live", endpoint) == []
+    tried = one.sink.tried[URL, "clm_stuck"]
+    assert tried == RETRIES.attempts_max
+    await one.moved("stuck", partner)
+    await one.pass_time(24 * HOUR, 8 * HOUR)
+    (aside,) = await one.queues.aside("live", endpoint)
+    assert (aside["events"], one.sink.tried[URL, "clm_stuck"]) == (3, tried)
+    states = await one.queues.states("live", [endpoint])
+    assert (states[endpoint]["open"], states[endpoint]["failing_since"]) == (0, None)
+    one.sink.answers.clear()
+    await one.queues.release("live", endpoint, "clm_stuck")
+    await one.serve()
+    assert [one for one in taken(one) if one == "clm_stuck"] == ["clm_stuck"] * 3
+    sent = [msgspec.json.decode(body) for _, _, body in one.sink.sent]
+    assert [event["data"]["stage"] for event in sent[-3:]] == list(STAGES[:3])
+    assert await one.queues.aside("live", endpoint) == []
+
+
+async def test_what_is_set_aside_takes_nobody_s_place_and_is_bounded(one, monkeypatch):
+    """An endpoint that refuses too many claims is paused, though it takes others."""
+    for module in (deliveries, dispatcher):
+        monkeypatch.setattr(module, "OPEN_MAX", 2)
+    monkeypatch.setattr(deliveries, "ASIDE_MAX", 2)
+    partner = await one.approved()
+    endpoint = await one.endpoint(partner)
+    for nr in range(3):
+        one.sink.answers[f"clm_stuck{nr}"] = EndpointAnswer(500)
+    await one.claims(partner, "stuck0", "stuck1")
+    for _ in range(12):
+        await one.pass_time(10 * HOUR, 2 * HOUR)
+        await one.queues.test("live", endpoint)
+        await one.serve()
+    await one.claims(partner, "a", "b", "c")
+    await one.serve()
+    assert {"clm_a", "clm_b", "clm_c"} <= set(taken(one))
+    assert len(await one.queues.aside("live", endpoint)) == 2
+    assert await one.state(partner, endpoint) is None
+    await one.claims(partner, "stuck2")
+    for nr in range(12):
+        await one.claims(partner, f"d{nr}")
+        await one.pass_time(10 * HOUR, 2 * HOUR)
+    assert await one.state(partner, endpoint) == "failing"
+
+
+async def test_resuming_undoes_no_rest(one):
+    """A member who pauses and resumes a dead receiver has it asked no more often."""
+    partner = await one.approved()
+    endpoint = await one.endpoint(partner)
+    one.sink.answers[URL] = None
+    await one.claims(partner, *(f"c{nr}" for nr in range(10)))
+    await one.pass_time(2 * HOUR, HOUR / 60)
+    tried = len(one.sink.sent)
+    for _ in range(30):
+        await one.commands.disable(partner, endpoint, "member", CAUSE)
+        await one.commands.enable(partner, endpoint, CAUSE)
+        await one.follow()
+        await one.pass_time(HOUR / 60, HOUR / 60)
+    assert len(one.sink.sent) - tried <= 3
+    rests = (await one.queues.states("live", [endpoint]))[endpoint]["rests_until"]
+    assert rests > one.now
+    del one.sink.answers[URL]
+    await one.queues.test("live", endpoint)
+    await one.serve()
+    assert len(taken(one)) == 11
+
+
 async def test_one_that_is_gone_is_disabled_at_once(one):
     """By 410; the event stays for when it is enabled again."""
     partner = await one.approved()
@@ -242,6 +324,50 @@ async def test_an_endpoints_queue_is_bounded(one, monkeypatch):
     assert len(taken(one)) == 12
 
 
+async def test_nobody_looks_at_a_full_queue_before_something_in_it_is_due(one, monkeypatch):
+    """Of an endpoint that fails: to find that out, all that is in it would be counted each time."""
+    for module in (deliveries, dispatcher):
+        monkeypatch.setattr(module, "OPEN_MAX", 3)
+    partner = await one.approved()
+    endpoint = await one.endpoint(partner)
+    one.sink.answers[URL] = None
+    await one.claims(partner, *(f"c{nr}" for nr in range(6)))
+    await one.pass_time(24 * HOUR, HOUR / 2)
+    waiting = [row["next_attempt_at"] for row in await one.queues.open("live", endpoint)]
+    rests = (await one.queues.states("live", [endpoint]))[endpoint]["rests_until"]
+    assert (len(waiting), rests) == (3, min(waiting))
+    assert rests > one.now + timedelta(seconds=ENDPOINT_WAIT_SECONDS_MAX)
+    await one.commands.disable(partner, endpoint, "member", CAUSE)
+    await one.commands.enable(partner, endpoint, CAUSE)
+    await one.follow()
+    rests = (await one.queues.states("live", [endpoint]))[endpoint]["rests_until"]
+    assert rests <= one.now + timedelta(seconds=ENDPOINT_WAIT_SECONDS_MAX)
+    del one.sink.answers[URL]
+    await one.pass_time(HOUR, HOUR / 4)
+    assert len(taken(one)) == 6
+
+
+async def test_looking_among_many_endpoints_is_followed_by_a_pause():
+    """A look that takes long is not repeated at once, however often somebody asks for it."""
+    looks = []
+    time = asyncio.get_running_loop().time
+
+    async def fetch(*_args):
+        looks.append(time())
+        await asyncio.sleep(2 * dispatcher.LOOK_SECONDS_FREE)
+        return []
+
+    async def fetchrow(*_args):
+        return None
+
+    pool = SimpleNamespace(fetch=fetch, fetchrow=fetchrow)
+    one = dispatcher.Dispatcher(SimpleNamespace(pool=pool, clock=system_clock))
+    for _ in range(2):
+        await one.step()
+    first, second = looks
+    assert second - first >= dispatcher.PAUSE_FOR_A_LOOK * 2 * dispatcher.LOOK_SECONDS_FREE
+
+
 async def test_an_endpoint_can_have_everything_again(one):
     """From any position that it came past, with the same ids; a test event has no position."""
     partner = await one.approved()
@@ -298,7 +424,7 @@ async def test_nothing_that_was_queued_meanwhile_outlives_an_endpoint(one):
 
 
 async def test_what_is_our_fault_is_none_of_the_endpoints(one):
-    """An event that cannot be read waits, and no attempt counts; the log says why, and of hosts."""
+    """What cannot be read or signed waits, and no attempt counts; the log says why."""
     partner = await one.approved()
     endpoint = await one.endpoint(partner)
     await one.ledger.database.writes.fetch(_QUEUED, endpoint, one.now)
@@ -317,7 +443,22 @@ async def test_what_is_our_fault_is_none_of_the_endpoints(one):
         assert taken(one) == ["clm_a"]
         await one.claims(partner, "private")
         await one.serve()
+        calls = []
+
+        async def secrets():
+            calls.append(1)
+            if len(calls) <= 3 * RETRIES.attempts_max:
+                raise LedgerUnavailable
+            return await one.service.secrets.get()
+
+        one.dispatcher.parts = replace(one.dispatcher.parts, secrets=secrets)
+        await one.claims(partner, "unsigned")
+        await one.pass_time(2 * HOUR, HOUR / 60)
+    assert taken(one) == ["clm_a", "clm_unsigned"]
+    (newest, _) = await one.queues.delivered("live", endpoint)
+    assert (newest["subject"], newest["attempts"]) == ("clm_unsigned", 1)
     said = [(line["event"], line.get("position"), line.get("error_type")) for line in logs]
+    assert ("webhook not sent", 3, "LedgerUnavailable") in said
     assert ("webhook events cannot be read", 999, None) in said
     assert ("webhook host refused", 2, "an address is not public") in said
 
@@ -407,5 +548,5 @@ async def test_webhooks_leave_connections_to_the_others():
 def test_attempts_take_three_days_in_all():
     """With waits that grow, and are never quite the same."""
     total = sum((wait_after(nr) for nr in range(1, RETRIES.attempts_max)), timedelta())
-    assert timedelta(days=2.5) < total < timedelta(days=3.5)
+    assert timedelta(days=2.9) < total < timedelta(days=3.7)
     assert len({wait_after(20) for _ in range(20)}) > 1

@@ -8,10 +8,11 @@ import msgspec
 from service.core.clock import system_clock
 from service.events.wire import CloudEvent
 from service.webhooks.decisions import ENDPOINTS_MAX
-from service.webhooks.deliveries import ENDPOINT_WAIT_SECONDS_MAX, GIVES_UP_AFTER
+from service.webhooks.deliveries import ASIDE_MAX
 from service.webhooks.dispatcher import LOG_KEPT
 from service.webhooks.sender import RETRY_AFTER_SECONDS_MAX, SECONDS_MAX
 from service.webhooks.signing import OVERLAP, headers, signing_keys
+from service.webhooks.waits import ENDPOINT_WAIT_SECONDS_MAX, GIVES_UP_AFTER
 from tests.webhooks.secrets import SECRETS
 
 GUIDE = Path("docs/partners/webhooks.md").read_text()
@@ -39,6 +40,7 @@ def test_its_figures_are_the_services():
     assert (ENDPOINTS_MAX, "up to five in each mode" in GUIDE) == (5, True)
     assert (SECONDS_MAX, "within 15 seconds" in GUIDE) == (15, True)
     assert (GIVES_UP_AFTER.days, "three days without success" in GUIDE) == (3, True)
+    assert (ASIDE_MAX, "a thousand of them" in GUIDE) == (1000, True)
     assert (ENDPOINT_WAIT_SECONDS_MAX, "up to 15 minutes" in GUIDE) == (900, True)
     assert (RETRY_AFTER_SECONDS_MAX, "up to a day" in GUIDE) == (86_400, True)
     assert (OVERLAP.total_seconds(), "For 24 hours" in GUIDE) == (86_400, True)

@@ -101,6 +101,29 @@ async def test_the_certificate_has_to_be_the_hosts(tmp_path, monkeypatch):
     assert asked == ["hooks.example.com"] * 5
 
 
+async def test_records_without_data_are_bounded_too(tmp_path, monkeypatch):
+    """A server that goes on sending tickets of TLS has answered nothing."""
+
+    async def resolve(_host, **_more):
+        return ["127.0.0.1"]
+
+    monkeypatch.setattr(sender, "resolve", resolve)
+    path = certificate(tmp_path, "hooks.example.com")
+    tls = ssl.create_default_context(cafile=str(path))
+    for tickets, expected in ((2, 204), (2_000, None)):
+        serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        serving.load_cert_chain(path, path.with_suffix(".key"))
+        serving.num_tickets = tickets
+        async with receiving(serving) as receiver:
+            url = receiver.url.replace("localhost", "hooks.example.com")
+            sending = Sender(allow_private=True, tls=tls).post(url, HEADERS, BODY, NOW)
+            if expected:
+                assert (await sending).status == expected
+            else:
+                with pytest.raises(Undelivered):
+                    await sending
+
+
 async def test_every_attempt_judges_the_url_again(monkeypatch):
     """An endpoint that was added when more was allowed gets nothing now."""
 

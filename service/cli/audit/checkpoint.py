@@ -9,7 +9,7 @@ from service.cli.checkpoint_dates import warn_ahead
 from service.cli.options import ledger_option
 from service.cli.target import Target, team_command
 from service.cli.terminal import progress
-from service.cli.verdict import Fields, Findings
+from service.cli.verdict import Fields, Findings, Fine, counted, listed
 from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.verify.ledger_verifier import size_of
 from service.facts.caller import LEDGERS
@@ -34,7 +34,10 @@ async def checkpoint(target: Target, ledger: str | None, *, begin_archive: bool)
     with archive_needed():
         rows = [await _row(target, name, begin_archive=begin_archive) for name in names]
     answer = {"checkpoints": rows}
-    return Findings(answer) if any(row["fault"] for row in rows) else answer
+    faults = [f"{row['ledger']}: {row['fault']}" for row in rows if row["fault"]]
+    if faults:
+        return Findings(answer, listed(faults))
+    return Fine(answer, f"{counted(len(rows), 'ledger')} signed as they are now")
 
 
 async def _row(target: Target, ledger: str, *, begin_archive: bool) -> Fields:

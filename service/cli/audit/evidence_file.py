@@ -12,7 +12,9 @@ import click
 from service.cli.audit.faults import archive_needed
 from service.cli.faults import one_line
 from service.cli.verdict import Fields, Findings
+from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.log_tree import LedgerForked
+from service.evidence.checkpoints.signatures import full_note
 from service.evidence.checkpoints.signing import Checkpoints
 from service.evidence.checkpoints.stored import KeyMissing
 from service.evidence.export.export_writer import Signed
@@ -78,7 +80,7 @@ async def signed_checkpoint(checkpoints: Checkpoints, covers: int | None = None)
     if latest is not None and checkpoints.keys:
         open_checkpoint(latest[1], checkpoints.keys, "the stored checkpoint")
     if latest is not None and covers is not None and latest[0].size >= covers:
-        return Signed(*latest)
+        return await _full(checkpoints, *latest)
     try:
         with archive_needed():
             made = await checkpoints.make()
@@ -88,8 +90,13 @@ async def signed_checkpoint(checkpoints: Checkpoints, covers: int | None = None)
         if covers is not None:
             message = f"the newest checkpoint has {latest[0].size} events of {covers}, and {error}"
             raise click.ClickException(message) from error
-        return Signed(*latest)
-    return Signed(made.checkpoint, made.note)
+        return await _full(checkpoints, *latest)
+    return await _full(checkpoints, made.checkpoint, made.note)
+
+
+async def _full(checkpoints: Checkpoints, checkpoint: Checkpoint, note: str) -> Signed:
+    """Return a checkpoint with what others have signed of it so far."""
+    return Signed(checkpoint, await full_note(checkpoints.ledger.database, note))
 
 
 def refuse_kind(path: Path, kind: str, remedy: str) -> None:
@@ -104,7 +111,8 @@ def refuse_kind(path: Path, kind: str, remedy: str) -> None:
 def finding(ledger: str, fault: EvidenceFault | LedgerForked) -> Fields:
     """Return the fault because of which no evidence of a ledger was written."""
     position: int | None = getattr(fault, "position", None)
-    return Findings({"ok": False, "ledger": ledger, "position": position, "fault": str(fault)})
+    answer = {"ok": False, "ledger": ledger, "position": position, "fault": str(fault)}
+    return Findings(answer, f"{ledger}: {fault}")
 
 
 def _refuse_special(path: Path) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from service.cli.audit.countersigned import countersigned_checkpoint, countersigned_option
 from service.cli.audit.evidence_file import (
     finding,
     force_option,
@@ -27,6 +28,7 @@ from service.facts.caller import LEDGERS
 @team_command
 @out_option
 @force_option
+@countersigned_option
 @click.option(
     "--ledger", type=click.Choice(LEDGERS), default="live", show_default=True, help="Which one."
 )
@@ -39,6 +41,11 @@ from service.facts.caller import LEDGERS
     help="Leave out the events before this position.",
 )
 @click.option("--entity", metavar="ID", help="Only what concerns this entity, each with a proof.")
+@click.option(
+    "--search",
+    is_flag=True,
+    help="Find the entity's events in the whole log, not by the read model `activity`.",
+)
 @click.option(
     "--checkpoint",
     type=note_in,
@@ -53,19 +60,33 @@ async def export(
     entity: str | None,
     checkpoint: str | None,
     *,
+    search: bool,
     force: bool,
+    is_countersigned: bool,
 ) -> Fields:
-    """Write a ledger's events and a checkpoint to a file that can be verified offline."""
-    scope = ExportScope(first, entity, None if checkpoint is None else _parsed(checkpoint, ledger))
+    """Write a ledger's events and a checkpoint to a file that can be verified offline.
+
+    What concerns an entity is found by an index, the read model `activity`, and read from the log;
+    `projections verify` compares the two, and --search does without it.
+    """
+    if search and entity is None:
+        raise click.UsageError("--search is for an export with --entity")
+    older = None if checkpoint is None else _parsed(checkpoint, ledger)
+    scope = ExportScope(first, entity, older, search)
     checkpoints = target.service.checkpoints(ledger)
     try:
         with written(out, force=force) as file:
-            signed = await signed_checkpoint(checkpoints)
+            signed = await (
+                countersigned_checkpoint(target.service.settings, checkpoints)
+                if is_countersigned
+                else signed_checkpoint(checkpoints)
+            )
             if first > signed.checkpoint.size + 1:
                 raise click.BadParameter(
                     f"the log ends at position {signed.checkpoint.size}", param_hint="--from"
                 )
-            with progress(f"exporting {ledger}", signed.checkpoint.size) as advance:
+            size = signed.checkpoint.size
+            with progress(f"exporting {ledger}", size, unit="events") as advance:
                 events = await write_export(checkpoints.ledger, signed, scope, file, advance)
     except (EvidenceFault, LedgerForked) as error:
         return finding(ledger, error)

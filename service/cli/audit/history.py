@@ -1,21 +1,27 @@
 """`claim-ledger audit history` and `claim-ledger audit trace`."""
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
 
 import click
 
 from projections.activity.reader import TimelineEntry
+from service.cli.audit.evidence_file import finding, force_option, signed_checkpoint, written
 from service.cli.options import ledger_option
 from service.cli.output import Blocks
 from service.cli.target import Target, team_command
-from service.cli.verdict import Fields, Findings
+from service.cli.verdict import Fields, Findings, listed
 from service.core.errors import Refusal
+from service.evidence.checkpoints.log_tree import LedgerForked
+from service.evidence.export.format import EvidenceFault, encode
+from service.evidence.proofs.timeline import FORMAT, HistoryProof, LedgerHistory, prove_events
 from service.evidence.replay.footing import footing
 from service.evidence.replay.history import SECRET
 from service.evidence.replay.history import history as read_history
 from service.evidence.replay.log_fault import LogFault
 from service.facts.caller import LEDGERS
+from service.ledger.sequencer import Sequencer
 
 LIMIT: Final = 1000
 LIMIT_MAX: Final = 100_000
@@ -29,11 +35,29 @@ _limit = click.option(
 )
 
 
+_prove = click.option(
+    "--prove",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Also write the events, each proved to be in its signed log, for `audit check`.",
+)
+
+
 @team_command
 @click.argument("subject_id", metavar="ID")
 @ledger_option
 @_limit
-async def history(target: Target, subject_id: str, ledger: str | None, limit: int) -> Fields:
+@_prove
+@force_option
+async def history(
+    target: Target,
+    subject_id: str,
+    ledger: str | None,
+    limit: int,
+    prove: Path | None,
+    *,
+    force: bool,
+) -> Fields:
     """Show the history of a claim, entity, link, onboarding, partner, key or document.
 
     Events are found by an index, the read model `activity`, and read from the log: what the index
@@ -43,22 +67,67 @@ async def history(target: Target, subject_id: str, ledger: str | None, limit: in
     missing` if it is gone and no erasure says so (`keys-at-rest verify` lists those). An event
     without a position has committed and is not numbered yet. Hashes of secrets are left out.
     """
-    return await _timeline(target, subject_id, [ledger] if ledger else LEDGERS, limit)
+    asked = _Asked(subject_id, [ledger] if ledger else LEDGERS, limit)
+    return await _proved(target, asked, prove, force=force)
 
 
 @team_command
 @click.argument("request_id")
 @_limit
-async def trace(target: Target, request_id: str, limit: int) -> Fields:
+@_prove
+@force_option
+async def trace(
+    target: Target, request_id: str, limit: int, prove: Path | None, *, force: bool
+) -> Fields:
     """Show what one request caused, over all ledgers, in order; as `audit history` does."""
-    return await _timeline(target, request_id, LEDGERS, limit)
+    return await _proved(target, _Asked(request_id, LEDGERS, limit), prove, force=force)
 
 
-async def _timeline(target: Target, subject: str, names: Iterable[str], limit: int) -> Fields:
+class _Asked(NamedTuple):
+    """Whose history, in which ledgers, and how much of it."""
+
+    subject: str
+    names: Sequence[str]
+    limit: int
+
+
+async def _proved(target: Target, asked: _Asked, prove: Path | None, *, force: bool) -> Fields:
+    if prove is None:
+        return await _timeline(target, asked)
+    ledgers = [one for one in target.service.ledgers if one.name in asked.names]
+    parts: list[LedgerHistory] = []
+    for ledger in ledgers:
+        await Sequencer(ledger).number_committed()
+    found = await read_history(ledgers, asked.subject, asked.limit)
+    with written(prove, force=force) as file:
+        for ledger in ledgers:
+            mine = [one.position for one in found.entries if one.ledger == ledger.name]
+            positions = sorted(one for one in mine if one is not None)
+            if not positions:
+                continue
+            try:
+                checkpoints = target.service.checkpoints(ledger.name)
+                signed = await signed_checkpoint(checkpoints, covers=positions[-1])
+                parts.append(await prove_events(ledger, positions, signed))
+            except (EvidenceFault, LedgerForked) as error:
+                return finding(ledger.name, error)
+        if not parts:
+            raise _nothing(asked)
+        proof = HistoryProof(format=FORMAT, subject=asked.subject, ledgers=parts)
+        file.write(encode(proof))
+    return {"file": str(prove)} | await _timeline(target, asked)
+
+
+def _nothing(asked: _Asked) -> Refusal:
+    return Refusal("not_found", f"No event of {', '.join(asked.names)} names {asked.subject}.")
+
+
+async def _timeline(target: Target, asked: _Asked) -> Fields:
+    subject, names, limit = asked
     ledgers = [ledger for ledger in target.service.ledgers if ledger.name in names]
     found = await read_history(ledgers, subject, limit)
     if not found.entries:
-        raise Refusal("not_found", f"No event of {', '.join(names)} names {subject}.")
+        raise _nothing(asked)
     keys, rests, faults = target.service.settings.checkpoint_keys or (), [], list[Fields]()
     for ledger in ledgers:
         mine = [one for one in found.entries if one.ledger == ledger.name]
@@ -74,7 +143,8 @@ async def _timeline(target: Target, subject: str, names: Iterable[str], limit: i
         **({"faults": faults} if faults else {}),
         "events": Blocks(_row(entry) for entry in found.entries),
     }
-    return Findings(answer) if faults else answer
+    wrong = [f"{one['ledger']}: {one['fault']}" for one in faults]
+    return Findings(answer, listed(wrong)) if faults else answer
 
 
 def _row(entry: TimelineEntry) -> Fields:

@@ -1,11 +1,16 @@
 """`claim-ledger audit prove` and `check`: receipts of claims."""
 
+from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
 import click
 
 from service.app.bootstrap import Service
+from service.cli.audit.absence import absence, absence_options
+from service.cli.audit.checked import of_other_kind
+from service.cli.audit.countersigned import countersigned_checkpoint, countersigned_option
+from service.cli.audit.demands import fields_of, policy_option, time_anchor_option
 from service.cli.audit.evidence_file import (
     finding,
     force_option,
@@ -18,10 +23,14 @@ from service.cli.audit.verify import note_in, opened, public_key_of
 from service.cli.faults import one_line
 from service.cli.options import json_option
 from service.cli.target import Target, print_answer, team_command
-from service.cli.terminal import progress
-from service.cli.verdict import Fields, Findings
+from service.cli.verdict import Fields, Findings, Fine, counted
+from service.core.clock import timestamp
 from service.core.errors import Refusal
+from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.log_tree import LedgerForked
+from service.evidence.checkpoints.signing import Checkpoints
+from service.evidence.checkpoints.stored import KeyMissing
+from service.evidence.demands import Demands
 from service.evidence.export.format import EvidenceFault, encode, to_text
 from service.evidence.export.receipt_verifier import check_receipt
 from service.evidence.export.receipt_writer import (
@@ -30,28 +39,74 @@ from service.evidence.export.receipt_writer import (
     make_receipt,
     numbered_stream,
 )
-from service.evidence.note import NoteKey
+from service.evidence.export.standard_proofs import COSE, FORMATS, proof_files
+from service.evidence.note import NoteInvalid, NoteKey
+from service.evidence.policy import Policy
+from service.evidence.proofs.streams import ClaimName
+from service.evidence.time_stamp import TimeAnchor, stamped_before
 
 
 @team_command
-@click.argument("claim_id")
+@click.argument("claim_id", required=False)
 @out_option
 @force_option
-async def prove(target: Target, claim_id: str, out: Path, *, force: bool) -> Fields:
+@countersigned_option
+@click.option(
+    "--format",
+    "formats",
+    type=click.Choice(FORMATS),
+    multiple=True,
+    help="Also write each event's proof in this format, beside the receipt; can be given twice.",
+)
+@absence_options
+async def prove(
+    target: Target,
+    claim_id: str | None,
+    out: Path,
+    formats: tuple[str, ...],
+    absent: ClaimName | None,
+    at: str | None,
+    *,
+    force: bool,
+    is_countersigned: bool,
+) -> Fields:
     """Write a claim's receipt: its events, each with the proof that it is in the signed log.
+
+    Beside a receipt FILE, `--format` writes for each event FILE.<position>.tlog-proof (C2SP) or
+    FILE.<position>.cose (a COSE receipt, RFC 9942), and FILE.<position>.entry, of which the event's
+    leaf is the hash: what programs of others take.
 
     Only events are trusted. A claim that the read models do not know, or show otherwise, is
     searched for in the whole log, which takes a while.
+
+    With --absent it writes the proof that no such claim existed at a checkpoint, the newest one or
+    that of --at. For this it signs the index of all streams that had begun by then, and publishes
+    it beside the checkpoint.
     """
+    if absent is not None:
+        if formats or is_countersigned:
+            raise click.UsageError("--format and --countersigned are for receipts")
+        return await absence(target, absent, at, out, force=force)
+    assert claim_id is not None  # noqa: S101 - one of both is given
     ledger, stream = await _found(target.service, claim_id)
     checkpoints = target.service.checkpoints(ledger)
     try:
         with written(out, force=force) as file:
             rows = await numbered_stream(checkpoints.ledger, stream)
-            signed = await signed_checkpoint(checkpoints, covers=rows[-1]["position"])
-            with progress("proving", signed.checkpoint.size) as advance:
-                receipt = await make_receipt(checkpoints.ledger, claim_id, rows, signed, advance)
+            covers, settings = rows[-1]["position"], target.service.settings
+            signed = await (
+                countersigned_checkpoint(settings, checkpoints, covers)
+                if is_countersigned
+                else signed_checkpoint(checkpoints, covers)
+            )
+            receipt = await make_receipt(checkpoints.ledger, claim_id, rows, signed)
             file.write(encode(receipt))
+            key = _signing(checkpoints) if COSE in formats else None
+            beside = list(proof_files(receipt, signed.checkpoint, formats, key))
+            for one in beside:
+                path = out.with_name(f"{out.name}.{one.ending}")
+                with written(path, force=force) as proof:
+                    proof.write(one.content)
     except (EvidenceFault, LedgerForked) as error:
         return finding(ledger, error)
     return {
@@ -60,6 +115,7 @@ async def prove(target: Target, claim_id: str, out: Path, *, force: bool) -> Fie
         "claim_id": claim_id,
         "ledger": ledger,
         "events": len(receipt.events),
+        "beside": [f"{out}.{one.ending}" for one in beside],
         "size": signed.checkpoint.size,
         "origin": signed.checkpoint.origin,
     }
@@ -81,24 +137,55 @@ async def prove(target: Target, claim_id: str, out: Path, *, force: bool) -> Fie
     metavar="FILE",
     help="The signed checkpoint of this size that you have from elsewhere: it has to be the same.",
 )
+@policy_option
+@time_anchor_option
+@click.option(
+    "--earlier",
+    type=note_in,
+    metavar="FILE",
+    help="A smaller checkpoint of the same origin, time-stamped, too: events that it lacks "
+    "get its time as `not_covered_at`. Needs --time-anchor.",
+)
 @json_option
 def check(
-    file: Path, public_key: tuple[NoteKey, ...], checkpoint: str | None, *, as_json: bool
+    file: Path,
+    public_key: tuple[NoteKey, ...],
+    checkpoint: str | None,
+    policy: Policy | None,
+    time_anchor: tuple[TimeAnchor, ...],
+    earlier: str | None,
+    *,
+    as_json: bool,
 ) -> None:
-    """Verify a receipt without an installation; exits with 1 if it does not hold."""
+    """Verify a receipt without an installation; exits with 1 if it does not hold.
+
+    With --time-anchor, all events of the receipt existed before `existed_before`, by the clock of
+    the authority. With --earlier, each that the earlier checkpoint does not cover was not under the
+    log's last signed root at `not_covered_at`: that it did not exist then, no time stamp can prove.
+    """
+    if earlier is not None and not time_anchor:
+        raise click.UsageError("--earlier needs --time-anchor")
     refuse_kind(file, "export", "use `claim-ledger audit verify --export`")
     if checkpoint is not None:
         opened(checkpoint, public_key)
-    print_answer(_checked(file, public_key, checkpoint), as_json=as_json)
+    answer = _checked(file, public_key, checkpoint, Demands(policy, time_anchor))
+    if earlier is not None and answer["ok"]:
+        before = opened(earlier, public_key, "--earlier")
+        answer = _with_interval(answer, before, _stamped(earlier, time_anchor))
+    print_answer(answer, as_json=as_json)
 
 
-def _checked(file: Path, keys: tuple[NoteKey, ...], kept: str | None) -> Fields:
+def _checked(file: Path, keys: tuple[NoteKey, ...], kept: str | None, demands: Demands) -> Fields:
     try:
         with one_line(OSError, before=f"{file}: "):
-            proved = check_receipt(file, keys, kept)
+            other = of_other_kind(file, keys, kept, demands)
+            if other is not None:
+                return other
+            proved = check_receipt(file, keys, kept, demands)
     except EvidenceFault as fault:
-        return Findings({"ok": False, "position": fault.position, "fault": str(fault)})
-    return {
+        answer = {"ok": False, "position": fault.position, "fault": str(fault)}
+        return Findings(answer, str(fault))
+    answer = {
         "ok": True,
         "claim_id": proved.claim_id,
         "entity_id": proved.entity_id,
@@ -106,8 +193,41 @@ def _checked(file: Path, keys: tuple[NoteKey, ...], kept: str | None) -> Fields:
         "origin": proved.checkpoint.origin,
         "size": proved.checkpoint.size,
         "root": to_text(proved.checkpoint.root),
+        **fields_of(proved.countersigned),
         "events": proved.events,
     }
+    size = proved.checkpoint.size
+    return Fine(answer, f"{proved.claim_id} as it was signed in a log of {counted(size, 'event')}")
+
+
+def _with_interval(answer: Fields, before: Checkpoint, at: datetime) -> Fields:
+    """Return the answer where each event has the time at which a checkpoint did not cover it."""
+    if "claim_id" not in answer:
+        raise click.UsageError("--earlier is for receipts")
+    if before.origin != answer["origin"] or before.size > answer["size"]:
+        message = f"expected a checkpoint of {answer['origin']} up to {answer['size']} events"
+        raise click.BadParameter(message, param_hint="--earlier")
+    events = [
+        event | ({"not_covered_at": timestamp(at)} if event["position"] > before.size else {})
+        for event in answer["events"]
+    ]
+    answer["events"] = events
+    return answer
+
+
+def _stamped(note: str, anchors: tuple[TimeAnchor, ...]) -> datetime:
+    try:
+        return stamped_before(note, anchors)
+    except NoteInvalid as error:
+        raise click.BadParameter(str(error), param_hint="--earlier") from error
+
+
+def _signing(checkpoints: Checkpoints) -> NoteKey:
+    """Return the key that signs checkpoints; raises ClickException if there is none here."""
+    try:
+        return checkpoints.signing_key()
+    except KeyMissing as error:
+        raise click.ClickException(f"a COSE receipt is signed, and {error}") from error
 
 
 async def _found(service: Service, claim_id: str) -> tuple[str, UUID]:

@@ -12,7 +12,7 @@ from service.cli.faults import one_line
 from service.cli.output import Spool
 from service.cli.target import Target, team_command
 from service.cli.terminal import progress
-from service.cli.verdict import Fields, Findings
+from service.cli.verdict import Fields, Findings, Fine, counted
 from service.core.errors import Refusal
 from service.evidence.replay.comparison import compare, independent_claims
 from service.evidence.replay.log_fault import LogFault
@@ -89,7 +89,8 @@ async def replay(
     with one_line(LogFault, before=before, after=after), ExitStack() as bar:
         moment = await moment_of(ledger, at=at, position=position)
         answer: Fields = {"ledger": name} | moment._asdict() | ({"rule": RULE} if at else {})
-        advance = bar.enter_context(progress(f"replaying {name}", moment.position))
+        size = moment.position
+        advance = bar.enter_context(progress(f"replaying {name}", size, unit="events"))
         keys = target.service.settings.checkpoint_keys or ()
         async with replayed(ledger, moment.position, advance, keys) as state:
             bar.close()
@@ -145,4 +146,6 @@ async def _compared(
     found = await compare(state.rows("claim_list", only), theirs)
     answer |= {"agrees": not found.differences, "independent_count": len(theirs)}
     answer |= tables | {"differences": found.differences, "differing": found.first}
-    return Findings(answer) if found.differences else answer
+    if found.differences:
+        return Findings(answer, f"the replays differ in {counted(found.differences, 'claim')}")
+    return Fine(answer, f"both replays have the same {counted(len(theirs), 'claim')}")

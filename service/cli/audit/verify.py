@@ -10,24 +10,32 @@ import click
 from service.app.bootstrap import Service
 from service.archive.port import ArchiveUnavailable
 from service.cli.audit.auditor import auditor_settings, has_master_keys
+from service.cli.audit.demands import fields_of, policy_option, time_anchor_option
 from service.cli.audit.evidence_file import refuse_kind
 from service.cli.audit.verdict_metrics import write_metrics
 from service.cli.faults import one_line
 from service.cli.options import ledger_option
 from service.cli.target import Run, Target, print_answer, team_command
-from service.cli.terminal import progress
+from service.cli.terminal import progress, warn
 from service.cli.verdict import Fields, Findings, Fine, Told, ago, counted, listed
 from service.core.errors import Refusal
 from service.evidence.checkpoint import Checkpoint
+from service.evidence.demands import Demands
 from service.evidence.export.export_verifier import verify_export
-from service.evidence.note import NoteInvalid, NoteKey
-from service.evidence.verdict import Verdict
+from service.evidence.export.format import EvidenceFault
+from service.evidence.note import NOTE_MAX, NoteInvalid, NoteKey
+from service.evidence.policy import Policy
+from service.evidence.proofs.recomputed import compare_index
+from service.evidence.proofs.streams_note import StreamsNote
+from service.evidence.time_stamp import TimeAnchor
+from service.evidence.verdict import Fault, Verdict
+from service.evidence.verify.beside import misdated
 from service.evidence.verify.expectations import published_evidence
 from service.evidence.verify.ledger_verifier import size_of, verify_ledger
 from service.facts.caller import LEDGERS
 
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
-_NOTE_BYTES_MAX: Final = 64_000
+_NOTE_BYTES_MAX: Final = 4 * NOTE_MAX
 
 
 def public_key_of(text: str) -> NoteKey:
@@ -61,10 +69,22 @@ def _offline_first(online: Run) -> Run:
         as_json: bool,
         public_key: tuple[NoteKey, ...],
         checkpoint: str | None,
+        policy: Policy | None,
+        time_anchor: tuple[TimeAnchor, ...],
+        streams: str | None,
         **installation: object,
     ) -> None:
+        if streams is not None and (export is None or checkpoint is not None):
+            raise click.UsageError("--streams goes with --export, without --checkpoint")
         if export is None:
-            online(as_json=as_json, public_key=public_key, checkpoint=checkpoint, **installation)
+            online(
+                as_json=as_json,
+                public_key=public_key,
+                checkpoint=checkpoint,
+                policy=policy,
+                time_anchor=time_anchor,
+                **installation,
+            )
             return
         if any(value is not None for value in installation.values()):
             raise click.UsageError(
@@ -73,7 +93,9 @@ def _offline_first(online: Run) -> Run:
         if not public_key:
             raise click.UsageError("--export needs --public-key, the key that signed")
         refuse_kind(export, "receipt", "use `claim-ledger audit check`")
-        print_answer(_of_export(export, public_key, checkpoint), as_json=as_json)
+        demands = Demands(policy, time_anchor)
+        given = _streams(streams, public_key) if streams is not None else checkpoint
+        print_answer(_of_export(export, public_key, given, demands), as_json=as_json)
 
     return run
 
@@ -94,6 +116,14 @@ def _offline_first(online: Run) -> Run:
     metavar="FILE",
     help="An older signed checkpoint that the log has to continue.",
 )
+@policy_option
+@time_anchor_option
+@click.option(
+    "--streams",
+    type=note_in,
+    metavar="FILE",
+    help="A signed note of the index of streams, to compare with the export.",
+)
 @click.option(
     "--metrics",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -105,12 +135,15 @@ async def verify(
     ledger: str | None,
     public_key: tuple[NoteKey, ...],
     checkpoint: str | None,
+    policy: Policy | None,
+    time_anchor: tuple[TimeAnchor, ...],
     metrics: Path | None,
 ) -> Fields:
     """Recompute the log from its tables or an export; exits with 1 if anything is wrong.
 
     In the database it also checks the actor of every event: its key, member or staff existed and
-    could act then.
+    could act then; and that the ids that partners see are kept from others. It warns of dates of
+    checkpoints that cannot be right, which nobody signs.
 
     `published` counts the published checkpoints that the log was compared with: without any, all
     evidence is the database's own. An export of a part proves that part: `from`, `entity` and
@@ -130,6 +163,7 @@ async def verify(
         raise click.BadParameter(message, param_hint="--checkpoint")
     accounts = service.accounts.database
     verdicts: list[Verdict] = []
+    demands = Demands(policy, time_anchor)
     has_ring = has_master_keys(service.settings)
     roots = await service.secrets.known_events() if has_ring else None
     for log in service.ledgers:
@@ -137,15 +171,19 @@ async def verify(
             continue
         own = given if given is not None and given.ledger == log.name else None
         try:
-            evidence = await published_evidence(service.archive, log.name, keys, own)
+            evidence = await published_evidence(service.archive, log.name, keys, own, demands)
         except ArchiveUnavailable as error:
             message = f"What was published cannot be read: {error}"
             raise Refusal("service_unavailable", message) from error
-        with progress(f"verifying {log.name}", await size_of(log.database)) as advance:
+        with progress(
+            f"verifying {log.name}", await size_of(log.database), unit="events"
+        ) as advance:
             event_keys = None if roots is None else roots.of_ledger(log.name)
             verdicts.append(
                 await verify_ledger(log.database, evidence, advance, accounts, event_keys)
             )
+        if verdicts[-1].ok and (dates := await misdated(log.database, service.clock())):
+            warn(f"{log.name}: {dates}; a clock was wrong, or somebody changed what nobody signs")
     if metrics is not None:
         write_metrics(metrics, verdicts, service.clock())
     # Whether a checkpoint counts takes the keys of events, which an auditor need not have.
@@ -195,17 +233,25 @@ def _fields(verdict: Verdict) -> Fields:
     """Return a verdict's fields, with `ok`, which people look for, first."""
     names = ("ok", "ledger", "size", "root", "checkpoints", "published", "lineages")
     names += ("set_aside", "set_aside_size", "position", "fault")
-    return {name: getattr(verdict, name) for name in names}
+    return {name: getattr(verdict, name) for name in names} | fields_of(verdict.countersigned)
 
 
-def _of_export(export: Path, keys: tuple[NoteKey, ...], older: str | None) -> Fields:
-    if older is not None:
+def _of_export(
+    export: Path,
+    keys: tuple[NoteKey, ...],
+    given: str | StreamsNote | None,
+    demands: Demands,
+) -> Fields:
+    older = given.checkpoint if isinstance(given, StreamsNote) else given
+    if isinstance(older, str):
         opened(older, keys)
     with (
         one_line(OSError, before=f"{export}: "),
         progress("verifying", export.stat().st_size) as advance,
     ):
-        verdict = verify_export(export, keys, older, advance)
+        verdict = verify_export(export, keys, older, advance, demands)
+        if verdict.ok and isinstance(given, StreamsNote):
+            verdict = _compared(verdict, export, given)
     fields = answer_of([verdict])
     told = _verdict([verdict], "")
     del fields["published"]
@@ -215,7 +261,24 @@ def _of_export(export: Path, keys: tuple[NoteKey, ...], older: str | None) -> Fi
     return (Fine if verdict.ok else Findings)(answer | fields, told)
 
 
-def opened(note: str, keys: Sequence[NoteKey]) -> Checkpoint:
+def _compared(verdict: Verdict, export: Path, stated: StreamsNote) -> Verdict:
+    """Return the verdict once an index of streams is compared, too."""
+    try:
+        compare_index(export, stated)
+    except EvidenceFault as error:
+        return verdict.with_fault(Fault(None, str(error)))
+    return verdict
+
+
+def _streams(note: str, keys: Sequence[NoteKey]) -> StreamsNote:
+    """Open the given note of streams; raises BadParameter as `opened` does."""
+    try:
+        return StreamsNote.open(note, keys)
+    except NoteInvalid as error:
+        raise click.BadParameter(str(error), param_hint="--streams") from error
+
+
+def opened(note: str, keys: Sequence[NoteKey], option: str = "--checkpoint") -> Checkpoint:
     """Open the given checkpoint; raises BadParameter, for that is wrong usage and no finding."""
     try:
         return Checkpoint.open(note, keys)
@@ -223,5 +286,5 @@ def opened(note: str, keys: Sequence[NoteKey]) -> Checkpoint:
         raise click.BadParameter(
             f"{error}; if its key is missing, put its public key at the end of "
             "CLAIM_LEDGER_CHECKPOINT_KEYS or give --public-key",
-            param_hint="--checkpoint",
+            param_hint=option,
         ) from error

@@ -76,7 +76,8 @@ def _run(
 
         signals.check()
         kept = kept_secrets(data_dir)
-        (data_dir / "published").mkdir(mode=0o700, exist_ok=True)
+        for place in ("published", "tiles"):
+            (data_dir / place).mkdir(mode=0o700, exist_ok=True)
         state = DevState(data_dir, kept["master_keys"], postgres.url, f"http://{HOST}:{port}")
         logs.configure("info", log)
         serve(state, port, environment, announce, signals)

@@ -67,6 +67,8 @@ class DevState(NamedTuple):
                 "CLAIM_LEDGER_SMTP_URL": (self.data_dir.resolve() / "mail").as_uri(),
                 "CLAIM_LEDGER_CHECKPOINT_KEYS": kept_secrets(self.data_dir)["checkpoint_keys"],
                 "CLAIM_LEDGER_ARCHIVE_URL": (self.data_dir.resolve() / "published").as_uri(),
+                "CLAIM_LEDGER_TILES_URL": (self.data_dir.resolve() / "tiles").as_uri(),
+                "CLAIM_LEDGER_SERVE_TILES": "on",
                 "CLAIM_LEDGER_STAFF": PEOPLE["team"],
                 "CLAIM_LEDGER_PRIVATE_WEBHOOKS": "on",  # receivers are on this machine, too
             }

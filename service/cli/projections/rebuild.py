@@ -10,7 +10,7 @@ from service.cli.faults import one_line
 from service.cli.options import ledger_option
 from service.cli.target import Target, team_command
 from service.cli.terminal import progress, warn
-from service.cli.verdict import Fields, Findings
+from service.cli.verdict import Fields, Findings, Fine, counted, listed
 from service.ledger.read_model import ReadModel, RebuildRefused
 from service.ledger.rebuild.compare import Compared
 from service.ledger.rebuild.progress import SkippedEvent
@@ -89,7 +89,12 @@ async def rebuild(
 
     answer = await _each(target, _chosen(target, name, ledger), "rebuilding", work, "rebuilt")
     is_well = all(row["swapped"] for row in answer["rebuilt"]) and not answer["put_aside"]
-    return answer if is_well else Findings(answer)
+    if not is_well:
+        left = [_of(row) for row in answer["rebuilt"] if not row["swapped"]]
+        return Findings(
+            answer, f"not swapped: {listed(left)}" if left else _aside(answer["rebuilt"])
+        )
+    return Fine(answer, f"{counted(len(answer['rebuilt']), 'read model')} rebuilt")
 
 
 @team_command
@@ -145,7 +150,33 @@ async def verify(target: Target, name: str | None, ledger: str | None) -> Fields
         return Completed(row, compared, aside)
 
     answer = await _each(target, _chosen(target, name, ledger), "verifying", work, "verified")
-    return Findings(answer) if answer["differences"] or answer["put_aside"] else answer
+    return verified_answer(answer)
+
+
+def verified_answer(answer: dict[str, list[Fields]]) -> Fields:
+    """Return what a verification found, with its verdict."""
+    rows = answer["verified"]
+    different = [
+        f"{_of(row)}: {counted(row['differences'], 'row')} differ"
+        for row in rows
+        if row["differences"]
+    ]
+    if different or any(row["put_aside"] for row in rows):
+        return Findings(answer, listed(different) if different else _aside(rows))
+    parked = sum(row["parked_events"] for row in rows)
+    beside = f", without {counted(parked, 'parked event')}" if parked else ""
+    compared = counted(sum(row["rows"] for row in rows), "row")
+    return Fine(
+        answer, f"{counted(len(rows), 'read model')} as the log has them, {compared}{beside}"
+    )
+
+
+def _of(row: Fields) -> str:
+    return f"{row['ledger']}.{row['name']}"
+
+
+def _aside(rows: list[Fields]) -> str:
+    return f"{counted(sum(row['put_aside'] for row in rows), 'event')} that cannot be applied"
 
 
 def _chosen(target: Target, name: str | None, ledger: str | None) -> list[ReadModel]:

@@ -7,7 +7,7 @@ from service.cli.faults import one_line
 from service.cli.options import ledger_option
 from service.cli.projections.status import parked_rows
 from service.cli.target import Target, team_command
-from service.cli.verdict import Fields, Findings
+from service.cli.verdict import Fields, Findings, Fine, counted
 from service.core.errors import Refusal
 from service.ledger.following.catch_up import ParkingSubscriber
 from service.ledger.following.parking import RetryRefused
@@ -32,7 +32,9 @@ async def retry(target: Target, name: str, ledger: str | None, position: int | N
             applied += await subscriber.retry(where, position)
         left += await _parked(where, name)
     answer = {"applied": applied, "parked": left}
-    return Findings(answer) if left else answer
+    if left:
+        return Findings(answer, f"{counted(len(left), 'event')} of {name} still parked")
+    return Fine(answer, f"{counted(applied, 'event')} of {name} applied, nothing is parked")
 
 
 def _chosen(

@@ -40,7 +40,7 @@ async def status(target: Target) -> Fields:
         for row in await progress(ledger, service.read_models, head, clock)
     ]
     aside = [await foreign(ledger) for ledger in ledgers]
-    found = [await finding(ledger.database) for ledger in ledgers]
+    found = [await finding(ledger) for ledger in ledgers]
     ahead = [await warn_ahead(service.checkpoints(ledger.name)) for ledger in ledgers]
     answer = {
         "is_moving": not any(head.is_stalled for head in heads),

@@ -4,31 +4,45 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from service.evidence.checkpoints.log_tree import LedgerForked
-from service.ledger.database import Database
+from service.evidence.log_pass import noted
+from service.ledger.ledger import Ledger
 from service.ledger.sql import queries
+
+NOT_OURS: Final = (
+    "what is noted of verifying the log was not written by this service; the log is verified anew"
+)
 
 _SQL = queries("service.evidence.checkpoints")
 
 
 class Finding(NamedTuple):
-    """When the whole log was last verified, and what is wrong; None where nothing is."""
+    """When the whole log was last verified, and what is wrong; None where nothing is.
+
+    Where `is_ours` is not true, somebody else wrote what is noted: it says nothing of the log.
+    """
 
     verified_at: datetime | None
     position: int | None
     fault: str | None
+    is_ours: bool = True
 
 
 NO_FINDING: Final = Finding(None, None, None)
 
 
-async def finding(database: Database) -> Finding:
+async def finding(ledger: Ledger) -> Finding:
     """Return what the verification in slices says of a ledger."""
-    row = await database.reads.fetchrow(_SQL.finding)
-    return NO_FINDING if row is None else Finding(*row)
+    row = await ledger.database.reads.fetchrow(_SQL.finding)
+    if row is None:
+        return NO_FINDING
+    kept = noted(row, ledger.name, await ledger.event_keys())
+    if kept is None:
+        return Finding(None, None, NOT_OURS, is_ours=False)
+    return Finding(kept.finished_at, kept.fault_position, kept.fault)
 
 
-async def refuse_found(database: Database) -> None:
+async def refuse_found(ledger: Ledger) -> None:
     """Raise LedgerForked where something was found, and no later pass has found nothing."""
-    found = await finding(database)
-    if found.fault is not None:
+    found = await finding(ledger)
+    if found.fault is not None and found.is_ours:
         raise LedgerForked(f"the log was altered: {found.fault}")

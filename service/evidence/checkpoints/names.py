@@ -19,12 +19,22 @@ def leaves_name(origin: str, size: int) -> str:
     return f"{TOP}{origin}/{size:020}.leaves"
 
 
+def streams_name(origin: str, size: int) -> str:
+    """Return the name of the note of the streams that had begun by a checkpoint."""
+    return f"{TOP}{origin}/{size:020}.streams"
+
+
 def link_name(origin: str, size: int) -> str:
     """Return the name of the link from a checkpoint, 0 for the start, to the one after it.
 
     It is written once, and so decides which one that is: it holds that one's note, or CLOSED.
     """
     return f"{TOP}{origin}/{size:020}.next"
+
+
+def signature_name(origin: str, size: int, name: str, key_id: bytes) -> str:
+    """Return the name of what a witness or a time-stamping authority signed of a checkpoint."""
+    return f"{TOP}{origin}/{size:020}.signatures/{key_id.hex()}-{name.replace('/', '_')}"
 
 
 def parsed(name: str) -> tuple[str, int] | None:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from service.archive.port import Archive, ArchiveUnavailable
-from service.evidence.authorisation import Lineage, Unsound, lineage_of
+from service.evidence.authorisation import Unsound, sound_lineages
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.lineage import known_origins, lineages
 from service.evidence.checkpoints.log_tree import LedgerForked, tree_of_log
@@ -25,7 +25,7 @@ from service.evidence.checkpoints.names import (
     parsed,
 )
 from service.evidence.lineages import Lineages
-from service.evidence.note import NoteInvalid, NoteKey
+from service.evidence.note import NoteInvalid, NoteKey, SignerUnknown
 from service.facts.lineages import LineageBegun
 from service.ledger.ledger import Ledger
 
@@ -73,6 +73,12 @@ class PublishedHistory:
                 return False
         await self._archive.put(note_name(origin, size), note.encode())
         return True
+
+    async def put_beside(self, name: str, content: bytes) -> bytes | None:
+        """Publish what belongs to a checkpoint; return what has its name already, if anything."""
+        if self._archive is None or await self._archive.put(name, content):
+            return None
+        return await self._archive.get(name)
 
     async def close(self, origin: str, size: int) -> bool:
         """Let nothing be published of an origin after the checkpoint of a size.
@@ -223,15 +229,13 @@ class PublishedHistory:
         return None if self._archive is None else await self._archive.get(name)
 
     def _check(self, begun: Sequence[LineageBegun]) -> Lineages:
-        found: list[Lineage] = []
         try:
-            for one in begun:
-                found.append(lineage_of(one, self._keys, self._ledger.name, found))
+            found = sound_lineages(begun, self._keys, self._ledger.name)
         except Unsound as error:
-            raise LedgerForked(
-                f"a lineage of the log is not sound: {error}; if a key was replaced, its public "
-                "key belongs at the end of CLAIM_LEDGER_CHECKPOINT_KEYS"
-            ) from error
+            why = "somebody else than this service began it"
+            if isinstance(error.__cause__, SignerUnknown):
+                why += ", or its public key belongs at the end of CLAIM_LEDGER_CHECKPOINT_KEYS"
+            raise LedgerForked(f"a lineage of the log is not sound: {error}; {why}") from error
         for lineage in found:
             if lineage.origin.rpartition("/")[0] not in self._homes:
                 raise LedgerForked(f"the lineage {lineage.origin} is outside what our keys sign")

@@ -1,3 +1,10 @@
+-- name: add_signature
+-- Keep what somebody signed of a checkpoint, unless that key's line is there, or there are $6 lines.
+insert into ledger.checkpoint_signatures (origin, size, name, key_id, signature, made_at)
+select $1, $2, $3, $4, $5, now()
+where $6 > (select count(*) from ledger.checkpoint_signatures where origin = $1 and size = $2)
+on conflict do nothing
+
 -- name: durable
 -- A failover must not lose what is signed and published, whatever the session's setting.
 set local synchronous_commit = on
@@ -7,8 +14,10 @@ set local synchronous_commit = on
 update ledger.checkpoint_state set publication_failures = publication_failures + 1
 
 -- name: finding
--- When the log was last verified whole, in slices, and what was found.
-select finished_at as verified_at, fault_position as position, fault from ledger.log_verification
+-- When the log was last verified whole, in slices, what was found, and the MAC of it.
+select position, tree, began_at, finished_at, size, fault_position, fault, mac
+from ledger.log_verification
+where id = 1
 
 -- name: forked
 -- Whether the log has lost or changed what was published; writes only what changes.
@@ -57,10 +66,11 @@ from measured as m
 where coalesce(m.bytes_before, 0) < $3
 
 -- name: macs
--- What the MACs of a range of the log are of, and the MACs, until its events have $4 bytes.
+-- What the MACs of a range of the log are of, the MACs, and whether each event is behind the one
+-- before it in its stream, alone with its version; until they have $4 bytes.
 with measured as (
     select
-        l.position, e.originator_id, e.originator_version, e.topic, e.state, e.mac,
+        l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac,
         sum(octet_length(e.state)) over w as bytes_before
     from ledger.log as l
     left join ledger.events as e using (append_id)
@@ -70,8 +80,21 @@ with measured as (
 select
     position,
     ledger.event_digest(originator_id, originator_version, topic, state) as digest,
-    case when octet_length(mac) > 64 then ''::bytea else mac end as mac
-from measured
+    case when octet_length(mac) > 64 then ''::bytea else mac end as mac,
+    (
+        select
+            count(*) = least(m.originator_version, 2)
+            and bool_and(coalesce(
+                s.originator_version = m.originator_version
+                or (p.position < m.position and s.append_id < m.append_id), false
+            ))
+        from ledger.events as s
+        left join ledger.log as p on p.append_id = s.append_id
+        where
+            s.originator_id = m.originator_id
+            and s.originator_version in (m.originator_version - 1, m.originator_version)
+    ) as in_order
+from measured as m
 where coalesce(bytes_before, 0) < $4
 order by position
 
@@ -83,6 +106,13 @@ select origin, size from ledger.checkpoints order by made_at desc, size desc lim
 -- Every checkpoint, by size and age.
 select origin, size, note from ledger.checkpoints order by size, made_at, origin
 
+-- name: signatures
+-- What others have signed of a checkpoint, in the order in which it came.
+select name, key_id, signature
+from ledger.checkpoint_signatures
+where origin = $1 and size = $2
+order by made_at, name, key_id
+
 -- name: snapshot
 -- Head and log as of one moment; nothing is written.
 set transaction isolation level repeatable read, read only
@@ -90,6 +120,22 @@ set transaction isolation level repeatable read, read only
 -- name: state
 -- What is wrong with this ledger's checkpoints.
 select forked, publication_failures from ledger.checkpoint_state
+
+-- name: signed_by
+-- The largest checkpoint of an origin, and which of these keys have signed it.
+select
+    c.note,
+    array(
+        select s.key_id
+        from ledger.checkpoint_signatures as s
+        where
+            s.origin = c.origin and s.size = c.size
+            and (s.name, s.key_id) in (select * from unnest($2::text[], $3::bytea[]))
+    ) as signed
+from ledger.checkpoints as c
+where c.origin = $1
+order by c.size desc
+limit 1
 
 -- name: store
 -- Store a checkpoint after the one of size $3, unless another came first, or $7 is not the leaf at its

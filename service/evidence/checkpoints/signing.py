@@ -17,6 +17,7 @@ import structlog
 
 from service.archive.port import Archive, ArchiveUnavailable
 from service.core.ids import NewId, new_id
+from service.evidence.authorisation import Unsound, sound_lineages
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.finding import refuse_found
 from service.evidence.checkpoints.lineage import begin_first, lineages
@@ -103,7 +104,7 @@ class Checkpoints:
 
         """
         try:
-            await refuse_found(self._database)
+            await refuse_found(self.ledger)
             if not begin_archive:
                 await self.check_archive()
             made = await self._make(rest_seconds)
@@ -120,10 +121,19 @@ class Checkpoints:
     async def latest(self) -> tuple[Checkpoint, str] | None:
         """Return the newest checkpoint of the present lineage and its note, as they are stored.
 
-        Nothing is verified here: `Checkpoint.open` does that. Raises NoteInvalid.
+        Nothing else is verified here: `Checkpoint.open` does that. Where somebody wrote a lineage
+        without the key, it is that of the last lineage that has one. Raises NoteInvalid.
         """
         known = await lineages(self.ledger)
-        return await self._stored.newest(known[-1].origin) if known else None
+        try:
+            sound_lineages(known, self.keys, self.ledger.name)
+            known = known[-1:]
+        except Unsound:
+            pass
+        for one in reversed(known):
+            if (found := await self._stored.newest(one.origin)) is not None:
+                return found
+        return None
 
     async def all(self) -> list[tuple[Checkpoint, str]]:
         """Return the stored checkpoints of every lineage, by size, unverified as in `latest`."""

@@ -1,4 +1,4 @@
-"""Events of the log that this service did not write: nothing that covers one is signed."""
+"""Events of the log that this service did not write, or not in this order: neither is signed."""
 
 import asyncio
 from typing import Final
@@ -13,30 +13,32 @@ EVENTS_MAX: Final = 5_000
 BYTES_MAX: Final = 64 << 20
 """Of their states, which PostgreSQL hashes."""
 
+OUT_OF_ORDER: Final = "is not behind the one before it in its stream, or not alone"
+
 _SQL = queries("service.evidence.checkpoints")
 
 
 async def refuse_unbound(database: Database, binding: Binding, start: int, end: int) -> None:
-    """Check the MACs of a range of the log, from where events have to have one.
+    """Check the MACs of a range of the log, from where events have to have one, and the order.
 
-    The sequencer numbers no other event; whoever writes `log` and `head` themselves could. Raises
-    LedgerForked.
+    The sequencer numbers no other event, and each behind the one before it in its stream; whoever
+    writes `log` and `head` themselves could. Raises LedgerForked.
     """
-    if not binding.boundaries:
-        return
-    done = max(start, binding.boundaries[0].position)
-    while done < end:
-        rows = await database.background.fetch(_SQL.macs, done, end, EVENTS_MAX, BYTES_MAX)
+    while start < end:
+        rows = await database.background.fetch(_SQL.macs, start, end, EVENTS_MAX, BYTES_MAX)
         if not rows:
-            raise LedgerForked(f"positions after {done} are missing")
+            raise LedgerForked(f"positions after {start} are missing")
         for row in rows:
             _refuse(binding, row)
-        done = rows[-1]["position"]
+        start = rows[-1]["position"]
         await asyncio.sleep(0)
 
 
 def _refuse(binding: Binding, row: Row) -> None:
-    position, digest, mac = row
+    position, digest, mac, in_order = row
+    is_bound = binding.boundaries and position > binding.boundaries[0].position
     oldest = binding.oldest_at(position)
-    if digest is None or not binding.keys.is_ours(digest, mac, oldest=oldest):
+    if is_bound and (digest is None or not binding.keys.is_ours(digest, mac, oldest=oldest)):
         raise LedgerForked(f"the event at position {position} was not written by this service")
+    if not in_order:
+        raise LedgerForked(f"the event at position {position} {OUT_OF_ORDER}")

@@ -4,10 +4,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
-import msgspec
-
-from service.evidence.authorisation import Lineage, Unsound, lineage_of
+from service.evidence.authorisation import Lineage
 from service.evidence.checkpoint import Checkpoint
+from service.evidence.demands import NO_DEMANDS, Countersigned, Demands
 from service.evidence.export.format import (
     CHECKPOINT_BEGINS,
     LINE_BYTES_MAX,
@@ -16,14 +15,16 @@ from service.evidence.export.format import (
     EvidenceFault,
     Header,
     decode,
+    demanded,
     open_checkpoint,
     to_hash,
     to_hashes,
     to_text,
 )
+from service.evidence.export.linked import lineage_begun, shared_size
 from service.evidence.note import NoteKey
 from service.evidence.verdict import Fault, Verdict
-from service.facts.lineages import LineageBegun, lineage_stream
+from service.facts.lineages import lineage_stream
 from service.ledger.merkle import CompactRange, is_consistent, root_by_inclusion
 
 ORDER: Final = "events are missing, repeated or out of order"
@@ -32,27 +33,27 @@ ORDER: Final = "events are missing, repeated or out of order"
 _NOTHING: Final = Header(format="claim-ledger export v1", ledger="", first=1, size=0, root="")
 
 
-class _State(msgspec.Struct):
-    data: LineageBegun
-
-
 def verify_export(
     path: Path,
     keys: Sequence[NoteKey],
-    checkpoint: str | None,
+    checkpoint: str | Checkpoint | None,
     advance: Callable[[int], object] = lambda _bytes: None,
+    demands: Demands = NO_DEMANDS,
 ) -> Verdict:
-    """Verify an export; `checkpoint` is an older signed note that it has to continue.
+    """Verify an export; `checkpoint` is an older one, or its note, that it has to continue.
 
+    Its checkpoint has to have what `demands` says that others have signed of it.
     `advance` gets the number of bytes read. Raises OSError if the file cannot be read.
     """
     events = _Events(_NOTHING, None)
     older = found = fault = None
     try:
-        if checkpoint is not None:
+        if isinstance(checkpoint, str):
             older = open_checkpoint(checkpoint, keys, "the older checkpoint")
+        else:
+            older = checkpoint
         with path.open("rb") as file:
-            events = _Events(_header(file), older, keys)
+            events = _Events(_header(file), older, keys, demands)
             found = events.verify(file, advance)
     except EvidenceFault as error:
         fault = Fault(error.position, str(error))
@@ -66,6 +67,7 @@ def verify_export(
         checkpoints=0 if found is None else 1 if older is None else 2,
         lineages=len(events.lineages),
         set_aside=events.set_aside,
+        countersigned=events.countersigned,
         fault=fault,
     )
 
@@ -87,11 +89,18 @@ class _Events:
     """The events of an export so far: their tree, lineages and count."""
 
     def __init__(
-        self, header: Header, older: Checkpoint | None, keys: Sequence[NoteKey] = ()
+        self,
+        header: Header,
+        older: Checkpoint | None,
+        keys: Sequence[NoteKey] = (),
+        demands: Demands = NO_DEMANDS,
     ) -> None:
         self.header = header
         self.older = older
         self._keys = keys
+        self._demands = demands
+        self.countersigned = Countersigned()
+        """What others have signed of the checkpoint, as far as it is demanded."""
         self.older_root: bytes | None = None
         self.next = header.first
         self.count = 0
@@ -125,6 +134,7 @@ class _Events:
         self._verify_origin(checkpoint)
         if self.older is not None:
             self._verify_older(checkpoint, self.older)
+        self.countersigned = demanded(self._demands, note, checkpoint.size)
         return checkpoint
 
     def _verify_tree(self, checkpoint: Checkpoint) -> None:
@@ -152,7 +162,7 @@ class _Events:
             raise EvidenceFault(None, f"{checkpoint.origin} is not the present lineage of this log")
 
     def _verify_older(self, checkpoint: Checkpoint, older: Checkpoint) -> None:
-        shared, size = _shared_size(self.lineages, checkpoint, older), older.size
+        shared, size = shared_size(self.lineages, checkpoint, older), older.size
         if size > shared:
             message = f"the older checkpoint counts {size} events; this log has {shared} of them"
             raise EvidenceFault(shared + 1, message)
@@ -202,23 +212,14 @@ class _Events:
             raise EvidenceFault(event.position, "an event of the stream of lineages is missing")
         self._lineage_version = event.originator_version
         if event.topic == "LineageBegun":
-            self.lineages.append(self._begun(event))
+            # An export can leave out the lineages before its first event.
+            begun = lineage_begun(event, self._keys, self.header.ledger, self.lineages)
+            self.lineages.append(begun)
 
     @property
     def set_aside(self) -> list[int]:
         """The sizes of the checkpoints whose lost events the lineages here set aside."""
         return [one.follows_size for one in self.lineages if one.follows_size > one.shared_size]
-
-    def _begun(self, event: EventLine) -> Lineage:
-        try:
-            begun = msgspec.json.decode(event.state, type=_State).data
-            # An export can leave out the lineages before its first event.
-            return lineage_of(begun, self._keys, self.header.ledger, self.lineages, event.position)
-        except (ValueError, RecursionError) as error:
-            said = str(error) if isinstance(error, Unsound) else "it cannot be read"
-            raise EvidenceFault(
-                event.position, f"the lineage that begins here is not sound: {said}"
-            ) from None
 
     def _includes(self, leaf: bytes, position: int, proof: Sequence[str]) -> bool:
         try:
@@ -232,21 +233,3 @@ class _Events:
         older = self.older
         if older is not None and self.header.entity is None and older.size == self.tree.size:
             self.older_root = self.tree.root()
-
-
-def _shared_size(lineages: Sequence[Lineage], checkpoint: Checkpoint, older: Checkpoint) -> int:
-    """Return how many events the logs of both checkpoints share; raises EvidenceFault.
-
-    Goes from one lineage to the one before it, by the events with which they begin.
-    """
-    begun = {one.origin: one for one in lineages}
-    origin, shared = checkpoint.origin, checkpoint.size
-    while origin != older.origin:
-        lineage = begun.pop(origin, None)
-        if lineage is None or lineage.follows is None:
-            raise EvidenceFault(
-                None, f"nothing here links the older checkpoint's origin to {checkpoint.origin}"
-            )
-        shared = min(shared, lineage.shared_size)
-        origin = lineage.follows
-    return shared

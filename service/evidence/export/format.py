@@ -5,13 +5,15 @@ can take a file for different things.
 """
 
 import base64
+import binascii
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Annotated, Final, Literal, TypeVar
-from uuid import UUID
 
 import msgspec
 
 from service.evidence.checkpoint import Checkpoint
+from service.evidence.demands import Countersigned, Demands
 from service.evidence.note import NoteInvalid, NoteKey
 from service.ledger.database import Row
 from service.ledger.merkle import leaf_hash, leaf_record
@@ -41,13 +43,13 @@ class EvidenceFault(Exception):
         self.position = position
 
 
-class _Line(
+class Line(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True
 ):
-    pass
+    """Has one spelling: its members in their order, absent ones left out."""
 
 
-class EventLine(_Line, frozen=True):
+class EventLine(Line, frozen=True):
     """An event as the log has it; `state` is its bytes as text, `proof` that of inclusion."""
 
     position: Position
@@ -59,23 +61,26 @@ class EventLine(_Line, frozen=True):
     leaf_hash: HashText
     proof: list[HashText] | None = None
 
-    def leaf(self) -> bytes:
-        """Return the hash of the columns; raises EvidenceFault if the line has another."""
-        record = leaf_record(
+    def record(self) -> bytes:
+        """Return the event's record, of which the leaf is the hash."""
+        return leaf_record(
             self.position,
             self.append_id,
-            UUID(self.originator_id),
+            self.originator_id,
             self.originator_version,
             self.topic,
             self.state.encode(),
         )
-        found = leaf_hash(record)
+
+    def leaf(self) -> bytes:
+        """Return the hash of the columns; raises EvidenceFault if the line has another."""
+        found = leaf_hash(self.record())
         if to_text(found) != self.leaf_hash:
             raise EvidenceFault(self.position, "the event does not have the hash it is listed by")
         return found
 
 
-class Consistency(_Line, frozen=True):
+class Consistency(Line, frozen=True):
     """A proof that the log begins with the `size` events that made `root`."""
 
     size: Position
@@ -83,7 +88,7 @@ class Consistency(_Line, frozen=True):
     proof: list[HashText]
 
 
-class Header(_Line, frozen=True):
+class Header(Line, frozen=True):
     """The first line of an export; `tree` is there if events are left out at the beginning."""
 
     format: Literal["claim-ledger export v1"]
@@ -96,13 +101,13 @@ class Header(_Line, frozen=True):
     consistency: Consistency | None = None
 
 
-class CheckpointLine(_Line, frozen=True):
+class CheckpointLine(Line, frozen=True):
     """The last line of an export: the signed note."""
 
     checkpoint: str
 
 
-class Receipt(_Line, frozen=True):
+class Receipt(Line, frozen=True):
     """The whole of a receipt: a claim's events, each with its proof, and one checkpoint."""
 
     format: Literal["claim-ledger receipt v1"]
@@ -114,12 +119,17 @@ class Receipt(_Line, frozen=True):
 
 def to_text(raw: bytes) -> str:
     """Return a hash as lines spell it."""
-    return base64.b64encode(raw).decode()
+    return binascii.b2a_base64(raw, newline=False).decode()
+
+
+@lru_cache(maxsize=8192)
+def _shared_text(raw: bytes) -> str:
+    return to_text(raw)
 
 
 def to_texts(hashes: Sequence[bytes]) -> list[str]:
-    """Return hashes as lines spell them."""
-    return [to_text(one) for one in hashes]
+    """Return hashes as lines spell them: those of proofs, which neighbours share."""
+    return [_shared_text(one) for one in hashes]
 
 
 def to_hash(text: str) -> bytes:
@@ -132,7 +142,7 @@ def to_hashes(texts: Sequence[str]) -> list[bytes]:
     return [to_hash(one) for one in texts]
 
 
-def encode(line: _Line) -> bytes:
+def encode(line: Line) -> bytes:
     """Return a line, its newline included."""
     return msgspec.json.encode(line) + b"\n"
 
@@ -171,6 +181,14 @@ def event_line(row: Row | None, position: int) -> EventLine:
     )
     line.leaf()
     return line
+
+
+def demanded(demands: Demands, note: str, size: int) -> Countersigned:
+    """Return what others have signed of a file's checkpoint; raises EvidenceFault if too little."""
+    try:
+        return demands.met_by(note, size)
+    except NoteInvalid as error:
+        raise EvidenceFault(None, f"the checkpoint: {error}") from None
 
 
 def open_checkpoint(note: str, keys: Sequence[NoteKey], what: str) -> Checkpoint:

@@ -9,17 +9,18 @@ import msgspec
 
 from service.core.clock import timestamp
 from service.evidence.checkpoint import Checkpoint
+from service.evidence.demands import NO_DEMANDS, Countersigned, Demands
 from service.evidence.export.format import (
     LINE_BYTES_MAX,
     EventLine,
     EvidenceFault,
     Receipt,
     decode,
+    demanded,
     open_checkpoint,
-    to_hashes,
 )
+from service.evidence.export.included import check_event
 from service.evidence.note import NoteKey
-from service.ledger.merkle import root_by_inclusion
 
 BEGINS: Final = "ClaimCreated"
 
@@ -29,7 +30,8 @@ T = TypeVar("T")
 class Proved(NamedTuple):
     """What a receipt proves: these events of a claim are in the log that the checkpoint signs.
 
-    `events` has a mapping for each: position, version, topic, at, actor.
+    `events` has a mapping for each: position, version, topic, at, actor. `countersigned` is what
+    others have signed of the checkpoint, as far as it was demanded.
     """
 
     claim_id: str
@@ -37,6 +39,7 @@ class Proved(NamedTuple):
     partner_id: str
     events: list[dict[str, Any]]
     checkpoint: Checkpoint
+    countersigned: Countersigned = Countersigned()
 
 
 _AT: Final = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z\Z"
@@ -62,10 +65,16 @@ class _State(msgspec.Struct):
     data: msgspec.Raw
 
 
-def check_receipt(path: Path, keys: Sequence[NoteKey], kept: str | None = None) -> Proved:
+def check_receipt(
+    path: Path,
+    keys: Sequence[NoteKey],
+    kept: str | None = None,
+    demands: Demands = NO_DEMANDS,
+) -> Proved:
     """Return what a receipt proves; raises EvidenceFault, and OSError if it cannot be read.
 
-    `kept` is the note of a checkpoint that the reader has from elsewhere: that of the receipt.
+    `kept` is the note of a checkpoint that the reader has from elsewhere: that of the receipt. Its
+    checkpoint has to have what `demands` says that others have signed of it.
     """
     other = None if kept is None else open_checkpoint(kept, keys, "the older checkpoint")
     with path.open("rb") as file:
@@ -73,7 +82,8 @@ def check_receipt(path: Path, keys: Sequence[NoteKey], kept: str | None = None) 
     proved = proved_by(receipt, open_checkpoint(receipt.checkpoint, keys, "the checkpoint"))
     if other is not None:
         _compare(proved.checkpoint, other)
-    return proved
+    found = demanded(demands, receipt.checkpoint, proved.checkpoint.size)
+    return proved._replace(countersigned=found)
 
 
 def _compare(ours: Checkpoint, kept: Checkpoint) -> None:
@@ -102,7 +112,7 @@ def proved_by(receipt: Receipt, checkpoint: Checkpoint) -> Proved:
         raise EvidenceFault(None, "the receipt has no event")
     last = 0
     for event in receipt.events:
-        _verify(event, last, checkpoint)
+        check_event(event, last, checkpoint)
         last = event.position
     stream = receipt.events[0].originator_id
     for version, event in enumerate(receipt.events, 1):
@@ -139,19 +149,3 @@ def _decoded(raw: str | msgspec.Raw, kind: type[T], position: int) -> T:
         return msgspec.json.decode(raw, type=kind)
     except (ValueError, RecursionError) as error:
         raise EvidenceFault(position, f"not an event of a claim: {error}") from None
-
-
-def _verify(event: EventLine, last: int, checkpoint: Checkpoint) -> None:
-    """Verify an event after position `last`: its hash and its proof."""
-    if event.position <= last or event.position > checkpoint.size:
-        raise EvidenceFault(event.position, "events are out of order, or beyond the checkpoint")
-    leaf = event.leaf()
-    if event.proof is None:
-        raise EvidenceFault(event.position, "the event has no proof")
-    try:
-        proof = to_hashes(event.proof)
-        root = root_by_inclusion(leaf, event.position - 1, checkpoint.size, proof)
-    except ValueError as error:
-        raise EvidenceFault(event.position, f"the event's proof cannot hold: {error}") from None
-    if root != checkpoint.root:
-        raise EvidenceFault(event.position, "the event's proof does not lead to the root")

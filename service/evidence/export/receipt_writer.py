@@ -1,20 +1,15 @@
 """Writing a receipt: a claim's events, each with the proof that it is in the log."""
 
-from collections.abc import Callable
 from typing import Final
 from uuid import UUID
 
 import msgspec
 
-from service.evidence.export.export_writer import (
-    SEARCH_SECONDS_MAX,
-    Signed,
-    cut_proofs,
-    with_proof,
-)
+from service.evidence.export.concerning import SEARCH_SECONDS_MAX
+from service.evidence.export.export_writer import Signed, of_tree, with_proofs
 from service.evidence.export.format import Receipt, event_line
-from service.evidence.export.proofs import ProofCutter
 from service.evidence.export.receipt_verifier import BEGINS, proved_by
+from service.evidence.tree.signed_tree import SignedTree
 from service.ledger.database import Row
 from service.ledger.ledger import Ledger
 from service.ledger.sequencer import Sequencer, SequencingTimeout
@@ -63,27 +58,21 @@ async def numbered_stream(ledger: Ledger, stream_id: UUID) -> list[Row]:
     raise SequencingTimeout("the claim's events wait for their numbers")
 
 
-async def make_receipt(
-    ledger: Ledger,
-    claim_id: str,
-    rows: list[Row],
-    signed: Signed,
-    advance: Callable[[int], object],
-) -> Receipt:
+async def make_receipt(ledger: Ledger, claim_id: str, rows: list[Row], signed: Signed) -> Receipt:
     """Return the receipt of a claim; `rows` are its stream, covered by the checkpoint.
 
-    `advance` gets the number of positions passed. Raises EvidenceFault if the log does not make the
-    checkpoint's root, and for whatever else a check of the receipt would refuse.
+    Raises EvidenceFault if the log does not make the checkpoint's root, and for whatever else a
+    check of the receipt would refuse.
     """
-    checkpoint = signed.checkpoint
-    cutter = ProofCutter(checkpoint.size, [row["position"] - 1 for row in rows])
-    await cut_proofs(ledger.database, checkpoint, cutter, advance)
+    lines = [event_line(row, row["position"]) for row in rows]
+    with of_tree():
+        events = await with_proofs(lines, SignedTree.of(ledger.database, signed.checkpoint))
     receipt = Receipt(
         format="claim-ledger receipt v1",
         ledger=ledger.name,
         claim_id=claim_id,
-        events=[with_proof(event_line(row, row["position"]), cutter) for row in rows],
+        events=events,
         checkpoint=signed.note,
     )
-    proved_by(receipt, checkpoint)
+    proved_by(receipt, signed.checkpoint)
     return receipt

@@ -86,6 +86,12 @@ class BindingCheckpoints:
         found = await self._opened(self._places[-1] if self._places else None)
         return None if found is None else found[0]
 
+    async def note(self, checkpoint: Checkpoint) -> str | None:
+        """Return the note of one of them, as it is stored."""
+        query = _SQL.signed.on(self._ledger)
+        row = await self._connection.fetchrow(query, checkpoint.size, checkpoint.origin)
+        return None if row is None else row["note"]
+
     async def _opened(
         self, place: tuple[int, str] | None
     ) -> tuple[Checkpoint, CompactRange | None] | None:
@@ -139,9 +145,19 @@ class Ascent:
         self, connection: Connection, ledger: str, used: Leaves, after: int | None = None
     ) -> None:
         """Take the leaves from a position on up to the checkpoint, those of `used` compared."""
-        at = self._tree.size if after is None else after
-        while self._goal is not None and not self.is_there:
-            end = min(at + HASHES_MAX, self._goal.size)
+        if self._goal is not None and not self.is_there:
+            at = self._tree.size if after is None else after
+            await self._climb(connection, ledger, used, at, self._goal.size)
+
+    async def climb(self, connection: Connection, ledger: str, used: Leaves, until: int) -> None:
+        """Take the leaves that follow, up to a position that the checkpoint covers."""
+        await self._climb(connection, ledger, used, self._tree.size, until)
+
+    async def _climb(
+        self, connection: Connection, ledger: str, used: Leaves, at: int, until: int
+    ) -> None:
+        while at < until:
+            end = min(at + HASHES_MAX, until)
             leaves = await _leaves(connection, ledger, at, end)
             for number, leaf in enumerate(leaves, at + 1):
                 check_leaf(number, leaf, used.get(number, leaf))

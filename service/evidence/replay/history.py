@@ -3,7 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from projections.activity.reader import ActivityReader, TimelineEntry, merged
+from projections.activity.reader import (
+    EVERYTHING,
+    ActivityReader,
+    TimelineEntry,
+    TimelineFilter,
+    merged,
+)
 from service.ledger.ledger import Ledger
 
 SECRET: Final = ("secret_hash", "token_hash")
@@ -14,10 +20,14 @@ NUMBERED: Final = 2**63 - 1
 
 
 class History(NamedTuple):
-    """The newest events, oldest first; `is_cut` where there are more."""
+    """The newest events, oldest first; `is_cut` where there are more.
+
+    `looked_to`: by ledger, the position before which nothing was looked at, for there was too much.
+    """
 
     entries: Sequence[TimelineEntry]
     is_cut: bool
+    looked_to: Mapping[str, int]
 
 
 async def history(
@@ -25,29 +35,33 @@ async def history(
     subject: str,
     limit: int,
     before: Mapping[str, int] | None = None,
+    wanted: TimelineFilter = EVERYTHING,
 ) -> History:
-    """Return at most `limit` events that name an id, or that a request caused.
+    """Return at most `limit` events that name an id, or that a request caused, of those `wanted`.
 
     `before` selects an older page: for each ledger, the position that its events precede.
     """
     start = before or {}
-    timelines = [
-        await ActivityReader(one).timeline(subject, limit + 1, start.get(one.name))
+    timelines = {
+        one.name: await ActivityReader(one).wanted(subject, limit + 1, start.get(one.name), wanted)
         for one in ledgers
-    ]
-    entries = merged(timelines)
-    return History(entries[-limit:], len(entries) > limit)
+    }
+    entries = merged([one.entries for one in timelines.values()])
+    # Where a page has no room for all that was found, the next one begins with the rest.
+    left = {entry.ledger for entry in entries[:-limit]}
+    looked_to = {
+        name: one.looked_to for name, one in timelines.items() if one.looked_to and name not in left
+    }
+    return History(entries[-limit:], bool(left or looked_to), looked_to)
 
 
-def older_than(
-    entries: Sequence[TimelineEntry], before: Mapping[str, int] | None = None
-) -> Mapping[str, int]:
-    """Return the `before` of the next older page; `before` is that of the page of `entries`.
+def older_than(found: History, before: Mapping[str, int] | None = None) -> Mapping[str, int]:
+    """Return the `before` of the next older page; `before` is that of the page that was `found`.
 
     Each ledger's entries are its newest, so no event is left out or repeated. Only events that
     still wait for a number beyond a whole page of such are skipped for now.
     """
     start = dict(before or {})
-    for entry in reversed(entries):
+    for entry in reversed(found.entries):
         start[entry.ledger] = NUMBERED if entry.position is None else entry.position
-    return start
+    return start | dict(found.looked_to)

@@ -7,6 +7,7 @@ wrong disturbs nothing.
 """
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -59,16 +60,17 @@ class Actors:
         self._known = known
         self._streams = streams
         self._spans: dict[str, Span] = {}
-        self._before = deque[str](maxlen=BEFORE_MAX)
+        self.before = deque[str](maxlen=BEFORE_MAX)
+        self.open_since: dict[str, str] = {}
+        """Since when those can act whose time has no end, of whom an event was taken."""
         self._waiting = deque[_Waiting]()
         self._first: Fault | None = None
         self._others = 0
 
     def take(self, row: LogRow) -> None:
         """Take the next row."""
-        try:
-            meta = _decoder.decode(row.state).meta
-        except (msgspec.MsgspecError, ValueError):
+        meta = self.meta_of(row.state)
+        if meta is None:
             return  # not an event at all: whoever reads it says so
         actor, at = meta.actor, meta.at
         if row.mac is None and actor in FORMER:
@@ -77,7 +79,21 @@ class Actors:
             self._customer(row.position, actor)
         else:
             self._check(row.position, actor, at)
-        self._before.append(at)
+        self.before.append(at)
+
+    def look_back(self, states: Sequence[bytes]) -> bool:
+        """Take only the times of events before the first one; return whether each has one."""
+        meta = [self.meta_of(state) for state in states]
+        self.before.extend(one.at for one in meta if one is not None)
+        return None not in meta
+
+    @staticmethod
+    def meta_of(state: bytes) -> "_Meta | None":
+        """Return who did something, and when; None where an event does not say it."""
+        try:
+            return _decoder.decode(state).meta
+        except (msgspec.MsgspecError, ValueError):
+            return None
 
     def _check(self, position: int, actor: str, at: str) -> None:
         span = self._spans.get(actor)
@@ -87,6 +103,8 @@ class Actors:
                 self._found(position, actor, found)
                 return
             span = self._spans[actor] = found
+            if span.until == NEVER:
+                self.open_since[actor] = span.since
         if not span.since <= at <= span.until or self._is_late(span, at):
             self._found(position, actor, _outside(span, at))
 
@@ -134,9 +152,9 @@ class Actors:
 
     def _is_late(self, span: Span, at: str) -> bool:
         """Return whether an event within its actor's time follows events that are beyond it."""
-        if span.until == NEVER or len(self._before) < BEFORE_MAX:
+        if span.until == NEVER or len(self.before) < BEFORE_MAX:
             return False
-        middle = sorted(self._before)[BEFORE_MAX // 2]
+        middle = sorted(self.before)[BEFORE_MAX // 2]
         return middle > at and middle > span.until
 
     def _customer(self, position: int, actor: str) -> None:

@@ -19,7 +19,15 @@ from service.ledger.event_macs import event_digest
 from service.ledger.merkle import leaf_of
 from service.ledger.sql import queries
 
-TABLES: Final = ("events", "log", "head", "checkpoints", "public_ids", "set_aside")
+TABLES: Final = (
+    "events",
+    "log",
+    "head",
+    "checkpoints",
+    "checkpoint_signatures",
+    "public_ids",
+    "set_aside",
+)
 SAMPLES: Final = 3
 """Random events whose hashes are made by the database's functions and by ours."""
 

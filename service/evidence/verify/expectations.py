@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from service.archive.port import Archive
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.names import TOP, leaves_name, note_name, parsed
+from service.evidence.demands import NO_DEMANDS, Demands
 from service.evidence.lineages import Lineages
 from service.evidence.note import NoteInvalid, NoteKey
 from service.ledger.database import Row
@@ -41,7 +42,8 @@ class Evidence:
     `published` are of one ledger, by size; None where nothing is ever published. `given` is a
     checkpoint that was opened already. `read` fetches an object of the archive: the raw 32-byte
     hashes that were published with a checkpoint, or a note that was not there before. `has_leaves`:
-    it has every object that there is.
+    it has every object that there is. One checkpoint has to have what is
+    demanded of others.
     """
 
     keys: Sequence[NoteKey]
@@ -49,17 +51,22 @@ class Evidence:
     given: Checkpoint | None = None
     read: Callable[[str], Awaitable[bytes | None]] = field(default=_nothing)
     has_leaves: bool = False
+    demands: Demands = NO_DEMANDS
 
 
 async def published_evidence(
-    archive: Archive | None, ledger: str, keys: Sequence[NoteKey], given: Checkpoint | None
+    archive: Archive | None,
+    ledger: str,
+    keys: Sequence[NoteKey],
+    given: Checkpoint | None,
+    demands: Demands = NO_DEMANDS,
 ) -> Evidence:
     """Fetch what was published of a ledger; raises ArchiveUnavailable.
 
     Call it before the snapshot of the database is taken: what is published is committed before.
     """
     if archive is None:
-        return Evidence(keys, given=given)
+        return Evidence(keys, given=given, demands=demands)
     found = [parsed(name) for name in await archive.names(TOP)]
     named = [one for one in found if one is not None and one[0].split("/")[-2:-1] == [ledger]]
     gate = asyncio.Semaphore(_AT_ONCE)
@@ -73,7 +80,7 @@ async def published_evidence(
 
     notes = await asyncio.gather(*(note(*one) for one in named))
     ordered = sorted(notes, key=lambda one: one.size)
-    return Evidence(keys, ordered, given, archive.get, has_leaves=True)
+    return Evidence(keys, ordered, given, archive.get, has_leaves=True, demands=demands)
 
 
 class Expected(NamedTuple):

@@ -1,21 +1,26 @@
 """Verifying a ledger from its tables; nothing that the database says about itself is trusted.
 
-The rows are read once, in their order. Each one's hash is recomputed from its columns, the tree
-grows over the hashes, and its root is compared at the size of every checkpoint. All checkpoints are
-compared with one sequence of leaves, so those that hold are consistent: there is no proof to check.
+The rows are read in their order: once, by several processes a part each, which only tell whether
+all of it holds (confirm.py); and again, one by one, where it may not. Each one's hash is recomputed
+from its columns, the tree grows over the hashes, and its root is compared at the size of every
+checkpoint. All checkpoints are compared with one sequence of leaves, so those that hold are
+consistent: there is no proof to check.
 
 Whoever rewrites events together with all hashes and the stored checkpoints is still detected by the
 first published checkpoint that covers the change; the verdict says how many were consulted. What is
 not signed yet can be rewritten unnoticed: hence checkpoints are frequent.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
 from service.evidence.lineages import lineages_of
 from service.evidence.rolled_back import rolled_back
 from service.evidence.verdict import Fault, Verdict
 from service.evidence.verify.actors import Actors
+from service.evidence.verify.beside import public_ids_fault
+from service.evidence.verify.confirm import PROCESSES_MAX, Judges, Reading, confirmed
 from service.evidence.verify.definitions import definitions_fault
 from service.evidence.verify.expectations import Evidence, Expectations, unpublished
 from service.evidence.verify.head_and_queue import tail_fault
@@ -24,6 +29,7 @@ from service.evidence.verify.pinpoint import pinpoint
 from service.evidence.verify.published_leaves import leaves_fault
 from service.evidence.verify.rows import FIRST, Macs, log_rows
 from service.evidence.verify.walk import Found, Walk
+from service.evidence.verify.witnessed import witnessed
 from service.ledger.database import Connection, Database
 from service.ledger.event_macs import EventKeys
 from service.ledger.sql import queries
@@ -33,18 +39,21 @@ DEADLINE_SECONDS: Final = 86_400.0
 STATEMENT_SECONDS_MAX: Final = 3600.0
 """Of the database: published hashes may have to be fetched from afar."""
 _SQL = queries("service.evidence.verify")
+Advance = Callable[[int], object]
+Confirm = Callable[[Connection, Judges, Walk, Advance], Awaitable[bool]]
 
 
 async def verify_ledger(
     database: Database,
     evidence: Evidence,
-    advance: Callable[[int], object] = lambda _events: None,
+    advance: Advance = lambda _events: None,
     accounts: Database | None = None,
     event_keys: EventKeys | None = None,
 ) -> Verdict:
     """Verify a ledger on a snapshot of it, while the service runs.
 
-    `advance` gets the number of events read since the last call. With the ledger of `accounts`, the
+    `advance` gets the number of events read since the last call, a negative one where they are read
+    again. With the ledger of `accounts`, the
     actors of the events are checked, too, and with its `event_keys` their MACs. Raises
     LedgerUnavailable, and ArchiveUnavailable if the archive has to be asked again.
     """
@@ -57,15 +66,28 @@ async def verify_ledger(
             readonly=True,
         ),
     ):
-        verdict = await verify(connection, database.schema, evidence, advance, accounts, event_keys)
-        fault = await _around(connection, database.schema, evidence) if verdict.ok else None
-    return verdict if fault is None else verdict.with_fault(fault)
+        shared = Reading(database, DEADLINE_SECONDS, STATEMENT_SECONDS_MAX)
+        reading = shared if database.shares_snapshots else None
+        confirm = partial(confirmed, reading=reading, parts=PROCESSES_MAX if reading else 1)
+        verdict = await verify(
+            connection, database.schema, evidence, advance, accounts, event_keys, confirm
+        )
+        if not verdict.ok:
+            return verdict
+        fault = await _around(connection, database.schema, evidence)
+        if fault is not None:
+            return verdict.with_fault(fault)
+        return await witnessed(connection, database.schema, evidence, verdict)
 
 
 async def _around(connection: Connection, schema: str, evidence: Evidence) -> Fault | None:
     """Return the first fault around a log that holds: what is published, and what protects it."""
     lineages = await lineages_of(connection, schema, evidence.keys)
-    return await leaves_fault(evidence, lineages) or await definitions_fault(connection, schema)
+    return (
+        await leaves_fault(evidence, lineages)
+        or await definitions_fault(connection, schema)
+        or await public_ids_fault(connection, schema)
+    )
 
 
 async def size_of(database: Database) -> int:
@@ -78,21 +100,29 @@ async def verify(
     connection: Connection,
     schema: str,
     evidence: Evidence,
-    advance: Callable[[int], object] = lambda _events: None,
+    advance: Advance = lambda _events: None,
     accounts: Database | None = None,
     event_keys: EventKeys | None = None,
+    confirm: Confirm | None = None,
 ) -> Verdict:
-    """Verify a ledger in the caller's transaction, which must see one snapshot."""
+    """Verify a ledger in the caller's transaction, which must see one snapshot.
+
+    The rows are walked through one by one, unless `confirm` says that all of them hold.
+    """
     lineages = await lineages_of(connection, schema, evidence.keys)
     stored = await connection.fetch(_SQL.checkpoints.on(schema))
     known = await unpublished(evidence, lineages, stored)
     expectations = Expectations(schema, evidence, lineages, stored, known)
-    macs = None if event_keys is None else Macs(schema, event_keys)
-    walk = Walk(expectations.by_size, macs)
+    actors = None
     if accounts is not None:  # only now, when the snapshot was taken
-        known = await known_actors(accounts, DEADLINE_SECONDS)
-        walk.actors = Actors(schema, known, walk.rows.streams)
-    found = await _walked(connection, schema, walk, advance)
+        actors = await known_actors(accounts, DEADLINE_SECONDS)
+    judges, walk = Judges(schema, event_keys, actors), Walk(expectations.by_size)
+    await connection.fetchrow(_SQL.plan.on(schema), "off")
+    found = None
+    if confirm is None or not await _holds(confirm, connection, judges, walk, advance):
+        walk = _new_walk(judges, expectations)
+        found = await _walked(connection, schema, walk, advance)
+    await connection.fetchrow(_SQL.plan.on(schema), "on")
     if found is not None:
         fault = await pinpoint(connection, schema, evidence, lineages, walk.last_held, found)
     else:
@@ -111,16 +141,39 @@ async def verify(
     )
 
 
+def _new_walk(judges: Judges, expectations: Expectations) -> Walk:
+    macs = None if judges.keys is None else Macs(judges.schema, judges.keys)
+    walk = Walk(expectations.by_size, macs)
+    if judges.actors is not None:
+        walk.actors = Actors(judges.schema, judges.actors, walk.rows.streams)
+    return walk
+
+
+async def _holds(
+    confirm: Confirm, connection: Connection, judges: Judges, walk: Walk, advance: Advance
+) -> bool:
+    """Return whether the rows hold; what had passed where they may not is taken back."""
+    passed = 0
+
+    def count(events: int) -> None:
+        nonlocal passed
+        passed += events
+        advance(events)
+
+    if await confirm(connection, judges, walk, count):
+        return True
+    advance(-passed)
+    return False
+
+
 async def _walked(
-    connection: Connection, schema: str, walk: Walk, advance: Callable[[int], object]
+    connection: Connection, schema: str, walk: Walk, advance: Advance
 ) -> Found | None:
     """Walk through the rows; return the first fault."""
     found = walk.compare()
-    await connection.fetchrow(_SQL.plan.on(schema), "off")
     async for rows in log_rows(connection, schema, FIRST):
         found = walk.take(rows)
         advance(len(rows))
         if found is not None:
             break
-    await connection.fetchrow(_SQL.plan.on(schema), "on")
     return found or walk.end()

@@ -2,6 +2,41 @@
 -- What was signed, as the database keeps it.
 select origin, size, note, tree from ledger.checkpoints order by size, origin
 
+-- name: drawn_ids
+-- The first of the events that have drawn an id ($1: topics, $2: how its field begins) that is not among
+-- those that are kept unique. The state is JSON, whose strings have no bare quotation mark.
+select min(d.append_id) as append_id
+from (
+    select
+        e.append_id,
+        split_part(
+            encode(
+                substring(e.state from position(n.begins in e.state) + length(n.begins) for 80),
+                'escape'
+            ),
+            '"', 1
+        ) as public_id
+    from ledger.events as e
+    join unnest($1::text[], $2::bytea[]) as n (topic, begins) on n.topic = e.topic
+    where position(n.begins in e.state) > 0
+) as d
+where not exists (select from ledger.public_ids as p where p.public_id = d.public_id)
+
+-- name: drawn_place
+-- Where an event stands in the log; null while it waits for its number.
+select position from ledger.log where append_id = $1
+
+-- name: copied
+-- A range of the log in its order with its events: what is checked of each row. Nulls
+-- where an event is gone, so that no row of the log is passed over.
+select
+    l.position, l.append_id, e.originator_version, e.originator_id, l.leaf_hash, e.mac, e.topic,
+    e.state
+from ledger.log as l
+left join ledger.events as e on e.append_id = l.append_id
+where l.position >= $1 and l.position <= $2
+order by l.position
+
 -- name: functions
 -- The text of functions of the ledger's schema, those of one name together.
 select p.proname, p.prosrc
@@ -26,6 +61,33 @@ select
     (select count(*) from ledger.log as l where l.position is null) as unplaced
 from ledger.head as h
 
+-- name: misdated
+-- The first checkpoint whose date cannot be right, why, and how many there are: beyond $1, before an
+-- earlier one of its lineage, or before the time of the event at its end, which may be $2 later.
+select w.size, w.why, count(*) over () as misdated
+from (
+    select
+        c.size,
+        case
+            when c.made_at > $1::timestamptz then 'ahead of now'
+            when c.made_at < lag(c.made_at) over (partition by c.origin order by c.size)
+                then 'before an earlier one'
+            when
+                to_char(
+                    (c.made_at + $2::interval) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
+                ) < substring(
+                    encode(substring(e.state from 1 for 120), 'escape') from '"at":"([0-9TZ:.-]+)"'
+                )
+                then 'before the event at its end'
+        end as why
+    from ledger.checkpoints as c
+    left join ledger.log as l on l.position = c.size
+    left join ledger.events as e on e.append_id = l.append_id
+) as w
+where w.why is not null
+order by w.size
+limit 1
+
 -- name: people
 -- The events of the ledger of accounts that say who could act, numbered or about to be.
 select e.topic, e.state
@@ -45,6 +107,10 @@ select
     set_config('enable_sort', $1, true),
     set_config('enable_hashjoin', $1, true),
     set_config('enable_mergejoin', $1, true)
+
+-- name: read_whole
+-- Reading tables whole, in whatever order, as the logins of ledgers do not otherwise.
+select set_config('enable_seqscan', 'on', true)
 
 -- name: revision
 -- The revision of the schema.
@@ -86,6 +152,14 @@ order by l.position
 -- About how many events there are to read.
 select size from ledger.head
 
+-- name: slices_changes
+-- How many rows of the log were changed, or lost their number, as PostgreSQL has counted since its
+-- statistics were reset: other than by a reset, this grows only where somebody has removed triggers.
+select
+    pg_stat_get_tuples_updated('ledger.events'::regclass)
+    + pg_stat_get_tuples_updated('ledger.log'::regclass)
+    + pg_stat_get_tuples_deleted('ledger.log'::regclass) as changes
+
 -- name: slices_head
 -- How far the log is numbered, and its sequencer's tree.
 select size, tree from ledger.head where id = 1
@@ -106,7 +180,8 @@ where id = 1
 
 -- name: slices_rows
 -- A range of the log until its events have $3 bytes, each row beside the event that it numbers; nulls
--- where that is gone.
+-- where that is gone. Last, whether that is behind the one before it in its stream, alone with its
+-- version.
 with measured as (
     select
         l.position, l.append_id, l.leaf_hash,
@@ -119,8 +194,21 @@ with measured as (
     window w as (order by l.position rows between unbounded preceding and 1 preceding)
 )
 select
-    position, append_id, leaf_hash, event, originator_id, originator_version, topic, state, mac
-from measured
+    position, append_id, leaf_hash, event, originator_id, originator_version, topic, state, mac,
+    (
+        select
+            count(*) = least(m.originator_version, 2)
+            and bool_and(coalesce(
+                s.originator_version = m.originator_version
+                or (p.position < m.position and s.append_id < m.append_id), false
+            ))
+        from ledger.events as s
+        left join ledger.log as p on p.append_id = s.append_id
+        where
+            s.originator_id = m.originator_id
+            and s.originator_version in (m.originator_version - 1, m.originator_version)
+    ) as in_order
+from measured as m
 where coalesce(bytes_before, 0) < $3
 order by position
 
@@ -130,6 +218,18 @@ select size, origin, note
 from ledger.checkpoints
 where size > $1 and ($2::bigint is null or size <= $2)
 order by size
+
+-- name: snapshot_export
+-- This transaction's snapshot, for others.
+select pg_export_snapshot() as snapshot
+
+-- name: states
+-- The events between two positions, in order.
+select e.state
+from ledger.log as l
+join ledger.events as e on e.append_id = l.append_id
+where l.position > $1 and l.position <= $2
+order by l.position
 
 -- name: strays
 -- The first event that neither has a number nor waits for one, and where it stands by the order of
@@ -154,6 +254,12 @@ join pg_proc as p on p.oid = t.tgfoid and p.pronamespace = n.oid
 where
     n.nspname = $1 and c.relname = any($2::text[]) and not t.tgisinternal
     and t.tgenabled in ('O', 'A')
+
+-- name: waiting_streams
+-- The streams of what waits for its number.
+select distinct e.originator_id
+from ledger.pending as p
+join ledger.events as e on e.append_id = p.append_id
 
 -- name: waiting
 -- What waits for its number: the event, and the position of what has one already.

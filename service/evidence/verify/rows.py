@@ -85,6 +85,11 @@ class Streams:
         """Return whether an event of a stream was taken."""
         return stream.int in self._last
 
+    def put(self, stream: UUID, version: int, append_id: int) -> None:
+        """Take it as known that this is the last event of a stream so far."""
+        # One number for both: a pair would take twice the memory.
+        self._last[stream.int] = version << _APPEND_ID_BITS | append_id
+
     def take(self, stream: UUID, version: int, append_id: int) -> str | None:
         """Take the next event; return what is wrong with its place in its stream."""
         key = stream.int
@@ -96,8 +101,7 @@ class Streams:
             return f"it is version {version} of its stream, where version {due} is due"
         if last and append_id <= last & _APPEND_ID_MASK:
             return "it was appended before the event that it follows in its stream"
-        # One number for both: a pair would take twice the memory.
-        self._last[key] = version << _APPEND_ID_BITS | append_id
+        self.put(stream, version, append_id)
         return None
 
 

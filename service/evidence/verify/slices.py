@@ -2,29 +2,30 @@
 
 `audit verify` reads a log in one go, with more that it compares. This is what notices by itself,
 within a day, that an event was altered: each leaf is made again from its columns, each MAC checked,
-and the tree has to have the root of every checkpoint on its way. A finding stays until a whole pass
-found nothing, and nothing is signed meanwhile (service/evidence/checkpoints).
+each event has to follow the one before it in its stream, and the tree has to have the root of every
+checkpoint on its way. A finding stays until a whole pass found nothing, and nothing is signed
+meanwhile (service/evidence/checkpoints).
 """
 
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final, NamedTuple
 
-import msgspec
 import structlog
 
-from service.core.ids import stream_id
 from service.evidence.checkpoint import Checkpoint
+from service.evidence.checkpoints.unbound import OUT_OF_ORDER
 from service.evidence.lineages import Lineages, lineages_of
+from service.evidence.log_pass import NEW, LogPass, noted
 from service.evidence.note import NoteInvalid, NoteKey
 from service.evidence.replay.footing import binds
 from service.evidence.verify.rows import LogRow
 from service.ledger.binding import Binding
 from service.ledger.database import Row
 from service.ledger.decoding import PAGE_BYTES_MAX
-from service.ledger.event_macs import EventKeys, digest_of_record, event_digest
+from service.ledger.event_macs import digest_of_record
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.merkle import CompactRange, leaf_hash
 from service.ledger.sql import queries
@@ -40,34 +41,10 @@ FIRST_SECONDS: Final = 30.0
 """After its start a process leaves the log alone: others may be starting, too."""
 LOOK_SECONDS: Final = 60.0
 """Between two looks at whether a pass is due."""
-FAULTY_SECONDS: Final = 600.0
-"""After a finding, a pass begins so soon: what was mended is to count as that."""
 
 _SQL = queries("service.evidence.verify")
 
 log = structlog.get_logger()
-
-
-class PassPlace(NamedTuple):
-    """Where the present pass is, and what the last one said. Times are None until there was one."""
-
-    position: int
-    tree: bytes
-    began_at: datetime | None
-    finished_at: datetime | None
-    size: int
-    fault_position: int | None
-    fault: str | None
-
-    def is_resting(self, now: datetime, seconds: float) -> bool:
-        """Return whether no pass goes on, and none has to begin yet."""
-        if self.position or self.began_at is None or self.finished_at is None:
-            return False
-        wait = min(seconds, FAULTY_SECONDS) if self.fault is not None else seconds
-        return self.began_at <= now < self.began_at + timedelta(seconds=wait)
-
-
-_NEW: Final = PassPlace(0, b"", None, None, 0, None, None)
 
 
 class Slices:
@@ -86,7 +63,8 @@ class Slices:
         self._seconds = seconds / 2
         self._monotonic = monotonic
         self._next_at = monotonic() + FIRST_SECONDS
-        self._stream = stream_id("log-verification", ledger.name)
+        self._changes: int | None = None
+        self._changed_at: datetime | None = None
 
     async def step(self) -> int:
         """Verify a slice if a pass is due; always return 0, since a rest is due, too."""
@@ -112,33 +90,36 @@ class Slices:
             row = await transaction.fetchrow(_SQL.slices_hold)
             if row is None:
                 return 0  # another process is at it
-            place = self._opened(row, keys)
-            if place.is_resting(now, self._seconds):
+            place = noted(row, ledger.name, keys)
+            if place is None:
+                log.error("log verification altered", ledger=ledger.name)
+                place = NEW
+            if place.is_resting(now, self._seconds) and not await self._has_changed(
+                transaction, place, now
+            ):
                 return 0
             if not place.position:
                 place = place._replace(began_at=now)
             lineages = await lineages_of(transaction.connection, ledger.name, self._keys)
             walk = _Slice(transaction, _Judge(binding, self._keys, lineages), place.position)
             after = await walk.go(place, self._ledger.clock)
-            await transaction.fetch(_SQL.slices_note, *after, self._mac(after, keys))
+            await transaction.fetch(_SQL.slices_note, *after, after.mac(ledger.name, keys))
         if after.fault is not None and after.fault != place.fault:
             log.error("log altered", ledger=ledger.name, position=after.fault_position)
         return walk.passed
 
-    def _opened(self, row: Row, keys: EventKeys) -> PassPlace:
-        """Return the place that a process has kept; a finding stays, whoever wrote the row."""
-        *columns, mac = row
-        place = PassPlace(*columns)
-        if mac is not None and keys.holds(self._digest(place), mac):
-            return place
-        return _NEW._replace(fault_position=place.fault_position, fault=place.fault)
+    async def _has_changed(self, transaction: Transaction, place: LogPass, now: datetime) -> bool:
+        """Return whether a statement has changed rows since the last pass began.
 
-    def _mac(self, place: PassPlace, keys: EventKeys) -> bytes:
-        return keys.mac(self._stream, 1, "LogVerification", msgspec.json.encode(list(place)))
-
-    def _digest(self, place: PassPlace) -> bytes:
-        state = msgspec.json.encode(list(place))
-        return event_digest(self._stream, 1, "LogVerification", state)
+        Nothing is known of before this process first looked: that is for the pass of each day.
+        """
+        row = await transaction.fetchrow(_SQL.slices_changes)
+        changes = None if row is None else row["changes"]
+        if self._changes not in {None, changes}:
+            self._changed_at = now
+        self._changes = changes
+        changed_at, began_at = self._changed_at, place.began_at
+        return changed_at is not None and began_at is not None and began_at < changed_at
 
 
 class _Judge(NamedTuple):
@@ -193,7 +174,7 @@ class _Slice:
         self._tree = CompactRange()
         self.passed = 0
 
-    async def go(self, place: PassPlace, clock: Callable[[], datetime]) -> PassPlace:
+    async def go(self, place: LogPass, clock: Callable[[], datetime]) -> LogPass:
         """Return the place after it; at the end of the log, that of a pass that has ended."""
         try:
             self._tree = CompactRange.from_bytes(place.position, place.tree)
@@ -204,7 +185,7 @@ class _Slice:
             return found._replace(position=0, tree=b"", finished_at=clock())
         if not is_over:
             return place._replace(position=self._tree.size, tree=self._tree.to_bytes())
-        return PassPlace(0, b"", place.began_at, clock(), self._tree.size, None, None)
+        return LogPass(0, b"", place.began_at, clock(), self._tree.size, None, None)
 
     async def _read(self) -> bool:
         """Read pages until the time is up, or the log is at its end: then return True."""
@@ -229,7 +210,10 @@ class _Slice:
         signed = await self._transaction.fetch(_SQL.slices_signed, start, last)
         ahead = [one for one in map(self._judge.checkpoint, signed) if one is not None]
         for row in rows:
-            tree.append(self._judge.row(LogRow(*row), tree.size + 1))
+            *columns, in_order = row
+            tree.append(self._judge.row(LogRow(*columns), tree.size + 1))
+            if not in_order:
+                raise _Altered(tree.size, f"The event at position {tree.size} {OUT_OF_ORDER}.")
             self.passed += 1
             while ahead and ahead[0].size == tree.size:
                 self._compare(ahead.pop(0))

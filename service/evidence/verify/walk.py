@@ -36,6 +36,7 @@ class Walk:
         self.held: set[tuple[str, int]] = set()
         self.last_held = Held()
         self.unplaced: Fault | None = None
+        self.expected = expected
         self._ahead = list(reversed(expected))
 
     def take(self, rows: Iterable[LogRow]) -> Found | None:

@@ -1,4 +1,4 @@
-"""Rate limits of partners; of failed authentications and of signing in, by network.
+"""Rate limits of partners; of failed authentications and of signing in, by network; of people.
 
 A charge takes a place in this process's own window first, then in the one in Redis. So a process
 never admits more than the limit, whether Redis is available or not, and a partner whose window is
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _PREFIX: Final = "{claim-ledger}:rate"
 """In braces is what a Redis Cluster chooses the slot by: a script's keys have to share one."""
 
+POSTS_PER_MINUTE: Final = 60
+"""Forms that a signed-in person can send: each may be an event, which is kept for ever."""
 LOOK_UPS_PER_SECOND: Final = 50
 """Unknown keys that a process looks up for a blocked network: a flood costs no more, and whoever
 begins to use a key beside it gets through after a few attempts."""
@@ -38,6 +40,7 @@ class RateLimiter:
         per_minute: int,
         failures_per_minute: int = 300,
         sign_ins_per_minute: int = 20,
+        posts_per_minute: int = POSTS_PER_MINUTE,
         on_degraded: Callable[[bool], None] = lambda _degraded: None,
         clock: Clock = system_clock,
         monotonic: Callable[[], float] = time.monotonic,
@@ -45,11 +48,11 @@ class RateLimiter:
         probe_seconds: float = 1.0,
     ) -> None:
         """`clock` dates the resets, `monotonic` (seconds) measures the windows."""
-        limits = (per_minute, failures_per_minute, sign_ins_per_minute)
+        limits = (per_minute, failures_per_minute, sign_ins_per_minute, posts_per_minute)
         if min(limits) < 1:
             raise ValueError("a rate limit is at least 1 a minute")
         self._monotonic = monotonic
-        self._partners, self._failures, self._sign_ins = (
+        self._partners, self._failures, self._sign_ins, self._posts = (
             LocalWindows(
                 limit=limit, window_seconds=window_seconds, clock=clock, monotonic=monotonic
             )
@@ -90,6 +93,10 @@ class RateLimiter:
         """Charge an attempt to sign in, or a guessed link, to a network."""
         key = f"{_PREFIX}:sign-in:{_hidden(network)}"
         return await self._take(self._sign_ins, network, key)
+
+    async def charge_post(self, person_id: str) -> Allowance:
+        """Charge a form to the signed-in person who sent it."""
+        return await self._take(self._posts, person_id, f"{_PREFIX}:post:{_hidden(person_id)}")
 
     def refusal_of(self, network: str) -> Allowance | None:
         """Return the refusal of a network that this process knows to be blocked, or None."""

@@ -5,6 +5,7 @@ from datetime import datetime
 from service.core.clock import Clock
 from service.evidence.checkpoints.finding import finding
 from service.evidence.checkpoints.signing import Checkpoints
+from service.evidence.tiles.writer import tiles_state
 from service.ledger.codec import happened_at
 from service.ledger.sql import queries
 from service.operations.gauges import Collector, ScrapedGauges
@@ -12,8 +13,10 @@ from service.operations.gauges import Collector, ScrapedGauges
 _SQL = queries("service.operations.collectors")
 
 
-def checkpoint_collector(checkpoints: Checkpoints, clock: Clock) -> Collector:
-    """Return the collector of one ledger's checkpoints."""
+def checkpoint_collector(
+    checkpoints: Checkpoints, clock: Clock, *, has_tiles: bool = False
+) -> Collector:
+    """Return the collector of one ledger's checkpoints, and of its tiles where it has any."""
     name = checkpoints.ledger.name
 
     async def happened_after(position: int) -> datetime | None:
@@ -21,7 +24,7 @@ def checkpoint_collector(checkpoints: Checkpoints, clock: Clock) -> Collector:
         return happened_at(event["state"]) if event else None
 
     async def collect(gauges: ScrapedGauges) -> None:
-        found = await finding(checkpoints.ledger.database)
+        found = await finding(checkpoints.ledger)
         gauges.set("log_altered", found.fault is not None, name)
         at = found.verified_at or await happened_after(0)
         age = (clock() - at).total_seconds() if at else 0.0
@@ -37,5 +40,9 @@ def checkpoint_collector(checkpoints: Checkpoints, clock: Clock) -> Collector:
         gauges.set("checkpoint_size", size, name)
         gauges.set("checkpoint_ahead_seconds", ahead.total_seconds(), name)
         gauges.set("checkpoint_age_seconds", max(0.0, age), name)
+        if has_tiles:
+            tiles = await tiles_state(checkpoints.ledger.database)
+            gauges.set("tiles_size", tiles.size or 0, name)
+            gauges.set("tiles_unsound", tiles.unsound, name)
 
     return collect

@@ -18,6 +18,7 @@ from service.ledger.sql import queries
 from service.pages.shell import Frame, framed_page
 from service.pages.site_map import Html, Page, site_map_of
 from service.partners.commands import PartnerCommands
+from service.partners.reviews import PartnerReviews
 from service.people.staff import StaffCommands
 
 BACKOFFICE: Final = "/backoffice"
@@ -53,6 +54,7 @@ class BackofficeContext:
     staff: StaffCommands
     accounts: Database
     partners: PartnerCommands
+    reviews: PartnerReviews
     partner_list: PartnersReader
     secrets: ServiceKeyStore
     modes: Mapping[Mode, ModeContext]

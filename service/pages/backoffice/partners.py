@@ -1,25 +1,21 @@
-"""`/backoffice/partners`: the partners by state, what each of them has, and its review."""
+"""`/backoffice/partners`: the partners by state, and what each of them has."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from litestar import get, post
 
 from service.core.alphabets import mixed_alphabets
-from service.core.errors import Refusal
-from service.core.unseen import unseen_fault
 from service.facts.partners import TeamMember
+from service.facts.reviews import CHECKS
 from service.http.bodies import AnyRequest
-from service.http.decoding import check
 from service.http.router import OneOffRouter
 from service.ledger.sql import queries
 from service.pages.backoffice.frame import BackofficeContext, IdUnknown, backoffice_page
 from service.pages.gate import staff_cause
-from service.pages.proof import Proofs
 from service.pages.shell import lead_to
 from service.pages.site_map import Html, Page, PathText
-from service.pages.visit import form_of
-from service.partners.wire import WORDS_CHARACTERS_MAX, PartnerApproval
+from service.partners.wire import NOTE_CHARACTERS_MAX, WORDS_CHARACTERS_MAX
 from service.people.sessions import Person
 
 STATES: Final = ("pending", "approved", "declined", "revoked")
@@ -29,8 +25,17 @@ PAGE: Final = 50
 _SQL = queries("service.pages.backoffice")
 
 
-def partners_router(context: BackofficeContext, proofs: Proofs) -> OneOffRouter:
-    """Return the router of looking at partners, and of reviewing and revoking them."""
+class Sent(NamedTuple):
+    """A review as the form shows it; `is_outdated` where somebody else has saved since."""
+
+    note: str
+    checks: Sequence[str]
+    faults: Sequence[str] = ()
+    is_outdated: bool = False
+
+
+def partners_router(context: BackofficeContext) -> OneOffRouter:
+    """Return the router of looking at partners, and of revoking them."""
 
     @get(opt=PARTNERS)
     async def partners(request: AnyRequest) -> Html:
@@ -54,22 +59,7 @@ def partners_router(context: BackofficeContext, proofs: Proofs) -> OneOffRouter:
     @get("/{partner_id:str}", opt=PARTNERS)
     async def partner(request: AnyRequest, partner_id: PathText) -> Html:
         """Show a partner's application, keys, settings and people."""
-        return await _partner_page(context, request, partner_id)
-
-    @post("/{partner_id:str}/approve", opt=PARTNERS)
-    async def approve(request: AnyRequest, partner_id: PathText) -> Html:
-        """Approve a partner."""
-        await proofs.require(request)
-        return await _approved(context, request, partner_id)
-
-    @post("/{partner_id:str}/decline", opt=PARTNERS)
-    async def decline(request: AnyRequest, partner_id: PathText) -> Html:
-        """Decline a partner, with a reason."""
-        reason = form_of(request).get("reason", "")
-        if not 0 < len(reason) <= WORDS_CHARACTERS_MAX or unseen_fault(reason):
-            return await _partner_page(context, request, partner_id, 400, reason=reason)
-        await context.partners.decline(partner_id, staff_cause(request), reason)
-        return lead_to(f"/backoffice/partners/{partner_id}")
+        return await partner_page(context, request, partner_id)
 
     @get("/{partner_id:str}/revoke", opt=PARTNERS)
     async def confirm(request: AnyRequest, partner_id: PathText) -> Html:
@@ -87,22 +77,11 @@ def partners_router(context: BackofficeContext, proofs: Proofs) -> OneOffRouter:
         await context.partners.revoke(partner_id, staff_cause(request))
         return lead_to(f"/backoffice/partners/{partner_id}")
 
-    handlers = [partners, partner, approve, decline, confirm, revoke]
+    handlers = [partners, partner, confirm, revoke]
     return OneOffRouter("/partners", route_handlers=handlers)
 
 
-async def _approved(context: BackofficeContext, request: AnyRequest, partner_id: str) -> Html:
-    """Approve a partner with the website that the form confirms, or show what is wrong with it."""
-    try:
-        confirmed = check(PartnerApproval, website=form_of(request).get("website", "").lower())
-    except Refusal as refusal:
-        faults = (refusal.field_errors or {}).get("website", ())
-        return await _partner_page(context, request, partner_id, 400, website_faults=faults)
-    await context.partners.approve(partner_id, staff_cause(request), confirmed.website)
-    return lead_to(f"/backoffice/partners/{partner_id}")
-
-
-async def _partner_page(
+async def partner_page(
     context: BackofficeContext,
     request: AnyRequest,
     partner_id: str,
@@ -110,12 +89,13 @@ async def _partner_page(
     *,
     reason: str | None = None,
     website_faults: Sequence[str] = (),
+    sent: Sent | None = None,
 ) -> Html:
     """Return one partner's page; `reason` is one that was refused, to be corrected."""
     rows = await context.partner_list.partners(partner_id)
     if not rows:
         raise IdUnknown(partner_id)
-    partner = await context.partners.look(partner_id)
+    partner, review, decisions = await context.reviews.look(partner_id)
     return backoffice_page(
         request,
         "partner.html",
@@ -125,9 +105,15 @@ async def _partner_page(
         members=[(key, member, _person_id(member)) for key, member in partner.members.items()],
         applied_at=rows[0]["applied_at"],
         keys=await context.partner_list.keys(partner_id),
+        review=review,
+        decisions=decisions,
+        checks=CHECKS,
+        sent=sent or Sent(review.note or "", list(review.checks)),
+        team={f"staff:{one.staff_id}": one.email for one in await context.staff.list()},
         reason=reason,
         website_faults=website_faults,
         reason_max=WORDS_CHARACTERS_MAX,
+        note_max=NOTE_CHARACTERS_MAX,
     )
 
 

@@ -269,3 +269,25 @@ from ledger.partners
 where status = $1 and ($2::text is null or partner_id > $2)
 order by partner_id
 limit $3
+
+-- name: paused_endpoints
+-- Endpoints of live mode, of partners that may act, to which nothing is sent because of what they
+-- answered, or did not; newest first. They are few, and read whole in a moment.
+select e.endpoint_id, e.partner_id, e.disabled, e.disabled_at
+from ledger.webhook_endpoints as e
+join ledger.partners as p using (partner_id)
+where e.disabled in ('gone', 'failing') and e.mode = 'live' and p.status = 'approved'
+order by e.disabled_at desc, e.endpoint_id
+limit $1
+
+-- name: stuck
+-- What stands still in a ledger until somebody acts: streams that each read model or subscriber has
+-- parked, and, without its name, events that were set aside within a week; of $1 at most of each.
+select p.read_model, count(distinct p.stream_id) as streams, min(p.parked_at) as since
+from (select read_model, stream_id, parked_at from ledger.parked limit $1) as p
+group by p.read_model
+union all
+select null, count(*), min(s.set_aside_at)
+from (select set_aside_at from ledger.set_aside order by id desc limit $1) as s
+where s.set_aside_at > clock_timestamp() - interval '7 days'
+having count(*) > 0

@@ -18,6 +18,7 @@ from service.ledger.database import Database
 from service.ledger.ledger import Ledger
 from service.ledger.sql import Sql, queries
 from service.pages.backoffice.frame import BackofficeContext, backoffice_page
+from service.pages.backoffice.work_queue import work_queue
 from service.pages.shell import lead_to
 from service.pages.site_map import Html, Page
 from service.pages.visit import form_of
@@ -109,8 +110,7 @@ def search_router(context: BackofficeContext, ledgers: Sequence[Ledger]) -> OneO
             sought=sought,
             hits=hits,
             person_id=person_id,
-            flagged=await context.modes["live"].documents.flagged(),
-            pending=(await context.counts()).get("pending", 0),
+            queue=await work_queue(context),
         )
 
     return OneOffRouter("/", route_handlers=[ask, find])

@@ -55,6 +55,7 @@ def apply_router(commands: PartnerCommands, partners: PartnersReader) -> OneOffR
             contact_name=application.contact_name,
             use=application.use,
             website=application.website.lower() or None,
+            company_number=application.company_number or None,
             email=signed_in(request).email,
             cause=member_cause(request),
         )

@@ -1,23 +1,21 @@
 """A list as a CSV file, sent page by page, with nothing in it that a spreadsheet would run.
 
-A file costs few queries, however few of many rows its filter finds, and a partner is sent one at a
-time: in each process, so in as many as there are.
+A file costs few queries and little time, however few of many rows its filter finds, and a partner
+is sent one at a time: in each process, so in as many as there are.
 """
 
-import csv
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from io import StringIO
 from typing import Final, TypeVar
 from weakref import WeakValueDictionary
 
 from litestar.background_tasks import BackgroundTask
 from litestar.response import Stream
 
-from service.core.clock import timestamp
+from service.core.csv_lines import cell, csv_lines
 from service.core.errors import Refusal
-from service.ledger.database import Row
+from service.ledger.database import LedgerUnavailable, Row
 from service.pages.words import TEXTS
 
 ROWS_MAX: Final = 10_000
@@ -25,14 +23,11 @@ ROWS_MAX: Final = 10_000
 PAGE_ROWS: Final = 500
 PAGES_MAX: Final = 50
 """That are read for one file, each of which looks at a thousand rows at most."""
+SECONDS_MAX: Final = 20.0
+"""That the database may take for one file, however long its reader takes."""
 
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""How a cell begins that a spreadsheet takes for a formula, or for one after white space."""
 _MARK: Final = "\ufeff"
 """By which a spreadsheet knows UTF-8."""
-
-Cell = str | datetime | None
-
 
 P = TypeVar("P")
 ReadPage = Callable[[int, P | None], Awaitable[tuple[Sequence[Row], P | None]]]
@@ -68,9 +63,9 @@ class CsvFiles:
 
         async def text() -> AsyncIterator[bytes]:
             try:
-                yield (_MARK + _lines([columns])).encode()
+                yield (_MARK + csv_lines([columns])).encode()
                 async for rows in _rows(columns, page):
-                    yield _lines(rows).encode()
+                    yield csv_lines(rows).encode()
             finally:
                 turn.end()
 
@@ -83,27 +78,18 @@ class CsvFiles:
 
 
 async def _rows(columns: Sequence[str], page: ReadPage[P]) -> AsyncIterator[list[list[str]]]:
-    place, left = None, ROWS_MAX
+    place, left, spent = None, ROWS_MAX, 0.0
     for _ in range(PAGES_MAX):
-        rows, place = await page(min(PAGE_ROWS, left), place)
+        began = time.monotonic()
+        try:
+            rows, place = await page(min(PAGE_ROWS, left), place)
+        except LedgerUnavailable:  # what was sent is sent: the file says that it is not all
+            break
+        spent += time.monotonic() - began
         yield [[cell(row[name]) for name in columns] for row in rows]
         left -= len(rows)
         if place is None:
             return
-        if left <= 0:
+        if left <= 0 or spent >= SECONDS_MAX:
             break
     yield [[TEXTS["lists.csv_cut"], *[""] * (len(columns) - 1)]]
-
-
-def cell(value: Cell) -> str:
-    """Return a value as text that no spreadsheet runs: an apostrophe goes before a formula."""
-    if value is None:
-        return ""
-    text = timestamp(value) if isinstance(value, datetime) else value
-    return f"'{text}" if text.lstrip(" \xa0").startswith(_FORMULA) else text
-
-
-def _lines(rows: Iterable[Sequence[str]]) -> str:
-    lines = StringIO(newline="")
-    csv.writer(lines, quoting=csv.QUOTE_ALL).writerows(rows)  # whatever separates cells elsewhere
-    return lines.getvalue()

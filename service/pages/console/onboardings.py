@@ -1,21 +1,47 @@
-"""`/console/{partner_id}/onboardings`: the businesses that a partner referred, newest first."""
+"""`/console/{partner_id}/onboardings`: referred businesses, to filter, search and download."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from litestar import get
+from litestar.response import Stream
 
-from projections.onboardings.reader import OnboardingsReader
+from projections.onboardings.reader import (
+    STATES,
+    FoundOnboardings,
+    OnboardingFilter,
+    OnboardingsReader,
+    Place,
+)
 from service.facts.caller import Mode
+from service.facts.onboardings import onboarding_stream
 from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
+from service.pages.console.csv_file import ROWS_MAX, CsvFiles
 from service.pages.console.frame import ACTIVITY, CONSOLE, console_page
-from service.pages.console.listing import asked_place, mode_of, shown_page
+from service.pages.console.listing import (
+    asked,
+    asked_one_of,
+    asked_place,
+    mode_of,
+    place,
+    query_of,
+)
+from service.pages.gate import member_of
 from service.pages.site_map import Html, Page, PathText
 
-PAGE = 50
+PAGE: Final = 50
+EPOCHS_MAX: Final = 50
+"""Of a sandbox, the newest: those in which an onboarding is looked for by its reference."""
+_COLUMNS: Final = (
+    *("onboarding_id", "partner_user_id", "state", "started_at", "completed_at", "expires_at"),
+    *("connected_at", "disconnected_at"),
+)
 
 
-def onboardings_router(onboardings: Mapping[Mode, OnboardingsReader]) -> OneOffRouter:
+def onboardings_router(
+    onboardings: Mapping[Mode, OnboardingsReader], files: CsvFiles
+) -> OneOffRouter:
     """Return the router of onboardings.
 
     It shows no entity ids of live mode: their customers pass them on.
@@ -24,9 +50,51 @@ def onboardings_router(onboardings: Mapping[Mode, OnboardingsReader]) -> OneOffR
     @get("/onboardings", opt={"page": Page("member", "onboardings.nav", ACTIVITY)})
     async def onboarding_list(request: AnyRequest, partner_id: PathText) -> Html:
         """List onboardings and what became of them."""
-        mode = mode_of(request)
-        rows = await onboardings[mode].page(partner_id, PAGE + 1, asked_place(request))
-        shown = shown_page(request, "onboardings", rows, PAGE, "started_at", "onboarding_id")
-        return console_page(request, "onboardings.html", mode=mode, **shown)
+        mode, last = mode_of(request), asked_place(request)
+        wanted, sought = _wanted(request, mode), _sought(request)
+        found = await onboardings[mode].found(partner_id, wanted, PAGE, last)
+        kept = {"state": wanted.state, "q": sought}
+        return console_page(
+            request,
+            "onboardings.html",
+            mode=mode,
+            onboardings=found.onboardings,
+            wanted=wanted,
+            sought=sought,
+            states=STATES,
+            kept=query_of(**kept),
+            first=query_of(mode=mode, **kept) if last else "",
+            older=query_of(mode=mode, **kept, before=place(found.last)) if found.last else "",
+            rows_max=ROWS_MAX,
+        )
 
-    return OneOffRouter(CONSOLE, route_handlers=[onboarding_list])
+    @get("/onboardings.csv", opt={"page": Page("member")})
+    async def onboardings_file(request: AnyRequest, partner_id: PathText) -> Stream:
+        """Send the same onboardings as a file."""
+        mode = mode_of(request)
+        wanted = _wanted(request, mode)
+
+        async def page(limit: int, last: Place | None) -> FoundOnboardings:
+            return await onboardings[mode].found(partner_id, wanted, limit, last)
+
+        return files.file(partner_id, f"onboardings-{mode}", _COLUMNS, page)
+
+    return OneOffRouter(CONSOLE, route_handlers=[onboarding_list, onboardings_file])
+
+
+def _sought(request: AnyRequest) -> str | None:
+    return (asked(request, "q") or "").strip() or None
+
+
+def _wanted(request: AnyRequest, mode: Mode) -> OnboardingFilter:
+    """Return what is asked for: an id, or a reference, from which the streams follow."""
+    state, sought = asked_one_of(request, "state", STATES), _sought(request)
+    if sought is None:
+        return OnboardingFilter(state)
+    member = member_of(request)
+    newest = member.sandbox_epoch if mode == "test" else 0
+    streams = [
+        onboarding_stream(mode, epoch, member.partner_id, sought)
+        for epoch in range(max(0, newest - EPOCHS_MAX + 1), newest + 1)
+    ]
+    return OnboardingFilter(state, sought, streams)

@@ -1,7 +1,7 @@
 """`/console/{partner_id}/tutorial`: a first claim and one with a document, to paste into a shell.
 
-They carry `$API_KEY`. Tokens are not stored, so carrying a key means issuing one: on demand, by a
-post, shown once. The traffic of test mode ticks what was done.
+They carry `$CLAIMS_API_KEY`. Tokens are not stored, so carrying a key means issuing one: on demand,
+by a post, shown once. The traffic of test mode ticks what was done.
 """
 
 import shlex
@@ -91,6 +91,18 @@ def _document_steps(base_url: str, claim: dict[str, Any]) -> list[TutorialStep]:
     ]
 
 
+def exports(base_url: str, partner_id: str, epoch: int) -> str:
+    """Return the lines that set what the commands, and the programs of libraries, read.
+
+    The last one ends where the key begins.
+    """
+    entity_id = fixture_ids(partner_id, epoch).connected_entity_id
+    return (
+        f"export CLAIMS_API_URL={base_url}\nexport CLAIMS_ENTITY_ID={entity_id}\n"
+        "export CLAIMS_API_KEY="
+    )
+
+
 def done(facts: Facts) -> frozenset[str]:
     """Return the names of the steps that a partner has done, as far as its traffic shows."""
     is_done = {
@@ -129,7 +141,7 @@ def _post(url: str, body: dict[str, Any]) -> str:
 
 
 def _call(url: str) -> str:
-    return f'curl -i {shlex.quote(url)} \\\n  -H "Authorization: Bearer $API_KEY"'
+    return f'curl -i {shlex.quote(url)} \\\n  -H "Authorization: Bearer $CLAIMS_API_KEY"'
 
 
 def tutorial_router(keys: KeyPages, checklists: Checklists, base_url: str) -> OneOffRouter:
@@ -143,6 +155,7 @@ def tutorial_router(keys: KeyPages, checklists: Checklists, base_url: str) -> On
             "tutorial.html",
             steps=steps(base_url, member.partner_id, member.sandbox_epoch),
             done=done(await checklists.facts(member.partner_id)),
+            settings=exports(base_url, member.partner_id, member.sandbox_epoch),
             token=token,
             key_id=key_id,
             proof=proof,

@@ -32,7 +32,7 @@ WEBHOOKS: Final = {"page": Page("approved", "webhooks.nav", ACTIVITY)}
 _PURPOSE: Final = "add-endpoint"
 _POSITION_MAX: Final = 2**62
 _DONE: Final = frozenset(
-    {"added", "changed", "rotated", "tested", "replayed", "enabled", "disabled"}
+    {"added", "changed", "rotated", "tested", "replayed", "released", "enabled", "disabled"}
 )
 """What a page can say was just done, in `?done=`."""
 
@@ -86,6 +86,7 @@ class WebhookPages:
             400 if refusal else 200,
             endpoint=endpoint,
             open=await self.queues.open(mode, endpoint_id),
+            aside=await self.queues.aside(mode, endpoint_id),
             delivered=delivered,
             older=place((last["delivered_at"], str(last["position"]))) if last else None,
             is_first=at is None,
@@ -263,7 +264,7 @@ def _sending(pages: WebhookPages) -> list[HTTPRouteHandler]:
     @post("/{endpoint_id:str}/replay", opt=WEBHOOKS)
     async def replay(request: AnyRequest, endpoint_id: PathText) -> Html:
         """Deliver again what was delivered from a position on."""
-        endpoint = await pages.find(request, endpoint_id)
+        endpoint = await pages.trusted(request, endpoint_id)
         try:
             position = _position(form_of(request).get("position", ""), "position")
             await queues.replay(endpoint["mode"], endpoint_id, position)
@@ -272,6 +273,13 @@ def _sending(pages: WebhookPages) -> list[HTTPRouteHandler]:
                 raise
             return await pages.one(request, endpoint_id, refusal)
         return _done(request, endpoint_id, "replayed")
+
+    @post("/{endpoint_id:str}/release", opt=WEBHOOKS)
+    async def release(request: AnyRequest, endpoint_id: PathText) -> Html:
+        """Deliver again what was set aside of a claim."""
+        mode = (await pages.find(request, endpoint_id))["mode"]
+        await queues.release(mode, endpoint_id, form_of(request).get("subject", ""))
+        return _done(request, endpoint_id, "released")
 
     @post("/{endpoint_id:str}/disable", opt=WEBHOOKS)
     async def disable(request: AnyRequest, partner_id: PathText, endpoint_id: PathText) -> Html:
@@ -283,10 +291,11 @@ def _sending(pages: WebhookPages) -> list[HTTPRouteHandler]:
     @post("/{endpoint_id:str}/enable", opt=WEBHOOKS)
     async def enable(request: AnyRequest, partner_id: PathText, endpoint_id: PathText) -> Html:
         """Resume an endpoint where it stopped."""
+        await pages.trusted(request, endpoint_id)
         await commands.enable(partner_id, endpoint_id, member_cause(request))
         return _done(request, endpoint_id, "enabled")
 
-    return [test, replay, disable, enable]
+    return [test, replay, release, disable, enable]
 
 
 def _types(form: _Fields) -> Sequence[str]:

@@ -142,7 +142,7 @@ def _required(operation: Json) -> list[Json]:
 
 
 def curl(endpoint: Endpoint, document: Json) -> str:
-    """Return a command to paste; it reads the key from the shell variable `API_KEY`."""
+    """Return a command to paste; it reads the key from the shell variable `CLAIMS_API_KEY`."""
     operation = document["paths"][endpoint.path][endpoint.method]
     url = document["servers"][0]["url"] + endpoint.path
     required = _required(operation)
@@ -150,7 +150,7 @@ def curl(endpoint: Endpoint, document: Json) -> str:
         url = url.replace(f"{{{one['name']}}}", str(one["example"]))
     query = [f"{one['name']}={one['example']}" for one in required if one["in"] == "query"]
     url += f"?{'&'.join(query)}" if query else ""
-    lines = [f"curl -s {shlex.quote(url)}", '-H "Authorization: Bearer $API_KEY"']
+    lines = [f"curl -s {shlex.quote(url)}", '-H "Authorization: Bearer $CLAIMS_API_KEY"']
     if endpoint.body:
         body = _example(operation["requestBody"], "least")
         lines += ["-H 'Content-Type: application/json'", f"-d {shlex.quote(body)}"]

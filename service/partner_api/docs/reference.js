@@ -56,6 +56,53 @@ search.addEventListener("input", () => {
 // The key stays in this page's memory: it is sent to this API, and kept nowhere.
 const TEST_KEY = /^pk_test_\S+$/;
 const keys = document.querySelectorAll('.try input[name="key"]');
+
+// Whoever is signed in to the console need not paste one: its own forms make a key that ends within the
+// hour, as they do for a person.
+const OFFER = "/console/reference";
+const pageOf = async (path, options) => {
+  const answer = await fetch(path, { credentials: "same-origin", ...options });
+  return new DOMParser().parseFromString(await answer.text(), "text/html");
+};
+async function lend(form, said) {
+  const body = new URLSearchParams(new FormData(form));
+  const made = await pageOf(form.getAttribute("action"), { method: "POST", body });
+  const [key, entity] = ["key", "entity"].map((one) => made.querySelector(`[data-lent="${one}"] code`)?.textContent);
+  if (!key) {
+    said.textContent = made.querySelector("h1")?.textContent ?? "The console made no key.";
+    return;
+  }
+  for (const one of keys) one.value = key;
+  for (const one of document.querySelectorAll('.try [data-parameter="entity_id"]')) one.value = entity;
+  for (const one of document.querySelectorAll(".try textarea"))
+    one.value = one.value.replace(/("entity_id": )"[^"]*"/g, `$1"${entity}"`);
+  said.textContent = `A test key of ${form.dataset.partner}, for an hour. The next one replaces it.`;
+}
+const offer = async (said) => {
+  said.textContent = "Asking the console…";
+  const forms = [...(await pageOf(OFFER)).querySelectorAll("form[data-partner]")];
+  if (forms.length === 1) return lend(forms[0], said);
+  said.replaceChildren(
+    ...(forms.length
+      ? forms.map((form) => {
+          const choice = make("button", { type: "button", textContent: form.dataset.partner });
+          choice.addEventListener("click", () => attempt(said, () => lend(form, said)));
+          return choice;
+        })
+      : [make("a", { href: OFFER, textContent: "Sign in to the console" }), " as a member of an approved partner."]),
+  );
+};
+async function attempt(said, deed) {
+  try {
+    await deed();
+  } catch {
+    said.textContent = "The console did not answer. Is the network all right?";
+  }
+}
+for (const place of document.querySelectorAll(".lend")) {
+  const said = place.querySelector("[role=status]");
+  place.querySelector("button").addEventListener("click", () => attempt(said, () => offer(said)));
+}
 for (const form of document.querySelectorAll(".try")) {
   form.closest("details").hidden = false;
   const answer = form.querySelector("output");

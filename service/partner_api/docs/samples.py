@@ -42,7 +42,8 @@ def python(endpoint: Endpoint, document: Json, given: Json) -> str:
         [
             *lines,
             "",
-            'with Client(os.environ["API_KEY"], base_url=os.environ["BASE_URL"]) as client:',
+            'key, url = os.environ["CLAIMS_API_KEY"], os.environ["CLAIMS_API_URL"]',
+            "with Client(key, base_url=url) as client:",
             f"    answer = client.{PYTHON[endpoint.id]}({argument})",
         ]
     )
@@ -57,8 +58,8 @@ def typescript(endpoint: Endpoint, given: Json) -> str:
         [
             'import { ClaimLedger } from "claim-ledger-client";',
             "",
-            "const { API_KEY, BASE_URL } = process.env;",
-            "const client = new ClaimLedger(API_KEY, { baseUrl: BASE_URL });",
+            "const { CLAIMS_API_KEY, CLAIMS_API_URL } = process.env;",
+            "const client = new ClaimLedger(CLAIMS_API_KEY, { baseUrl: CLAIMS_API_URL });",
             f"const answer = await client.{method}({argument if given else ''});",
         ]
     )

@@ -1,0 +1,111 @@
+"""What `claim-ledger audit prove --absent` does."""
+
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from pathlib import Path
+from typing import Final
+
+import click
+
+from service.cli.audit.evidence_file import finding, signed_checkpoint, written
+from service.cli.audit.faults import archive_needed, key_needed
+from service.cli.audit.given_checkpoint import checkpoint_at
+from service.cli.target import Target
+from service.cli.terminal import progress
+from service.cli.verdict import Fields, Findings
+from service.evidence.checkpoints.log_tree import LedgerForked
+from service.evidence.export.format import EvidenceFault, encode
+from service.evidence.proofs.streams import ClaimName, begins_at, prove_absence
+from service.facts.caller import MODES
+
+
+async def absence(
+    target: Target, name: ClaimName, at: str | None, out: Path, *, force: bool
+) -> Fields:
+    """Write the proof that a claim did not exist at a checkpoint; say so if it did."""
+    checkpoints = target.service.checkpoints(name.ledger)
+    database = checkpoints.ledger.database
+    try:
+        if at is None:
+            signed = await signed_checkpoint(checkpoints)
+        else:
+            signed = await checkpoint_at(checkpoints, at)
+        size = signed.checkpoint.size
+        position = await begins_at(database, name.stream, size)
+        if position is not None:
+            answer = _fields(name, ok=False) | {"position": position, "size": size}
+            return Findings(answer, f"the claim exists, since position {position}")
+        with written(out, force=force) as file, archive_needed(), key_needed():
+            with progress("indexing streams", size) as advance:
+                proof = await prove_absence(checkpoints, name, signed, advance)
+            file.write(encode(proof))
+    except (EvidenceFault, LedgerForked) as error:
+        return finding(name.ledger, error)
+    return {
+        **_fields(name, ok=True),
+        "file": str(out),
+        "size": size,
+        "origin": signed.checkpoint.origin,
+    }
+
+
+def _fields(name: ClaimName, *, ok: bool) -> Fields:
+    return {"ok": ok, "exists": not ok, **name._asdict(), "stream": str(name.stream)}
+
+
+def absence_options(command: Callable[..., Awaitable[Fields]]) -> Callable[..., Awaitable[Fields]]:
+    """Add the options that name a claim; the command gets it as `absent`, None without them."""
+
+    @wraps(command)
+    async def run(
+        target: Target,
+        *,
+        claim_id: str | None,
+        absent: str | None,
+        partner: str | None,
+        entity: str | None,
+        ledger: str,
+        sandbox_epoch: int,
+        **more: object,
+    ) -> Fields:
+        if absent is None and (claim_id is None or partner or entity):
+            raise click.UsageError("expected CLAIM_ID, or --absent with --partner and --entity")
+        if absent is not None and (claim_id is not None or not (partner and entity)):
+            raise click.UsageError("--absent goes with --partner and --entity, without CLAIM_ID")
+        if sandbox_epoch and ledger == "live":
+            raise click.UsageError("--sandbox-epoch is for --ledger test")
+        name = None
+        if absent is not None and partner and entity:
+            name = ClaimName(ledger, sandbox_epoch, partner, entity, absent)
+        return await command(target, claim_id=claim_id, absent=name, **more)
+
+    for option in _OPTIONS:
+        option(run)
+    return run
+
+
+_OPTIONS: Final = (
+    click.option(
+        "--sandbox-epoch",
+        type=click.IntRange(min=0),
+        default=0,
+        help="How often the sandbox had begun anew.",
+    ),
+    click.option(
+        "--ledger",
+        type=click.Choice(MODES),
+        default="live",
+        show_default=True,
+        help="Where the claim is absent.",
+    ),
+    click.option(
+        "--at", metavar="SIZE|TIME", help="A checkpoint by its size, or the last by then."
+    ),
+    click.option("--entity", metavar="ID", help="Whose claim it would be."),
+    click.option("--partner", metavar="ID", help="Who would have created it."),
+    click.option(
+        "--absent",
+        metavar="PARTNER_CLAIM_ID",
+        help="Prove that the partner has created no such claim for the entity.",
+    ),
+)

@@ -1,0 +1,94 @@
+"""What `claim-ledger audit check` says of proofs that are no receipts."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from service.cli.audit.demands import fields_of
+from service.cli.verdict import Fields, Fine
+from service.evidence.checkpoint import Checkpoint
+from service.evidence.demands import Demands
+from service.evidence.export.format import (
+    LINE_BYTES_MAX,
+    demanded,
+    open_checkpoint,
+    to_text,
+)
+from service.evidence.export.linked import compare_kept
+from service.evidence.note import NoteKey
+from service.evidence.proofs import absence, consistency, timeline
+
+Keys = Sequence[NoteKey]
+Given = tuple[Keys, Checkpoint | None, Demands]
+"""The keys that the reader trusts, a checkpoint from elsewhere, and what others have to sign."""
+
+
+def of_other_kind(path: Path, keys: Keys, kept: str | None, demands: Demands) -> Fields | None:
+    """Return the answer on a file that begins as one of these, None for any other.
+
+    Raises EvidenceFault if it does not hold, and OSError.
+    """
+    with path.open("rb") as file:
+        raw = file.read(LINE_BYTES_MAX)
+    for name, check in _KINDS.items():
+        if raw.startswith(f'{{"format":"{name}"'.encode()):
+            other = None if kept is None else open_checkpoint(kept, keys, "the older checkpoint")
+            answer = check(raw, (keys, other, demands))
+            return Fine(answer, f"{answer['proves']}, as it was signed")
+    return None
+
+
+def _shown(checkpoint: Checkpoint) -> Fields:
+    root = to_text(checkpoint.root)
+    return {"origin": checkpoint.origin, "size": checkpoint.size, "root": root}
+
+
+def _countersigned(demands: Demands, note: str, checkpoint: Checkpoint) -> Fields:
+    return fields_of(demanded(demands, note, checkpoint.size))
+
+
+def _consistency(raw: bytes, given: Given) -> Fields:
+    keys, kept, demands = given
+    line, older, newer, lineages = consistency.check_consistency(raw, keys)
+    if kept is not None:
+        compare_kept(kept, newer, lineages, {older.size: older.root, newer.size: newer.root})
+    answer = {"ok": True, "proves": "one log continues the other", "older": _shown(older)}
+    return {**answer, **_shown(newer), **_countersigned(demands, line.checkpoint, newer)}
+
+
+def _absence(raw: bytes, given: Given) -> Fields:
+    keys, kept, demands = given
+    line, stream, streams, checkpoint = absence.check_absence(raw, keys)
+    if kept is not None:
+        compare_kept(kept, checkpoint, (), {checkpoint.size: checkpoint.root})
+    names = ("partner_id", "entity_id", "partner_claim_id", "epoch")
+    claim = {name: getattr(line, name) for name in names}
+    answer = {"ok": True, "proves": "no such claim existed", "ledger": line.ledger, **claim}
+    answer |= {"stream": str(stream), "streams": streams}
+    return {**answer, **_shown(checkpoint), **_countersigned(demands, line.checkpoint, checkpoint)}
+
+
+def _history(raw: bytes, given: Given) -> Fields:
+    keys, kept, demands = given
+    line, parts = timeline.check_history(raw, keys)
+    if kept is not None:
+        ours = next((one for one, _ in parts if one.ledger == kept.ledger), parts[0][0])
+        compare_kept(kept, ours, (), {ours.size: ours.root})
+    shown = [
+        {
+            "ledger": checkpoint.ledger,
+            **_shown(checkpoint),
+            **_countersigned(demands, part.checkpoint, checkpoint),
+            "events": [{"position": one.position, "topic": one.topic} for one in part.events],
+        }
+        for checkpoint, part in parts
+    ]
+    proves = "these events are in the logs"
+    return {"ok": True, "proves": proves, "subject": line.subject, "ledgers": shown}
+
+
+_KINDS: Final[Mapping[str, Callable[[bytes, Given], Fields]]] = {
+    consistency.FORMAT: _consistency,
+    absence.FORMAT: _absence,
+    timeline.FORMAT: _history,
+}

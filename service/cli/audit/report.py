@@ -1,0 +1,186 @@
+"""`claim-ledger audit report`: everything about somebody or something in a period."""
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import click
+
+from service.cli.audit.evidence_file import (
+    finding,
+    force_option,
+    out_option,
+    signed_checkpoint,
+    written,
+)
+from service.cli.audit.replay import instant
+from service.cli.options import ledger_option
+from service.cli.target import Target, team_command
+from service.cli.terminal import progress
+from service.cli.verdict import Fields, Findings, Fine, counted
+from service.core.errors import Refusal
+from service.evidence.checkpoint import Checkpoint
+from service.evidence.checkpoints.log_tree import LedgerForked
+from service.evidence.export.format import EvidenceFault
+from service.evidence.replay.history import history
+from service.evidence.replay.log_fault import LogFault
+from service.evidence.report.lines import Period, ReportReader, ReportSubject, part_of
+from service.evidence.report.names import Names
+from service.evidence.report.writers import Cover, CsvWriter, NdjsonWriter, Proof, Writer
+from service.facts.caller import LEDGERS
+from service.ledger.ledger import Ledger
+
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_NO_PDF: Final = (
+    "PDF needs reportlab: install the extra, as in `pip install 'claim-ledger[reports]'`"
+)
+
+
+def _since(text: str) -> datetime:
+    """Return the beginning of a day in UTC, or an instant."""
+    return instant(f"{text}T00:00:00Z" if _DAY.fullmatch(text) else text)
+
+
+def _until(text: str) -> datetime:
+    """Return the end of a day in UTC, or an instant."""
+    return _since(text) + (timedelta(days=1) if _DAY.fullmatch(text) else timedelta())
+
+
+def _pdf(out: BinaryIO, cover: Cover) -> Writer:
+    try:
+        from service.evidence.report.pdf import PdfWriter  # noqa: PLC0415 - an extra of its own
+    except ImportError as error:
+        raise click.ClickException(_NO_PDF) from error
+    return PdfWriter(out, cover)
+
+
+_WRITERS: Final[dict[str, Callable[[BinaryIO, Cover], Writer]]] = {
+    "ndjson": NdjsonWriter,
+    "csv": CsvWriter,
+    "pdf": _pdf,
+}
+
+
+@team_command
+@out_option
+@force_option
+@click.option("--partner", "partner_id", metavar="ID", help="What concerns this partner.")
+@click.option("--entity", "entity_id", metavar="ID", help="What concerns this entity.")
+@click.option("--claim", "claim_id", metavar="ID", help="What concerns this claim.")
+@click.option(
+    "--from",
+    "since",
+    type=_since,
+    metavar="DATE",
+    required=True,
+    help="The first day, in UTC, such as `2026-03-01`, or a moment.",
+)
+@click.option(
+    "--to",
+    "until",
+    type=_until,
+    metavar="DATE",
+    required=True,
+    help="The last day, in UTC, or the moment before which the period ends.",
+)
+@ledger_option
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(_WRITERS)),
+    default="ndjson",
+    show_default=True,
+    help="PDF and NDJSON carry the signed checkpoints; CSV is for spreadsheets.",
+)
+async def report(
+    target: Target,
+    out: Path,
+    since: datetime,
+    until: datetime,
+    ledger: str | None,
+    form: str,
+    *,
+    force: bool,
+    **ids: str | None,
+) -> Fields:
+    """Write everything about a partner, entity or claim in a period to a file.
+
+    Read from the log itself, event by event, with the position of each and the names of who acted.
+    Each hash is made again, and led to a signed checkpoint. Personal fields are named, not shown.
+    """
+    subject, period = _subject(ids), Period(since, until)
+    if since >= until:
+        raise click.BadParameter("the period ends before it begins", param_hint="--to")
+    service = target.service
+    ledgers = [one for one in service.ledgers if ledger in {None, one.name}]
+    found = await history(ledgers, subject.id, 1)
+    if not found.entries:
+        raise Refusal(
+            "not_found", f"No event of {ledger or ', '.join(LEDGERS)} names {subject.id}."
+        )
+    names = await Names.read(service.accounts)
+    cover = Cover(subject, names.of_id(subject.id), period, service.clock())
+    proofs, at = list[Proof](), ledgers[0]
+    try:
+        with written(out, force=force) as file:
+            writer = _WRITERS[form](file, cover)
+            for at in ledgers:
+                proofs.append(await _written(target, at, subject, period, names, writer))
+            writer.end(proofs)
+    except LogFault as error:
+        fault = {"ledger": at.name, "position": error.position, "fault": str(error)}
+        return Findings({"ok": False, **fault}, f"{at.name} {error.position}: {error}")
+    except (EvidenceFault, LedgerForked) as error:
+        return finding(at.name, error)
+    events = sum(one.events for one in proofs)
+    shown: Fields = {
+        "ok": True,
+        "file": str(out),
+        subject.field: subject.id,
+        "from": period.since,
+        "until": period.until,
+        "events": events,
+        "rests_on": [_shown(one) for one in proofs],
+    }
+    return Fine(shown, f"{counted(events, 'event')} in {out}")
+
+
+def _subject(ids: Mapping[str, str | None]) -> ReportSubject:
+    given = [ReportSubject(field, value) for field, value in ids.items() if value is not None]
+    if len(given) != 1:
+        raise click.UsageError("give one of --partner, --entity and --claim")
+    return given[0]
+
+
+async def _written(
+    target: Target,
+    ledger: Ledger,
+    subject: ReportSubject,
+    period: Period,
+    names: Names,
+    writer: Writer,
+) -> Proof:
+    """Write the lines of one ledger; return what they rest on."""
+    part = await part_of(ledger, period)
+    if part.last > part.after:  # so that a checkpoint covers all of it
+        await signed_checkpoint(target.service.checkpoints(ledger.name), covers=part.last)
+    keys = target.service.settings.checkpoint_keys or ()
+    reader = ReportReader(ledger, part, subject, names, keys)
+    with progress(f"reading {ledger.name}", part.last - part.after, unit="events") as advance:
+        async for line in reader.lines(advance):
+            writer.line(line)
+    return Proof(part, reader.count, reader.note)
+
+
+def _shown(proof: Proof) -> Fields:
+    checkpoint = None if proof.note is None else Checkpoint.of_note(proof.note)
+    return {
+        "ledger": proof.part.ledger,
+        "after_position": proof.part.after,
+        "last_position": proof.part.last,
+        "events": proof.events,
+        "origin": checkpoint and checkpoint.origin,
+        "size": checkpoint and checkpoint.size,
+    }

@@ -1,0 +1,42 @@
+-- name: countersigned
+-- The largest five hundred checkpoints of an origin, and whose lines each has, the largest first.
+select
+    c.size,
+    c.made_at,
+    array(
+        select s.name from ledger.checkpoint_signatures as s
+        where s.origin = c.origin and s.size = c.size order by s.name, s.key_id
+    ) as names,
+    array(
+        select s.key_id from ledger.checkpoint_signatures as s
+        where s.origin = c.origin and s.size = c.size order by s.name, s.key_id
+    ) as key_ids
+from ledger.checkpoints as c
+where c.origin = $1
+order by c.size desc
+limit 500
+
+-- name: note_refusal
+-- Note that a witness finds a checkpoint inconsistent; the first time counts.
+insert into ledger.witness_refusals (name, key_id, origin, size, refused_at)
+values ($1, $2, $3, $4, now())
+on conflict do nothing
+
+-- name: refusals
+-- Which of these witnesses refuse, and since when.
+select name, key_id, origin, size, refused_at
+from ledger.witness_refusals
+where (name, key_id) in (select * from unnest($1::text[], $2::bytea[]))
+
+-- name: signed_notes
+-- What others have signed of the largest thousand checkpoints, the largest first.
+select c.origin, c.size, c.note, s.name, s.key_id, s.signature
+from (
+    select origin, size, note from ledger.checkpoints order by size desc, origin limit 1000
+) as c
+join ledger.checkpoint_signatures as s using (origin, size)
+order by c.size desc, c.origin, s.made_at, s.name, s.key_id
+
+-- name: withdraw_refusal
+-- A witness has signed again.
+delete from ledger.witness_refusals where name = $1 and key_id = $2

@@ -1,0 +1,40 @@
+"""The newest checkpoint of which others have signed what is demanded."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from service.evidence.checkpoints.signatures import with_signatures
+from service.evidence.demands import Countersigned, Demands
+from service.evidence.note import NoteInvalid, NoteSignature
+from service.ledger.database import Connection
+from service.ledger.sql import queries
+
+_SQL = queries("service.evidence.countersigning")
+
+
+class CountersignedNote(NamedTuple):
+    """A checkpoint's note with all lines, and what of them was demanded."""
+
+    note: str
+    found: Countersigned
+
+
+async def newest_countersigned(
+    connection: Connection, schema: str, demands: Demands, counts: Callable[[str, int], bool]
+) -> CountersignedNote:
+    """Return it, of the checkpoints whose origin and size `counts`.
+
+    Our own signature is not verified here. Raises NoteInvalid, which says why there is none.
+    """
+    notes: dict[tuple[str, int], tuple[str, list[NoteSignature]]] = {}
+    for origin, size, note, *signature in await connection.fetch(_SQL.signed_notes.on(schema)):
+        if counts(origin, size):
+            notes.setdefault((origin, size), (note, []))[1].append(NoteSignature(*signature))
+    said = "nobody has signed any"
+    for (_, size), (note, signatures) in notes.items():
+        try:
+            full = with_signatures(note, signatures)
+            return CountersignedNote(full, demands.met_by(full, size))
+        except NoteInvalid as error:
+            said = str(error)
+    raise NoteInvalid(said)

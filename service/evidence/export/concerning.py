@@ -1,0 +1,44 @@
+"""Finding what concerns an entity (docs/ledger-format.md): where in the log those events are."""
+
+from typing import Final
+
+from service.core.errors import Refusal
+from service.facts.lineages import lineage_stream
+from service.ledger.database import Row
+from service.ledger.ledger import Ledger
+from service.ledger.sql import queries
+
+SEARCH_SECONDS_MAX: Final = 3600.0
+"""Where the index is not used, or far behind, the log is read, once or twice."""
+
+_SQL = queries("service.evidence.export")
+
+
+async def concerning(
+    ledger: Ledger, entity_id: str, size: int, first: int = 1, *, search: bool = False
+) -> list[int]:
+    """Return the positions from `first` up to `size`; there may be none.
+
+    The read model `activity` tells which events can be of the entity, as far as it has come, and
+    those are looked at; `search` looks at all events instead, in case it lost some. Raises Refusal
+    (`entity_not_found`).
+    """
+    if not entity_id:
+        raise Refusal("entity_not_found")
+    rows = await _rows(ledger, entity_id, size, first, search=search)
+    if not any(row["concerns"] for row in rows):
+        before = await _rows(ledger, entity_id, size, 1, search=search) if first > 1 else []
+        if not any(row["concerns"] for row in before):
+            raise Refusal("entity_not_found")
+    return [row["position"] for row in rows]
+
+
+async def _rows(
+    ledger: Ledger, entity_id: str, size: int, first: int, *, search: bool
+) -> list[Row]:
+    lineages = lineage_stream(ledger.name)
+    async with ledger.database.background.transaction(SEARCH_SECONDS_MAX) as connection:
+        # Before the rest: what activity takes in meanwhile is looked at in the log, not missed.
+        reached = 0 if search else await connection.fetchval(_SQL.indexed.on(ledger.name), size)
+        sql = _SQL.entity.on(ledger.name)
+        return await connection.fetch(sql, size, entity_id, lineages, first, reached)

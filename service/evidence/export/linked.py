@@ -1,0 +1,69 @@
+"""Lineages that a file's events begin, and the origins that they link."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from service.evidence.authorisation import Lineage, Unsound, lineage_of
+from service.evidence.checkpoint import Checkpoint
+from service.evidence.export.format import EventLine, EvidenceFault
+from service.evidence.note import NoteKey
+from service.facts.lineages import LineageBegun
+
+
+class _State(msgspec.Struct):
+    data: LineageBegun
+
+
+def lineage_begun(
+    event: EventLine, keys: Sequence[NoteKey], ledger: str, before: Sequence[Lineage]
+) -> Lineage:
+    """Return the lineage that an event begins, after those `before`; raises EvidenceFault."""
+    try:
+        begun = msgspec.json.decode(event.state, type=_State).data
+        return lineage_of(begun, keys, ledger, before, event.position)
+    except (ValueError, RecursionError) as error:
+        said = str(error) if isinstance(error, Unsound) else "it cannot be read"
+        raise EvidenceFault(
+            event.position, f"the lineage that begins here is not sound: {said}"
+        ) from None
+
+
+def shared_size(lineages: Sequence[Lineage], checkpoint: Checkpoint, older: Checkpoint) -> int:
+    """Return how many events the logs of both checkpoints share; raises EvidenceFault.
+
+    Goes from one lineage to the one before it, by the events with which they begin.
+    """
+    begun = {one.origin: one for one in lineages}
+    origin, shared = checkpoint.origin, checkpoint.size
+    while origin != older.origin:
+        lineage = begun.pop(origin, None)
+        if lineage is None or lineage.follows is None:
+            raise EvidenceFault(
+                None, f"nothing here links the older checkpoint's origin to {checkpoint.origin}"
+            )
+        shared = min(shared, lineage.shared_size)
+        origin = lineage.follows
+    return shared
+
+
+def compare_kept(
+    kept: Checkpoint,
+    checkpoint: Checkpoint,
+    lineages: Sequence[Lineage],
+    roots: Mapping[int, bytes],
+) -> None:
+    """Compare a file's checkpoint with one from elsewhere; raises EvidenceFault.
+
+    `roots` are those that the file proves, by size.
+    """
+    shared = shared_size(lineages, checkpoint, kept)
+    if kept.size > shared:
+        message = f"the kept checkpoint counts {kept.size} events; this log has {shared} of them"
+        raise EvidenceFault(shared + 1, message)
+    if kept.size not in roots:
+        message = f"nothing here tells of the first {kept.size} events: an export does"
+        raise EvidenceFault(None, message)
+    if roots[kept.size] != kept.root:
+        message = f"the {kept.size} events are not those of the kept checkpoint: there are two logs"
+        raise EvidenceFault(1, message)

@@ -1,0 +1,131 @@
+"""The index of streams of a checkpoint, made of the events in bounded memory; published once."""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from service.evidence.checkpoints.finding import refuse_found
+from service.evidence.checkpoints.names import streams_name
+from service.evidence.checkpoints.signing import Checkpoints
+from service.evidence.export.export_writer import Signed, of_tree
+from service.evidence.export.format import EvidenceFault, to_texts
+from service.evidence.note import NoteInvalid
+from service.evidence.proofs.absence import FORMAT, AbsenceProof, StreamLine
+from service.evidence.proofs.streams_note import StreamsNote
+from service.evidence.tree.signed_tree import SignedTree
+from service.evidence.tree.streamed import StreamedTree
+from service.facts.claims import claim_stream
+from service.ledger.database import Database, Row
+from service.ledger.sql import queries
+
+PAGE_STREAMS: Final = 10_000
+"""Read at once: a third of a megabyte of hashes, and some hundredths of a second."""
+_FIRST: Final = UUID(int=0)
+
+_SQL = queries("service.evidence.proofs")
+
+Advance = Callable[[int], object]
+
+
+class ClaimName(NamedTuple):
+    """What a claim's stream is derived from; `epoch` is its sandbox's, 0 in live mode."""
+
+    ledger: str
+    epoch: int
+    partner_id: str
+    entity_id: str
+    partner_claim_id: str
+
+    @property
+    def stream(self) -> UUID:
+        """The stream's id."""
+        return claim_stream(*self)
+
+
+async def begins_at(database: Database, stream: UUID, size: int) -> int | None:
+    """Return the position of a stream's first event, None if it had not begun by `size`."""
+    row = await database.background.fetchrow(_SQL.stream_at, stream, size)
+    return None if row is None else row["position"]
+
+
+async def prove_absence(
+    checkpoints: Checkpoints, name: ClaimName, signed: Signed, advance: Advance
+) -> AbsenceProof:
+    """Return the proof that a claim was not there; it was looked for in vain.
+
+    Makes, signs and publishes the index of that checkpoint. `advance` gets the number of streams
+    passed. Raises EvidenceFault if the log or the published index is another one; KeyMissing,
+    LedgerForked and ArchiveUnavailable as signing a checkpoint does.
+    """
+    database, size = checkpoints.ledger.database, signed.checkpoint.size
+    key = checkpoints.signing_key()
+    await refuse_found(checkpoints.ledger)
+    with of_tree():
+        await SignedTree.of(database, signed.checkpoint).edge_at(size)
+    tree, index = await _index(database, size, name.stream, advance)
+    made = StreamsNote(signed.checkpoint, tree.size, tree.root())
+    note = await _published(checkpoints, made, made.sign(key))
+    wanted = [number for number in (index - 1, index) if 0 <= number < tree.size]
+    proofs = dict(zip(wanted, await tree.inclusion_proofs(wanted), strict=True))
+    before = await database.background.fetchrow(_SQL.stream_before, name.stream, size)
+    after = await database.background.fetchrow(_SQL.stream_after, name.stream, size)
+    return AbsenceProof(
+        format=FORMAT,
+        **name._asdict(),
+        index=index,
+        before=_line(before, proofs.get(index - 1)),
+        after=_line(after, proofs.get(index)),
+        streams=note,
+        checkpoint=signed.note,
+    )
+
+
+async def _index(
+    database: Database, size: int, stream: UUID, advance: Advance
+) -> tuple[StreamedTree, int]:
+    """Return the tree of the streams that had begun by `size`, and the place of one in it."""
+    tree, last, index, is_passed = StreamedTree(), _FIRST, 0, False
+    while True:
+        row = await database.background.fetchrow(
+            _SQL.stream_leaves, last, size, stream, PAGE_STREAMS
+        )
+        if row is None or row["last"] is None:
+            break
+        last = row["last"]
+        index += row["before"]
+        if not is_passed and last > stream:
+            is_passed = True
+            for number in {max(index - 1, 0), index}:
+                tree.want(number)
+        before = tree.size
+        tree.extend(row["leaves"])
+        advance(tree.size - before)
+    if not is_passed:
+        tree.want(max(index - 1, 0))
+    return tree, index
+
+
+def _line(row: Row | None, proof: list[bytes] | None) -> StreamLine | None:
+    if row is None or proof is None:
+        return None
+    stream, position = row
+    return StreamLine(stream=str(stream), position=position, proof=to_texts(proof))
+
+
+async def _published(checkpoints: Checkpoints, made: StreamsNote, note: str) -> str:
+    """Publish an index, and return its note: that which was published before, if it is the same."""
+    name = streams_name(made.checkpoint.origin, made.checkpoint.size)
+    there = await checkpoints.published.put_beside(name, note.encode())
+    if there is None:
+        return note
+    try:
+        found = StreamsNote.open(there.decode(), checkpoints.keys)
+    except (NoteInvalid, UnicodeDecodeError) as error:
+        raise EvidenceFault(None, f"{name}: the published index is not sound: {error}") from error
+    if found != made:
+        raise EvidenceFault(
+            None,
+            f"{name}: another index was published, of {found.streams} streams; this log has "
+            f"{made.streams}",
+        )
+    return there.decode()

@@ -1,0 +1,1 @@
+"""Reports for auditors: everything that happened to somebody or something in a period."""

@@ -1,0 +1,169 @@
+"""What a report is made of: an event a line, in the order of the log, read from the log itself.
+
+No read model is asked: a report is complete whatever became of those. A period begins after the
+last event that says it happened before it, and ends with the last one that says it happened by its
+end. So periods that follow each other leave nothing out and repeat nothing, whatever clocks said.
+"""
+
+import sys
+from array import array
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+from projections.activity.reader import ActivityReader, TimelineEntry
+from service.evidence.note import NoteKey
+from service.evidence.replay.footing import Ascent, BindingCheckpoints
+from service.evidence.replay.history import SECRET
+from service.evidence.replay.log_fault import LogFault
+from service.evidence.replay.state import moment_of
+from service.evidence.report.names import Names
+from service.facts.catalogue import ACCOUNTS, PARTNER_LEDGER
+from service.ledger.ledger import Ledger
+from service.ledger.sql import queries
+
+BATCH: Final = 1000
+"""Events that are read at once; fewer where they are large."""
+SECONDS_MAX: Final = 6 * 3600.0
+
+_TICK: Final = timedelta(microseconds=1)
+_MEANINGS: Final = {
+    topic: (event.__doc__ or topic).partition("\n")[0].partition(". ")[0].rstrip(".") + "."
+    for topic, event in (ACCOUNTS | PARTNER_LEDGER).items()
+}
+_SQL = queries("service.evidence.report")
+DAMAGED: Final = "The stored event is damaged."
+
+Advance = Callable[[int], object]
+
+
+class Period(NamedTuple):
+    """From a moment until before another, in UTC."""
+
+    since: datetime
+    until: datetime
+
+
+class LogPart(NamedTuple):
+    """The part of a ledger's log that a report is about: after a position, up to another."""
+
+    ledger: str
+    after: int
+    last: int
+
+
+class ReportLine(NamedTuple):
+    """An event. `at` is None, and `data` empty, where the stored event is damaged.
+
+    `actor_name` is None where the ledger of accounts has no name for the actor, or has it no more.
+    """
+
+    ledger: str
+    position: int
+    at: datetime | None
+    event: str
+    meaning: str
+    actor: str
+    actor_name: str | None
+    request_id: str
+    data: Mapping[str, Any]
+    personal: Mapping[str, str]
+
+
+async def part_of(ledger: Ledger, period: Period) -> LogPart:
+    """Return the positions of a period; raises LogFault."""
+    before = await moment_of(ledger, at=period.since - _TICK)
+    within = await moment_of(ledger, at=period.until - _TICK)
+    return LogPart(ledger.name, before.position, max(before.position, within.position))
+
+
+class ReportSubject(NamedTuple):
+    """Whom or what a report is about: the field of events that names it, and its id."""
+
+    field: str
+    id: str
+
+
+class ReportReader:
+    """Reads a part of one ledger's log, and proves it by a checkpoint on the way."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        part: LogPart,
+        subject: ReportSubject,
+        names: Names,
+        keys: Sequence[NoteKey],
+    ) -> None:
+        """`keys` sign checkpoints."""
+        self.part = part
+        self.note: str | None = None
+        self.count = 0
+        self._ledger = ledger
+        self._subject = subject
+        self._names = names
+        self._keys = keys
+
+    async def lines(self, advance: Advance) -> AsyncIterator[ReportLine]:
+        """Yield the lines; `advance` gets the number of positions passed.
+
+        At the end `note` is the checkpoint that all of them rest on. Raises LogFault where an event
+        is not what was hashed, or hashes are not what was signed: then none of it counts.
+        """
+        _, after, last = self.part
+        if after == last:
+            return
+        name, reader = self._ledger.name, ActivityReader(self._ledger)
+        positions = await self._concerning()
+        async with self._ledger.database.background.connection(SECONDS_MAX) as connection:
+            signed = BindingCheckpoints(connection, name, self._keys)
+            await signed.read()
+            covering = await signed.cover(last)
+            if covering is None:
+                raise LogFault(last, "no checkpoint covers it")
+            self.note = await signed.note(covering[0])
+            ascent = Ascent(covering[0], await signed.before(after + 1))
+            await ascent.climb(connection, name, {}, after)
+            done = 0
+            while done < len(positions):
+                found = await reader.at(positions[done : done + BATCH].tolist())
+                used = {one.position: one.leaf for one in found if one.position is not None}
+                if not used or max(used) != positions[done + len(used) - 1]:
+                    raise LogFault(positions[done], "its event is gone, or that of one after it")
+                reached = max(used)
+                await ascent.climb(connection, name, used, reached)
+                for entry in found:
+                    yield self._line(entry)
+                self.count += len(found)
+                advance(reached - after)
+                after = reached
+                done += len(used)
+            await ascent.rest(connection, name, {})
+            advance(last - after)
+
+    async def _concerning(self) -> "array[int]":
+        """Return the positions, in eight bytes each: there can be millions."""
+        _, after, last = self.part
+        async with self._ledger.database.background.transaction(SECONDS_MAX) as connection:
+            statement = _SQL.concerning.on(self._ledger.name)
+            found: bytes = await connection.fetchval(statement, after, last, *self._subject) or b""
+        positions = array("q", found)
+        if sys.byteorder == "little":
+            positions.byteswap()
+        return positions
+
+    def _line(self, entry: TimelineEntry) -> ReportLine:
+        meta, data = entry.meta, entry.data or {}
+        actor = meta.actor if meta else ""
+        return ReportLine(
+            self._ledger.name,
+            entry.position or 0,
+            meta.at if meta else None,
+            entry.topic,
+            _MEANINGS.get(entry.topic, entry.topic) if meta else DAMAGED,
+            actor,
+            self._names.of(actor),
+            meta.request_id if meta else "",
+            {name: value for name, value in data.items() if name not in SECRET},
+            entry.personal,
+        )

@@ -1,0 +1,1 @@
+"""The log as C2SP tlog-tiles: files that standard clients read."""

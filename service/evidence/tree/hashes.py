@@ -1,0 +1,77 @@
+"""Where the hashes of a tree are read: leaves in the log, nodes above them in `tree_nodes`.
+
+The nodes are derived, by the worker, and never trusted: whoever reads them compares what they lead
+to with a signed root.
+"""
+
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Protocol
+
+import structlog
+
+from service.ledger.database import Database, LedgerError, Row
+from service.ledger.sql import Sql, queries
+
+_SQL = queries("service.evidence.tree")
+
+log = structlog.get_logger()
+
+
+class Fetch(Protocol):
+    """Returns the rows of a statement: a pool's, or a transaction's."""
+
+    def __call__(self, sql: Sql, /, *args: object) -> Awaitable[Sequence[Row]]:
+        """Run it with these arguments."""
+        ...
+
+
+class Hashes(Protocol):
+    """Hashes of a log's tree, by tiles, joined; those that are missing are left out."""
+
+    async def leaves(self, tiles: Sequence[int], size: int) -> Mapping[int, bytes]:
+        """Return tiles of the first `size` leaves."""
+        ...
+
+    async def nodes(self, level: int, tiles: Sequence[int], size: int) -> Mapping[int, bytes]:
+        """Return tiles of a level's first `size` stored nodes."""
+        ...
+
+    async def stored(self) -> Mapping[int, int]:
+        """Return how many nodes of each level are stored, counted from the first."""
+        ...
+
+    async def forget(self) -> None:
+        """Have all stored nodes made again: some are not those of the log."""
+        ...
+
+
+class StoredHashes:
+    """The hashes of a ledger's database."""
+
+    def __init__(self, database: Database, fetch: Fetch | None = None) -> None:
+        """`fetch` runs statements in a transaction of the caller's."""
+        self._database = database
+        self._fetch: Fetch = fetch or database.background.fetch
+
+    async def leaves(self, tiles: Sequence[int], size: int) -> Mapping[int, bytes]:
+        """Return tiles of the first `size` leaves."""
+        rows = await self._fetch(_SQL.leaf_tiles, list(tiles), size)
+        return {row["tile"]: row["hashes"] for row in rows}
+
+    async def nodes(self, level: int, tiles: Sequence[int], size: int) -> Mapping[int, bytes]:
+        """Return tiles of a level's first `size` stored nodes."""
+        rows = await self._fetch(_SQL.node_tiles, level, list(tiles), size)
+        return {row["tile"]: row["hashes"] for row in rows}
+
+    async def stored(self) -> Mapping[int, int]:
+        """Return how many nodes of each level are stored, counted from the first."""
+        rows = await self._fetch(_SQL.stored_nodes)
+        return {row["level"]: row["nodes"] for row in rows if row["nodes"]}
+
+    async def forget(self) -> None:
+        """Have all stored nodes made again: some are not those of the log."""
+        log.error("tree nodes altered", ledger=self._database.schema)
+        try:
+            await self._fetch(_SQL.forget_nodes)
+        except LedgerError:  # the next reader finds it again
+            log.warning("tree nodes stay", ledger=self._database.schema)

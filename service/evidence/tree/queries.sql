@@ -1,0 +1,46 @@
+-- name: forget_nodes
+-- Derived, and some are not those of the log: the worker makes all of them again.
+delete from ledger.tree_nodes
+
+-- name: goal
+-- How many events a checkpoint covers, as far as they are in this log.
+select least(
+    coalesce((select size from ledger.checkpoints order by made_at desc, size desc limit 1), 0),
+    (select size from ledger.head where id = 1)
+) as size
+
+-- name: keep_nodes
+-- Nodes of one level, the first of them at an index.
+insert into ledger.tree_nodes (level, node_index, hash)
+select $1, $2 + one.number - 1, one.hash
+from unnest($3::bytea[]) with ordinality as one (hash, number)
+on conflict do nothing
+
+-- name: leaf_tiles
+-- Tiles of 256 leaf hashes each, of the first $2, joined.
+select t.tile, string_agg(l.leaf_hash, ''::bytea order by l.position) as hashes
+from unnest($1::bigint[]) as t (tile)
+join ledger.log as l
+    on l.position > t.tile * 256 and l.position <= least(t.tile * 256 + 256, $2::bigint)
+group by t.tile
+
+-- name: node_tiles
+-- Tiles of 256 nodes of a level each, of its first $3, joined.
+select t.tile, string_agg(n.hash, ''::bytea order by n.node_index) as hashes
+from unnest($2::bigint[]) as t (tile)
+join ledger.tree_nodes as n
+    on
+        n.level = $1::int
+        and n.node_index >= t.tile * 256
+        and n.node_index < least(t.tile * 256 + 256, $3::bigint)
+group by t.tile
+
+-- name: stored_nodes
+-- How many nodes of each level are stored.
+select
+    l.level,
+    (
+        select n.node_index + 1 from ledger.tree_nodes as n
+        where n.level = l.level order by n.node_index desc limit 1
+    ) as nodes
+from generate_series(1, 7) as l (level)

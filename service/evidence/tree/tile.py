@@ -1,0 +1,64 @@
+"""A tile: up to 256 neighbouring hashes of one level (C2SP tlog-tiles), and what follows from them.
+
+Level 0 has the hashes of leaves; a hash of level 1 is that of 256 leaves, of level 2 of 65,536.
+"""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Final
+
+from service.ledger.merkle import HASH_BYTES, node_hash, split_hashes
+
+HEIGHT: Final = 8
+WIDTH: Final = 1 << HEIGHT
+TILE_BYTES: Final = WIDTH * HASH_BYTES
+
+
+class Tile:
+    """The hashes of a tile, and of the complete subtrees above them."""
+
+    def __init__(self, joined: bytes) -> None:
+        """Take the hashes, joined."""
+        self._rows = [split_hashes(joined)]
+        while len(below := self._rows[-1]) > 1:
+            self._rows.append(_above(below))
+        self.above: list[bytes] | None = None
+        """The proof of the root of a full tile, once somebody wanted it."""
+
+    @property
+    def hashes(self) -> Sequence[bytes]:
+        """The tile's own hashes."""
+        return self._rows[0]
+
+    @property
+    def root(self) -> bytes:
+        """The hash of a full tile, which is one of the level above."""
+        return self._rows[HEIGHT][0]
+
+    def hash(self, height: int, number: int) -> bytes:
+        """Return the hash of a complete subtree; raises IndexError."""
+        return self._rows[height][number]
+
+    def path(self, number: int) -> list[bytes]:
+        """Return what leads from one of a full tile's hashes to its root."""
+        return [self._rows[height][(number >> height) ^ 1] for height in range(HEIGHT)]
+
+
+def root_of(joined: bytes) -> bytes:
+    """Return the hash of a full tile."""
+    row = split_hashes(joined)
+    while len(row) > 1:
+        row = _above(row)
+    return row[0]
+
+
+def joined_root(hashes: Sequence[bytes]) -> bytes:
+    """Return the hash of neighbouring subtrees, the largest first; raises IndexError for none."""
+    node = hashes[-1]
+    for left in reversed(hashes[:-1]):
+        node = node_hash(left, node)
+    return node
+
+
+def _above(row: Sequence[bytes]) -> list[bytes]:
+    return [sha256(b"\x01" + row[at] + row[at + 1]).digest() for at in range(0, len(row) - 1, 2)]

@@ -1,0 +1,383 @@
+"""Checking a part of a log fast: it says that all holds, or nothing.
+
+The walk (service/evidence/verify/walk.py) finds what is wrong, and where. This checks the same of
+each row, in one tight loop over a binary COPY; what takes the rows of other parts to judge is left
+to whoever joins the parts (service/evidence/verify/confirm.py).
+"""
+
+import gc
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import sha256
+from struct import Struct
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from service.evidence.verify.actors import BEFORE_MAX, Actors
+from service.evidence.verify.known_actors import NEVER, KnownActors
+from service.evidence.verify.rows import FIRST, LogRow, Streams
+from service.ledger.binding import BOUND_TOPIC, boundary_stream
+from service.ledger.database import Connection
+from service.ledger.event_macs import MAC_BYTES, UNBOUND, EventKeys
+from service.ledger.merkle import HASH_BYTES, Subtrees
+from service.ledger.sql import queries
+
+STEP: Final = 200_000
+"""Positions that one COPY is of: it ends by itself where the rest is not wanted any more."""
+NO_KEY: Final = 1 << 16
+"""Above every key's id: no event needed one."""
+APPEND_ID_BITS: Final = 64
+BEYOND: Final = (1 << 63) - 1
+STREAM_BYTES: Final = 16
+_BATCH: Final = 10_000 * STREAM_BYTES
+_TOPICS_MAX: Final = 10_000
+_SIGNATURE: Final = b"PGCOPY\n\xff\r\n\0"
+_HEADER_BYTES: Final = 19
+_TRAILER: Final = b"\xff\xff"
+_ROW_BYTES_MAX: Final = 16 << 20
+"""The service writes none that comes near it: the walk reads larger ones."""
+_FIXED: Final = Struct(">hiqiqiqi16si32si")
+_LENGTH: Final = Struct(">i")
+_WIDTHS: Final = (8, 8, 8, 8, STREAM_BYTES, HASH_BYTES)
+"""How many columns a row has, and how wide those are that have a width."""
+_BLOCK_BYTES: Final = 64
+_SQL = queries("service.evidence.verify")
+
+Send = Callable[["Passed"], object]
+
+
+class Passed(NamedTuple):
+    """So many more rows held; `subtrees` cover the leaves up to `size` since the last ones sent."""
+
+    rows: int
+    size: int
+    subtrees: Sequence[tuple[int, bytes]]
+
+
+class Task(NamedTuple):
+    """The part of a log after a position up to `end`; None: up to the log's end.
+
+    `cuts` are the sizes in it at which the tree is wanted. Without `keys` and `actors`, nobody
+    knows who wrote the events, and who could act.
+    """
+
+    schema: str
+    after: int
+    end: int | None
+    cuts: Sequence[int]
+    keys: EventKeys | None
+    actors: KnownActors | None
+
+
+class PartOutcome(NamedTuple):
+    """What the parts before it have to agree with, where all rows of a part hold by themselves.
+
+    `lowest_key` is the oldest event key that a MAC before the first boundary is of, and
+    `oldest_key` the one that the last boundary names, or UNBOUND. `continued` are the streams that
+    began before: the version and append_id with which each goes on. `acted` are streams of entities
+    that have to have begun before.
+    """
+
+    size: int
+    lowest_key: int
+    oldest_key: int
+    continued: Sequence[tuple[bytes, int, int]]
+    acted: Sequence[bytes]
+
+
+class PartCheck:
+    """The rows of a part so far, and afterwards what is asked of them."""
+
+    def __init__(self, task: Task, send: Send) -> None:
+        """`send` gets what passed, for the tree and the progress."""
+        self._task = task
+        self._send = send
+        self._due = task.after + 1
+        self._cuts = [*reversed(task.cuts)]
+        self._subtrees = Subtrees(task.after)
+        self._last: dict[bytes, int] = {}
+        self._continued: dict[bytes, tuple[int, int]] = {}
+        self._topics: dict[bytes, str] = {}
+        self._macs = _Macs(task.schema, task.keys)
+        self._actors: Actors | None = None
+        self._acted = _Acted(self._last)
+        if task.actors is not None:
+            self._actors = Actors(task.schema, task.actors, self._acted)
+        self._rest: bytes = b""
+        self._is_begun = False
+        self.holds = True
+
+    async def check(self, connection: Connection) -> PartOutcome | None:
+        """Read the part in the caller's snapshot; return None where something may be wrong."""
+        task = self._task
+        if self._actors is not None and task.after:
+            await self._look_back(connection, self._actors)
+        gc_was_enabled = gc.isenabled()
+        gc.disable()  # rows make no cycles, and the collector would walk all streams each time
+        try:
+            await self._read(connection, task.after)
+        finally:
+            if gc_was_enabled:
+                gc.enable()
+        return self._outcome() if self.holds else None
+
+    async def _read(self, connection: Connection, after: int) -> None:
+        """Read a step after the other; nobody is believed how long the log is."""
+        end = self._task.end
+        while self.holds and after != end:
+            upto = after + STEP if end is None else min(after + STEP, end)
+            await self._copy(connection, after, upto)
+            if self._due <= upto:  # the log's end, unless something is beyond a gap
+                size = self._due - 1
+                await self._copy(connection, size, BEYOND)
+                self.holds = self.holds and end is None and self._due == size + 1
+                return
+            after = upto
+
+    def begun(self) -> Iterator[bytes]:
+        """Yield the ids of the streams that begin in this part, joined."""
+        ids = [stream for stream in self._last if stream not in self._continued]
+        size = _BATCH // STREAM_BYTES
+        for start in range(0, len(ids), size):
+            yield b"".join(ids[start : start + size])
+
+    def lacks(self, joined: bytes) -> bool:
+        """Return whether none of these streams has an event in this part."""
+        ids = (joined[at : at + STREAM_BYTES] for at in range(0, len(joined), STREAM_BYTES))
+        return self._last.keys().isdisjoint(ids)
+
+    def last(self, streams: Iterable[bytes]) -> list[tuple[int, int] | None]:
+        """Return the last version and append_id of each stream; None: it has none here."""
+        found = map(self._last.get, streams)
+        mask = (1 << APPEND_ID_BITS) - 1
+        return [None if one is None else (one >> APPEND_ID_BITS, one & mask) for one in found]
+
+    async def _look_back(self, connection: Connection, actors: Actors) -> None:
+        """Let actors know the times of the events before the part."""
+        rows = await connection.fetch(
+            _SQL.states.on(self._task.schema), self._task.after - BEFORE_MAX, self._task.after
+        )
+        self.holds = actors.look_back([row["state"] for row in rows])
+
+    async def _copy(self, connection: Connection, after: int, end: int) -> None:
+        sql = _SQL.copied.on(self._task.schema)
+        # COPY takes no parameters; both are numbers.
+        first = f"bigint '{FIRST}'" if after == 0 else str(after + 1)
+        sql = sql.replace("$1", first).replace("$2", str(end))
+        self._rest, self._is_begun = b"", False
+        await connection.copy_from_query(sql, output=self._take, format="binary")
+        self.holds = self.holds and self._is_over()
+
+    def _is_over(self) -> bool:
+        return self._rest == _TRAILER
+
+    async def _take(self, data: bytes) -> None:
+        """Take what PostgreSQL sent. Never raises: the connection would be lost."""
+        if not self.holds:
+            return
+        if not self._is_begun:
+            data = b"".join((self._rest, data))
+            if len(data) < _HEADER_BYTES:
+                self._rest = data
+                return
+            self.holds = data.startswith(_SIGNATURE)
+            data, self._rest, self._is_begun = data[_HEADER_BYTES:], b"", True
+        before = self._due
+        leaves: list[bytes] = []
+        try:
+            self._rest = self._rows(b"".join((self._rest, data)), leaves)
+        except Exception:  # noqa: BLE001 - whatever is odd is left to the walk
+            self.holds = False
+        if self.holds:
+            self._pass(before - 1, leaves)
+
+    def _pass(self, size: int, leaves: list[bytes]) -> None:
+        """Grow the tree, and send it at each size where it is wanted."""
+        done = 0
+        while self._cuts and self._cuts[-1] <= size + len(leaves):
+            cut = self._cuts.pop()
+            upto = cut - size
+            self._subtrees.extend(leaves[done:upto])
+            self._send(Passed(upto - done, cut, self._subtrees.nodes))
+            self._subtrees, done = Subtrees(cut), upto
+        self._subtrees.extend(leaves[done:])
+        self._send(Passed(len(leaves) - done, size + len(leaves), ()))
+
+    def _rows(self, data: bytes, leaves: list[bytes]) -> bytes:  # noqa: C901, PLR0912, PLR0915
+        """Check the whole rows of what was sent; return what is left of it.
+
+        One loop: a call for each step of it would cost as much as the steps.
+        """
+        at, size, due = 0, len(data), self._due
+        fixed, fixed_bytes, length = _FIXED.unpack_from, _FIXED.size, _LENGTH.unpack_from
+        topics, last, macs = self._topics, self._last, self._macs
+        continued, is_first, actors = self._continued, self._task.after == 0, self._actors
+        open_since = {} if actors is None else actors.open_since
+        before = None if actors is None else actors.before
+        decode, has_keys = Actors.meta_of, self._task.keys is not None
+        while at + fixed_bytes <= size:
+            columns, n1, position, n2, append_id, n3, version, n4, stream, n5, logged, mac_bytes = (
+                fixed(data, at)
+            )
+            if (columns, n1, n2, n3, n4, n5) != _WIDTHS or position != due or append_id < 1:
+                break  # the end, or something odd: `_left` tells
+            end = at + fixed_bytes
+            mac = None
+            if mac_bytes >= 0:
+                mac = data[end : end + mac_bytes]
+                end += mac_bytes
+            if end + 4 > size:
+                break
+            (topic_bytes,) = length(data, end)
+            topic = data[end + 4 : end + 4 + topic_bytes]
+            end += 4 + topic_bytes
+            if topic_bytes < 0 or end + 4 > size:
+                break
+            (state_bytes,) = length(data, end)
+            end += 4
+            if state_bytes < 0 or end + state_bytes > size:
+                break
+            state = data[end : end + state_bytes]
+            end += state_bytes
+            name = topics.get(topic) or self._topic(topic)
+            h = stream.hex()
+            of_writer = (
+                f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}\n{version}\n{name}\n"
+                f"{sha256(state).hexdigest()}\n"
+            ).encode()
+            leaf = sha256(
+                b"\x00claim-ledger event v1\n%d\n%d\n%b" % (position, append_id, of_writer)
+            ).digest()
+            if leaf != logged:
+                raise _Odd
+            if has_keys:
+                macs.check(mac, of_writer, name, stream)
+            known = last.get(stream)
+            if known is None:
+                if version != 1:
+                    if is_first:
+                        raise _Odd
+                    continued[stream] = (version, append_id)
+            elif version != (known >> 64) + 1 or append_id <= known & 0xFFFF_FFFF_FFFF_FFFF:
+                raise _Odd
+            last[stream] = version << 64 | append_id
+            if before is not None:
+                meta = decode(state)
+                since = None if meta is None else open_since.get(meta.actor)
+                if meta is not None and since is not None and since <= meta.at <= NEVER:
+                    before.append(meta.at)
+                else:
+                    self._actor(position, append_id, leaf, stream, version, name, state, mac)
+            leaves.append(leaf)
+            due, at = due + 1, end
+        self._due = due
+        return self._left(data[at:])
+
+    def _left(self, rest: bytes) -> bytes:
+        """Return the beginning of a row that is not whole yet; raise _Odd where it is none."""
+        if len(rest) > _ROW_BYTES_MAX:
+            raise _Odd
+        if len(rest) >= 2 and rest[:2] != b"\0\x08":  # noqa: PLR2004 - the number of columns
+            if rest != _TRAILER:
+                raise _Odd
+            return rest
+        if len(rest) >= _FIXED.size:
+            columns, n1, position, n2, append_id, n3, _, n4, _, n5, *_ = _FIXED.unpack_from(rest)
+            if (columns, n1, n2, n3, n4, n5) != _WIDTHS or position != self._due or append_id < 1:
+                raise _Odd
+        return rest
+
+    def _topic(self, raw: bytes) -> str:
+        name = raw.decode()
+        if not name.isprintable() or not name:
+            raise _Odd
+        if len(self._topics) < _TOPICS_MAX:
+            self._topics[raw] = name
+        return name
+
+    def _actor(
+        self,
+        position: int,
+        append_id: int,
+        leaf: bytes,
+        stream: bytes,
+        version: int,
+        topic: str,
+        state: bytes,
+        mac: bytes | None,
+    ) -> None:
+        """Have an event looked at whose actor is not one who was there all the time."""
+        assert self._actors is not None  # noqa: S101 - only then it is called
+        of = UUID(bytes=stream)
+        row = LogRow(position, append_id, leaf, append_id, of, version, topic, state, mac)
+        self._actors.take(row)
+
+    def _outcome(self) -> PartOutcome | None:
+        if self._actors is not None and self._actors.fault() is not None:
+            return None
+        if self._cuts:  # something is expected beyond the end
+            return None
+        size = self._due - 1
+        self._send(Passed(0, size, self._subtrees.nodes))
+        self._subtrees = Subtrees(size)
+        continued = [(stream, *first) for stream, first in self._continued.items()]
+        macs = self._macs
+        return PartOutcome(size, macs.lowest, macs.oldest, continued, [*self._acted.elsewhere])
+
+
+class _Odd(Exception):
+    """A row is not what it should be."""
+
+
+class _Macs:
+    """Checks the rows' MACs; which keys count since before the part is not known here."""
+
+    def __init__(self, ledger: str, keys: EventKeys | None) -> None:
+        self.lowest = NO_KEY
+        self.oldest = UNBOUND
+        self._stream = boundary_stream(ledger).bytes
+        self._keyed = {
+            key_id: (sha256(_padded(key, 0x36)).copy, sha256(_padded(key, 0x5C)).copy)
+            for key_id, key in ({} if keys is None else keys.keys).items()
+        }
+
+    def check(self, mac: bytes | None, of_writer: bytes, topic: str, stream: bytes) -> None:
+        """Raise _Odd where the service cannot have written an event."""
+        key_id = UNBOUND
+        if mac is not None:
+            if len(mac) != MAC_BYTES:
+                raise _Odd
+            key_id = mac[0]
+            inner, outer = self._keyed[key_id]
+            hashed = inner()
+            hashed.update(sha256(b"claim-ledger event mac v1\n" + of_writer).digest())
+            made = outer()
+            made.update(hashed.digest())
+            if made.digest() != mac[1:]:
+                raise _Odd
+        if not self.oldest and key_id < self.lowest:
+            self.lowest = key_id
+        if key_id < self.oldest:
+            raise _Odd
+        if topic == BOUND_TOPIC and stream == self._stream and mac is not None:
+            self.oldest = key_id
+
+
+def _padded(key: bytes, pad: int) -> bytes:
+    """Return what HMAC (RFC 2104) hashes first of a key."""
+    key = sha256(key).digest() if len(key) > _BLOCK_BYTES else key
+    return bytes(byte ^ pad for byte in key.ljust(_BLOCK_BYTES, b"\0"))
+
+
+class _Acted(Streams):
+    """The streams that have begun here; where one has not, it has to have begun before."""
+
+    def __init__(self, here: dict[bytes, int]) -> None:
+        super().__init__()
+        self._here = here
+        self.elsewhere: dict[bytes, None] = {}
+
+    def has_begun(self, stream: UUID) -> bool:
+        """Return True: the others are asked for at the end."""
+        if stream.bytes not in self._here:
+            self.elsewhere[stream.bytes] = None
+        return True

@@ -1,0 +1,74 @@
+"""`/backoffice/partners/<id>/review`: what the team looked at of a partner, and its decision."""
+
+from litestar import post
+
+from service.core.errors import Refusal
+from service.core.unseen import unseen_fault
+from service.facts.reviews import CHECKS
+from service.http.bodies import AnyRequest
+from service.http.decoding import check
+from service.http.router import OneOffRouter
+from service.pages.backoffice.frame import BackofficeContext
+from service.pages.backoffice.partners import PARTNERS, Sent, partner_page
+from service.pages.gate import staff_cause
+from service.pages.proof import Proofs
+from service.pages.shell import lead_to
+from service.pages.site_map import Html, PathText
+from service.pages.visit import expected_version, form_of
+from service.partners.wire import WORDS_CHARACTERS_MAX, PartnerApproval, PartnerNote
+
+
+def review_router(context: BackofficeContext, proofs: Proofs) -> OneOffRouter:
+    """Return the router of reviewing partners, and of approving and declining them."""
+
+    @post("/{partner_id:str}/review", opt=PARTNERS)
+    async def review(request: AnyRequest, partner_id: PathText) -> Html:
+        """Record what the team has looked at, and its note."""
+        return await _reviewed(context, request, partner_id)
+
+    @post("/{partner_id:str}/approve", opt=PARTNERS)
+    async def approve(request: AnyRequest, partner_id: PathText) -> Html:
+        """Approve a partner."""
+        await proofs.require(request)
+        return await _approved(context, request, partner_id)
+
+    @post("/{partner_id:str}/decline", opt=PARTNERS)
+    async def decline(request: AnyRequest, partner_id: PathText) -> Html:
+        """Decline a partner, with a reason."""
+        reason = form_of(request).get("reason", "")
+        if not 0 < len(reason) <= WORDS_CHARACTERS_MAX or unseen_fault(reason):
+            return await partner_page(context, request, partner_id, 400, reason=reason)
+        await context.partners.decline(partner_id, staff_cause(request), reason)
+        return lead_to(f"/backoffice/partners/{partner_id}")
+
+    return OneOffRouter("/partners", route_handlers=[review, approve, decline])
+
+
+async def _approved(context: BackofficeContext, request: AnyRequest, partner_id: str) -> Html:
+    """Approve a partner with the website that the form confirms, or show what is wrong with it."""
+    try:
+        confirmed = check(PartnerApproval, website=form_of(request).get("website", "").lower())
+    except Refusal as refusal:
+        faults = (refusal.field_errors or {}).get("website", ())
+        return await partner_page(context, request, partner_id, 400, website_faults=faults)
+    await context.partners.approve(partner_id, staff_cause(request), confirmed.website)
+    return lead_to(f"/backoffice/partners/{partner_id}")
+
+
+async def _reviewed(context: BackofficeContext, request: AnyRequest, partner_id: str) -> Html:
+    """Save a review, or show it as it was sent with what is wrong with it."""
+    await context.partner_named(partner_id)
+    form = form_of(request)
+    note, ticked = form.get("note", ""), [check for check in CHECKS if check in form]
+    try:
+        check(PartnerNote, note=note)
+        version, cause = expected_version(request), staff_cause(request)
+        await context.reviews.save(partner_id, ticked, note, version, cause)
+    except Refusal as refusal:
+        faults = (refusal.field_errors or {}).get("note", ())
+        if not faults and refusal.code != "form_outdated":
+            raise
+        sent = Sent(note, ticked, faults, is_outdated=not faults)
+        status = 409 if sent.is_outdated else 400
+        return await partner_page(context, request, partner_id, status, sent=sent)
+    return lead_to(f"/backoffice/partners/{partner_id}")

@@ -1,0 +1,83 @@
+"""The team's review of a partner: what it looked at, a note of its own, and who decided."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from service.core.errors import Refusal
+from service.facts.partners import (
+    Partner,
+    PartnerApproved,
+    PartnerDeclined,
+    PartnerRevoked,
+    partner_stream,
+)
+from service.facts.partners import fold as fold_partner
+from service.facts.reviews import CHECKS, By, PartnerReviewed, Review, fold, review_stream
+from service.ledger.events import Cause, Event
+from service.ledger.ledger import Ledger, Transaction
+from service.ledger.writing import Append
+
+_STATUS: Final[Mapping[type[Event], str]] = {
+    PartnerApproved: "approved",
+    PartnerDeclined: "declined",
+    PartnerRevoked: "revoked",
+}
+
+
+class Decision(NamedTuple):
+    """What a partner's status became, and who decided it."""
+
+    status: str
+    by: By
+
+
+class Reviewed(NamedTuple):
+    """A partner, its review, and the decisions on it, oldest first."""
+
+    partner: Partner
+    review: Review
+    decisions: Sequence[Decision]
+
+
+@dataclass(frozen=True, slots=True)
+class PartnerReviews:
+    """Reads and writes the ledger of accounts."""
+
+    accounts: Ledger
+
+    async def look(self, partner_id: str) -> Reviewed:
+        """Return a partner and its review as their streams have them, personal fields opened."""
+        past = await self.accounts.read(partner_stream(partner_id))
+        decisions = [
+            Decision(_STATUS[type(one.event)], By(one.meta.actor, one.meta.at))
+            for one in past
+            if type(one.event) in _STATUS
+        ]
+        review = fold(await self.accounts.read(review_stream(partner_id)))
+        return Reviewed(fold_partner(one.event for one in past), review, decisions)
+
+    async def save(
+        self, partner_id: str, checks: Collection[str], note: str, version: int, cause: Cause
+    ) -> None:
+        """Record what the team has looked at, and its note; the same again changes nothing.
+
+        Refuses with `form_outdated` where somebody has saved since `version`, whose note would
+        be lost, and with `partner_state` where the partner's data was erased.
+        """
+        stream, subject = review_stream(partner_id), partner_stream(partner_id)
+
+        async def attempt(transaction: Transaction) -> None:
+            known = fold(await transaction.read(stream))
+            ticked = [check for check in CHECKS if check in checks]
+            if (set(known.checks), known.note or "") == (set(ticked), note):
+                return
+            if known.version != version:
+                raise Refusal("form_outdated")
+            key = (await transaction.data_keys([subject])).get(subject)
+            if note and key is None:
+                raise Refusal("partner_state", "The personal data of this partner has been erased.")
+            event = PartnerReviewed(partner_id=partner_id, checks=ticked, note=note or None)
+            await transaction.append(Append(stream, known.version, [event], cause, key))
+
+        await self.accounts.decide(attempt)

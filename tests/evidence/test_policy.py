@@ -1,0 +1,206 @@
+"""Policies of witnesses: what they are, and that both verifiers hold files to them alike."""
+
+import importlib.util
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from service.evidence.cosignature import WitnessKey
+from service.evidence.demands import Demands
+from service.evidence.export.export_verifier import verify_export
+from service.evidence.export.format import EvidenceFault
+from service.evidence.export.receipt_verifier import check_receipt
+from service.evidence.note import NoteInvalid
+from service.evidence.policy import Policy, parse_policy
+from tests.evidence.evidence_world import KEY
+from tests.evidence.memory_log import FILES, sample
+from tests.evidence.witnesses import PROGRAM, TestWitness, policy_text
+from tests.tables import every_row
+
+SCRIPT = Path("deploy/verify_export.py").resolve()
+
+
+def _loaded():
+    spec = importlib.util.spec_from_file_location("verify_export", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.is_signature = cache(module.is_signature)  # in plain Python, it takes milliseconds
+    return module
+
+
+SECOND = _loaded()
+A, B, C, D = (
+    PROGRAM.key_text(f"example.org/{name}", PROGRAM.Cosigner(name, 4, name.encode() * 32).raw)
+    for name in "abcd"
+)
+LOG = KEY.public_text
+HEAD = f"witness a {A}\nwitness b {B}\nwitness c {C} https://c.example.org\n"
+GOOD = (
+    f"{HEAD}quorum none\n",
+    "quorum none",
+    f"# a comment\n\n \t\n\t{HEAD}  quorum   c\t\n",
+    f"{HEAD}group g any a b\nquorum g\n",
+    f"log {LOG} https://log.example.com\n{HEAD}group g 2 a b c\nquorum g\n",
+    f"{HEAD}witness d {D}\ngroup g all a b\ngroup h 1 c\ngroup i 2 g h d\nquorum i\n",
+    f"{HEAD}# ünïcode\ngroup g\u00e4 3 a b c\nquorum g\u00e4\n",
+)
+BAD = (
+    "",
+    HEAD,
+    "quorum a\n",
+    f"{HEAD}quorum a\nquorum a\n",
+    f"{HEAD}quorum d\n",
+    f"quorum a\n{HEAD}",
+    f"{HEAD}witness a {D}\nquorum a\n",
+    f"{HEAD}witness d {A}\nquorum a\n",
+    f"{HEAD}witness d {A.replace('example.org', 'example.com')}\nquorum a\n",
+    f"{HEAD}witness none {D}\nquorum a\n",
+    f"witness a {LOG}\nquorum a\n",
+    f"witness a {A[:-4]}\nquorum a\n",
+    f"witness a {A} https://a.example.org more\nquorum a\n",
+    f"{HEAD}group g 4 a b c\nquorum g\n",
+    f"{HEAD}group g 0 a b c\nquorum g\n",
+    f"{HEAD}group g 01 a b c\nquorum g\n",
+    f"{HEAD}group g some a b c\nquorum g\n",
+    f"{HEAD}group g any\nquorum g\n",
+    f"{HEAD}group g any a a\nquorum g\n",
+    f"{HEAD}group g any none\nquorum g\n",
+    f"{HEAD}group g any g\nquorum g\n",
+    f"{HEAD}group g any a b\ngroup h all b c\nquorum h\n",
+    f"{HEAD}group a any b\nquorum a\n",
+    f"{HEAD}quorum a\r\n",
+    f"{HEAD}quorum a b\n",
+    f"{HEAD}monitor a\nquorum a\n",
+)
+
+
+def test_both_read_the_same_policies():
+    """As C2SP's tlog-policy has them."""
+    with every_row() as row:
+        for text in GOOD:
+            with row(text[-40:]):
+                parse_policy(text.encode())
+                SECOND.Policy(text.encode())
+        for text in BAD:
+            with row(text[-40:]), pytest.raises(ValueError, match=r"policy|line|quorum"):
+                parse_policy(text.encode())
+            with row(text[-40:]), pytest.raises((SECOND.Fault, *SECOND.UNREADABLE)):
+                SECOND.Policy(text.encode())
+
+
+def test_a_quorum_is_counted_by_groups():
+    """Whoever signs without being asked counts for nothing."""
+    policy = parse_policy(GOOD[5].encode())
+    keys = {name: one.key.which for name, one in policy.witnesses.items()}
+    with every_row() as row:
+        for signed, is_met in (
+            ("", False),
+            ("a", False),
+            ("ac", False),
+            ("abc", True),
+            ("cd", True),
+            ("abd", True),
+            ("ad", False),
+        ):
+            with row(signed):
+                assert policy.is_met({keys[name] for name in signed}) == is_met
+    assert parse_policy(b"quorum none").is_met(())
+
+
+@pytest.fixture
+def witnesses(tmp_path):
+    """Yield three witnesses of the sample's log."""
+    made = [TestWitness(tmp_path, number, KEY) for number in (1, 2, 3)]
+    yield made
+    for one in made:
+        one.state.close()
+
+
+def test_files_are_held_to_a_policy_by_both(witnesses, tmp_path):
+    """Exports and receipts; a cosignature that does not hold spoils a file, as ours would."""
+    log = sample()
+    policy = policy_text(2, *witnesses).encode()
+    for name, make in FILES.items():
+        path = tmp_path / name.replace(" ", "-")
+        path.write_bytes(make(log))
+    lines = [one.answer(f"old 0\n\n{log.note()}".encode()).body.decode() for one in witnesses]
+    wrong = witnesses[2].answer(f"old 0\n\n{log.note()}".encode())
+    assert wrong.status == 409
+    other = lines[1].replace("witness2", "witness1")
+    with every_row() as row:
+        for added, is_met in (
+            ([], False),
+            (lines[:1], False),
+            (lines[:2], True),
+            (lines, True),
+            ([lines[2], lines[0]], True),
+            ([lines[0], lines[0]], False),
+            ([lines[0], other], False),
+            ([*lines[:2], _flipped(lines[2])], False),
+        ):
+            for name in FILES:
+                path = tmp_path / name.replace(" ", "-")
+                text = path.read_text()
+                written = tmp_path / "cosigned"
+                plain, full = log.note(), log.note() + "".join(added)
+                as_json = [one.replace("\n", "\\n") for one in (plain, full)]
+                assert text.count(as_json[0]) == 1
+                written.write_text(text.replace(*as_json))
+                with row(name, len(added), is_met):
+                    assert _first(written, parse_policy(policy)) == is_met
+                    assert _second(written, policy) == is_met
+                    assert _first(written, None), "who asks for no witness ignores them"
+                    assert _second(written, None)
+
+
+def _flipped(lines: str) -> str:
+    """Return lines of which the first has another time."""
+    first, *rest = lines.splitlines(keepends=True)
+    head, name, text = first.split(" ")
+    at = len(text) - 10
+    return "".join([" ".join([head, name, text[:at] + "AAAA" + text[at + 4 :]]), *rest])
+
+
+def _first(path: Path, policy: Policy | None) -> bool:
+    if path.read_text().startswith('{"format":"claim-ledger receipt'):
+        try:
+            return check_receipt(path, [KEY], demands=Demands(policy)).claim_id != ""
+        except EvidenceFault:
+            return False
+    return verify_export(path, [KEY], None, demands=Demands(policy)).ok
+
+
+def _second(path: Path, policy: bytes | None) -> bool:
+    keys = {}
+    SECOND.parse_key(KEY.public_text, keys)
+    with path.open("rb") as file:
+        held = SECOND.Demands(SECOND.Policy(policy) if policy else None)
+        return SECOND.verdict_or_fault(file, keys, None, held)["ok"]
+
+
+def test_both_kinds_of_cosignatures_hold_for_their_checkpoint_alone(witnesses):
+    """Ed25519 and ML-DSA-44, under their key, for this text and time."""
+    log = sample()
+    log.lines(1)
+    text = log.note().partition("\n\n")[0] + "\n"
+    lines = witnesses[0].answer(f"old 0\n\n{log.note()}".encode()).body.decode()
+    policies = [
+        parse_policy(f"witness w {PROGRAM.key_text(one.name, one.raw)}\nquorum w".encode())
+        for one in witnesses[0].cosigners
+    ]
+    for policy in policies:
+        assert policy.demand(log.note() + lines)["w"].timestamp() == witnesses[0].now
+        moved = log.note().replace(text, text.replace("lin_2", "lin_3"))
+        with pytest.raises(NoteInvalid, match="does not hold"):
+            policy.demand(moved + lines)
+    for key in witnesses[0].keys:
+        with pytest.raises(NoteInvalid, match="does not hold"):
+            key.cosigned_at(text, b"")
+
+
+@pytest.mark.parametrize("text", [LOG, A.replace("+B", "+C"), f"{'n' * 201}+00000000+BA=="])
+def test_other_keys_are_no_witness_s(text):
+    """Of another type, of another length, or too long a name."""
+    with pytest.raises(ValueError, match=r"expected|at most|belong"):
+        WitnessKey.parse(text)

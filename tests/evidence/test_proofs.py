@@ -1,0 +1,156 @@
+"""Proofs in files of their own: of consistency, of absence and of a history."""
+
+import pytest
+
+from service.evidence.checkpoints.divergence import begin_lineage
+from service.evidence.checkpoints.names import streams_name
+from service.evidence.checkpoints.signing import Checkpoints
+from service.evidence.export.export_writer import Signed
+from service.evidence.export.format import EvidenceFault, encode
+from service.evidence.proofs import streams
+from service.evidence.proofs.absence import check_absence
+from service.evidence.proofs.consistency import check_consistency, make_consistency
+from service.evidence.proofs.streams import ClaimName, begins_at, prove_absence
+from service.evidence.proofs.streams_note import StreamsNote, stream_leaf
+from service.evidence.proofs.timeline import FORMAT, HistoryProof, check_history, prove_events
+from service.evidence.replay.history import history as read_history
+from service.ledger.sequencer import Sequencer
+from tests.evidence.checkpointing import KEY
+from tests.evidence.evidence_world import KEY as WORLDS_KEY
+from tests.evidence.evidence_world import history, keyed_settings
+from tests.ledger.merkle_tree import MerkleTree
+from tests.ledger.samples import CAUSE
+from tests.tables import every_row
+from tests.world import world_on
+
+FIRSTS = """
+select uuid_send(originator_id), position from live.events join live.log using (append_id)
+where originator_version = 1 and position <= %s order by originator_id
+"""
+
+
+@pytest.fixture
+async def made(checkpoints, add):
+    """Return the signed checkpoints of a log that grew between them."""
+    found = []
+    for count in (2, 3, 40):
+        await add(count)
+        one = await checkpoints.make()
+        found.append(Signed(one.checkpoint, one.note))
+    return found
+
+
+async def test_a_log_continues_its_older_checkpoints(made, accounts):
+    """Each of them, itself included; a checkpoint of another log has no proof."""
+    for older in made:
+        proof = await make_consistency(accounts, older, made[2], [KEY])
+        proved = check_consistency(encode(proof), [KEY])
+        assert (proved.older, proved.checkpoint) == (older.checkpoint, made[2].checkpoint)
+        assert proof.lineages is None
+    with pytest.raises(EvidenceFault, match="counts 46 events"):
+        await make_consistency(accounts, made[2], made[1], [KEY])
+    other = made[0].checkpoint._replace(root=bytes(32))
+    forged = Signed(other, other.sign(KEY))
+    with pytest.raises(EvidenceFault, match="does not begin with the older"):
+        await make_consistency(accounts, forged, made[1], [KEY])
+    other = made[1].checkpoint._replace(root=bytes(32))
+    with pytest.raises(EvidenceFault, match="does not make the checkpoint's root"):
+        await make_consistency(accounts, made[0], Signed(other, other.sign(KEY)), [KEY])
+
+
+async def test_lineages_link_two_origins(made, checkpoints, accounts, add):
+    """Up to what they share; the events with which they begin are in the file."""
+    await begin_lineage(checkpoints, "another key", CAUSE, force=True)
+    await add(2)
+    now = await checkpoints.make()
+    newer = Signed(now.checkpoint, now.note)
+    for older in made:
+        proof = await make_consistency(accounts, older, newer, [KEY])
+        proved = check_consistency(encode(proof), [KEY])
+        assert [one.origin for one in proved.lineages][-1] == now.checkpoint.origin
+        assert len(proof.lineages or ()) == 2
+    stranger = made[0].checkpoint._replace(origin="example.com/claim-ledger/accounts/lin_9")
+    with pytest.raises(EvidenceFault, match="nothing here links"):
+        await make_consistency(accounts, Signed(stranger, stranger.sign(KEY)), newer, [KEY])
+
+
+@pytest.fixture
+async def live(database_url, tmp_path):
+    """Return a world with a claim, which nothing follows."""
+    settings = keyed_settings(database_url, tmp_path / "mail")
+    async with world_on(settings, tmp_path / "mail", follow=False) as one:
+        one.about = await history(one)
+        yield one
+
+
+async def test_a_claim_is_absent_between_its_neighbours(live, owner, place, monkeypatch):
+    """At each checkpoint, wherever its place is among the streams, and published once."""
+    monkeypatch.setattr(streams, "PAGE_STREAMS", 3)
+    checkpoints = Checkpoints(live.service.modes["live"].ledger, [KEY], place)
+    seen, made = set(), []
+    for _ in range(2):
+        made.append(Signed(*(await checkpoints.make())[:2]))
+        await live.entity()
+    with every_row() as row:
+        for signed in made:
+            size = signed.checkpoint.size
+            firsts = owner.execute(FIRSTS, [size]).fetchall()
+            root = MerkleTree([stream_leaf(id_, at) for id_, at in firsts]).root()
+            for number in range(12):
+                with row(size, number):
+                    name = ClaimName("live", 0, "ptn_1", "ent_1", f"case-{number}")
+                    proof = await prove_absence(checkpoints, name, signed, lambda _count: None)
+                    absent = check_absence(encode(proof), [KEY])
+                    assert (absent.stream, absent.checkpoint) == (name.stream, signed.checkpoint)
+                    note = StreamsNote.open(proof.streams, [KEY])
+                    assert note == (signed.checkpoint, len(firsts), root)
+                    assert proof.index == sum(id_ < name.stream.bytes for id_, _ in firsts)
+                    seen.add(proof.index)
+            published = streams_name(signed.checkpoint.origin, size)
+            assert await place.get(published) == proof.streams.encode()
+    assert len(seen) > 5
+
+
+async def test_another_index_of_a_checkpoint_is_not_signed_over(live, place):
+    """What was published says something else: one of them is a lie."""
+    checkpoints = Checkpoints(live.service.modes["live"].ledger, [KEY], place)
+    signed = Signed(*(await checkpoints.make())[:2])
+    checkpoint, name = signed.checkpoint, ClaimName("live", 0, "ptn_1", "ent_1", "case-9")
+    lie = StreamsNote(checkpoint, 3, bytes(32))
+    await place.put(streams_name(checkpoint.origin, checkpoint.size), lie.sign(KEY).encode())
+    with pytest.raises(EvidenceFault, match="another index was published, of 3 streams"):
+        await prove_absence(checkpoints, name, signed, lambda _count: None)
+    other = checkpoint._replace(root=bytes(32))
+    forged = Signed(other, other.sign(KEY))
+    with pytest.raises(EvidenceFault, match="does not make the checkpoint's root"):
+        await prove_absence(checkpoints, name, forged, lambda _count: None)
+
+
+async def test_a_claim_exists_as_of_its_first_position(live):
+    """Not before; by the three names that its partner gave it."""
+    ledger, (entity_id, claim_id) = live.service.modes["live"].ledger, live.about
+    row = await live.service.modes["live"].claim_list.by_id(claim_id)
+    await Sequencer(ledger).number_committed()
+    name = ClaimName("live", 0, row["partner_id"], entity_id, "case-1")
+    assert name.stream == row["stream_id"]
+    at = await begins_at(ledger.database, name.stream, 1_000_000)
+    assert at is not None
+    assert await begins_at(ledger.database, name.stream, at - 1) is None
+
+
+async def test_a_history_is_proved(live):
+    """Each event of a claim; a file that names another id is refused."""
+    service, (_, claim_id) = live.service, live.about
+    checkpoints = service.checkpoints("live")
+    signed = Signed(*(await checkpoints.make())[:2])
+    found = await read_history([checkpoints.ledger], claim_id, 100)
+    positions = [one.position for one in found.entries if one.position is not None]
+    part = await prove_events(checkpoints.ledger, positions, signed)
+    proof = HistoryProof(format=FORMAT, subject=claim_id, ledgers=[part])
+    line, parts = check_history(encode(proof), [WORLDS_KEY])
+    assert (line.subject, [one.ledger for one, _ in parts]) == (claim_id, ["live"])
+    assert [one.position for one in parts[0][1].events] == positions
+    other = HistoryProof(format=FORMAT, subject="clm_other", ledgers=[part])
+    with pytest.raises(EvidenceFault, match="does not name the id") as refused:
+        check_history(encode(other), [WORLDS_KEY])
+    assert refused.value.position == positions[0]

@@ -1,0 +1,257 @@
+"""A ledger's tiles are written behind its checkpoints, and a stranger's reading of them holds."""
+
+import struct
+from hashlib import sha256
+
+import pytest
+import structlog
+
+from service.archive.port import ArchiveUnavailable
+from service.evidence.checkpoint import Checkpoint
+from service.evidence.checkpoints.divergence import begin_lineage
+from service.evidence.tiles.edge import TileEdge
+from service.evidence.tiles.entries import EntriesUnsound
+from service.evidence.tiles.slice import slice_of
+from service.evidence.tiles.writer import LOOK_SECONDS, TilesWriter, tiles_state
+from service.ledger.events import Cause
+from service.ledger.merkle import CompactRange
+from tests.evidence.checkpointing import ALTER, LEAVES, Away, directory_at, lose
+
+
+def read_tiles(folder, size: int) -> list[bytes]:
+    """Return the leaf hashes of a log's first events, read as the specification has it.
+
+    Each entry is hashed, and each tile compared with what is below it.
+    """
+    leaves, level = [], 0
+    below: list[bytes] = []
+    while size:
+        hashes: list[bytes] = []
+        for index in range((size + 255) // 256):
+            width = min(256, size - index * 256)
+            path = f"{index:03}" if index < 1000 else f"x{index // 1000:03}/{index % 1000:03}"
+            path += "" if width == 256 else f".p/{width}"
+            raw = (folder / "tile" / str(level) / path).read_bytes()
+            assert len(raw) == 32 * width
+            tile = [raw[at : at + 32] for at in range(0, len(raw), 32)]
+            hashes += tile
+            if level == 0:
+                bundle = (folder / "tile" / "entries" / path).read_bytes()
+                for leaf in tile:
+                    (length,) = struct.unpack(">H", bundle[:2])
+                    entry, bundle = bundle[2 : 2 + length], bundle[2 + length :]
+                    assert sha256(b"\x00" + entry).digest() == leaf
+                assert bundle == b""
+        if level == 0:
+            leaves = hashes
+        else:
+            full = [below[at : at + 256] for at in range(0, len(below) - 255, 256)]
+            assert hashes == [mth(one) for one in full]
+        below, level, size = hashes, level + 1, size // 256
+    return leaves
+
+
+def mth(hashes: list[bytes]) -> bytes:
+    """Return RFC 6962's tree hash of leaf hashes."""
+    if len(hashes) == 1:
+        return hashes[0]
+    at = 1 << (len(hashes) - 1).bit_length() - 1
+    return sha256(b"\x01" + mth(hashes[:at]) + mth(hashes[at:])).digest()
+
+
+async def records_of(start: int, end: int):
+    """Yield made-up records."""
+    for number in range(start, end):
+        yield b"record %d\n" % number
+
+
+def written(directory, made: dict[str, bytes]) -> None:
+    """Write files; a name is written once."""
+    for name, content in made.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb") as file:
+            file.write(content)
+
+
+async def test_slices_of_any_length_make_the_same_log(tmp_path):
+    """Partial tiles are there for each checkpoint until a later slice has the full one."""
+    tree, roots = CompactRange(), {}
+    for number in range(1_500):
+        tree.append(sha256(b"\x00record %d\n" % number).digest())
+        roots[number + 1] = tree.root()
+    edge = TileEdge()
+    for size, between in ((200, [10, 40]), (256, []), (300, [257]), (1_500, [400, 1_499])):
+        start = edge.size - edge.size % 256
+        target = Checkpoint("one", size, roots[size])
+        written(tmp_path, await slice_of(records_of(start, size), edge, target, between))
+        assert len(read_tiles(tmp_path / "one", size)) == size
+        unfinished = {tile.place: tile.hashes for tile in edge.unfinished()}
+        edge = TileEdge(size, unfinished)
+    for size in (10, 40, 257, 1_499):
+        assert len(read_tiles(tmp_path / "one", size)) == size
+    widths = {one.name for one in (tmp_path / "one/tile/0/001.p").iterdir()}
+    assert widths == {"1", "44"}, "400 is beyond them, in a tile that is full by then"
+    start, target = 1_500 - 1_500 % 256, Checkpoint("one", 1_600, bytes(32))
+    with pytest.raises(EntriesUnsound, match="the first 1600 events are not those"):
+        await slice_of(records_of(start, 1_600), edge, target, [])
+
+
+@pytest.fixture
+def shelf(tmp_path):
+    """Return where the tiles are written, which can fail."""
+    return Away(directory_at(tmp_path / "tiles"))
+
+
+async def test_tiles_follow_the_checkpoints(checkpoints, add, shelf, tmp_path, owner):
+    """Each has the partial tiles of its size, and the object `checkpoint` is the newest note."""
+    now = [0.0]
+    writer = TilesWriter(checkpoints, shelf, lambda: now[0])
+    assert await writer.step() == 0, "there is no checkpoint"
+    sizes = []
+    for more in (3, 2, 1):
+        await add(more)
+        made = await checkpoints.make()
+        now[0] += LOOK_SECONDS
+        assert await writer.step() == 1
+        assert await writer.step() == 0
+        sizes.append(made.checkpoint.size)
+        folder = tmp_path / "tiles" / made.checkpoint.origin
+        assert (folder / "checkpoint").read_text() == made.note
+        expected = [bytes(row[0]) for row in owner.execute(LEAVES)]
+        assert read_tiles(folder, made.checkpoint.size) == expected
+    assert mth(expected) == made.checkpoint.root
+    assert sorted(int(one.name) for one in (folder / "tile/0/000.p").iterdir()) == sorted(sizes)
+
+
+async def test_a_writer_that_was_cut_off_is_continued(checkpoints, add, shelf, tmp_path):
+    """Whatever it had written: `checkpoint` comes last, and what is there already stays."""
+    await add(3)
+    first = await checkpoints.make()
+    writer = TilesWriter(checkpoints, shelf)
+    for fails in ("put 4", "replace checkpoint", "get checkpoint"):
+        shelf.fails = {fails}
+        with structlog.testing.capture_logs() as logs:
+            assert await TilesWriter(checkpoints, shelf).step() == 0
+        assert [line["event"] for line in logs] == ["tiles unavailable"]
+        assert not (tmp_path / "tiles" / first.checkpoint.origin / "checkpoint").exists()
+    shelf.fails = set()
+    assert await writer.write() is True
+    assert await writer.write() is False
+    assert len(read_tiles(tmp_path / "tiles" / first.checkpoint.origin, 4)) == 4
+    assert await tiles_state(checkpoints.ledger.database) == (4, False)
+
+
+async def test_several_checkpoints_are_passed_at_once(checkpoints, add, shelf, tmp_path):
+    """A writer that comes late leaves out none of their partial tiles."""
+    for _ in range(3):
+        await add(1)
+        made = await checkpoints.make()
+    assert await TilesWriter(checkpoints, shelf).write() is True
+    folder = tmp_path / "tiles" / made.checkpoint.origin
+    assert {one.name for one in (folder / "tile/0/000.p").iterdir()} == {"2", "3", "4"}
+    assert (folder / "checkpoint").read_text() == made.note
+
+
+async def test_nothing_is_written_of_what_is_not_published(
+    checkpoints, add, place, shelf, tmp_path
+):
+    """A checkpoint that is only stored may be another database's, after a failover."""
+    await add(1)
+    first = await checkpoints.make()
+    await add(1)
+    place.fails = {"put next"}
+    with pytest.raises(ArchiveUnavailable):
+        await checkpoints.make()
+    place.fails = set()
+    writer = TilesWriter(checkpoints, shelf)
+    assert [await writer.write(), await writer.write()] == [True, False]
+    folder = tmp_path / "tiles" / first.checkpoint.origin
+    assert (folder / "checkpoint").read_text() == first.note
+    await checkpoints.make()
+    assert [await writer.write(), await writer.write()] == [True, False]
+    assert (folder / "checkpoint").read_text() == (await checkpoints.latest())[1]
+
+
+def spoil_tile(folder, _first):
+    """Write other hashes over those that the next ones follow."""
+    (folder / "tile/0/000.p/4").write_bytes(bytes(128))
+
+
+def spoil_entries(folder, _first):
+    """Be there first with the next entries."""
+    (folder / "tile/entries/000.p/6").write_bytes(b"not ours")
+
+
+def forge_checkpoint(folder, first):
+    """Pretend that less was written."""
+    (folder / "checkpoint").write_text(first.note.replace("\n4\n", "\n3\n"))
+
+
+async def test_what_does_not_hold_is_not_continued(checkpoints, add, attack, tmp_path):
+    """Neither a log that was altered, nor tiles that somebody else has written over."""
+    await add(3)
+    first = await checkpoints.make()
+    spoilers = [
+        spoil_tile,
+        spoil_entries,
+        forge_checkpoint,
+        lambda folder, _: (folder / "tile/0/000.p/4").unlink(),
+        lambda _folder, _: attack(ALTER.format(5)),
+    ]
+    writers = [
+        TilesWriter(checkpoints, directory_at(tmp_path / str(number)))
+        for number in range(len(spoilers))
+    ]
+    assert all([await writer.write() for writer in writers])
+    await add(2)
+    await checkpoints.make()
+    for number, (writer, spoil) in enumerate(zip(writers, spoilers, strict=True)):
+        folder = tmp_path / str(number) / first.checkpoint.origin
+        spoil(folder, first)
+        before = (folder / "checkpoint").read_text()
+        with structlog.testing.capture_logs() as logs:
+            assert await writer.step() == 0, number
+        assert [line["event"] for line in logs] == ["tiles unsound"]
+        assert (folder / "checkpoint").read_text() == before
+        assert await tiles_state(checkpoints.ledger.database) == (4, True)
+
+
+async def test_a_new_lineage_has_tiles_of_its_own(checkpoints, add, attack, owner, shelf, tmp_path):
+    """From its first event on; those of the log that was signed before stay, and do not go back."""
+    await add(3)
+    first = await checkpoints.make()
+    writer = TilesWriter(checkpoints, shelf)
+    await writer.write()
+    await lose(owner, attack, 3)
+    assert await writer.write() is False
+    old = tmp_path / "tiles" / first.checkpoint.origin
+    assert (old / "checkpoint").read_text() == first.note
+    await begin_lineage(checkpoints, "events were lost", Cause("staff:test", "req_1"), force=False)
+    made = await checkpoints.make()
+    assert await writer.write() is True
+    new = tmp_path / "tiles" / made.checkpoint.origin
+    assert mth(read_tiles(new, made.checkpoint.size)) == made.checkpoint.root
+    assert made.checkpoint.origin != first.checkpoint.origin
+    assert mth(read_tiles(old, first.checkpoint.size)) == first.checkpoint.root
+
+
+async def test_a_writer_that_is_overtaken_takes_nothing_back(checkpoints, add, shelf, tmp_path):
+    """While it writes for one checkpoint, another one writes for a later one, too."""
+    await add(1)
+    await checkpoints.make()
+    inner, others = shelf.inner, TilesWriter(checkpoints, shelf.inner)
+
+    class Overtaking(Away):
+        async def put(self, name, content):
+            if not self.fails:
+                self.fails = {"nothing"}
+                await add(1)
+                await checkpoints.make()
+                while await others.write():
+                    pass
+            return await super().put(name, content)
+
+    assert await TilesWriter(checkpoints, Overtaking(inner)).write() is True
+    origin, note = (await checkpoints.latest())[0].origin, (await checkpoints.latest())[1]
+    assert (tmp_path / "tiles" / origin / "checkpoint").read_text() == note

@@ -1,0 +1,221 @@
+"""The witness that auditors run (deploy/witness) signs one history of a log, whatever happens."""
+
+import ast
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from hashlib import sha256
+from itertools import pairwise
+
+import pytest
+
+from service.evidence.checkpoint import Checkpoint
+from service.evidence.countersigning.witness_client import request_body
+from service.evidence.note import NoteKey
+from tests.evidence.checkpointing import KEY
+from tests.evidence.witnesses import PROGRAM, SCRIPT, TestWitness, served
+from tests.ledger.merkle_tree import MerkleTree
+from tests.tables import every_row
+
+pytestmark = pytest.mark.server
+ORIGIN = f"{KEY.name}/live/lin_1"
+TREE = MerkleTree([bytes([number]) * 32 for number in range(40)])
+FORK = MerkleTree([bytes([number + 100]) * 32 for number in range(40)])
+NEWER = NoteKey.of_seed(KEY.name, b"\x09" * 32)
+STRANGER = NoteKey.of_seed("example.net/log", b"\x08" * 32)
+
+
+@pytest.fixture
+def witness(tmp_path):
+    """Yield a witness of the log, under two keys of the operator."""
+    made = TestWitness(tmp_path, 1, KEY, NEWER)
+    yield made
+    made.state.close()
+
+
+def note_of(size, tree=TREE, key=KEY, origin=ORIGIN):
+    """Return the signed checkpoint of so many leaves."""
+    return Checkpoint(origin, size, tree.root(size)).sign(key)
+
+
+def body_of(old, size, tree=TREE, **of):
+    """Return a request from one size to another."""
+    proof = tree.consistency_proof(old, size) if 0 < old < size else []
+    return request_body(old, proof, note_of(size, tree, **of))
+
+
+def test_what_is_signed_and_what_is_not(witness):
+    """Each status that C2SP's tlog-witness has, one after the other."""
+    twice = KEY.sign("x\n").rpartition("\n\n")[2]
+    wrong = note_of(9).replace(note_of(9).splitlines()[-1], twice.strip())
+    proof = TREE.consistency_proof(7, 12)
+    extended = KEY.sign("\n".join((ORIGIN, "1", f"{'A' * 43}=", "more", "")))
+    nothing = Checkpoint(ORIGIN, 0, bytes(32)).sign(KEY)
+    with every_row() as row:
+        for name, body, status in (
+            ("no text", b"\xff", 400),
+            ("no old size", note_of(7).encode(), 400),
+            ("a size with a zero before", b"old 00\n\n" + note_of(7).encode(), 400),
+            ("no note", b"old 0\n\nx", 400),
+            ("an extension line", f"old 0\n\n{extended}".encode(), 400),
+            ("another log", body_of(0, 7, key=STRANGER, origin="example.net/log/live/1"), 404),
+            ("a name that only begins alike", body_of(0, 7, origin=f"{KEY.name}2/live/1"), 404),
+            ("another key's signature", body_of(0, 7, key=STRANGER), 403),
+            ("a wrong signature", f"old 0\n\n{wrong}".encode(), 403),
+            ("an empty tree of another root", f"old 0\n\n{nothing}".encode(), 422),
+            ("an old size that is none", body_of(3, 7), 409),
+            ("the first one", body_of(0, 7), 200),
+            ("again, from nothing", body_of(0, 7), 409),
+            ("again", body_of(7, 7), 200),
+            ("the same size of a fork", body_of(7, 7, FORK), 422),
+            ("a fork", body_of(7, 12, FORK), 422),
+            ("a proof too short", request_body(7, proof[1:], note_of(12)), 422),
+            ("a proof too long", request_body(7, [*proof, bytes(32)], note_of(12)), 422),
+            ("a proof where none is due", request_body(7, [bytes(32)], note_of(7)), 422),
+            ("more than there can be", request_body(7, [bytes(32)] * 64, note_of(12)), 400),
+            ("smaller than the old size", body_of(7, 5), 400),
+            ("the next one, by a newer key", body_of(7, 12, key=NEWER), 200),
+            ("the old one", body_of(7, 12), 409),
+            ("from a size that it forgot", body_of(7, 40), 409),
+            ("the last one", body_of(12, 40), 200),
+            ("another lineage of the log", body_of(0, 3, FORK, origin=f"{KEY.name}/live/2"), 200),
+        ):
+            with row(name):
+                answer = witness.answer(body)
+                assert answer.status == status, answer.body
+                if status == 409:
+                    assert answer.kind == "text/x.tlog.size"
+    refused = {path.read_text() for path in witness.home.glob("*/refused/*.txt")}
+    assert note_of(12, FORK) in refused, "it proves the fork"
+    assert [line.split()[0] for line in witness.told].count("REFUSED") == 5
+
+
+def test_every_old_size_leads_to_every_larger_one(witness):
+    """Proofs of all shapes."""
+    with every_row() as row:
+        for old in range(1, 14):
+            witness.origins = [f"{KEY.name}/live/{old}"]
+            witness.witness = witness.started()
+            for before, size in pairwise((0, old, *range(old, 40, 7))):
+                with row(old, size):
+                    body = body_of(before, size, origin=witness.origins[0])
+                    assert witness.answer(body).status == 200
+
+
+def test_two_at_once_are_signed_one_after_the_other(witness):
+    """Of two that continue the same checkpoint, one is told that there is a newer one."""
+    witness.answer(body_of(0, 7))
+    together, answers = threading.Barrier(8), []
+
+    def ask(size, tree):
+        body = body_of(7, size, TREE if tree else FORK)
+        together.wait()
+        answers.append(witness.answer(body).status)
+
+    threads = [threading.Thread(target=ask, args=(8 + at, at % 4)) for at in range(8)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert answers.count(200) == 1
+    assert set(answers) <= {200, 409, 422}
+
+
+def test_what_was_signed_is_on_the_disk_before_it_is_answered(witness, monkeypatch):
+    """A machine that stops in between leaves the old checkpoint or the new one, whole."""
+    witness.answer(body_of(0, 7))
+    monkeypatch.setattr(PROGRAM.os, "fsync", _fail)
+    with pytest.raises(OSError, match="no space"):
+        witness.answer(body_of(7, 12))
+    monkeypatch.undo()
+    witness.witness = witness.started()
+    assert witness.answer(body_of(0, 7)).body == b"7\n"
+    assert witness.answer(body_of(7, 12)).status == 200
+    witness.state.close()
+    with pytest.raises(BlockingIOError):
+        _twice(witness)
+    witness.witness = witness.started()
+    assert witness.answer(body_of(7, 12)).body == b"12\n"
+    assert not list(witness.home.glob("*/.*"))
+
+
+def _fail(_file):
+    raise OSError("no space is left")
+
+
+def _twice(witness):
+    witness.state = PROGRAM.State(witness.home)
+    PROGRAM.State(witness.home)
+
+
+def test_over_http_it_is_bounded(witness):
+    """A length has to be told, and is limited; monitors get the newest checkpoint."""
+    with served(witness.witness) as url:
+        name = sha256(ORIGIN.encode()).hexdigest()
+        with every_row() as row:
+            for path, body, status in (
+                ("/add-checkpoint", b"a" * (1 << 20), 413),
+                ("/other", b"", 404),
+                (f"/{name}/checkpoint", None, 404),
+                ("/../lock/checkpoint", None, 404),
+                ("/add-checkpoint", body_of(0, 7), 200),
+                (f"/{name}/checkpoint", None, 200),
+            ):
+                with row(path, status):
+                    found, text = _fetched(url + path, body)
+                    assert found == status
+    assert text.startswith(note_of(7))
+    assert text.count("\u2014 example.org/witness1 ") == 2
+
+
+def _fetched(url, body):
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, body)) as answer:  # noqa: S310
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, ""
+    except urllib.error.URLError:  # it ended the connection while more was sent
+        return 413, ""
+
+
+def test_keys_are_made_once_and_read_again(tmp_path, monkeypatch, capsys):
+    """Nobody else can read their file."""
+    path = tmp_path / "witness.key"
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["witness.py", *map(str, arguments)])
+        return PROGRAM.main(), capsys.readouterr().out
+
+    code, made = run("keygen", "example.org/w", "--key", path)
+    assert (code, path.stat().st_mode & 0o777, len(made.splitlines())) == (0, 0o600, 2)
+    assert run("keys", "--key", path) == (0, made)
+    assert run("keygen", "example.org/w", "--key", path)[0] == 2
+    assert run("keygen", "a b", "--key", tmp_path / "other")[0] == 2
+    assert run("serve", "--key", path, "--state", tmp_path / "s", "--log", "x")[0] == 2
+
+
+def test_it_stands_alone(tmp_path):
+    """It imports the standard library and `cryptography`, and starts in a process of its own."""
+    imported = {
+        name.partition(".")[0]
+        for node in ast.walk(ast.parse(SCRIPT.read_text()))
+        for name in (
+            [one.name for one in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    assert imported <= sys.stdlib_module_names | {"cryptography"}
+    done = subprocess.run(
+        [sys.executable, SCRIPT, "--help"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
