@@ -24,6 +24,7 @@ from service.documents.checks import DocumentCheckQueue
 from service.documents.commands import StorageFailures
 from service.evidence.checkpoints.signing import Checkpoints
 from service.evidence.time_stamp import TimeAuthority
+from service.evidence.verify.people import People
 from service.evidence.verify.slices import Slices
 from service.facts import catalogue
 from service.facts.caller import MODES, Mode
@@ -84,6 +85,7 @@ class Service:
             [PartnersProjector(), StaffProjector(), EndpointsProjector()],
         )
         database = self.accounts.database
+        self.people_of_log = People(database)
         self.secrets = ServiceKeyStore(database, ring)
         make_batcher = Batcher if settings.otlp_url is None else TracedBatcher
         self.partner_list = PartnersReader(database, make_batcher)
@@ -194,7 +196,8 @@ class Service:
         """Return what verifies a ledger's whole log, a slice at a time."""
         settings = self.settings
         keys = settings.checkpoint_keys or ()
-        return Slices(self.ledger(ledger), keys, settings.verification_interval_seconds)
+        seconds = settings.verification_interval_seconds
+        return Slices(self.ledger(ledger), keys, seconds, self.people_of_log)
 
     @property
     def time_authority(self) -> TimeAuthority | None:

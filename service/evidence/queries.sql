@@ -1,3 +1,7 @@
+-- name: findings
+-- What passes have found beside the log's hashes, and the MAC of each.
+select kind, position, seen, faults, fault_position, fault, mac from ledger.log_findings order by kind
+
 -- name: last_version
 -- The last version of a stream, whoever wrote it; 0 where there is none.
 select coalesce(max(originator_version), 0) as version from ledger.events where originator_id = $1
@@ -9,6 +13,12 @@ from (select append_id, state, mac from ledger.events order by append_id desc li
 where newest.mac is null or substring(newest.mac from 1 for 1) < $1::bytea
 order by newest.append_id desc
 limit 10
+
+-- name: note_finding
+-- Keeps what was found of a kind, and how far a pass has looked.
+update ledger.log_findings set
+    position = $2, seen = $3, faults = $4, fault_position = $5, fault = $6, mac = $7
+where kind = $1
 
 -- name: set_aside
 -- What was set aside last, at most $2, or under an id: the event's columns, and what its MAC is of.

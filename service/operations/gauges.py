@@ -53,6 +53,10 @@ _GAUGES: Final[Mapping[str, tuple[str, ...]]] = {
         "1 while what the worker verified of the log is not what was hashed or signed.",
         "ledger",
     ),
+    "log_actor_faults": (
+        "Events that the worker found in the name of somebody who could not act then.",
+        "ledger",
+    ),
     "log_verified_age_seconds": (
         "Since the worker verified the whole log, or since its first event where it never did.",
         "ledger",

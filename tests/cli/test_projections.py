@@ -300,6 +300,18 @@ def test_a_checkpoint_dated_ahead_is_a_finding(team, owner):
     assert "dated" not in team.raw("projections", "status").stderr
 
 
+def test_what_was_found_beside_the_hashes_is_a_finding(team, owner):
+    """`status` exits with 1 and shows it; here nobody knows who wrote it."""
+    with psycopg.connect(team.dev.facts["database_url"]) as holder:  # no pass goes on meanwhile
+        holder.execute("select from live.log_verification for update")
+        owner.execute("update live.log_findings set faults = 1 where kind = 'actors'")
+        code, answer = team.answer("projections", "status")
+        owner.execute("update live.log_findings set faults = 0 where kind = 'actors'")
+    (live,) = [one for one in answer["ledgers"] if one["ledger"] == "live"]
+    assert (code, live["fault"]) == (1, None)
+    assert "was not written by this service" in live["actors_fault"]
+
+
 def date_last(owner, interval):
     """Date the last checkpoint of live so far from now."""
     owner.execute("alter table live.checkpoints disable trigger user")

@@ -9,6 +9,7 @@ from service.evidence.checkpoints.finding import NOT_OURS, finding
 from service.evidence.checkpoints.log_tree import LedgerForked, extended
 from service.evidence.log_pass import FAULTY_SECONDS
 from service.evidence.verify import slices as module
+from service.evidence.verify.people import People
 from service.evidence.verify.slices import Slices
 from service.ledger.merkle import CompactRange
 from service.ledger.sequencer import Sequencer
@@ -32,6 +33,11 @@ class Days:
         ledger.clock = lambda: began + timedelta(seconds=self.seconds)
 
 
+def slices_of(accounts, *more):
+    """Return the slices of the ledger of accounts."""
+    return Slices(accounts, [KEY], DAY, People(accounts.database), *more)
+
+
 @pytest.fixture
 def days(accounts):
     """Return the clock."""
@@ -47,7 +53,7 @@ async def slices(accounts, checkpoints, add, monkeypatch):
         await checkpoints.make()
         await add(count)
     await Sequencer(accounts).number_committed()
-    return Slices(accounts, [KEY], DAY)
+    return slices_of(accounts)
 
 
 async def passes(slices):
@@ -62,7 +68,7 @@ async def test_all_of_the_log_is_verified_within_a_day(slices, accounts, days, o
     """A slice after the other, whichever process makes it; then it rests for half of the day."""
     assert (await finding(accounts)).verified_at is None
     first = await slices.slice()
-    assert (first, await passes(Slices(accounts, [KEY], DAY))) == (2, [2, 2])
+    assert (first, await passes(slices_of(accounts))) == (2, [2, 2])
     assert await finding(accounts) == (accounts.clock(), None, None, True)
     days.seconds = DAY / 2 - 1
     assert await passes(slices) == []
@@ -165,7 +171,7 @@ async def test_a_statement_that_changes_the_log_has_it_verified_at_once(
 async def test_a_worker_rests_between_slices(accounts, monkeypatch):
     """A quarter of a processor at most, and nothing at its start."""
     now = [1000.0]
-    worker = Slices(accounts, [KEY], DAY, lambda: now[0])
+    worker = slices_of(accounts, lambda: now[0])
     looked: list[float] = []
 
     async def slice_of_two_seconds():

@@ -86,6 +86,7 @@ CASES: Mapping[str, Case] = {
     "ClaimLedgerTransactionOpen": _gauge("oldest_transaction_seconds", "301", "300"),
     "ClaimLedgerForked": _gauge('ledger_forked{ledger="live"}', "1", "0"),
     "ClaimLedgerLogAltered": _gauge('log_altered{ledger="live"}', "1", "0"),
+    "ClaimLedgerActorFaults": _gauge('log_actor_faults{ledger="live"}', "1", "0"),
     "ClaimLedgerLogUnverified": _gauge(
         'log_verified_age_seconds{ledger="live"}', "172801", "172800"
     ),

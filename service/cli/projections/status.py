@@ -9,7 +9,7 @@ from service.cli.checkpoint_dates import warn_ahead
 from service.cli.target import Target, team_command
 from service.cli.terminal import warn
 from service.cli.verdict import Fields, Findings, Fine, counted, listed
-from service.evidence.checkpoints.finding import Finding, finding
+from service.evidence.checkpoints.finding import Finding, beside_finding, finding
 from service.ledger.database import LedgerUnavailable
 from service.ledger.following.parking import parked
 from service.ledger.following.status import Foreign, HeadWatch, Progress, foreign, progress
@@ -26,8 +26,8 @@ async def status(target: Target) -> Fields:
     sequencer runs), a stream is parked, a subscriber is ahead of the log, which was cut or
     restored, the last checkpoint is dated ahead, by a clock that was wrong, an event was set
     aside within the last day, because this service did not write it, or the worker found a log
-    that is not what was hashed or signed. Tables that a killed rebuild or verification left
-    behind are dropped.
+    that is not what was hashed or signed, or an event of somebody who could not act. Tables that a
+    killed rebuild or verification left behind are dropped.
     """
     service = target.service
     clock, ledgers = service.clock, service.ledgers
@@ -41,6 +41,7 @@ async def status(target: Target) -> Fields:
     ]
     aside = [await foreign(ledger) for ledger in ledgers]
     found = [await finding(ledger) for ledger in ledgers]
+    beside = [await beside_finding(ledger) for ledger in ledgers]
     ahead = [await warn_ahead(service.checkpoints(ledger.name)) for ledger in ledgers]
     answer = {
         "is_moving": not any(head.is_stalled for head in heads),
@@ -49,7 +50,10 @@ async def status(target: Target) -> Fields:
             | one._asdict()
             | {"checkpoint_ahead_seconds": seconds}
             | {"verified_at": log.verified_at, "fault": log.fault}
-            for head, one, seconds, log in zip(heads, aside, ahead, found, strict=True)
+            | {f"{kind}_fault": one.fault for kind, one in looked.items()}
+            for head, one, seconds, log, looked in zip(
+                heads, aside, ahead, found, beside, strict=True
+            )
         ],
         "projections": [row._asdict() for row in projections],
         "parked": [row for ledger in ledgers for row in await parked_rows(ledger)],
@@ -63,6 +67,12 @@ async def status(target: Target) -> Fields:
             if row.parked
         ),
         *_of_logs(ledgers, aside, found, ahead),
+        *(
+            f"{ledger.name}: {one.fault}{f' In all there are {one.faults}.' * (one.faults > 1)}"
+            for ledger, looked in zip(ledgers, beside, strict=True)
+            for one in looked.values()
+            if one.faults
+        ),
     ]
     if not all(one.is_bound for one in aside):
         warn("events without a MAC are numbered: `claim-ledger audit bind` ends that")

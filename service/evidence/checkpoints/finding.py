@@ -1,9 +1,10 @@
-"""What the verification of the log in slices has found: nothing is signed over it."""
+"""What the verification of the log in slices has found; nothing is signed over altered hashes."""
 
 from datetime import datetime
 from typing import Final, NamedTuple
 
 from service.evidence.checkpoints.log_tree import LedgerForked
+from service.evidence.log_findings import FINDINGS, LogFinding, log_findings
 from service.evidence.log_pass import noted
 from service.ledger.ledger import Ledger
 from service.ledger.sql import queries
@@ -39,6 +40,12 @@ async def finding(ledger: Ledger) -> Finding:
     if kept is None:
         return Finding(None, None, NOT_OURS, is_ours=False)
     return Finding(kept.finished_at, kept.fault_position, kept.fault)
+
+
+async def beside_finding(ledger: Ledger) -> dict[str, LogFinding]:
+    """Return what it says beside the hashes, by kind: that stops no signing."""
+    rows = await ledger.database.reads.fetch(FINDINGS)
+    return log_findings(rows, ledger.name, await ledger.event_keys())
 
 
 async def refuse_found(ledger: Ledger) -> None:

@@ -108,13 +108,22 @@ class Actors:
         if not span.since <= at <= span.until or self._is_late(span, at):
             self._found(position, actor, _outside(span, at))
 
+    def waiting(self) -> list[UUID]:
+        """Return the streams of entities that were not looked for yet."""
+        return [one.stream for one in self._waiting]
+
+    def faults(self) -> tuple[Fault | None, int]:
+        """Return the first fault, and how many there are, where no entity can still come."""
+        self._settle(0)
+        return self._first, self._others + (self._first is not None)
+
     def fault(self) -> Fault | None:
         """Return the first fault of a log that was read to its end, with the number of others."""
-        self._settle(0)
-        if self._first is None or not self._others:
-            return self._first
+        first, _ = self.faults()
+        if first is None or not self._others:
+            return first
         others = "another event" if self._others == 1 else f"{self._others} other events"
-        return self._first._replace(sentence=f"{self._first.sentence} So it is with {others}.")
+        return first._replace(sentence=f"{first.sentence} So it is with {others}.")
 
     def _span(self, actor: str) -> Span | str:
         """Return when an actor could act, or why it never could."""

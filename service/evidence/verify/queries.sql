@@ -100,6 +100,19 @@ where
     )
 order by e.append_id
 
+-- name: people_after
+-- The same in pages: of the $2 positions after one, and of what waits for its number. As of one moment.
+select l.position, e.append_id, e.topic, e.state
+from ledger.log as l
+join ledger.events as e on e.append_id = l.append_id
+where l.position > $1 and l.position <= $1 + $2::bigint and e.topic = any($3::text[])
+union all
+select null, e.append_id, e.topic, e.state
+from ledger.pending as p
+join ledger.events as e on e.append_id = p.append_id
+where e.topic = any($3::text[])
+order by 1 nulls last, 2
+
 -- name: plan
 -- Reading the log in its order: by its index, row by row. Sorting it whole would take its size again
 -- on disk before the first row came. For this transaction; 'on' lets the planner choose again.
@@ -151,6 +164,17 @@ order by l.position
 -- name: size
 -- About how many events there are to read.
 select size from ledger.head
+
+-- name: slices_begun
+-- Those of these streams that have begun by a position, or are about to be numbered.
+select e.originator_id
+from ledger.events as e
+where
+    e.originator_id = any($1::uuid[]) and e.originator_version = 1
+    and (
+        exists(select from ledger.log as l where l.append_id = e.append_id and l.position <= $2)
+        or exists(select from ledger.pending as p where p.append_id = e.append_id)
+    )
 
 -- name: slices_changes
 -- How many rows of the log were changed, or lost their number, as PostgreSQL has counted since its

@@ -4,7 +4,8 @@
 within a day, that an event was altered: each leaf is made again from its columns, each MAC checked,
 each event has to follow the one before it in its stream, and the tree has to have the root of every
 checkpoint on its way. A finding stays until a whole pass found nothing, and nothing is signed
-meanwhile (service/evidence/checkpoints).
+meanwhile (service/evidence/checkpoints). What is found beside the hashes stays as long, and stops
+nothing (slice_beside.py).
 """
 
 import asyncio
@@ -21,7 +22,9 @@ from service.evidence.lineages import Lineages, lineages_of
 from service.evidence.log_pass import NEW, LogPass, noted
 from service.evidence.note import NoteInvalid, NoteKey
 from service.evidence.replay.footing import binds
+from service.evidence.verify.people import People
 from service.evidence.verify.rows import LogRow
+from service.evidence.verify.slice_beside import Beside
 from service.ledger.binding import Binding
 from service.ledger.database import Row
 from service.ledger.decoding import PAGE_BYTES_MAX
@@ -55,10 +58,15 @@ class Slices:
         ledger: Ledger,
         keys: Sequence[NoteKey],
         seconds: float,
+        people: People,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Have each pass end within `seconds` of the one before; `monotonic` is of this process."""
+        """Have each pass end within `seconds` of the one before; `monotonic` is of this process.
+
+        `people` are who could act, read for all ledgers.
+        """
         self._ledger = ledger
+        self._people = people
         self._keys = keys
         self._seconds = seconds / 2
         self._monotonic = monotonic
@@ -83,7 +91,10 @@ class Slices:
             advance(passed)
 
     async def slice(self) -> int:
-        """Verify a slice; return how many events it had, 0 where no pass is due."""
+        """Verify a slice; return how many events it had, 0 where no pass is due.
+
+        Or 1, where all its time went to who could act.
+        """
         ledger, now = self._ledger, self._ledger.clock()
         keys, binding = await ledger.event_keys(), await ledger.binding()
         async with ledger.transaction(background=SLICE_SECONDS_MAX) as transaction:
@@ -100,8 +111,12 @@ class Slices:
                 return 0
             if not place.position:
                 place = place._replace(began_at=now)
+            beside = await Beside.of(transaction, ledger.name, self._people, keys, place.position)
+            if not await beside.is_ready():
+                return 1
             lineages = await lineages_of(transaction.connection, ledger.name, self._keys)
-            walk = _Slice(transaction, _Judge(binding, self._keys, lineages), place.position)
+            judge = _Judge(binding, self._keys, lineages)
+            walk = _Slice(transaction, judge, beside, place.position)
             after = await walk.go(place, self._ledger.clock)
             await transaction.fetch(_SQL.slices_note, *after, after.mac(ledger.name, keys))
         if after.fault is not None and after.fault != place.fault:
@@ -167,9 +182,12 @@ class _Altered(Exception):
 class _Slice:
     """Reads on from a position for SLICE_SECONDS."""
 
-    def __init__(self, transaction: Transaction, judge: _Judge, position: int) -> None:
+    def __init__(
+        self, transaction: Transaction, judge: _Judge, beside: Beside, position: int
+    ) -> None:
         self._transaction = transaction
         self._judge = judge
+        self._beside = beside
         self._start = self._held = position
         self._tree = CompactRange()
         self.passed = 0
@@ -179,6 +197,7 @@ class _Slice:
         try:
             self._tree = CompactRange.from_bytes(place.position, place.tree)
             is_over = await self._read()
+            await self._beside.note(self._tree.size, is_over=is_over)
         except _Altered as altered:
             self.passed = max(1, self.passed)
             found = place._replace(fault_position=altered.position, fault=str(altered))
@@ -209,14 +228,17 @@ class _Slice:
         last = rows[-1]["position"]
         signed = await self._transaction.fetch(_SQL.slices_signed, start, last)
         ahead = [one for one in map(self._judge.checkpoint, signed) if one is not None]
+        read = list[LogRow]()
         for row in rows:
             *columns, in_order = row
-            tree.append(self._judge.row(LogRow(*columns), tree.size + 1))
+            read.append(LogRow(*columns))
+            tree.append(self._judge.row(read[-1], tree.size + 1))
             if not in_order:
                 raise _Altered(tree.size, f"The event at position {tree.size} {OUT_OF_ORDER}.")
             self.passed += 1
             while ahead and ahead[0].size == tree.size:
                 self._compare(ahead.pop(0))
+        await self._beside.take(read)
 
     def _compare(self, checkpoint: Checkpoint) -> None:
         if self._tree.root() != checkpoint.root:

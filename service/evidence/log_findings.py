@@ -1,0 +1,92 @@
+"""What passes through a log have found beside its hashes, noted with a MAC as the passes are.
+
+It stops no signing, since the log holds. Whoever has the ledger's login can write these rows: one
+without its MAC is a finding itself, until a whole pass has found nothing.
+"""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple, Self
+
+import msgspec
+
+from service.core.ids import stream_id
+from service.evidence.verdict import Fault
+from service.ledger.database import Row
+from service.ledger.event_macs import EventKeys, event_digest
+from service.ledger.sql import queries
+
+ACTORS: Final = "actors"
+"""Events in the name of somebody who could not act."""
+TREE_NODES: Final = "tree_nodes"
+"""Kept nodes of the tree that are not those of the log."""
+
+FINDINGS: Final = queries("service.evidence").findings
+NOTE_FINDING: Final = queries("service.evidence").note_finding
+
+_NOT_OURS: Final = {
+    ACTORS: "What is noted of who the events are of was not written by this service.",
+    TREE_NODES: (
+        "Kept nodes of the tree were altered when a proof was made of them, or somebody else than "
+        "this service wrote what is noted of them."
+    ),
+}
+_TOPIC: Final = "LogFinding"
+_NOWHERE: Final = -1
+
+
+class LogFinding(NamedTuple):
+    """How far the present pass has looked, and what was found; `faults` counts it."""
+
+    position: int
+    seen: int
+    faults: int
+    fault_position: int | None
+    fault: str | None
+
+    def begun(self) -> Self:
+        """Return it where a pass begins: what was found stays."""
+        return self._replace(position=0, seen=0)
+
+    def with_faults(self, first: Fault | None, count: int) -> Self:
+        """Return it with more of the present pass, whose first one is shown."""
+        if first is None:
+            return self
+        seen = self.seen + count
+        found = self._replace(seen=seen, faults=max(self.faults, seen))
+        if self.seen:
+            return found
+        return found._replace(fault_position=first.position, fault=first.sentence)
+
+    def ended(self) -> "LogFinding":
+        """Return it where a pass has looked at the whole log."""
+        return self._replace(position=0, seen=0, faults=self.seen) if self.seen else NOTHING_FOUND
+
+    def mac(self, ledger: str, kind: str, keys: EventKeys) -> bytes:
+        """Return what shows that a process of the service has noted it."""
+        return keys.mac(stream_id("log-finding", ledger, kind), 1, _TOPIC, self._state())
+
+    def is_ours(self, ledger: str, kind: str, keys: EventKeys, mac: bytes | None) -> bool:
+        """Return whether that is so of what a row holds."""
+        if mac is None:
+            return self == NOTHING_FOUND
+        stream = stream_id("log-finding", ledger, kind)
+        return keys.holds(event_digest(stream, 1, _TOPIC, self._state()), mac)
+
+    def _state(self) -> bytes:
+        return msgspec.json.encode(list(self))
+
+
+NOTHING_FOUND: Final = LogFinding(0, 0, 0, None, None)
+
+
+def log_findings(rows: Iterable[Row], ledger: str, keys: EventKeys) -> dict[str, LogFinding]:
+    """Return what the rows of FINDINGS say, by kind."""
+    found = dict[str, LogFinding]()
+    for kind, *columns, mac in rows:
+        kept = LogFinding(*columns)
+        if kept.is_ours(ledger, kind, keys, mac):
+            found[kind] = kept
+        elif kind in _NOT_OURS:
+            # The present pass does not know how far it had looked: the next one does.
+            found[kind] = LogFinding(_NOWHERE, 1, 1, None, _NOT_OURS[kind])
+    return found

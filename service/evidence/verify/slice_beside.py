@@ -1,0 +1,99 @@
+"""What a slice of a pass looks at beside the rows' hashes: who the events are of."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from service.evidence.log_findings import (
+    ACTORS,
+    FINDINGS,
+    NOTE_FINDING,
+    LogFinding,
+    log_findings,
+)
+from service.evidence.verify.actors import BEFORE_MAX, ENTITIES_LATE_MAX, Actors
+from service.evidence.verify.people import People
+from service.evidence.verify.rows import LogRow, Streams
+from service.ledger.event_macs import EventKeys
+from service.ledger.ledger import Transaction
+from service.ledger.sql import queries
+
+PEOPLE_SECONDS: Final = 0.5
+"""So long a slice reads who could act; then it ends, and the next one reads on."""
+
+_SQL = queries("service.evidence.verify")
+
+
+class Beside:
+    """Takes the rows of a slice that hold, and notes what it finds of them."""
+
+    def __init__(
+        self,
+        transaction: Transaction,
+        ledger: str,
+        people: People,
+        keys: EventKeys,
+        findings: Mapping[str, LogFinding],
+        position: int,
+    ) -> None:
+        """Go on from `findings`; one that has not come to `position` waits for the next pass."""
+        self._transaction = transaction
+        self._ledger = ledger
+        self._people = people
+        self._keys = keys
+        begun = {kind: one if position else one.begun() for kind, one in findings.items()}
+        self.findings = {kind: one for kind, one in begun.items() if one.position == position}
+        self._before: Sequence[bytes] = ()
+
+    @classmethod
+    async def of(
+        cls,
+        transaction: Transaction,
+        ledger: str,
+        people: People,
+        keys: EventKeys,
+        position: int,
+    ) -> "Beside":
+        """Return it for the slice that begins after a position."""
+        findings = log_findings(await transaction.fetch(FINDINGS), ledger, keys)
+        return cls(transaction, ledger, people, keys, findings, position)
+
+    async def is_ready(self) -> bool:
+        """Return whether who could act is known well enough to begin."""
+        return ACTORS not in self.findings or await self._people.catch_up(PEOPLE_SECONDS)
+
+    async def take(self, rows: Sequence[LogRow]) -> None:
+        """Take the next rows, all of which are what was hashed."""
+        if ACTORS in self.findings and rows:
+            await self._actors(rows)
+
+    async def note(self, size: int, *, is_over: bool) -> None:
+        """Keep what was found, and that all was looked at up to `size`."""
+        for kind, one in self.findings.items():
+            after = one.ended() if is_over else one._replace(position=size)
+            mac = after.mac(self._ledger, kind, self._keys)
+            await self._transaction.fetch(NOTE_FINDING, kind, *after, mac)
+        if is_over:
+            await self._people.forget()
+
+    async def _actors(self, rows: Sequence[LogRow]) -> None:
+        first, last = rows[0].position, rows[-1].position
+        if not self._before:
+            before = await self._transaction.fetch(_SQL.states, first - 1 - BEFORE_MAX, first - 1)
+            self._before = [row["state"] for row in before]
+        # After the rows were read: whoever acts in one of them is known to the accounts by then.
+        while not await self._people.catch_up(PEOPLE_SECONDS):
+            pass  # another ledger's pass has ended, and forgot them
+        streams = Streams()
+        actors = Actors(self._ledger, self._people.known, streams)
+        actors.look_back(self._before)
+        for row in rows:
+            actors.take(row)
+        waiting = list(set(actors.waiting()))
+        if waiting:
+            begun = await self._transaction.fetch(
+                _SQL.slices_begun, waiting, last + ENTITIES_LATE_MAX
+            )
+            for row in begun:
+                streams.put(row["originator_id"], 1, 1)
+        self.findings[ACTORS] = self.findings[ACTORS].with_faults(*actors.faults())
+        self._before = [*self._before, *(row.state for row in rows)][-BEFORE_MAX:]

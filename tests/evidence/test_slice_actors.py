@@ -1,0 +1,154 @@
+"""The worker looks at who the events of a log are of, a slice at a time."""
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+
+from service.core.ids import derived_id
+from service.evidence.checkpoints.finding import beside_finding, finding
+from service.evidence.log_findings import ACTORS, NOTHING_FOUND
+from service.evidence.verify import people as people_module
+from service.evidence.verify import slice_beside
+from service.evidence.verify import slices as slices_module
+from service.evidence.verify.people import People
+from service.evidence.verify.slices import Slices
+from service.facts.claims import ClaimStageChanged
+from service.facts.entities import EntityRegistered, entity_stream
+from service.ledger.events import Cause
+from service.ledger.sequencer import Sequencer
+from service.ledger.writing import Append
+from tests.evidence.checkpointing import KEY
+
+DAY = 86_400
+NOBODY = f"partner:ptn_x/{derived_id('key', 'x')}"
+ROW = "update live.log_findings set {} where kind = 'actors'"
+
+
+class Watched:
+    """A ledger of claims, whose passes are made by hand."""
+
+    def __init__(self, service):
+        self.live, self.days = service.modes["live"].ledger, 0
+        self.people = People(service.accounts.database)
+        began = self.live.clock()
+        self.live.clock = lambda: began + timedelta(days=self.days)
+
+    async def act(self, actor, event=None, stream=None, *public_ids):
+        """Append an event in somebody's name."""
+        events, cause = [event or ClaimStageChanged("clm_1", "settled")], Cause(actor, "req_1")
+        async with self.live.transaction() as transaction:
+            one = Append(stream or uuid4(), 0, events, cause, public_ids=public_ids)
+            await transaction.append(one)
+        while await Sequencer(self.live).step():
+            pass
+
+    async def verify(self, people=None):
+        """Make a whole pass on another day; return how many slices it took, and what is noted."""
+        self.days, count = self.days + 1, 0
+        while await Slices(self.live, [KEY], DAY, people or self.people).slice():
+            count += 1
+        return count, await self.noted()
+
+    async def noted(self):
+        """Return what is noted of actors."""
+        return (await beside_finding(self.live))[ACTORS]
+
+
+@pytest.fixture
+async def watched(service, monkeypatch):
+    """Return a ledger with six events of people who could act, read two at a time."""
+    monkeypatch.setattr(slices_module, "SLICE_SECONDS", -1)
+    monkeypatch.setattr(slices_module, "EVENTS_MAX", 2)
+    one = Watched(service)
+    staff_id = await service.staff.add("t@example.com", Cause("system:installation", "r"))
+    await one.act("customer:ent_1")
+    registered = EntityRegistered("ent_1", established=True)
+    await one.act(f"staff:{staff_id}", registered, entity_stream("live", "ent_1"), "ent_1")
+    for actor in (f"staff:{staff_id}", "system:sandbox", "customer:per_1", "customer:ent_1"):
+        await one.act(actor)
+    return one
+
+
+async def test_a_forged_actor_is_found_and_stays_found(watched):
+    """With how many there are, and the first one; what holds beside it is signed on."""
+    assert await watched.verify() == (3, NOTHING_FOUND)
+    await watched.act(NOBODY)
+    await watched.act("customer:ent_2")
+    await watched.act("staff:stf_x")
+    for _ in range(2):
+        _, found = await watched.verify()
+        assert (found.faults, found.fault_position) == (3, 7)
+        assert found.fault == (
+            f"The event at position 7 is not of {NOBODY}: no such key was issued."
+        )
+    assert (await finding(watched.live)).fault is None
+
+
+async def test_it_is_noted_as_soon_as_its_slice_ends(watched):
+    """And what the pass before has found stays until this one ends."""
+    await watched.verify()
+    for _ in range(3):
+        await watched.act(NOBODY)
+    watched.days += 1
+    slices = Slices(watched.live, [KEY], DAY, watched.people)
+    counts = []
+    while await slices.slice():
+        counts.append((await watched.noted()).faults)
+    assert counts == [0, 0, 0, 2, 3]
+    watched.days += 1
+    await slices.slice()
+    assert (await watched.noted())[:3] == (2, 0, 3)
+
+
+async def test_what_somebody_else_noted_is_a_finding_until_a_whole_pass(watched, owner):
+    """It clears nothing before a pass has looked at everything again."""
+    await watched.verify()
+    for change in ("faults = 5", "seen = 1", "mac = null, faults = 1"):
+        owner.execute(ROW.format(change))
+        found = await watched.noted()
+        assert (found.faults, "was not written by this service" in found.fault) == (1, True)
+        assert (await watched.verify())[1] == NOTHING_FOUND
+
+
+async def test_a_row_taken_back_in_the_midst_of_a_pass_waits_for_the_next_one(watched, owner):
+    """What was not looked at from the first event on says nothing."""
+    await watched.act(NOBODY)
+    watched.days += 1
+    slices = Slices(watched.live, [KEY], DAY, watched.people)
+    await slices.slice()
+    columns = "position = 0, seen = 0, faults = 0, fault_position = null, fault = null, mac = null"
+    owner.execute(ROW.format(columns))
+    while await slices.slice():
+        pass
+    assert await watched.noted() == NOTHING_FOUND
+    assert (await watched.verify())[1].faults == 1
+
+
+async def test_who_could_act_is_read_in_slices_too(watched, service, monkeypatch):
+    """As many positions at once, so much time: a pass begins once all was read."""
+    monkeypatch.setattr(people_module, "STEP", 1)
+    monkeypatch.setattr(slice_beside, "PEOPLE_SECONDS", -1)
+    await service.staff.add("u@example.com", Cause("system:installation", "r"))
+    staff_id = await service.staff.add("v@example.com", Cause("system:installation", "r"))
+    while await Sequencer(service.accounts).step():
+        pass
+    await watched.act(f"staff:{staff_id}")
+    count, found = await watched.verify(People(service.accounts.database))
+    assert (count > 4, found) == (True, NOTHING_FOUND)
+
+
+async def test_who_could_act_is_read_anew_where_accounts_went_back(service, owner):
+    """A restore can take both back; what was known of lost events is forgotten."""
+    people = People(service.accounts.database)
+    staff_id = await service.staff.add("u@example.com", Cause("system:installation", "r"))
+    while await Sequencer(service.accounts).step():
+        pass
+    assert await people.catch_up(0)
+    assert staff_id in people.known.staff
+    for table in ("events", "log", "head"):
+        owner.execute(f"alter table accounts.{table} disable trigger user")
+    owner.execute("update accounts.head set size = size - 1")
+    owner.execute("delete from accounts.log where position > (select size from accounts.head)")
+    assert await people.catch_up(0)
+    assert staff_id not in people.known.staff
