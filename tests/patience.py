@@ -53,7 +53,7 @@ def waiting() -> Iterator[Callable[[], float]]:
     A deadline that is kept shows in it exactly, on a machine of any speed: waiting for a timer
     counts as long as the loop asked for, and computing, or waiting for the processor, not at all.
     """
-    selector: Any = asyncio.get_running_loop()._selector  # type: ignore[attr-defined]  # noqa: SLF001 - nothing else tells
+    selector: Any = asyncio.get_running_loop()._selector  # noqa: SLF001 - nothing else tells
     select, total = selector.select, 0.0
 
     def counted(timeout: float | None = None) -> Any:

@@ -245,7 +245,7 @@ def _run() -> None:
         if not isinstance(end.code, int | None):
             raise
         code = end.code
-    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - as the line below
+    threading._shutdown()  # noqa: SLF001 - as the line below
     atexit._run_exitfuncs()  # noqa: SLF001 - there is no public name for what every exit does
     sys.stdout.flush()
     sys.stderr.flush()

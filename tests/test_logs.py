@@ -225,7 +225,7 @@ def test_levels_below_the_limit_are_dropped(lines: Lines) -> None:
 class Full(io.BytesIO):
     """A full disk."""
 
-    def write(self, _data: object) -> int:  # type: ignore[override] - it fails
+    def write(self, _data: object) -> int:
         """Fail."""
         raise OSError(28, "No space left on device")
 

@@ -520,7 +520,7 @@ def test_a_master_key_may_be_wrapped_by_kms() -> None:
 def test_settings_are_frozen() -> None:
     """They do not change after parsing."""
     with pytest.raises(AttributeError):
-        settings().port = 1  # type: ignore[misc] - what is tested
+        settings().port = 1
 
 
 def test_the_document_lists_every_setting() -> None:

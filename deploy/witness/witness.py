@@ -28,6 +28,7 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socket import socket
 from typing import Any, Final, NamedTuple
 
 from cryptography.exceptions import InvalidSignature
@@ -408,6 +409,7 @@ def _request(body: bytes) -> tuple[int, list[bytes], str]:
 class Handler(BaseHTTPRequestHandler):
     """Answers one connection's requests."""
 
+    # The library has it as a BaseServer; nothing but a Server makes a Handler.
     server: "Server"  # pyright: ignore[reportIncompatibleVariableOverride]
     protocol_version = "HTTP/1.1"
     server_version = "witness"
@@ -448,6 +450,10 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(raw)
 
 
+_Request = socket | tuple[bytes, socket]
+"""As the library has it, whose servers of datagrams take the second."""
+
+
 class Server(ThreadingHTTPServer):
     """A thread for each connection, and not more than so many."""
 
@@ -466,21 +472,21 @@ class Server(ThreadingHTTPServer):
                 self.socket, server_side=True, do_handshake_on_connect=False
             )
 
-    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
+    def process_request(self, request: _Request, client_address: object) -> None:
         """Start a thread, or end the connection where there are too many."""
         if not self._free.acquire(blocking=False):
             self.shutdown_request(request)
             return
         super().process_request(request, client_address)
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
+    def process_request_thread(self, request: _Request, client_address: object) -> None:
         """Serve a connection, and give its place back."""
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._free.release()
 
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401, ARG002
+    def handle_error(self, request: _Request, client_address: object) -> None:  # noqa: ARG002 - the library passes them
         """Say what went wrong, in a line; a connection that ended is nothing to tell."""
         error = sys.exc_info()[1]
         if not isinstance(error, ConnectionError | TimeoutError | ssl.SSLError):

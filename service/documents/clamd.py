@@ -76,7 +76,7 @@ async def _connected(family: int, address: str | tuple[Any, ...]) -> socket.sock
     try:
         connection.setblocking(False)
         await asyncio.get_running_loop().sock_connect(connection, address)
-    except BaseException:
+    except BaseException:  # also where the scan is cancelled
         connection.close()
         raise
     return connection

@@ -38,7 +38,7 @@ class Sender(asyncio.Protocol):
         self._request: tuple[int, float] | None = None
         self._answer = b""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] - narrower
+    def connection_made(self, transport: asyncio.Transport) -> None:
         """Be ready."""
         self._transport = transport
 

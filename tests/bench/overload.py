@@ -278,6 +278,6 @@ def _kept(stack: Stack, url: str, acknowledged: list[str | None]) -> dict[str, A
     return {
         "acknowledged": len(acknowledged),
         "lost": len([one for one in acknowledged if one not in found]),
-        "doubled": len(acknowledged) - len(set(acknowledged)) + rows - min(keys, streams),  # type: ignore[operator,call-overload] - as rows are
+        "doubled": len(acknowledged) - len(set(acknowledged)) + rows - min(keys, streams),
         "unnumbered": numbered,
     }

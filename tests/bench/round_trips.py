@@ -43,7 +43,7 @@ async def _count_each(
     async def count(name: str, method: str, path: str, **more: object) -> None:
         for turn in ("to prepare", "to count"):
             proxy.statements.clear()
-            answer = await client.request(method, path, **_turn(more, turn))  # type: ignore[arg-type] - of many types
+            answer = await client.request(method, path, **_turn(more, turn))
             if answer.is_error:
                 raise RuntimeError(f"{name}: {answer.text}")
         counted[name] = {

@@ -31,7 +31,7 @@ def under_load(
         held = [megabytes(pid) for pid in served.api_pids()]
         following = [megabytes(pid) for pid in served.follower_pids()]
         ((lag,),) = stack.execute(url, _LAG)
-    p50, p99, most = (round(float(one), 2) for one in lag)  # type: ignore[attr-defined] - as rows are
+    p50, p99, most = (round(float(one), 2) for one in lag)
     return {
         "claims_per_second": round(load.per_second, 1),
         "memory": {

@@ -16,7 +16,7 @@ import pytest
 
 from service.cli.dev.postgres import EmbeddedPostgres
 from service.cli.dev.postgres.processes import (
-    _ENVIRONMENT,  # pyright: ignore[reportPrivateUsage] - a build finds its libraries by it
+    _ENVIRONMENT,
 )
 from tests.databases import login_url, migrated
 from tests.faults.clusters import Cluster, folder_for_all

@@ -203,7 +203,7 @@ async def _read(
 
 
 def _forwarded(headers: object) -> Headers:
-    named = [(name.decode().lower(), value.decode("latin-1")) for name, value in headers]  # type: ignore[attr-defined] - h11's and httpx's are pairs of bytes
+    named = [(name.decode().lower(), value.decode("latin-1")) for name, value in headers]
     return [(name, value) for name, value in named if name not in _HOP_BY_HOP]
 
 

@@ -188,7 +188,7 @@ async def test_links_lead_from_an_upload_to_the_list(documents: Documents):
             await documents.put(answer)
         return answer
 
-    class Sequence(schema.as_state_machine()):  # type: ignore[misc] - made at run time
+    class Sequence(schema.as_state_machine()):
         """Sends what schemathesis makes up to the application in the test's own loop."""
 
         def setup(self) -> None:

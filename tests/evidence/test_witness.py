@@ -172,7 +172,7 @@ def test_over_http_it_is_bounded(witness):
 
 def _fetched(url, body):
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, body)) as answer:  # noqa: S310
+        with urllib.request.urlopen(urllib.request.Request(url, body)) as answer:  # noqa: S310 - our own server
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         with error:

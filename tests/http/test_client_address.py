@@ -28,7 +28,7 @@ async def client_of(
     headers = [(b"x-forwarded-for", one.encode("latin-1")) for one in forwarded]
     headers += [(b"x-forwarded-proto", protocol.encode())] if protocol else []
     scope: Any = {"type": "http", "client": (peer, 4711), "headers": headers, "scheme": "http"}
-    await ForwardedClients(application, trusted)(scope, None, None)  # type: ignore[arg-type] - unused
+    await ForwardedClients(application, trusted)(scope, None, None)
     return seen[0]["client"][0], seen[0]["scheme"]
 
 
@@ -114,7 +114,7 @@ async def test_an_untrusted_proxy_is_noticed() -> None:
     serve = ForwardedClients(application, TRUSTED)
     with capture_logs() as lines:
         for scope in (direct, forwarding, forwarding):
-            await serve(scope, None, None)  # type: ignore[arg-type] - unused
+            await serve(scope, None, None)
     assert [line["log_level"] for line in lines] == ["warning"]
     assert "CLAIM_LEDGER_TRUSTED_PROXIES" in lines[0]["event"]
     assert "192.0.2.9" not in str(lines)

@@ -64,6 +64,6 @@ async def note_account_mail(world: World, clock: Clock = system_clock) -> Outbox
 def mails(world: World) -> list[EmailMessage]:
     """Return the mails that were sent."""
     return [
-        message_from_bytes(path.read_bytes(), policy=policy.default)  # type: ignore[arg-type] - typeshed
+        message_from_bytes(path.read_bytes(), policy=policy.default)
         for path in world.mail_dir.glob("*.eml")
     ]

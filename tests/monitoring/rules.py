@@ -36,7 +36,7 @@ def product_metrics() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {"up": {"job", "instance"}}
     for source in (Metrics().registry, registry):
         for collector in list(source._collector_to_names):  # noqa: SLF001 - labels before any series
-            labels = set(collector._labelnames)  # type: ignore[attr-defined]  # noqa: SLF001 - as above
+            labels = set(collector._labelnames)  # noqa: SLF001 - as above
             for name in source._collector_to_names[collector]:  # noqa: SLF001 - as above
                 found[name] = labels | ({"le"} if name.endswith("_bucket") else set())
     for name in ("claim_ledger_verification_failed", "claim_ledger_verified_at_seconds"):

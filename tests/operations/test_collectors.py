@@ -111,12 +111,12 @@ async def test_webhooks_that_are_due_show_their_age(stuck, database_url):
     for name, active, failing in (("a", True, None), ("b", True, "now()"), ("c", False, None)):
         await _change(
             database_url,
-            "insert into live.webhook_queues (endpoint_id, partner_id, position, is_active,"  # noqa: S608
+            "insert into live.webhook_queues (endpoint_id, partner_id, position, is_active,"  # noqa: S608 - ours
             f" failing_since) values ('{name}', 'ptn', 1, {active}, {failing or 'null'})",
         )
         await _change(
             database_url,
-            "insert into live.webhook_deliveries (endpoint_id, position, subject, type, noted_at,"  # noqa: S608
+            "insert into live.webhook_deliveries (endpoint_id, position, subject, type, noted_at,"  # noqa: S608 - ours
             f" next_attempt_at) select '{name}', nr, 'clm', 't', now(),"
             " now() - nr * interval '10 minutes' from generate_series(1, 2) as nr",
         )

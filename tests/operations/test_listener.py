@@ -50,7 +50,7 @@ def scrapes(database):
 
 def listening(scrapes: Scrapes, host: str = "127.0.0.1") -> httpx.AsyncClient:
     """Return a client of a listener on an address."""
-    app = httpx.ASGITransport(OperationsApp(scrapes, host))  # type: ignore[arg-type] - ASGI
+    app = httpx.ASGITransport(OperationsApp(scrapes, host))
     return httpx.AsyncClient(transport=app, base_url="http://127.0.0.1:9464")
 
 

@@ -56,7 +56,7 @@ async def traced_world(tmp_path, url, **given):
 
 def traces_of(world: World) -> Traces:
     """Return the traces of a world's application."""
-    return world.admitted.app.traces  # type: ignore[attr-defined] - it is a TracingMiddleware
+    return world.admitted.app.traces
 
 
 async def test_off_costs_nothing(tmp_path):

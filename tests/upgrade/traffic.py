@@ -67,7 +67,7 @@ class Traffic:
         """Return a success; None for an announced 503; anything else is a fault."""
         headers = {"Authorization": f"Bearer {self.token}"}
         try:
-            answer = await http.request(method, f"{origin}/v1/claims", headers=headers, **more)  # type: ignore[arg-type] - by kind
+            answer = await http.request(method, f"{origin}/v1/claims", headers=headers, **more)
         except httpx.TransportError as error:
             if origin in self.origins:  # a server that was told to stop may close what is idle
                 self.faults.append(f"{method} {origin}: {error!r}")

@@ -51,7 +51,7 @@ async def claims_until(over, ledger, partner_id, receiver):
             created = ClaimCreated(claim_id, partner_id, "ent_1", claim_id, "fingerprint")
             appends.append(Append(stream, 0, [created], CAUSE))
             known.append((stream, claim_id))
-        stream, claim_id = known.pop(random.randrange(len(known) - BATCH or 1))  # noqa: S311
+        stream, claim_id = known.pop(random.randrange(len(known) - BATCH or 1))  # noqa: S311 - any will do
         if len(known) > BATCH:
             moves = [ClaimStageChanged(claim_id=claim_id, stage=one) for one in STAGES[1:4]]
             appends.append(Append(stream, 1, moves, CAUSE))
@@ -93,7 +93,7 @@ async def test_a_worker_killed_while_it_delivers_loses_nothing(database_url, tmp
     check(receiver, written)
     if KILLS >= 100:  # a few may meet nothing
         repeats = len(receiver.requests) - written
-        print(f"{KILLS} kills, {written} events, {during} requests meanwhile, {repeats} repeats")  # noqa: T201
+        print(f"{KILLS} kills, {written} events, {during} requests meanwhile, {repeats} repeats")  # noqa: T201 - `just webhook-kills` shows it
         assert repeats > 0
 
 

@@ -202,11 +202,9 @@ class PartCheck:
         self._subtrees.extend(leaves[done:])
         self._send(Passed(len(leaves) - done, size + len(leaves), ()))
 
+    # One loop, long as it is: a call for each step of it would cost as much as the steps.
     def _rows(self, data: bytes, leaves: list[bytes]) -> bytes:  # noqa: C901, PLR0912, PLR0915
-        """Check the whole rows of what was sent; return what is left of it.
-
-        One loop: a call for each step of it would cost as much as the steps.
-        """
+        """Check the whole rows of what was sent; return what is left of it."""
         at, size, due = 0, len(data), self._due
         fixed, fixed_bytes, length = _FIXED.unpack_from, _FIXED.size, _LENGTH.unpack_from
         topics, last, macs = self._topics, self._last, self._macs

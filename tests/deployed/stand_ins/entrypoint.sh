@@ -13,6 +13,7 @@ if [ ! -s "$PGDATA/PG_VERSION" ]; then
     user=${POSTGRES_USER:-postgres}
     password=${POSTGRES_PASSWORD:-$(cat "$POSTGRES_PASSWORD_FILE")}
     printf '%s' "$password" > /tmp/password
+    # Its arguments are several words.
     # shellcheck disable=SC2086
     initdb -U "$user" --pwfile=/tmp/password --encoding=UTF8 --locale=C.UTF-8 --auth-local=trust --auth-host=scram-sha-256 \
         ${POSTGRES_INITDB_ARGS:-} > /dev/null
