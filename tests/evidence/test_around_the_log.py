@@ -2,12 +2,22 @@
 
 import pytest
 
+from service.evidence.checkpoints.names import streams_name
+from service.evidence.note import NoteKey
+from service.evidence.proofs.streams_note import StreamsNote, stream_leaf
 from service.evidence.verify.beside import misdated
 from service.evidence.verify.expectations import published_evidence
 from service.evidence.verify.ledger_verifier import verify_ledger
 from tests.evidence.checkpointing import KEY
+from tests.ledger.merkle_tree import MerkleTree
 from tests.tables import every_row
 
+OTHER = NoteKey.of_seed("example.com/claim-ledger", bytes(31) + b"1")
+FIRSTS = """
+select e.originator_id, l.position from accounts.events as e
+join accounts.log as l using (append_id)
+where e.originator_version = 1 and l.position <= %s order by e.originator_id
+"""
 DEFINITION = "select pg_get_functiondef(%s::regproc)"
 TRIGGER = (
     "create trigger append_only before update or delete or truncate on accounts.log"
@@ -99,6 +109,40 @@ async def test_published_hashes_make_what_was_signed(verified, tmp_path):
                 file.unlink(missing_ok=True)
                 file.write_bytes(before)
                 assert (await verified()).ok
+
+
+async def test_published_indexes_of_streams_are_those_of_the_events(
+    verified, checkpoints, tmp_path, owner
+):
+    """Each of a checkpoint of this log, whoever signed it; those of other logs are left."""
+    published = tmp_path / "published"
+    (older, _), (newer, _) = await checkpoints.all()
+    for one in (older, newer):
+        rows = owner.execute(FIRSTS, [one.size]).fetchall()
+        root = MerkleTree([stream_leaf(stream.bytes, at) for stream, at in rows]).root()
+        sound = StreamsNote(one, len(rows), root)
+        file = published / streams_name(one.origin, one.size)
+        with every_row() as row:
+            for note, said in (
+                (sound._replace(root=bytes(32)).sign(KEY), "is not that of its events"),
+                (sound._replace(streams=len(rows) + 1).sign(KEY), "the index says"),
+                (sound.sign(OTHER), "is not sound"),
+                ("", "is not sound"),
+                (
+                    sound._replace(checkpoint=one._replace(root=bytes(32))).sign(KEY),
+                    "neither stored nor published",
+                ),
+                (sound.sign(KEY), None),
+            ):
+                with row(one.size, said):
+                    file.write_text(note)
+                    verdict = await verified()
+                    assert verdict.ok == (said is None), verdict.fault
+                    assert (said or "") in (verdict.fault or "")
+    elsewhere = published / streams_name("example.com/claim-ledger/accounts/lin_x", 3)
+    elsewhere.parent.mkdir()
+    elsewhere.write_text("another log's")
+    assert (await verified()).ok
 
 
 async def test_ids_that_partners_see_are_kept_from_others(verified, owner):

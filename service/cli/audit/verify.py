@@ -142,8 +142,9 @@ async def verify(
     """Recompute the log from its tables or an export; exits with 1 if anything is wrong.
 
     In the database it also checks the actor of every event: its key, member or staff existed and
-    could act then; and that the ids that partners see are kept from others. It warns of dates of
-    checkpoints that cannot be right, which nobody signs.
+    could act then; that the ids that partners see are kept from others; and that each published
+    index of streams is that of the events. It warns of dates of checkpoints that cannot be right,
+    which nobody signs.
 
     `published` counts the published checkpoints that the log was compared with: without any, all
     evidence is the database's own. An export of a part proves that part: `from`, `entity` and

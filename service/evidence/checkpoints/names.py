@@ -6,7 +6,9 @@ from typing import Final
 TOP: Final = "checkpoints/"
 CLOSED: Final = b"closed\n"
 """The link from the last checkpoint of an origin that another lineage follows."""
-_NOTE: Final = re.compile(rf"{TOP}(?P<origin>.+)/(?P<size>[0-9]{{20}})\.txt", re.ASCII)
+_NAME: Final = re.compile(
+    rf"{TOP}(?P<origin>.+)/(?P<size>[0-9]{{20}})\.(?P<kind>txt|streams)", re.ASCII
+)
 
 
 def note_name(origin: str, size: int) -> str:
@@ -39,5 +41,14 @@ def signature_name(origin: str, size: int, name: str, key_id: bytes) -> str:
 
 def parsed(name: str) -> tuple[str, int] | None:
     """Return the origin and size of a note's name; None for any other name."""
-    found = _NOTE.fullmatch(name)
-    return (found["origin"], int(found["size"])) if found else None
+    return _parsed(name, "txt")
+
+
+def parsed_streams(name: str) -> tuple[str, int] | None:
+    """Return the same of the name of a note of streams."""
+    return _parsed(name, "streams")
+
+
+def _parsed(name: str, kind: str) -> tuple[str, int] | None:
+    found = _NAME.fullmatch(name)
+    return (found["origin"], int(found["size"])) if found and found["kind"] == kind else None

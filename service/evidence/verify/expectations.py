@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from service.archive.port import Archive
 from service.evidence.checkpoint import Checkpoint
-from service.evidence.checkpoints.names import TOP, leaves_name, note_name, parsed
+from service.evidence.checkpoints.names import TOP, leaves_name, note_name, parsed, parsed_streams
 from service.evidence.demands import NO_DEMANDS, Demands
 from service.evidence.lineages import Lineages
 from service.evidence.note import NoteInvalid, NoteKey
@@ -42,8 +42,8 @@ class Evidence:
     `published` are of one ledger, by size; None where nothing is ever published. `given` is a
     checkpoint that was opened already. `read` fetches an object of the archive: the raw 32-byte
     hashes that were published with a checkpoint, or a note that was not there before. `has_leaves`:
-    it has every object that there is. One checkpoint has to have what is
-    demanded of others.
+    it has every object that there is. `streams` has origin and size of each published index of
+    streams. One checkpoint has to have what is demanded of others.
     """
 
     keys: Sequence[NoteKey]
@@ -52,6 +52,7 @@ class Evidence:
     read: Callable[[str], Awaitable[bytes | None]] = field(default=_nothing)
     has_leaves: bool = False
     demands: Demands = NO_DEMANDS
+    streams: Sequence[tuple[str, int]] = ()
 
 
 async def published_evidence(
@@ -67,8 +68,11 @@ async def published_evidence(
     """
     if archive is None:
         return Evidence(keys, given=given, demands=demands)
-    found = [parsed(name) for name in await archive.names(TOP)]
-    named = [one for one in found if one is not None and one[0].split("/")[-2:-1] == [ledger]]
+    names = await archive.names(TOP)
+    named, streams = (
+        [one for one in map(parse, names) if one and one[0].split("/")[-2:-1] == [ledger]]
+        for parse in (parsed, parsed_streams)
+    )
     gate = asyncio.Semaphore(_AT_ONCE)
 
     async def note(origin: str, size: int) -> ReadNote:
@@ -80,7 +84,9 @@ async def published_evidence(
 
     notes = await asyncio.gather(*(note(*one) for one in named))
     ordered = sorted(notes, key=lambda one: one.size)
-    return Evidence(keys, ordered, given, archive.get, has_leaves=True, demands=demands)
+    return Evidence(
+        keys, ordered, given, archive.get, has_leaves=True, demands=demands, streams=streams
+    )
 
 
 class Expected(NamedTuple):

@@ -27,6 +27,7 @@ from service.evidence.verify.head_and_queue import tail_fault
 from service.evidence.verify.known_actors import known_actors
 from service.evidence.verify.pinpoint import pinpoint
 from service.evidence.verify.published_leaves import leaves_fault
+from service.evidence.verify.published_streams import streams_fault
 from service.evidence.verify.rows import FIRST, Macs, log_rows
 from service.evidence.verify.walk import Found, Walk
 from service.evidence.verify.witnessed import witnessed
@@ -87,6 +88,7 @@ async def _around(connection: Connection, schema: str, evidence: Evidence) -> Fa
         await leaves_fault(evidence, lineages)
         or await definitions_fault(connection, schema)
         or await public_ids_fault(connection, schema)
+        or await streams_fault(connection, schema, evidence, lineages)
     )
 
 

@@ -37,6 +37,14 @@ left join ledger.events as e on e.append_id = l.append_id
 where l.position >= $1 and l.position <= $2
 order by l.position
 
+-- name: first_events
+-- The streams that had begun by a position, in the order of their ids, and where.
+select e.originator_id, l.position
+from ledger.events as e
+join ledger.log as l on l.append_id = e.append_id
+where e.originator_version = 1 and l.position <= $1
+order by e.originator_id
+
 -- name: functions
 -- The text of functions of the ledger's schema, those of one name together.
 select p.proname, p.prosrc
@@ -87,6 +95,10 @@ from (
 where w.why is not null
 order by w.size
 limit 1
+
+-- name: note
+-- The note of a stored checkpoint.
+select note from ledger.checkpoints where origin = $1 and size = $2
 
 -- name: people
 -- The events of the ledger of accounts that say who could act, numbered or about to be.
