@@ -4,9 +4,10 @@ It covers what the writer knows of the leaf's record: stream, version, topic and
 key the ledger. PostgreSQL's `event_digest` makes the same digest, where the rows are.
 """
 
-import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from hashlib import sha256
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -18,6 +19,7 @@ UNBOUND: Final = 0
 """Below every key's id: an event counts without a MAC."""
 FIRST_KEY: Final = 1
 """The id of an installation's first key."""
+_BLOCK_BYTES: Final = 64
 
 
 class EventKeys(NamedTuple):
@@ -55,24 +57,42 @@ class EventKeys(NamedTuple):
         return self.holds(digest, mac) and mac[0] >= oldest
 
     def _of(self, key_id: int, digest: bytes) -> bytes:
-        return bytes((key_id,)) + hmac.digest(self.keys[key_id], digest, hashlib.sha256)
+        return bytes((key_id,)) + keyed_hash(self.keys[key_id])(digest)
+
+
+@lru_cache(maxsize=64)
+def keyed_hash(key: bytes) -> Callable[[bytes], bytes]:
+    """Return what makes HMAC-SHA-256 (RFC 2104) under a key.
+
+    The key's part of it is hashed once, which leaves a third of what a MAC of a digest costs.
+    """
+    block = (sha256(key).digest() if len(key) > _BLOCK_BYTES else key).ljust(_BLOCK_BYTES, b"\0")
+    inner = sha256(bytes(byte ^ 0x36 for byte in block)).copy
+    outer = sha256(bytes(byte ^ 0x5C for byte in block)).copy
+
+    def made(message: bytes) -> bytes:
+        hashed, mac = inner(), outer()
+        hashed.update(message)
+        mac.update(hashed.digest())
+        return mac.digest()
+
+    return made
 
 
 def event_digest(stream: UUID, version: int, topic: str, state: bytes) -> bytes:
     """Return what the MAC is of; `event_digest` of the ledger's schema makes the same."""
     record = (
-        f"claim-ledger event mac v1\n{stream}\n{version}\n{topic}\n"
-        f"{hashlib.sha256(state).hexdigest()}\n"
+        f"claim-ledger event mac v1\n{stream}\n{version}\n{topic}\n{sha256(state).hexdigest()}\n"
     )
-    return hashlib.sha256(record.encode()).digest()
+    return sha256(record.encode()).digest()
 
 
 def digest_of_record(record: bytes) -> bytes:
     """Return the same, given the record of the event's leaf, which ends as the MAC's does."""
     *_, of_writer = record.split(b"\n", 3)
-    return hashlib.sha256(b"claim-ledger event mac v1\n" + of_writer).digest()
+    return sha256(b"claim-ledger event mac v1\n" + of_writer).digest()
 
 
 def key_of_ledger(root: bytes, ledger: str) -> bytes:
     """Return the key of one ledger: no event can move to another."""
-    return hmac.digest(root, b"claim-ledger events of " + ledger.encode(), hashlib.sha256)
+    return hmac.digest(root, b"claim-ledger events of " + ledger.encode(), sha256)

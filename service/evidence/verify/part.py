@@ -17,7 +17,7 @@ from service.evidence.verify.known_actors import NEVER, KnownActors
 from service.evidence.verify.rows import FIRST, LogRow, Streams
 from service.ledger.binding import BOUND_TOPIC, boundary_stream
 from service.ledger.database import Connection
-from service.ledger.event_macs import MAC_BYTES, UNBOUND, EventKeys
+from service.ledger.event_macs import MAC_BYTES, UNBOUND, EventKeys, keyed_hash
 from service.ledger.merkle import HASH_BYTES, Subtrees
 from service.ledger.sql import queries
 
@@ -39,7 +39,6 @@ _FIXED: Final = Struct(">hiqiqiqi16si32si")
 _LENGTH: Final = Struct(">i")
 _WIDTHS: Final = (8, 8, 8, 8, STREAM_BYTES, HASH_BYTES)
 """How many columns a row has, and how wide those are that have a width."""
-_BLOCK_BYTES: Final = 64
 _SQL = queries("service.evidence.verify")
 
 Send = Callable[["Passed"], object]
@@ -333,10 +332,8 @@ class _Macs:
         self.lowest = NO_KEY
         self.oldest = UNBOUND
         self._stream = boundary_stream(ledger).bytes
-        self._keyed = {
-            key_id: (sha256(_padded(key, 0x36)).copy, sha256(_padded(key, 0x5C)).copy)
-            for key_id, key in ({} if keys is None else keys.keys).items()
-        }
+        known = {} if keys is None else keys.keys
+        self._made = {key_id: keyed_hash(key) for key_id, key in known.items()}
 
     def check(self, mac: bytes | None, of_writer: bytes, topic: str, stream: bytes) -> None:
         """Raise _Odd where the service cannot have written an event."""
@@ -345,12 +342,8 @@ class _Macs:
             if len(mac) != MAC_BYTES:
                 raise _Odd
             key_id = mac[0]
-            inner, outer = self._keyed[key_id]
-            hashed = inner()
-            hashed.update(sha256(b"claim-ledger event mac v1\n" + of_writer).digest())
-            made = outer()
-            made.update(hashed.digest())
-            if made.digest() != mac[1:]:
+            made = self._made[key_id]
+            if made(sha256(b"claim-ledger event mac v1\n" + of_writer).digest()) != mac[1:]:
                 raise _Odd
         if not self.oldest and key_id < self.lowest:
             self.lowest = key_id
@@ -358,12 +351,6 @@ class _Macs:
             raise _Odd
         if topic == BOUND_TOPIC and stream == self._stream and mac is not None:
             self.oldest = key_id
-
-
-def _padded(key: bytes, pad: int) -> bytes:
-    """Return what HMAC (RFC 2104) hashes first of a key."""
-    key = sha256(key).digest() if len(key) > _BLOCK_BYTES else key
-    return bytes(byte ^ pad for byte in key.ljust(_BLOCK_BYTES, b"\0"))
 
 
 class _Acted(Streams):
