@@ -24,11 +24,14 @@ import struct
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
 from pathlib import Path
-from socket import socket
+from socket import SHUT_RDWR, socket
 from typing import Any, Final, NamedTuple
 
 from cryptography.exceptions import InvalidSignature
@@ -52,8 +55,11 @@ ORIGINS_MAX: Final = 10_000
 REFUSED_MAX: Final = 1_000
 """Refused checkpoints that are kept: whoever has the log's key could fill the disk."""
 CONNECTIONS_MAX: Final = 64
+OF_AN_ADDRESS_MAX: Final = 8
+"""Connections of one address, so that a stranger leaves room for the log; not of this machine's,
+where a proxy is."""
 SECONDS_MAX: Final = 20.0
-"""For one request, and between two on a connection."""
+"""For a connection, which has one request: however slowly its bytes come."""
 
 HASH: Final = re.compile(r"[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=")
 NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,18}", re.ASCII)
@@ -364,12 +370,19 @@ class Witness:
             if not is_consistent(old, new, proof):
                 self._tell(f"REFUSED {new.origin} {new.size}: does not continue {old.size}")
                 if kept:
-                    self._state.keep_refused(name, note)
+                    self._keep_refused(name, note)
                 raise Refused(422, f"not consistent with the checkpoint of {old.size} events\n")
             lines = "".join(one.cosign(new, int(self._now())) for one in self._cosigners)
             self._state.write(name, f"{new.text}\n{signed}{lines}")
         self._tell(f"signed {new.origin} {new.size}{'' if kept else ': a log that is new here'}")
         return lines
+
+    def _keep_refused(self, name: str, note: str) -> None:
+        """Keep what proves a fork, if the disk takes it: the log is refused in either case."""
+        try:
+            self._state.keep_refused(name, note)
+        except OSError as error:
+            self._tell(f"ERROR what was refused is not kept: {error.strerror or error}")
 
     def checkpoint(self, name: str) -> str:
         """Return the newest cosigned note of an origin, by the hash of it; raises Refused."""
@@ -407,7 +420,11 @@ def _request(body: bytes) -> tuple[int, list[bytes], str]:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers one connection's requests."""
+    """Answers a connection's request, and ends it.
+
+    What a proxy would send next on the same connection could follow bytes that nobody has read: a
+    stranger's, which would be taken for a request, and its answer for that of the log's.
+    """
 
     # The library has it as a BaseServer; nothing but a Server makes a Handler.
     server: "Server"  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -433,7 +450,6 @@ class Handler(BaseHTTPRequestHandler):
             raise Refused(404, "expected /add-checkpoint\n")
         length = self.headers.get("Content-Length", "")
         if not NUMBER.fullmatch(length) or int(length) > BODY_BYTES_MAX:
-            self.close_connection = True
             raise Refused(413, f"expected a length of at most {BODY_BYTES_MAX} bytes\n")
         return self.server.witness.add_checkpoint(self.rfile.read(int(length)))
 
@@ -446,12 +462,49 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(raw)))
+        self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(raw)
 
 
 _Request = socket | tuple[bytes, socket]
 """As the library has it, whose servers of datagrams take the second."""
+
+
+class Places:
+    """How many connections there are, and of whom."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._one = threading.Lock()
+        self._taken: Counter[str] = Counter()
+
+    def take(self, address: str) -> bool:
+        """Return whether an address may have one more."""
+        most = CONNECTIONS_MAX if ip_address(address).is_loopback else OF_AN_ADDRESS_MAX
+        with self._one:
+            if self._taken[address] >= most or self._taken.total() >= CONNECTIONS_MAX:
+                return False
+            self._taken[address] += 1
+            return True
+
+    def give(self, address: str) -> None:
+        """Give a place back."""
+        with self._one:
+            self._taken[address] -= 1
+            self._taken += Counter()  # without those that have none
+
+
+def _address(client: object) -> str:
+    """Return the address of a client as the library has it, which is its first member."""
+    return str(client[0]) if isinstance(client, tuple) else ""
+
+
+def _end(connection: _Request) -> None:
+    """End a connection that another thread reads; below TLS, which is that thread's."""
+    with suppress(OSError):
+        if isinstance(connection, socket):
+            socket.shutdown(connection, SHUT_RDWR)
 
 
 class Server(ThreadingHTTPServer):
@@ -466,7 +519,7 @@ class Server(ThreadingHTTPServer):
         """Listen."""
         super().__init__(address, Handler)
         self.witness = witness
-        self._free = threading.BoundedSemaphore(CONNECTIONS_MAX)
+        self._places = Places()
         if tls is not None:  # the handshake is made in the connection's thread
             self.socket = tls.wrap_socket(
                 self.socket, server_side=True, do_handshake_on_connect=False
@@ -474,17 +527,25 @@ class Server(ThreadingHTTPServer):
 
     def process_request(self, request: _Request, client_address: object) -> None:
         """Start a thread, or end the connection where there are too many."""
-        if not self._free.acquire(blocking=False):
+        if not self._places.take(_address(client_address)):
             self.shutdown_request(request)
             return
-        super().process_request(request, client_address)
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:  # the system has no thread for it
+            self._places.give(_address(client_address))
+            raise
 
     def process_request_thread(self, request: _Request, client_address: object) -> None:
-        """Serve a connection, and give its place back."""
+        """Serve a connection for a bounded time, and give its place back."""
+        ends = threading.Timer(SECONDS_MAX, _end, (request,))
+        ends.daemon = True
         try:
+            ends.start()
             super().process_request_thread(request, client_address)
         finally:
-            self._free.release()
+            ends.cancel()
+            self._places.give(_address(client_address))
 
     def handle_error(self, request: _Request, client_address: object) -> None:  # noqa: ARG002 - the library passes them
         """Say what went wrong, in a line; a connection that ended is nothing to tell."""
@@ -531,6 +592,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _tell(line: str) -> None:
+    """Print a line; who cannot be told anything any more still gets signatures."""
+    with suppress(OSError):
+        print(line, flush=True)
+
+
 def main() -> int:
     """Do what the arguments say; return the exit code."""
     given = _parser().parse_args()
@@ -551,9 +618,7 @@ def main() -> int:
     if given.tls_certificate:
         tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         tls.load_cert_chain(given.tls_certificate, given.tls_key)
-    witness = Witness(
-        cosigners, logs, state, given.origin, tell=lambda line: print(line, flush=True)
-    )
+    witness = Witness(cosigners, logs, state, given.origin, tell=_tell)
     with Server((given.host, given.port), witness, tls) as server:
         print(f"listening on {given.host}:{server.server_address[1]}", flush=True)
         try:

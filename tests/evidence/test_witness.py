@@ -1,6 +1,7 @@
 """The witness that auditors run (deploy/witness) signs one history of a log, whatever happens."""
 
 import ast
+import socket
 import subprocess
 import sys
 import threading
@@ -8,6 +9,7 @@ import urllib.error
 import urllib.request
 from hashlib import sha256
 from itertools import pairwise
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -17,6 +19,7 @@ from service.evidence.note import NoteKey
 from tests.evidence.checkpointing import KEY
 from tests.evidence.witnesses import PROGRAM, SCRIPT, TestWitness, served
 from tests.ledger.merkle_tree import MerkleTree
+from tests.patience import PATIENCE_SECONDS
 from tests.tables import every_row
 
 pytestmark = pytest.mark.server
@@ -148,6 +151,71 @@ def _fail(_file):
 def _twice(witness):
     witness.state = PROGRAM.State(witness.home)
     PROGRAM.State(witness.home)
+
+
+def test_a_fork_is_refused_where_the_disk_is_full(witness, monkeypatch):
+    """What proves it cannot be kept then; the log is told nevertheless, which raises its alarm."""
+    witness.answer(body_of(0, 7))
+    monkeypatch.setattr(PROGRAM.os, "fsync", _fail)
+    assert witness.answer(body_of(7, 12, FORK)).status == 422
+    assert witness.told[-1] == "ERROR what was refused is not kept: no space is left"
+
+
+def _connected(url):
+    parts = urlsplit(url)
+    return socket.create_connection((parts.hostname, parts.port), PATIENCE_SECONDS)
+
+
+def _all_of(connection):
+    """Return what comes until the other side ends the connection."""
+    received = b""
+    try:
+        while more := connection.recv(4096):
+            received += more
+    except ConnectionResetError:  # it had not read all that was sent
+        pass
+    return received
+
+
+def test_a_stranger_puts_no_request_into_the_body_of_another(witness):
+    """Behind a proxy, whoever comes next on the connection would get its answer."""
+    witness.answer(body_of(0, 7))
+    hidden = f"GET /{sha256(ORIGIN.encode()).hexdigest()}/checkpoint HTTP/1.1\r\n\r\n"
+    head = f"HTTP/1.1\r\nContent-Length: {len(hidden)}\r\n\r\n"
+    with served(witness.witness) as url, every_row() as row:
+        for first in ("POST /other", "GET /other", "POST /add-checkpoint", "HEAD /"):
+            with row(first), _connected(url) as connection:
+                connection.sendall(f"{first} {head}{hidden}".encode())
+                assert _all_of(connection).count(b"HTTP/1.1 ") <= 1
+
+
+def test_a_connection_ends_however_slowly_its_bytes_come(witness, monkeypatch):
+    """Else a few of them, a byte now and then, would keep the log out for good."""
+    monkeypatch.setattr(PROGRAM, "SECONDS_MAX", 0.05)
+    monkeypatch.setattr(PROGRAM.Handler, "timeout", None)
+    with served(witness.witness) as url, every_row() as row:
+        for begun in (
+            b"",
+            b"POST /add-chec",
+            b"POST /add-checkpoint HTTP/1.1\r\nContent-Length: 9",
+        ):
+            with row(begun), _connected(url) as connection:
+                connection.sendall(begun)
+                assert connection.recv(1) == b""
+
+
+def test_a_stranger_leaves_room_for_the_log():
+    """One address has a few connections; a proxy on this machine may have all."""
+    places = PROGRAM.Places()
+    assert [places.take("192.0.2.1") for _ in range(9)] == [True] * 8 + [False]
+    assert places.take("192.0.2.2")
+    places.give("192.0.2.1")
+    assert places.take("192.0.2.1")
+    taken = [places.take("127.0.0.1") for _ in range(64)]
+    assert taken == [True] * 55 + [False] * 9
+    assert not places.take("192.0.2.3")
+    places.give("127.0.0.1")
+    assert places.take("192.0.2.3")
 
 
 def test_over_http_it_is_bounded(witness):
