@@ -9,13 +9,15 @@ import structlog
 from service.archive.port import ArchiveUnavailable
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.divergence import begin_lineage
+from service.evidence.checkpoints.signing import Checkpoints
+from service.evidence.note import NoteKey
 from service.evidence.tiles.edge import TileEdge
 from service.evidence.tiles.entries import EntriesUnsound
 from service.evidence.tiles.slice import slice_of
 from service.evidence.tiles.writer import LOOK_SECONDS, TilesWriter, tiles_state
 from service.ledger.events import Cause
 from service.ledger.merkle import CompactRange
-from tests.evidence.checkpointing import ALTER, LEAVES, Away, directory_at, lose
+from tests.evidence.checkpointing import ALTER, KEY, LEAVES, Away, directory_at, lose
 
 
 def read_tiles(folder, size: int) -> list[bytes]:
@@ -215,6 +217,28 @@ async def test_what_does_not_hold_is_not_continued(checkpoints, add, attack, tmp
         assert [line["event"] for line in logs] == ["tiles unsound"]
         assert (folder / "checkpoint").read_text() == before
         assert await tiles_state(checkpoints.ledger.database) == (4, True)
+
+
+async def test_no_row_spoils_what_is_published(
+    accounts, place, add, attack, owner, shelf, tmp_path
+):
+    """Neither a line that pretends to be of a key of ours, nor a note that was written over."""
+    retired = NoteKey.of_seed("example.com/older", bytes(32))
+    checkpoints = Checkpoints(accounts, [KEY, retired], place)
+    await add(1)
+    made = await checkpoints.make()
+    origin, size, _ = made.checkpoint
+    owner.execute(
+        "insert into accounts.checkpoint_signatures values (%s, %s, %s, %s, 'no', now())",
+        [origin, size, retired.name, retired.key_id],
+    )
+    writer, file = TilesWriter(checkpoints, shelf), tmp_path / "tiles" / origin / "checkpoint"
+    assert await writer.write() is True
+    assert file.read_text() == made.note
+    attack("update accounts.checkpoints set note = replace(note, '/accounts/', '/accountz/')")
+    with pytest.raises(EntriesUnsound, match=f"the stored note of {size} events does not hold"):
+        await TilesWriter(checkpoints, shelf).write()
+    assert file.read_text() == made.note
 
 
 async def test_a_new_lineage_has_tiles_of_its_own(checkpoints, add, attack, owner, shelf, tmp_path):

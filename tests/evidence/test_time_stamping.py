@@ -68,7 +68,7 @@ async def test_each_checkpoint_is_stamped_once(checkpoints, stamping, server, pl
     assert (lacking.ok, lacking.position) == (False, None)
     assert [await stamping.step() for _ in range(3)] == [1, 0, 0]
     assert server.told == 1
-    note = await full_note(database, made.note)
+    note = await full_note(database, made.note, [KEY])
     assert Checkpoint.open(note, [KEY]) == made.checkpoint
     assert before < stamped_before(note, anchors) < system_clock() + timedelta(seconds=2)
     folder = f"checkpoints/{made.checkpoint.origin}/{made.checkpoint.size:020}.signatures/"
@@ -118,7 +118,7 @@ async def test_answers_that_do_not_hold_are_not_kept(checkpoints, stamping, serv
                 while not logs:
                     assert await stamping.step() == 0
                 assert logs[0]["event"] == "no time stamp"
-    assert await full_note(checkpoints.ledger.database, made.note) == made.note
+    assert await full_note(checkpoints.ledger.database, made.note, [KEY]) == made.note
     with pytest.raises(NoteInvalid, match="no authority"):
         stamped_before(made.note, [TimeAnchor.parse(server.anchor)])
     assert text in made.note

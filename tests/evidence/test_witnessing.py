@@ -65,13 +65,13 @@ async def test_each_checkpoint_is_cosigned_once_by_each_witness(
     for _ in range(2):
         await add(2)
         made = await checkpoints.make()
-        assert await full_note(checkpoints.ledger.database, made.note) == made.note
+        assert await full_note(checkpoints.ledger.database, made.note, [KEY]) == made.note
         assert [await one.step() for one in asking] == [1, 1, 1]
         assert [await one.step() for one in asking] == [0, 0, 0], "not yet"
         time.seconds += LOOK_SECONDS
         assert [await one.step() for one in asking] == [0, 0, 0], "nothing is new"
         time.seconds += LOOK_SECONDS
-    note = await full_note(checkpoints.ledger.database, made.note)
+    note = await full_note(checkpoints.ledger.database, made.note, [KEY])
     assert Checkpoint.open(note, [KEY]) == made.checkpoint
     policy = policy_of(3, *witnesses)
     assert set(policy.demand(note)) == {"w0", "w1", "w2"}
@@ -221,5 +221,5 @@ async def test_over_http_as_between_machines(checkpoints, place, witnesses, add,
     with served(witnesses[0].witness) as url:
         asking = Witnessing(checkpoints, place, url, witnesses[0].keys, monotonic=time)
         assert await asking.step() == 1
-    note = await full_note(checkpoints.ledger.database, made.note)
+    note = await full_note(checkpoints.ledger.database, made.note, [KEY])
     assert list(policy_of(1, witnesses[0]).demand(note)) == ["w0"]

@@ -51,4 +51,5 @@ async def _stored(checkpoints: Checkpoints, row: Row) -> Signed:
     checkpoint = open_checkpoint(row["note"], checkpoints.keys, "the stored checkpoint")
     if (checkpoint.origin, checkpoint.size) != (row["origin"], row["size"]):
         raise click.ClickException("the stored checkpoint holds another one's note")
-    return Signed(checkpoint, await full_note(checkpoints.ledger.database, row["note"]))
+    database, keys = checkpoints.ledger.database, checkpoints.keys
+    return Signed(checkpoint, await full_note(database, row["note"], keys))

@@ -4,13 +4,21 @@ Witnesses cosign, and authorities time-stamp; neither is waited for by signing. 
 beside the checkpoints, and published once, each as an object of its own.
 """
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
 from service.archive.port import Archive
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.names import signature_name
-from service.evidence.note import NOTE_MAX, SIGNATURES_MAX, NoteInvalid, NoteSignature, split_note
+from service.evidence.note import (
+    NOTE_MAX,
+    SIGNATURES_MAX,
+    NoteInvalid,
+    NoteKey,
+    NoteSignature,
+    split_note,
+)
 from service.ledger.database import Database
 from service.ledger.sql import queries
 
@@ -33,14 +41,17 @@ async def add_signature(
     await database.background.fetch(_SQL.add_signature, origin, size, *signature, SIGNATURES_MAX)
 
 
-async def full_note(database: Database, note: str) -> str:
+async def full_note(database: Database, note: str, ours: Sequence[NoteKey]) -> str:
     """Return a stored note with the signature lines that others have added since.
 
-    Nothing is verified; who reads the note does that. Raises NoteInvalid for what is no note.
+    Nothing is verified; who reads the note does that. But no other adds a line of a key of `ours`:
+    whoever can write rows could spoil the note for everybody by one that does not hold. Raises
+    NoteInvalid for what is no note.
     """
-    checkpoint = Checkpoint.of_note(note)
+    checkpoint, keys = Checkpoint.of_note(note), {(key.name, key.key_id) for key in ours}
     rows = await database.background.fetch(_SQL.signatures, checkpoint.origin, checkpoint.size)
-    return with_signatures(note, [NoteSignature(*row) for row in rows])
+    found = [NoteSignature(*row) for row in rows]
+    return with_signatures(note, [one for one in found if one.key not in keys])
 
 
 def with_signatures(note: str, signatures: list[NoteSignature]) -> str:

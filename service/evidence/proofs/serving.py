@@ -82,7 +82,7 @@ class ConsistencyProofs:
             found = await checkpoints.published.get(row["origin"], size)
             if found is not None:
                 checkpoint, note = found
-                return Signed(checkpoint, await full_note(database, note))
+                return Signed(checkpoint, await full_note(database, note, checkpoints.keys))
         return None
 
 

@@ -106,6 +106,8 @@ class TilesWriter:
         there = await self._there(origin)
         if there is not None and there.size >= size:
             if there.size == size:  # others may have signed it since
+                if not self._holds(note, there):
+                    raise EntriesUnsound(f"the stored note of {size} events does not hold")
                 await self._place.replace(checkpoint_name(origin), note.encode())
             await self._tell(there.size)
             self._written = note
@@ -119,10 +121,20 @@ class TilesWriter:
         await self._put(await slice_of(records, edge, target, between))
         now = await self._there(origin)
         if now is None or now.size < target.size:  # else another writer has overtaken this one
-            text = note if target.size == size else published
+            text = note if self._holds(note, target) else published
             await self._place.replace(checkpoint_name(origin), text.encode())
             await self._tell(target.size)
         return True
+
+    def _holds(self, note: str, checkpoint: Checkpoint) -> bool:
+        """Return whether a stored note is a checkpoint's, signed by our keys.
+
+        One that is not would keep every reader from the log, and the next writer, too.
+        """
+        try:
+            return Checkpoint.open(note, self._checkpoints.keys) == checkpoint
+        except NoteInvalid:
+            return False
 
     async def _tell(self, size: int) -> None:
         await self._ledger.database.background.fetch(_SQL.progress, size)
@@ -137,9 +149,10 @@ class TilesWriter:
         if row is None:
             return None
         try:
-            return row["size"], await full_note(database, row["note"])
+            note = await full_note(database, row["note"], self._checkpoints.keys)
         except NoteInvalid as error:
             raise EntriesUnsound(f"the note of {row['size']} events: {error}") from error
+        return row["size"], note
 
     async def _next(
         self, origin: str, there: Checkpoint | None
