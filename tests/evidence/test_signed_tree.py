@@ -6,7 +6,7 @@ from hashlib import sha256
 
 import pytest
 
-from service.evidence.tree.nodes import TreeAltered
+from service.evidence.tree.nodes import NodesBehind, TreeAltered
 from service.evidence.tree.signed_tree import SignedTree
 from service.evidence.tree.tile import root_of
 from service.ledger.merkle import CompactRange, is_consistent, root_by_inclusion
@@ -120,6 +120,19 @@ async def test_nodes_that_are_altered_are_made_anew(whole):
     hashes.levels[0].pop(7)
     (proof,) = await SignedTree(hashes, SIZE, whole.root()).inclusion_proofs([1])
     assert (proof, hashes.is_forgotten) == (whole.inclusion_proof(0, SIZE), True)
+
+
+async def test_who_may_make_none_has_altered_nodes_forgotten(whole):
+    """So that the worker makes them anew: nobody else may come who does."""
+    hashes = hashes_of()
+    hashes.levels[0][48] = bytes(32)
+    with pytest.raises(NodesBehind):
+        await SignedTree(hashes, SIZE, whole.root(), made_max=0).inclusion_proofs([12_345])
+    assert hashes.is_forgotten
+    hashes = hashes_of((259,))
+    with pytest.raises(NodesBehind):
+        await SignedTree(hashes, SIZE + 256, whole.root(), made_max=0).inclusion_proofs([1])
+    assert not hashes.is_forgotten, "they are behind, and no more"
 
 
 async def test_leaves_that_are_altered_lead_to_no_proof(whole):

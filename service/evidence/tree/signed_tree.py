@@ -9,7 +9,7 @@ from typing import Final, Self, TypeVar
 
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.tree.hashes import Hashes, StoredHashes
-from service.evidence.tree.nodes import TILES_MAX, Nodes, NodesAltered, TreeAltered
+from service.evidence.tree.nodes import TILES_MAX, Nodes, NodesAltered, NodesBehind, TreeAltered
 from service.evidence.tree.ranges import Range, complete, consistency_ranges, path_ranges
 from service.evidence.tree.tile import HEIGHT, WIDTH, Tile, joined_root
 from service.ledger.database import Database
@@ -87,6 +87,9 @@ class SignedTree:
                 await self._open({})
             except NodesAltered:
                 raise _no_root() from None
+            except NodesBehind:  # not made here: the worker makes all of them anew
+                await self._hashes.forget()
+                raise
         await self._hashes.forget()
         return await work()
 
