@@ -144,6 +144,8 @@ class Deliveries:
         ends_at = time() + STEP_SECONDS
         while not rows and filled is not None and time() < ends_at:
             filled = await self._fill(endpoint, filled, now)
+            if queue["has_aside"]:
+                await pool.fetch(_SQL.untie, self.endpoint_id, now)
             passed = self.parts.clock() - now
             rows = await pool.fetch(_SQL.take, self.endpoint_id, now, at_once, until + passed)
         items = [Delivery(*row) for row in rows]

@@ -212,9 +212,14 @@ where endpoint_id = $1 and $2 between 0 and position
 returning position
 
 -- name: room
--- How far an endpoint came, whether it fails, and for how many deliveries there is room.
+-- How far an endpoint came, whether it fails, whether anything is set aside, and for how many deliveries
+-- there is room.
 select
     q.position, q.failures > 0 as is_failing,
+    exists(
+        select from ledger.webhook_deliveries
+        where endpoint_id = $1 and next_attempt_at = 'infinity'
+    ) as has_aside,
     $2 - (
         select count(*) from ledger.webhook_deliveries
         where endpoint_id = $1 and next_attempt_at < 'infinity'
@@ -337,6 +342,21 @@ with held as (
 update ledger.webhook_queues as q set waits_until = '-infinity'
 from added where q.endpoint_id = $1
 returning added.position
+
+-- name: untie
+-- What was set aside because it follows an event that was, and follows none any more, is due: who set it
+-- aside saw the queue as it was before a member had that delivered again, or it was delivered by a
+-- process that had stood still.
+update ledger.webhook_deliveries as d set next_attempt_at = $2
+where
+    d.endpoint_id = $1 and d.next_attempt_at = 'infinity' and d.attempts = 0
+    and not exists(
+        select from ledger.webhook_deliveries as aside
+        where
+            aside.endpoint_id = $1 and aside.subject = d.subject
+            and aside.position < d.position
+            and aside.next_attempt_at = 'infinity' and aside.attempts > 0
+    )
 
 -- name: unread
 -- Deliveries whose events cannot be read or sent now, by a fault of ours: no attempt of them was made.

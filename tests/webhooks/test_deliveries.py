@@ -212,6 +212,58 @@ async def test_what_is_set_aside_takes_nobody_s_place_and_is_bounded(one, monkey
     assert await one.state(partner, endpoint) == "failing"
 
 
+async def set_aside(one, endpoint):
+    """Set a claim aside whose first event is being attempted, or was."""
+    (head, *_) = await one.queues.open("live", endpoint)
+    statement = queries("service.webhooks").set_aside
+    values = (endpoint, head["subject"], head["position"], "HTTP 500")
+    await one.ledger.database.writes.fetch(statement, *values)
+
+
+async def test_an_event_that_comes_while_its_claim_is_released_follows_it(one):
+    """Whoever queues it sees the claim set aside still, and waits for whoever releases it."""
+    partner = await one.approved()
+    endpoint = await one.endpoint(partner)
+    one.sink.answers["clm_a"] = EndpointAnswer(500)
+    await one.claims(partner, "a")
+    await one.serve()
+    await set_aside(one, endpoint)
+    one.sink.answers.clear()
+    await one.moved("a", partner)
+    pool = one.ledger.database.background
+    async with pool.transaction() as connection:
+        release = queries("service.webhooks").release.on(pool.schema)
+        await connection.fetch(release, endpoint, "clm_a", one.now, ENDPOINT_WAIT_SECONDS_MAX)
+        serving = asyncio.create_task(one.serve())
+        await eventually(lambda: one.ledger.database.reads.fetch(_WAITING))
+    await serving
+    await one.serve()
+    assert await one.queues.aside("live", endpoint) == []
+    assert taken(one) == ["clm_a"] * 2
+
+
+async def test_what_a_process_delivers_that_had_stood_still_holds_nothing_up(one):
+    """Another one has set the claim aside meanwhile, and what follows in it."""
+    partner = await one.approved()
+    endpoint = await one.endpoint(partner)
+    awake = asyncio.Event()
+
+    async def late():
+        await awake.wait()
+        return EndpointAnswer(200)
+
+    one.sink.answers["clm_a"] = late
+    await one.claims(partner, "a", stages=2)
+    await one.dispatcher.step()
+    await eventually(lambda: one.sink.sent)
+    await set_aside(one, endpoint)
+    awake.set()
+    await one.dispatcher.idle()
+    await one.serve()
+    assert await one.queues.aside("live", endpoint) == []
+    assert len(await one.queues.delivered("live", endpoint)) == 3
+
+
 async def test_resuming_undoes_no_rest(one):
     """A member who pauses and resumes a dead receiver has it asked no more often."""
     partner = await one.approved()
