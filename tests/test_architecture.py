@@ -49,11 +49,32 @@ def test_type_only_imports_count():
     assert "exclude_type_checking_imports" not in (ROOT / "pyproject.toml").read_text()
 
 
-def test_architecture_names_every_folder():
-    """ARCHITECTURE.md has a line for each."""
-    text = (ROOT / "ARCHITECTURE.md").read_text()
-    missing = {name for name in folders() if f"`{name.replace('.', '/')}" not in text}
-    assert missing == set()
+def rows(document: str) -> dict[str, str]:
+    """Return what a document's tables of folders say of each: `a/{b,c}/` are `a/b` and `a/c`."""
+    found: dict[str, str] = {}
+    for name, text in re.findall(r"^\| `([^`]+)` \| (.*) \|$", document, re.MULTILINE):
+        before, braced, names = name.rstrip("/").rstrip("}").partition("{")
+        found |= dict.fromkeys(
+            [before + one for one in names.split(",")] if braced else [name], text
+        )
+    return {name.rstrip("/"): text for name, text in found.items()}
+
+
+def test_the_maps_name_every_folder():
+    """ARCHITECTURE.md has a line for each, which names its folders; README.md has one, too."""
+    paths = {name.replace(".", "/") for name in folders()}
+    described = rows((ROOT / "ARCHITECTURE.md").read_text())
+    assert paths <= set(described)
+    inner = {
+        (path, below.name)
+        for path in paths - {"service/pages", "projections", "migrations"}
+        for below in (ROOT / path).iterdir()
+        if (below / "__init__.py").exists()
+    }
+    unnamed = {one for one in inner if f"`{one[1]}/`" not in described[one[0]]}
+    assert ("service/evidence", "report") in inner
+    assert unnamed == set()
+    assert paths <= set(rows((ROOT / "README.md").read_text()))
 
 
 def test_no_public_class_name_is_defined_twice():
@@ -124,6 +145,20 @@ def test_a_query_without_a_description_is_refused(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ValueError, match="before its first named query"):
         Queries("undescribed")
+
+
+def test_the_changelog_says_each_thing_once():
+    """Its headings are those of Keep a Changelog, in order; no entry is there twice, or empty."""
+    text = (ROOT / "CHANGELOG.md").read_text().partition("## [Unreleased]")[2].partition("\n## ")[0]
+    headings = re.findall(r"^### (.+)$", text, re.MULTILINE)
+    order = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
+    assert headings == [one for one in order if one in headings]
+    groups = re.findall(r"^#### (.+)$", text, re.MULTILINE)
+    lines = re.findall(r"^- .+$", text, re.MULTILINE)
+    assert len(lines) > 100
+    assert [one for one in set(lines) if lines.count(one) > 1] == []
+    assert [one for one in set(groups) if groups.count(one) > 1] == []
+    assert re.findall(r"^[^#\n].*\n\n- .*", text, re.MULTILINE) == []  # no gap in a list
 
 
 def test_what_tests_share_stands_in_helpers():

@@ -100,7 +100,7 @@ class LogKey(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "LogKey":
-        """Read a key as `claim-ledger audit keys` prints it; raises ValueError."""
+        """Read a key as `claim-ledger audit public-key` prints it; raises ValueError."""
         name, _, rest = text.strip().partition("+")
         number, _, encoded = rest.partition("+")
         raw = base64.b64decode(encoded, validate=True)

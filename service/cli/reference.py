@@ -24,9 +24,9 @@ _COMMANDS: Final = """\
 
 Generated from the commands by `just docs`; a test compares the two.
 
-`dev`, `serve`, `worker` and `migrate` run the service. `mcp` serves an assistant of a partner's
-developer: the sandbox's operations as tools and the reference as resources, by the Model Context
-Protocol.
+`dev`, `serve`, `worker` and `migrate` run the service, and `health` asks it whether it works. `mcp`
+serves an assistant of a partner's developer: the sandbox's operations as tools and the reference as
+resources, by the Model Context Protocol.
 
 All other commands are the team's. They take `--json` (print one JSON object, also for refusals and
 wrong usage), `--data-dir` (work on the running `claim-ledger dev` of this directory) and
