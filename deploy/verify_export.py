@@ -3,7 +3,8 @@
     python verify_export.py FILE --public-key KEY [--public-key KEY …] [--checkpoint OLD]
         [--policy POLICY] [--time-anchor CERTIFICATE] [--streams NOTE]
 
-FILE is what `claim-ledger audit export`, `prove`, `consistency` or `history` wrote. KEY is a public
+FILE is what `claim-ledger audit export`, `prove`, `consistency` or `history` wrote; beside a
+`.tlog-proof` or a `.cose` there is its `.entry`. KEY is a public
 key that you got from the operator, not from FILE. OLD is an older checkpoint that you kept: FILE
 has to continue it. POLICY names witnesses, and how many of them have to have signed FILE's
 checkpoint. CERTIFICATE is that of a time-stamping authority's root, in PEM: FILE's checkpoint has
@@ -1052,6 +1053,131 @@ def verify_history(
     return {"ok": True, **first, "subject": line["subject"], "ledgers": proved}
 
 
+# -------------------------------------------------------- Proofs of one event in formats of others
+
+TLOG_PROOF_BEGINS: Final = "c2sp.org/tlog-proof@v1\n"
+COSE_BEGINS: Final = "\xd2"
+ENTRY: Final = (
+    rf"claim-ledger event v1\n({POSITIVE})\n{POSITIVE}\n({UUID})\n{POSITIVE}\n([^\n]+)\n"
+    r"([0-9a-f]{64})\n"
+)
+CBOR_NULL: Final = b"\xf6"
+CBOR_NEXT: Final = 24
+"""From this on, a number follows in 1, 2, 4 or 8 bytes."""
+
+
+def verify_tlog_proof(
+    raw: bytes, file: BinaryIO, keys: Keys, older: Checkpoint | None, demands: Demands
+) -> dict[str, Any]:
+    """Return the verdict on a tlog-proof, whose entry is in the file beside it.
+
+    "a first line `c2sp.org/tlog-proof@v1`, the line `index <position − 1>`, the event's `proof`
+    with a hash a line, an empty line, and the checkpoint's note"
+    """
+    head, _, note = (raw + file.read(LINE_BYTES_MAX)).decode().partition("\n\n")
+    _, index, *proof = head.split("\n")
+    is_proof = re.fullmatch(f"index {NUMBER}", index)
+    is_proof = is_proof and all(re.fullmatch(HASH, one) for one in proof)
+    demand(is_proof, None, "no tlog-proof")
+    checkpoint, at = open_checkpoint(note, keys), int(index.removeprefix("index "))
+    root, entry = entry_root(file, at, checkpoint.size, hashes(proof))
+    demand(root == checkpoint.root, at + 1, "the proof of inclusion does not hold")
+    return entry_verdict(checkpoint, at, entry, older) | demands.met_by(note)
+
+
+def verify_cose(
+    raw: bytes, file: BinaryIO, keys: Keys, older: Checkpoint | None, demands: Demands
+) -> dict[str, Any]:
+    """Return the verdict on a COSE receipt, whose entry is in the file beside it.
+
+    "A COSE receipt is a COSE_Sign1 (tag 18) without payload: what is signed is the root that leaf
+    and proof lead to". "The size is in neither signature nor root".
+    """
+    demand(demands == NO_DEMANDS, None, "nobody else has signed a COSE receipt")
+    raw += file.read(LINE_BYTES_MAX)
+    protected, unprotected, _, signature = parts = cbor(raw.removeprefix(b"\xd2"))
+    size, at, proof = cbor(unprotected[396][-1][0])
+    header = cbor(protected)
+    key_id, origin = header[4], header[15][1]
+    is_receipt = header == {1: -8, 4: key_id, 15: {1: origin}, 395: 1} and is_of(origin, str)
+    is_receipt = is_receipt and list(header) == [1, 4, 15, 395] and 0 <= at < size < 2**63
+    is_receipt = is_receipt and all(len(one) == len(sha256().digest()) for one in proof)
+    others = {396: {-1: [unprotected[396][-1][0]]}}
+    demand(is_receipt and parts == [protected, others, None, signature], None, "no COSE receipt")
+    name, _, number = key_id.decode().rpartition("+")
+    key = keys.get((name, bytes.fromhex(number)), b"")
+    is_known = key and key_id == f"{name}+{bytes.fromhex(number).hex()}".encode()
+    demand(is_known, None, "signed by no key that was given")
+    root, entry = entry_root(file, at, size, list(proof))
+    written = raw[2 : raw.index(protected) + len(protected)]
+    message = b"\x84\x6aSignature1" + written + b"\x40\x58\x20" + root
+    demand(is_signature(key, signature, message), None, "the signature does not hold")
+    return entry_verdict(Checkpoint(origin, size, root), at, entry, older)
+
+
+def entry_root(file: BinaryIO, at: int, size: int, proof: list[bytes]) -> tuple[bytes, bytes]:
+    """Return the root that the entry beside a proof leads to, and the entry."""
+    entry = Path(file.name).with_suffix(".entry").read_bytes()
+    demand(at < size, None, "the log has no such position")
+    root = root_by_inclusion(at, size, sha256(b"\x00" + entry).digest(), proof)
+    demand(not proof, at + 1, "the proof of inclusion does not hold")
+    return root, entry
+
+
+def entry_verdict(
+    checkpoint: Checkpoint, at: int, entry: bytes, older: Checkpoint | None
+) -> dict[str, Any]:
+    """Return the verdict on an entry that is in the log.
+
+    "the event's record, seven lines: the leaf is the SHA-256 of the byte 0x00 followed by it"
+    """
+    found = re.fullmatch(ENTRY, entry.decode())
+    demand(found is not None and int(found[1]) == at + 1, at + 1, "no record of that position")
+    demand(ledger_of(checkpoint.origin), None, "no origin of a ledger")
+    stream, topic, digest = found.groups()[1:] if found else ("", "", "")
+    part = {"position": at + 1, "stream": stream, "topic": topic, "state_sha256": digest}
+    events = Events(1, (ledger_of(checkpoint.origin), checkpoint.size, checkpoint.root), keys={})
+    return verdict_of(checkpoint, part, events, older, {checkpoint.size: checkpoint.root})
+
+
+def cbor(raw: bytes) -> Any:  # noqa: ANN401 - whatever the bytes hold
+    """Return the one value of CBOR (RFC 8949) that bytes hold in their shortest spelling."""
+    value, rest = next_of_cbor(raw)
+    demand(not rest, None, "more than one value")
+    return value
+
+
+def next_of_cbor(raw: bytes) -> tuple[Any, bytes]:
+    """Return the first value, and the bytes behind it."""
+    kind, number, rest = raw[0] >> 5, raw[0] & 31, raw[1:]
+    if raw[:1] == CBOR_NULL:
+        return None, rest
+    if number >= CBOR_NEXT:
+        width = {24: 1, 25: 2, 26: 4, 27: 8}[number]
+        number, rest = int.from_bytes(rest[:width], "big"), rest[width:]
+        least = CBOR_NEXT if width == 1 else 1 << width * 4
+        demand(number >= least, None, "not the shortest spelling")
+    match kind:
+        case 0 | 1:
+            return (-1 - number if kind else number), rest
+        case 2 | 3:
+            demand(number <= len(rest), None, "cut off")
+            content = rest[:number]
+            return (content if kind == 2 else content.decode()), rest[number:]  # noqa: PLR2004 - bytes
+        case 4 | 5:
+            values: list[Any] = []
+            for _ in range(number * (kind - 3)):  # of a map keys and values
+                value, rest = next_of_cbor(rest)
+                values.append(value)
+            if kind == 4:  # noqa: PLR2004 - a list
+                return values, rest
+            pairs = dict(zip(values[::2], values[1::2], strict=True))
+            demand(len(pairs) == number, None, "a key twice")
+            return pairs, rest
+        case _:
+            raise Fault(None, "no value of a receipt")
+
+
 Verify = Callable[[bytes, BinaryIO, Keys, Checkpoint | None, Demands], dict[str, Any]]
 
 KINDS: Final[dict[str, Verify]] = {
@@ -1059,6 +1185,8 @@ KINDS: Final[dict[str, Verify]] = {
     CONSISTENCY_BEGINS: verify_consistency,
     ABSENCE_BEGINS: verify_absence,
     HISTORY_BEGINS: verify_history,
+    TLOG_PROOF_BEGINS: verify_tlog_proof,
+    COSE_BEGINS: verify_cose,
 }
 """How files of other kinds than exports begin."""
 
@@ -1069,7 +1197,7 @@ def verify(
     """Return the verdict on a file of any kind; raises Fault if it does not hold."""
     with reading(None):
         raw = file.readline(LINE_BYTES_MAX)
-        kinds = [kind for begins, kind in KINDS.items() if raw.startswith(begins.encode())]
+        kinds = [kind for begins, kind in KINDS.items() if raw.startswith(begins.encode("latin-1"))]
         return (kinds or [verify_export])[0](raw, file, keys, older, demands)
 
 

@@ -103,6 +103,14 @@ class NoteKey(NamedTuple):
             raise ValueError("a public key cannot sign")
         return Ed25519PrivateKey.from_private_bytes(self.seed).sign(message)
 
+    def holds(self, signature: bytes, message: bytes) -> bool:
+        """Return whether this key made a signature of a message."""
+        try:
+            Ed25519PublicKey.from_public_bytes(self.public).verify(signature, message)
+        except (InvalidSignature, ValueError):
+            return False
+        return True
+
     def __repr__(self) -> str:
         return f"NoteKey({self.name!r}, {self.key_id.hex()})"
 
@@ -195,17 +203,11 @@ def open_note(note: str, keys: Sequence[NoteKey]) -> str:
     known = {(key.name, key.key_id): key for key in keys}
     signed = [(known[one.key], one.signature) for one in signatures if one.key in known]
     for key, signature in signed:
-        _verify(key, signature, text)
+        if not key.holds(signature, text.encode()):
+            raise NoteInvalid(f"the signature of {key.name} does not hold")
     if not signed:
         raise SignerUnknown("signed by no key that is known here")
     return text
-
-
-def _verify(key: NoteKey, signature: bytes, text: str) -> None:
-    try:
-        Ed25519PublicKey.from_public_bytes(key.public).verify(signature, text.encode())
-    except (InvalidSignature, ValueError):
-        raise NoteInvalid(f"the signature of {key.name} does not hold") from None
 
 
 def _is_well_formed(text: str) -> bool:

@@ -56,6 +56,14 @@ def test_a_receipt_is_made_at_once_and_holds_offline(team, demo, public_key, tmp
     assert entry.startswith(f"claim-ledger event v1\n{position}\n".encode())
     assert proof.startswith(f"c2sp.org/tlog-proof@v1\nindex {position - 1}\n".encode())
     assert f"\n\n{again['origin']}\n{again['size']}\n".encode() in proof
+    for one in beside[1:]:
+        code, told = offline("audit", "check", one, "--public-key", public_key)
+        assert (code, told["topic"], told["position"]) == (0, "ClaimCreated", position)
+        elsewhere = tmp_path / f"moved.{one.rpartition('.')[2]}"
+        elsewhere.write_bytes(Path(one).read_bytes())
+        asked = ("audit", "check", elsewhere, "--public-key", public_key)
+        assert offline(*asked, "--entry", beside[0])[0] == 0
+        assert run(*asked, env=environment()).returncode == 2
     path.write_bytes(path.read_bytes().replace(b"ClaimCreated", b"ClaimCreates", 1))
     code, refused = offline("audit", "check", path, "--public-key", public_key)
     assert (code, refused["ok"]) == (1, False)

@@ -4,17 +4,26 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+import click
+
 from service.cli.audit.demands import fields_of
 from service.cli.verdict import Fields, Fine
 from service.evidence.checkpoint import Checkpoint
-from service.evidence.demands import Demands
+from service.evidence.demands import NO_DEMANDS, Demands
 from service.evidence.export.format import (
     LINE_BYTES_MAX,
+    EvidenceFault,
     demanded,
     open_checkpoint,
     to_text,
 )
 from service.evidence.export.linked import compare_kept
+from service.evidence.export.standard_checks import (
+    COSE_BEGINS,
+    FILE_BYTES_MAX,
+    check_standard_proof,
+)
+from service.evidence.export.standard_proofs import ENTRY, TLOG_PROOF_BEGINS
 from service.evidence.note import NoteKey
 from service.evidence.proofs import absence, consistency, timeline
 
@@ -23,16 +32,26 @@ Given = tuple[Keys, Checkpoint | None, Demands]
 """The keys that the reader trusts, a checkpoint from elsewhere, and what others have to sign."""
 
 
-def of_other_kind(path: Path, keys: Keys, kept: str | None, demands: Demands) -> Fields | None:
+def of_other_kind(
+    path: Path, keys: Keys, kept: str | None, demands: Demands, entry: Path | None = None
+) -> Fields | None:
     """Return the answer on a file that begins as one of these, None for any other.
 
+    `entry` is what a proof in a format of others is of; None: beside it, as `audit prove` names it.
     Raises EvidenceFault if it does not hold, and OSError.
     """
     with path.open("rb") as file:
         raw = file.read(LINE_BYTES_MAX)
+    other = None if kept is None else open_checkpoint(kept, keys, "the older checkpoint")
+    if raw.startswith((TLOG_PROOF_BEGINS, COSE_BEGINS)):
+        entry = entry or path.with_suffix(f".{ENTRY}")
+        if not entry.is_file():
+            raise click.UsageError(f"{entry} is not there: --entry names what the proof is of")
+        with entry.open("rb") as file:
+            answer = _standard(raw, file.read(FILE_BYTES_MAX), (keys, other, demands))
+        return Fine(answer, f"{answer['proves']}, as it was signed")
     for name, check in _KINDS.items():
         if raw.startswith(f'{{"format":"{name}"'.encode()):
-            other = None if kept is None else open_checkpoint(kept, keys, "the older checkpoint")
             answer = check(raw, (keys, other, demands))
             return Fine(answer, f"{answer['proves']}, as it was signed")
     return None
@@ -45,6 +64,21 @@ def _shown(checkpoint: Checkpoint) -> Fields:
 
 def _countersigned(demands: Demands, note: str, checkpoint: Checkpoint) -> Fields:
     return fields_of(demanded(demands, note, checkpoint.size))
+
+
+def _standard(raw: bytes, entry: bytes, given: Given) -> Fields:
+    keys, kept, demands = given
+    found = check_standard_proof(raw, entry, keys)
+    checkpoint = found.checkpoint
+    if kept is not None:
+        compare_kept(kept, checkpoint, (), {checkpoint.size: checkpoint.root})
+    if found.note is None and demands != NO_DEMANDS:
+        sentence = "a COSE receipt has nothing that others have signed: check the receipt itself"
+        raise EvidenceFault(None, sentence)
+    answer = {"ok": True, "proves": "the event is in the log", "ledger": checkpoint.ledger}
+    names = ("position", "stream", "version", "topic", "state_sha256")
+    answer |= {name: getattr(found, name) for name in names} | _shown(checkpoint)
+    return answer | ({} if found.note is None else _countersigned(demands, found.note, checkpoint))
 
 
 def _consistency(raw: bytes, given: Given) -> Fields:

@@ -140,6 +140,12 @@ async def prove(
 @policy_option
 @time_anchor_option
 @click.option(
+    "--entry",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="What a tlog-proof or a COSE receipt is of; without it, the .entry beside it.",
+)
+@click.option(
     "--earlier",
     type=note_in,
     metavar="FILE",
@@ -153,11 +159,14 @@ def check(
     checkpoint: str | None,
     policy: Policy | None,
     time_anchor: tuple[TimeAnchor, ...],
+    entry: Path | None,
     earlier: str | None,
     *,
     as_json: bool,
 ) -> None:
-    """Verify a receipt without an installation; exits with 1 if it does not hold.
+    """Verify a receipt or another proof without an installation; exits with 1 if it does not hold.
+
+    Also a .tlog-proof or a .cose of `audit prove`, with the .entry beside it.
 
     With --time-anchor, all events of the receipt existed before `existed_before`, by the clock of
     the authority. With --earlier, each that the earlier checkpoint does not cover was not under the
@@ -168,17 +177,23 @@ def check(
     refuse_kind(file, "export", "use `claim-ledger audit verify --export`")
     if checkpoint is not None:
         opened(checkpoint, public_key)
-    answer = _checked(file, public_key, checkpoint, Demands(policy, time_anchor))
+    answer = _checked(file, public_key, checkpoint, Demands(policy, time_anchor), entry)
     if earlier is not None and answer["ok"]:
         before = opened(earlier, public_key, "--earlier")
         answer = _with_interval(answer, before, _stamped(earlier, time_anchor))
     print_answer(answer, as_json=as_json)
 
 
-def _checked(file: Path, keys: tuple[NoteKey, ...], kept: str | None, demands: Demands) -> Fields:
+def _checked(
+    file: Path,
+    keys: tuple[NoteKey, ...],
+    kept: str | None,
+    demands: Demands,
+    entry: Path | None,
+) -> Fields:
     try:
         with one_line(OSError, before=f"{file}: "):
-            other = of_other_kind(file, keys, kept, demands)
+            other = of_other_kind(file, keys, kept, demands, entry)
             if other is not None:
                 return other
             proved = check_receipt(file, keys, kept, demands)

@@ -12,6 +12,7 @@ ENTRY: Final = "entry"
 TLOG_PROOF: Final = "tlog-proof"
 COSE: Final = "cose"
 FORMATS: Final = (TLOG_PROOF, COSE)
+TLOG_PROOF_BEGINS: Final = b"c2sp.org/tlog-proof@v1\n"
 
 
 class ProofFile(NamedTuple):
@@ -44,8 +45,8 @@ def proof_files(
 
 def tlog_proof(index: int, proof: Sequence[bytes], note: str) -> bytes:
     """Return a proof of inclusion as C2SP tlog-proof has it; `note` is the checkpoint's."""
-    lines = ["c2sp.org/tlog-proof@v1", f"index {index}", *map(to_text, proof), "", note]
-    return "\n".join(lines).encode()
+    lines = [f"index {index}", *map(to_text, proof), "", note]
+    return TLOG_PROOF_BEGINS + "\n".join(lines).encode()
 
 
 def _file(event: EventLine, kind: str, content: bytes) -> ProofFile:
