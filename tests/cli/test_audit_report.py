@@ -86,6 +86,14 @@ def test_periods_that_follow_each_other_repeat_nothing(team, claim, tmp_path):
     assert rest
 
 
+def test_a_period_may_be_all_of_time(team, claim, tmp_path):
+    """From the first day that there is to the last one."""
+    _, *usual, _ = report(team, tmp_path / "usual", "--claim", claim, *ALWAYS)
+    ever = ("--from", "0001-01-01", "--to", "9999-12-31")
+    _, *whole, _ = report(team, tmp_path / "ever", "--claim", claim, *ever)
+    assert whole == usual
+
+
 def test_a_pdf_carries_its_checkpoint_as_text_and_code(team, claim, tmp_path):
     """A telephone reads from the paper what the text says, and a key signed it."""
     path = tmp_path / "report.pdf"

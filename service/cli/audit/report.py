@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -33,6 +33,9 @@ from service.facts.caller import LEDGERS
 from service.ledger.ledger import Ledger
 
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_FIRST: Final = datetime.min.replace(tzinfo=UTC) + timedelta(days=1)
+"""With room for the moment before it, which a period begins after."""
+_LAST: Final = datetime.max.replace(tzinfo=UTC)
 _NO_PDF: Final = (
     "PDF needs reportlab: install the extra, as in `pip install 'claim-ledger[reports]'`"
 )
@@ -40,12 +43,14 @@ _NO_PDF: Final = (
 
 def _since(text: str) -> datetime:
     """Return the beginning of a day in UTC, or an instant."""
-    return instant(f"{text}T00:00:00Z" if _DAY.fullmatch(text) else text)
+    return max(_FIRST, instant(f"{text}T00:00:00Z" if _DAY.fullmatch(text) else text))
 
 
 def _until(text: str) -> datetime:
     """Return the end of a day in UTC, or an instant."""
-    return _since(text) + (timedelta(days=1) if _DAY.fullmatch(text) else timedelta())
+    since = _since(text)
+    day = timedelta(days=1) if _DAY.fullmatch(text) else timedelta()
+    return since + min(day, _LAST - since)
 
 
 def _pdf(out: BinaryIO, cover: Cover) -> Writer:
