@@ -130,7 +130,15 @@ def test_other_proofs_hold_offline(team, demo, public_key, tmp_path):
         *("--out", str(tmp_path / "none")),
     )
     assert (code, answer["exists"], (tmp_path / "none").exists()) == (1, True, False)
-    for wrong in (["--absent", "x"], [claim_id, "--absent", "x", *names], ["--partner", "x"]):
+    absent = ["--absent", "x", *names]
+    for wrong in (
+        ["--absent", "x"],
+        [claim_id, *absent],
+        ["--partner", "x"],
+        [*absent, "--countersigned"],  # nobody is asked to sign
+        [*absent, "--countersigned", "--at", "1"],
+        [*absent, "--format", "cose"],
+    ):
         assert team.answer("audit", "prove", *wrong, "--out", str(tmp_path / "none"))[0] == 2
 
 

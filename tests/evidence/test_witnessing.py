@@ -1,9 +1,13 @@
 """Checkpoints are cosigned by witnesses behind their signing, and a policy demands it."""
 
+from types import SimpleNamespace
+
 import click
 import pytest
 import structlog
 
+from service.cli.audit.absence import absence
+from service.cli.audit.checked import of_other_kind
 from service.cli.audit.countersigned import countersigned_checkpoint
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.signatures import full_note
@@ -14,7 +18,11 @@ from service.evidence.countersigning.witnessing import Witnessing
 from service.evidence.demands import Demands
 from service.evidence.export.export_verifier import verify_export
 from service.evidence.export.export_writer import ExportScope, write_export
+from service.evidence.export.format import EvidenceFault
 from service.evidence.note import NoteInvalid
+from service.evidence.proofs.streams import ClaimName
+from service.evidence.report.lines import LogPart, ReportReader, ReportSubject
+from service.evidence.report.names import Names
 from service.evidence.verify.expectations import Evidence
 from service.evidence.verify.ledger_verifier import verify_ledger
 from tests.evidence.checkpointing import KEY
@@ -188,7 +196,7 @@ async def test_a_witness_that_refuses_or_is_away_is_asked_again_ever_later(
 
 
 async def test_files_can_have_the_newest_checkpoint_that_others_signed(
-    checkpoints, asking, witnesses, accounts, add, database_url, tmp_path
+    checkpoints, asking, witnesses, accounts, add, database_url, tmp_path, owner
 ):
     """A new one would have nobody's signature yet; where none will do, there is no file."""
     (tmp_path / "policy").write_text(policy_text(2, *witnesses))
@@ -208,6 +216,12 @@ async def test_files_can_have_the_newest_checkpoint_that_others_signed(
     demands = Demands(policy_of(2, *witnesses))
     found = verify_export(tmp_path / "export", [KEY], None, demands=demands)
     assert (found.ok, found.countersigned.witnesses) == (True, ["w0", "w1"])
+    (partner,) = owner.execute("select partner_id from accounts.partners limit 1").fetchone()
+    part, subject = LogPart("accounts", 0, 2), ReportSubject("partner_id", partner)
+    for covering in (signed, None):
+        reader = ReportReader(accounts, part, subject, Names({}), [KEY], covering)
+        assert [line.event async for line in reader.lines(lambda _events: None)]
+        assert demands.met_by(reader.note, signed.checkpoint.size).witnesses == ["w0", "w1"]
     with pytest.raises(click.ClickException, match="no checkpoint of 4 events or more"):
         await countersigned_checkpoint(settings, checkpoints, 4)
     with pytest.raises(click.UsageError, match="name no witness"):
@@ -223,3 +237,25 @@ async def test_over_http_as_between_machines(checkpoints, place, witnesses, add,
         assert await asking.step() == 1
     note = await full_note(checkpoints.ledger.database, made.note, [KEY])
     assert list(policy_of(1, witnesses[0]).demand(note)) == ["w0"]
+
+
+async def test_a_claims_absence_can_rest_on_what_others_signed(
+    service, place, time, witnesses, database_url, tmp_path
+):
+    """As a receipt can; whoever checks it demands the same witnesses."""
+    (tmp_path / "policy").write_text(policy_text(1, witnesses[0]))
+    settings = settings_for(database_url, tmp_path, WITNESS_POLICY_FILE=str(tmp_path / "policy"))
+    live = Checkpoints(service.modes["live"].ledger, [KEY], place)
+    made, post = await live.make(), posting(*witnesses)
+    ours = Witnessing(live, place, witnesses[0].url, witnesses[0].keys, post=post, monotonic=time)
+    target = SimpleNamespace(service=SimpleNamespace(checkpoints=lambda _: live, settings=settings))
+    name, out = ClaimName("live", 0, "ptn_1", "ent_1", "case-1"), tmp_path / "absent"
+    with pytest.raises(click.ClickException, match="no checkpoint of 0 events or more will do"):
+        await absence(target, name, None, out, force=False, is_countersigned=True)
+    await ours.step()
+    told = await absence(target, name, None, out, force=False, is_countersigned=True)
+    assert (told["ok"], told["size"]) == (True, made.checkpoint.size)
+    found = of_other_kind(out, [KEY], None, Demands(policy_of(1, witnesses[0])))
+    assert (found["ok"], found["witnesses"]) == (True, ["w0"])
+    with pytest.raises(EvidenceFault, match="the checkpoint"):
+        of_other_kind(out, [KEY], None, Demands(policy_of(1, witnesses[1])))

@@ -7,6 +7,7 @@ from typing import Final
 
 import click
 
+from service.cli.audit.countersigned import countersigned_checkpoint
 from service.cli.audit.evidence_file import finding, signed_checkpoint, written
 from service.cli.audit.faults import archive_needed, key_needed
 from service.cli.audit.given_checkpoint import checkpoint_at
@@ -20,13 +21,21 @@ from service.facts.caller import MODES
 
 
 async def absence(
-    target: Target, name: ClaimName, at: str | None, out: Path, *, force: bool
+    target: Target,
+    name: ClaimName,
+    at: str | None,
+    out: Path,
+    *,
+    force: bool,
+    is_countersigned: bool,
 ) -> Fields:
     """Write the proof that a claim did not exist at a checkpoint; say so if it did."""
     checkpoints = target.service.checkpoints(name.ledger)
     database = checkpoints.ledger.database
     try:
-        if at is None:
+        if is_countersigned:
+            signed = await countersigned_checkpoint(target.service.settings, checkpoints)
+        elif at is None:
             signed = await signed_checkpoint(checkpoints)
         else:
             signed = await checkpoint_at(checkpoints, at)

@@ -79,14 +79,18 @@ async def prove(
     Only events are trusted. A claim that the read models do not know, or show otherwise, is
     searched for in the whole log, which takes a while.
 
-    With --absent it writes the proof that no such claim existed at a checkpoint, the newest one or
-    that of --at. For this it signs the index of all streams that had begun by then, and publishes
-    it beside the checkpoint.
+    With --absent it writes the proof that no such claim existed at a checkpoint: the newest one,
+    that of --at, or with --countersigned the newest that others have signed. For this it signs the
+    index of all streams that had begun by then, and publishes it beside the checkpoint.
     """
     if absent is not None:
-        if formats or is_countersigned:
-            raise click.UsageError("--format and --countersigned are for receipts")
-        return await absence(target, absent, at, out, force=force)
+        if formats:
+            raise click.UsageError("--format is for receipts")
+        if at is not None and is_countersigned:
+            raise click.UsageError("--countersigned finds a checkpoint, and --at names one")
+        return await absence(
+            target, absent, at, out, force=force, is_countersigned=is_countersigned
+        )
     assert claim_id is not None  # noqa: S101 - one of both is given
     ledger, stream = await _found(target.service, claim_id)
     checkpoints = target.service.checkpoints(ledger)

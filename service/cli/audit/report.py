@@ -8,6 +8,7 @@ from typing import BinaryIO, Final
 
 import click
 
+from service.cli.audit.countersigned import countersigned_checkpoint, countersigned_option
 from service.cli.audit.evidence_file import (
     finding,
     force_option,
@@ -23,14 +24,14 @@ from service.cli.verdict import Fields, Findings, Fine, counted
 from service.core.errors import Refusal
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.log_tree import LedgerForked
+from service.evidence.export.export_writer import Signed
 from service.evidence.export.format import EvidenceFault
 from service.evidence.replay.history import history
 from service.evidence.replay.log_fault import LogFault
-from service.evidence.report.lines import Period, ReportReader, ReportSubject, part_of
+from service.evidence.report.lines import LogPart, Period, ReportReader, ReportSubject, part_of
 from service.evidence.report.names import Names
 from service.evidence.report.writers import Cover, CsvWriter, NdjsonWriter, Proof, Writer
 from service.facts.caller import LEDGERS
-from service.ledger.ledger import Ledger
 
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _FIRST: Final = datetime.min.replace(tzinfo=UTC) + timedelta(days=1)
@@ -99,6 +100,7 @@ _WRITERS: Final[dict[str, Callable[[BinaryIO, Cover], Writer]]] = {
     show_default=True,
     help="PDF and NDJSON carry the signed checkpoints; CSV is for spreadsheets.",
 )
+@countersigned_option
 async def report(
     target: Target,
     out: Path,
@@ -108,6 +110,7 @@ async def report(
     form: str,
     *,
     force: bool,
+    is_countersigned: bool,
     **ids: str | None,
 ) -> Fields:
     """Write everything about a partner, entity or claim in a period to a file.
@@ -125,14 +128,17 @@ async def report(
         raise Refusal(
             "not_found", f"No event of {ledger or ', '.join(LEDGERS)} names {subject.id}."
         )
-    names = await Names.read(service.accounts)
+    names, keys = await Names.read(service.accounts), service.settings.checkpoint_keys or ()
     cover = Cover(subject, names.of_id(subject.id), period, service.clock())
     proofs, at = list[Proof](), ledgers[0]
     try:
         with written(out, force=force) as file:
             writer = _WRITERS[form](file, cover)
             for at in ledgers:
-                proofs.append(await _written(target, at, subject, period, names, writer))
+                part = await part_of(at, period)
+                covering = await _covering(target, part, is_countersigned=is_countersigned)
+                reader = ReportReader(at, part, subject, names, keys, covering)
+                proofs.append(await _written(reader, writer))
             writer.end(proofs)
     except LogFault as error:
         fault = {"ledger": at.name, "position": error.position, "fault": str(error)}
@@ -159,21 +165,21 @@ def _subject(ids: Mapping[str, str | None]) -> ReportSubject:
     return given[0]
 
 
-async def _written(
-    target: Target,
-    ledger: Ledger,
-    subject: ReportSubject,
-    period: Period,
-    names: Names,
-    writer: Writer,
-) -> Proof:
+async def _covering(target: Target, part: LogPart, *, is_countersigned: bool) -> Signed | None:
+    """Return the checkpoint that a part has to rest on, None for the first one that covers it."""
+    if part.last == part.after:
+        return None
+    checkpoints = target.service.checkpoints(part.ledger)
+    if is_countersigned:
+        return await countersigned_checkpoint(target.service.settings, checkpoints, part.last)
+    await signed_checkpoint(checkpoints, covers=part.last)
+    return None
+
+
+async def _written(reader: ReportReader, writer: Writer) -> Proof:
     """Write the lines of one ledger; return what they rest on."""
-    part = await part_of(ledger, period)
-    if part.last > part.after:  # so that a checkpoint covers all of it
-        await signed_checkpoint(target.service.checkpoints(ledger.name), covers=part.last)
-    keys = target.service.settings.checkpoint_keys or ()
-    reader = ReportReader(ledger, part, subject, names, keys)
-    with progress(f"reading {ledger.name}", part.last - part.after, unit="events") as advance:
+    part = reader.part
+    with progress(f"reading {part.ledger}", part.last - part.after, unit="events") as advance:
         async for line in reader.lines(advance):
             writer.line(line)
     return Proof(part, reader.count, reader.note)

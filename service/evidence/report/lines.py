@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from projections.activity.reader import ActivityReader, TimelineEntry
+from service.evidence.checkpoints.signatures import full_note
+from service.evidence.export.export_writer import Signed
 from service.evidence.note import NoteKey
 from service.evidence.replay.footing import Ascent, BindingCheckpoints
 from service.evidence.replay.history import SECRET
@@ -94,8 +96,13 @@ class ReportReader:
         subject: ReportSubject,
         names: Names,
         keys: Sequence[NoteKey],
+        covering: Signed | None = None,
     ) -> None:
-        """`keys` sign checkpoints."""
+        """`keys` sign checkpoints.
+
+        The part rests on `covering`; None: on the smallest checkpoint that covers it.
+        """
+        self._covering = covering
         self.part = part
         self.note: str | None = None
         self.count = 0
@@ -118,11 +125,9 @@ class ReportReader:
         async with self._ledger.database.background.connection(SECONDS_MAX) as connection:
             signed = BindingCheckpoints(connection, name, self._keys)
             await signed.read()
-            covering = await signed.cover(last)
-            if covering is None:
-                raise LogFault(last, "no checkpoint covers it")
-            self.note = await signed.note(covering[0])
-            ascent = Ascent(covering[0], await signed.before(after + 1))
+            covering = self._covering or await self._smallest(signed)
+            self.note = covering.note
+            ascent = Ascent(covering.checkpoint, await signed.before(after + 1))
             await ascent.climb(connection, name, {}, after)
             done = 0
             while done < len(positions):
@@ -140,6 +145,14 @@ class ReportReader:
                 done += len(used)
             await ascent.rest(connection, name, {})
             advance(last - after)
+
+    async def _smallest(self, signed: BindingCheckpoints) -> Signed:
+        """Return the smallest checkpoint that covers the part, with what others signed of it."""
+        covering = await signed.cover(self.part.last)
+        note = None if covering is None else await signed.note(covering[0])
+        if covering is None or note is None:
+            raise LogFault(self.part.last, "no checkpoint covers it")
+        return Signed(covering[0], await full_note(self._ledger.database, note, self._keys))
 
     async def _concerning(self) -> "array[int]":
         """Return the positions, in eight bytes each: there can be millions."""
