@@ -5,7 +5,6 @@ import os
 import sys
 import traceback
 from ipaddress import ip_network
-from pathlib import Path
 
 import pytest
 
@@ -21,41 +20,8 @@ from service.app.settings import (
     given,
     settings_table,
 )
-from service.app.warned import warn_once
-from service.cli.audit.auditor import auditor_settings
-from service.evidence.note import NoteKey
+from tests.given_settings import GOOD, KEYS, RING, environ, faults, settings
 from tests.tables import every_row
-
-KEYS = [bytes([n]) * 32 for n in (251, 252)]
-RING = ",".join(base64.b64encode(key).decode() for key in KEYS)
-GOOD = {
-    "DATABASE_URL": "postgresql://app:canary-p@db.example.com:5432/ledger?sslmode=require",
-    "ACCOUNTS_DATABASE_URL": "postgresql://claim_ledger_accounts:canary-a@127.0.0.1/ledger",
-    "LIVE_DATABASE_URL": "postgresql://claim_ledger_live:canary-l@127.0.0.1/ledger",
-    "TEST_DATABASE_URL": "postgresql://claim_ledger_test:canary-t@127.0.0.1/ledger",
-    "MASTER_KEYS": RING,
-    "PUBLIC_URL": "https://api.example.com",
-    "SMTP_URL": "smtp://mailer:canary-s@mail.example.com:587",
-    "REDIS_URL": "rediss://:canary-r@cache.example.com:6379/0",
-}
-
-
-def environ(**changes: str | None) -> dict[str, str]:
-    """Return a complete environment with some settings changed or (None) removed."""
-    values = GOOD | changes
-    return {f"{PREFIX}{name}": text for name, text in values.items() if text is not None}
-
-
-def settings(**changes: str | None) -> Settings:
-    """Parse for `serve`."""
-    return Settings.from_environment(environ(**changes), require=SERVE)
-
-
-def faults(**changes: str | None) -> list[str]:
-    """Return the faults, without the prefix."""
-    with pytest.raises(SettingsError) as caught:
-        settings(**changes)
-    return [fault.removeprefix(PREFIX) for fault in caught.value.faults]
 
 
 def test_unset_settings_have_their_default() -> None:
@@ -341,161 +307,12 @@ def test_the_default_sender_needs_a_domain(url: str) -> None:
     assert settings(PUBLIC_URL=url, MAIL_FROM="a@example.com").mail_from == "a@example.com"
 
 
-RENAMED = {
-    "BACKGROUND": ("RUN_WORKER", "off", False),
-    "PUBLISH_TO": ("ARCHIVE_URL", "file:///archive", "file:///archive"),
-    "CHECKPOINT_SECONDS": ("CHECKPOINT_INTERVAL_SECONDS", "60", 60),
-}
-
-
-@pytest.fixture
-def warnings(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    """Return the log of a process that has not warned yet."""
-    warn_once.cache_clear()  # stands for a new process
-    return caplog
-
-
-@pytest.mark.parametrize("old", RENAMED)
-def test_an_old_name_still_works(old: str, warnings: pytest.LogCaptureFixture) -> None:
-    """It is accepted, with a warning that names the old and the new one."""
-    new, text, value = RENAMED[old]
-    for _ in range(2):
-        assert getattr(settings(**{old: text}), new.lower()) == value
-    (warning,) = warnings.messages
-    assert f"{PREFIX}{old} is deprecated" in warning
-    assert f"set {PREFIX}{new} instead" in warning
-
-
-@pytest.mark.parametrize("old", RENAMED)
-def test_both_names_have_to_agree(old: str, warnings: pytest.LogCaptureFixture) -> None:
-    """Different values under both names are a fault; empty counts as not set."""
-    new, text, value = RENAMED[old]
-    for other in (text, ""):
-        assert getattr(settings(**{old: other, new: text}), new.lower()) == value
-    (fault,) = faults(**{old: text, new: "else"})
-    assert fault == f"{new}: differs from its old name {PREFIX}{old}: unset that one"
-    assert len(warnings.messages) == 1
-
-
-def test_old_names_are_documented() -> None:
-    """The table has each old name beside the new one."""
-    rows = {line.split("`")[1]: line for line in settings_table().splitlines()[2:]}
-    for old, (new, _, _) in RENAMED.items():
-        assert f"formerly `{PREFIX}{old}`" in rows[f"{PREFIX}{new}"]
-    assert {row.formerly for row in SETTINGS if row.formerly} == {PREFIX + old for old in RENAMED}
-
-
-def test_an_old_name_is_also_given() -> None:
-    """Settings as given in the environment include those under old names."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(f"{PREFIX}PUBLISH_TO", "file:///archive")
-        patch.delenv(f"{PREFIX}ARCHIVE_URL", raising=False)
-        assert given("ARCHIVE_URL") == {f"{PREFIX}PUBLISH_TO": "file:///archive"}
-
-
 def test_given_settings_are_returned_verbatim() -> None:
     """As they are in the process's environment."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(f"{PREFIX}PORT", "1")
         patch.delenv(f"{PREFIX}WORKERS", raising=False)
         assert given("PORT", "WORKERS") == {f"{PREFIX}PORT": "1"}
-
-
-@pytest.fixture
-def secret_file(tmp_path: Path) -> Path:
-    """Return a file with a ring of master keys, as systemd hands it over."""
-    path = tmp_path / "master-keys"
-    path.write_text(f"{RING}\n")
-    path.chmod(0o440)
-    return path
-
-
-def test_a_secret_may_stand_in_a_file(secret_file: Path) -> None:
-    """The variable with `_FILE` names it; the white space around the value is dropped."""
-    parsed = settings(MASTER_KEYS=None, MASTER_KEYS_FILE=str(secret_file))
-    assert parsed.master_keys == tuple(KEYS)
-    for mode in (0o400, 0o600, 0o640):
-        secret_file.chmod(mode)
-        settings(MASTER_KEYS=None, MASTER_KEYS_FILE=str(secret_file))
-    link = secret_file.parent / "link"
-    link.symlink_to(secret_file)  # as Kubernetes mounts them
-    assert settings(MASTER_KEYS="", MASTER_KEYS_FILE=str(link)).master_keys == tuple(KEYS)
-
-
-@pytest.mark.parametrize("mode", [0o444, 0o404, 0o644, 0o660, 0o620, 0o602, 0o641])
-def test_a_secret_that_others_can_read_or_change_is_refused(secret_file: Path, mode: int) -> None:
-    """The fault has the mode, and nothing of the content."""
-    secret_file.chmod(mode)
-    (fault,) = faults(MASTER_KEYS=None, MASTER_KEYS_FILE=str(secret_file))
-    said = f"the file has mode {mode:04o}; expected 0400, 0440 or 0600"
-    assert fault == f"MASTER_KEYS: from CLAIM_LEDGER_MASTER_KEYS_FILE: {said}"
-
-
-def test_a_secret_of_another_user_is_refused(
-    secret_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its owner could change it; root and the service's own user may own it."""
-    owner = secret_file.stat().st_uid
-    monkeypatch.setattr(os, "geteuid", lambda: 4711)
-    if owner == 0:
-        settings(MASTER_KEYS=None, MASTER_KEYS_FILE=str(secret_file))
-        os.chown(secret_file, 4712, -1)
-    (fault,) = faults(MASTER_KEYS=None, MASTER_KEYS_FILE=str(secret_file))
-    assert "belongs to another user" in fault
-
-
-def test_unusable_secret_files_are_refused(secret_file: Path, tmp_path: Path) -> None:
-    """None is waited for, none is read without end, and none is quoted."""
-    pipe, directory = tmp_path / "pipe", tmp_path / "directory"
-    os.mkfifo(pipe, 0o600)
-    directory.mkdir(mode=0o700)
-    contents = {"empty": b" \n", "binary": b"\xff", "large": b"x" * 65_537, "bad": b"canary"}
-    for name, content in contents.items():
-        (tmp_path / name).write_bytes(content)
-        (tmp_path / name).chmod(0o600)
-    said = {
-        "none": "No such file",
-        "directory": "Is a directory",
-        "pipe": "no regular file",
-        "empty": "is empty",
-        "binary": "not text",
-        "large": "more than 65536 bytes",
-        "bad": "expected base64",
-    }
-    with every_row() as row:
-        for name, fault in said.items():
-            with row(name):
-                (found,) = faults(MASTER_KEYS=None, MASTER_KEYS_FILE=str(tmp_path / name))
-                assert fault in found
-                assert "canary" not in found
-    (both,) = faults(MASTER_KEYS_FILE=str(secret_file))
-    assert both == "MASTER_KEYS: is set, and CLAIM_LEDGER_MASTER_KEYS_FILE too: unset one of them"
-
-
-def test_only_secrets_stand_in_files() -> None:
-    """Each has its variable in the documentation; other settings have none."""
-    rows = {line.split("`")[1]: line for line in settings_table().splitlines()[2:]}
-    for row in SETTINGS:
-        assert (f"`{row.variable}_FILE`" in rows[row.variable]) == row.secret
-    assert faults(PORT_FILE="/x")[0].startswith("PORT_FILE: is no setting of ours")
-
-
-def test_an_auditor_needs_no_secret_file(
-    secret_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Master keys are not read, and public keys may stand in a file."""
-    key = NoteKey.generate("example.com/ledger").public_text
-    keys = secret_file.with_name("checkpoint-keys")
-    keys.write_text(key)
-    keys.chmod(0o400)
-    secret_file.chmod(0o644)
-    for name in [name for name in os.environ if name.startswith(PREFIX)]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv(f"{PREFIX}DATABASE_URL", GOOD["DATABASE_URL"])
-    monkeypatch.setenv(f"{PREFIX}MASTER_KEYS_FILE", str(secret_file))
-    monkeypatch.setenv(f"{PREFIX}CHECKPOINT_KEYS_FILE", str(keys))
-    (found,) = auditor_settings().checkpoint_keys or ()
-    assert found.public_text == key
 
 
 KMS = "gcp-kms:projects/p/locations/l/keyRings/r/cryptoKeys/k"

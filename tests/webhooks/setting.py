@@ -1,6 +1,7 @@
 """A service that follows nothing by itself, a partner with endpoints, and a receiver in memory."""
 
 from collections import Counter
+from datetime import timedelta
 
 from service.core.clock import system_clock
 from service.facts.claims import STAGES, ClaimCreated, ClaimStageChanged, claim_stream
@@ -14,7 +15,8 @@ from service.webhooks.sender import EndpointAnswer, Undelivered
 from service.webhooks.shared_pool import SharedPool
 from tests.ledger.samples import CAUSE
 
-URL = "https://example.com/hooks"
+URL, OTHER = "https://example.com/hooks", "https://other.example.com/"
+HOUR = timedelta(hours=1)
 
 
 class Sink:
@@ -136,3 +138,8 @@ class Setting:
         """Return why an endpoint is disabled, None if it is enabled."""
         rows = await self.service.endpoint_list.of(partner_id)
         return next(row["disabled"] for row in rows if row["endpoint_id"] == endpoint_id)
+
+
+def taken(one, url=URL):
+    """Return what an endpoint took."""
+    return [subject for place, subject, _ in one.sink.taken if place == url]
