@@ -6,6 +6,7 @@ kernel when the test process is gone (Linux).
 
 import ctypes
 import os
+import random
 import shutil
 import signal
 import socket
@@ -19,6 +20,9 @@ from tests.patience import PATIENCE_SECONDS
 
 _PR_SET_PDEATHSIG = 1
 _SETPRIV = shutil.which("setpriv")
+_PORTS = range(10_000, 32_000)
+"""Below those that the kernel gives to connections that go out (ip_local_port_range)."""
+_PORTS_TRIED_MAX = 1000
 
 
 class Running(Protocol):
@@ -113,6 +117,18 @@ def die_with_parent(number: signal.Signals = signal.SIGKILL) -> None:
 
 
 def free_port() -> int:
-    """Return a loopback port that was free a moment ago."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
+    """Return a free loopback port, which no other test process is given while this one runs.
+
+    Nor does the kernel give it to a connection that goes out before its server listens.
+    """
+    for port in random.sample(_PORTS, _PORTS_TRIED_MAX):
+        held = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            held.bind(f"\0claim-ledger-tests-port-{port}")  # in no file system
+            socket.create_server(("127.0.0.1", port)).close()
+        except OSError:
+            held.close()
+        else:
+            held.detach()  # open until this process ends
+            return port
+    raise OSError("no port is free")
