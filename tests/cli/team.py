@@ -9,13 +9,21 @@ from uuid import uuid4
 import httpx
 import psycopg
 
+from service.facts.caller import LEDGERS
 from tests.dev_process import Dev, run
 from tests.no_tls import NO_TLS
+from tests.patience import until
 
 EVENTS = """
 select (select count(*) from accounts.events)
      + (select count(*) from live.events)
      + (select count(*) from test.events)
+"""
+
+
+BEHIND = """
+select 1 from {0}.head as h, {0}.subscriptions as s
+where s.position < h.size or exists (select from {0}.pending)
 """
 
 
@@ -60,6 +68,16 @@ class Team:
             row = connection.execute(EVENTS).fetchone()
         assert row is not None
         return row[0]
+
+    def wait_for_followers(self) -> None:
+        """Wait until everything that follows a log has come to its end, in every ledger.
+
+        Of accounts first: what follows it appends to the ledger of test mode.
+        """
+        with psycopg.connect(self.dev.facts["database_url"], autocommit=True) as connection:
+            for ledger in LEDGERS:
+                behind = BEHIND.format(ledger)
+                until(lambda behind=behind: connection.execute(behind).fetchone() is None)
 
     def call(self, key: str, method: str, path: str, **more: Any) -> httpx.Response:
         """Send a request with a partner's key."""

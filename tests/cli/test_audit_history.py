@@ -6,13 +6,8 @@ import psycopg
 import pytest
 
 from tests.cli.team import mailbox
-from tests.dev_process import until
 from tests.world import TEAM, claim_body
 
-BEHIND = """
-select 1 from live.head as h, live.subscriptions as s
-where s.name = 'activity' and (s.position < h.size or exists (select from live.pending))
-"""
 STATE = """
 select state from live.events
 where topic = 'ClaimStageChanged' and position(%s::bytea in state) > 0
@@ -40,8 +35,8 @@ def claim(team, demo):
 @pytest.fixture
 def owner(team):
     """Return a connection of the owner once activity has caught up."""
+    team.wait_for_followers()
     with psycopg.connect(team.dev.facts["database_url"], autocommit=True) as connection:
-        until(lambda: connection.execute(BEHIND).fetchone() is None)
         yield connection
 
 
