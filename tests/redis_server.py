@@ -7,7 +7,7 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-from tests.patience import until
+from tests.patience import PATIENCE_SECONDS, until
 from tests.processes import end, free_port, start
 
 
@@ -67,7 +67,9 @@ class RedisServer:
         line = "".join(f"${len(word.encode())}\r\n{word}\r\n" for word in words)
         with (
             suppress(OSError),
-            socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection,
+            socket.create_connection(
+                ("127.0.0.1", self.port), timeout=PATIENCE_SECONDS
+            ) as connection,
         ):
             connection.sendall(f"*{len(words)}\r\n{line}".encode())
             return connection.recv(65536)

@@ -23,6 +23,7 @@ from service.archive.port import Archive, ArchiveUnavailable, parts_of
 from service.storage.google import GoogleObjectStore
 from tests.evidence.checkpointing import directory_at
 from tests.no_tls import NO_TLS
+from tests.patience import PATIENCE_SECONDS
 from tests.processes import free_port
 from tests.storage_server import answers, storage_server
 from tests.world import settings_for
@@ -63,11 +64,16 @@ def emulator() -> Iterator[str]:
     objects._multipart_upload = inner  # noqa: SLF001 - as above
 
 
-def bucket_at(endpoint: str, bucket: str = BUCKET, prefix: str = "") -> BucketArchive:
+def bucket_at(
+    endpoint: str,
+    bucket: str = BUCKET,
+    prefix: str = "",
+    deadline_seconds: float = PATIENCE_SECONDS,
+) -> BucketArchive:
     """Return the archive in a bucket at an endpoint."""
     return BucketArchive(
         lambda: GoogleObjectStore(
-            Credentials("token"), bucket, endpoint=endpoint, deadline_seconds=2.0
+            Credentials("token"), bucket, endpoint=endpoint, deadline_seconds=deadline_seconds
         ),
         bucket,
         prefix,
@@ -225,7 +231,7 @@ async def test_refusals_of_a_bucket_are_one_error(status, text):
     """Every unexpected answer becomes the same error."""
     async with storage_server() as server:
         server.behave = answers(status, b"{")
-        place = bucket_at(server.endpoint)
+        place = bucket_at(server.endpoint, deadline_seconds=2.0)  # what fails is tried again
         for call in (place.names("checkpoints/"), place.replace("checkpoint", b"x")):
             with pytest.raises(ArchiveUnavailable, match=text):
                 await call

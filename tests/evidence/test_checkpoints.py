@@ -163,7 +163,7 @@ async def test_a_checkpoint_ends_under_traffic(checkpoints, accounts, add):
     writers = [asyncio.create_task(write()) for _ in range(3)]
     try:
         await add(1)
-        made = await asyncio.wait_for(checkpoints.make(), 20)
+        made = await asyncio.wait_for(checkpoints.make(), PATIENCE_SECONDS)
     finally:
         stop.set()
         await asyncio.gather(*writers)

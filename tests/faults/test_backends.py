@@ -7,6 +7,7 @@ import pytest
 
 from service.ledger import connection as ledger_connection
 from service.ledger.database import Database, LedgerUnavailable
+from service.ledger.limits import BACKGROUND_SECONDS
 from service.ledger.sql import Sql
 from tests.databases import login_url, migrated
 from tests.faults.clusters import impatient_writes
@@ -90,8 +91,7 @@ async def test_a_wait_for_a_lock_ends_on_the_server(owner, database_url):
             with pytest.raises(LedgerUnavailable):
                 await database.writes.fetch(LOCKED)
             await eventually(lambda: _waiting(owner) == 0)
-        (row,) = await database.writes.fetch(ONE)
-    assert row["one"] == 1
+        assert await eventually(lambda: _answers(database.writes))
 
 
 @pytest.fixture
@@ -139,12 +139,14 @@ async def test_every_session_has_the_limits_of_its_pool(database_url):
         " ('client_connection_check_interval', 'idle_in_transaction_session_timeout',"
         " 'lock_timeout', 'statement_timeout')",
     )
-    async with _database(database_url, deadline=1.5) as database:
+    deadline = PATIENCE_SECONDS
+    async with _database(database_url, deadline=deadline) as database:
         found = [(await pool.fetch(limits))[0]["found"] for pool in database.pools.values()]
         with pytest.raises(LedgerUnavailable):
             await database.reads.fetch(Sql("three", "", "delete from ledger.pending"))
-    request = [1000, 10_000, 900, 1200]
-    assert found == [request, request, [1000, 10_000, 10_000, 120_000]]
+    request = [1000, 10_000, round(600 * deadline), round(800 * deadline)]
+    background = round(1000 * max(deadline, BACKGROUND_SECONDS))
+    assert found == [request, request, [1000, 10_000, 10_000, background]]
 
 
 async def test_reads_go_on_while_commits_wait_for_a_replica(clusters, tmp_path, monkeypatch):
@@ -300,6 +302,13 @@ async def _given_up(database, act):
 
 async def _ended_by_the_server(connection):
     connection.itself._protocol.data_received(LAST_WORD)  # noqa: SLF001 - what the socket feeds
+
+
+async def _answers(pool):
+    try:
+        return await pool.fetch(ONE)
+    except LedgerUnavailable:  # a busy machine took longer than this deadline
+        return None
 
 
 def _waiting(owner):

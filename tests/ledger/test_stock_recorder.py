@@ -15,6 +15,7 @@ from service.facts.partners import partner_stream
 from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
 from tests.ledger.samples import CAUSE
+from tests.patience import PATIENCE_SECONDS
 
 LOCKS = """
 select l.mode from pg_locks as l
@@ -138,7 +139,7 @@ async def test_a_subscription_receives_what_is_appended_meanwhile(service, recor
         for n in range(total)
     ]
     sequencers = [Sequencer(service.accounts) for _ in range(2)]
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while reader.is_alive():
             await asyncio.gather(*(one.step() for one in sequencers))
             await asyncio.sleep(0.001)
@@ -170,11 +171,11 @@ async def test_the_documents_lines_follow_a_log(service, monkeypatch):
     await Sequencer(service.accounts).step()
     try:
         reading = asyncio.create_task(asyncio.to_thread(exec, LINES, {"print": collect}))
-        await asyncio.to_thread(followed.wait, 30)
+        await asyncio.to_thread(followed.wait, PATIENCE_SECONDS)
         await service.partners.approve(first, CAUSE)
         await Sequencer(service.accounts).step()
         with pytest.raises(StopReading):
-            await asyncio.wait_for(reading, 30)
+            await asyncio.wait_for(reading, PATIENCE_SECONDS)
     finally:
         clear_topic_cache()  # these classes are the document's
     assert [(number, topic) for number, topic, _ in printed] == [
@@ -199,7 +200,7 @@ async def test_reading_holds_no_lock_that_an_append_waits_for(service, recorder,
     reader = threading.Thread(target=read)
     reader.start()
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while len(seen) < 50:
                 seen += owner.execute(LOCKS).fetchall()
                 await asyncio.sleep(0)
@@ -221,7 +222,7 @@ async def test_a_subscription_waits_for_its_topics(service, recorder):
         await asyncio.sleep(0.3)
         early = waiting.done()
         await Sequencer(service.accounts).step()
-        found = await asyncio.wait_for(waiting, 10)
+        found = await asyncio.wait_for(waiting, PATIENCE_SECONDS)
     assert not early
     assert (found.id, found.originator_id) == (4, partner_stream(second))
 

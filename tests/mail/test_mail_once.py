@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from email import message_from_bytes, policy
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from service.mail.sent import SentMail
 from service.mail.smtp import DEADLINE_SECONDS, SmtpTransport
 from tests.mail.mail_server import MailServer
 from tests.mail.noted import composer
+from tests.patience import PATIENCE_SECONDS
 from tests.world import settings_for, world_on
 
 
@@ -91,7 +93,7 @@ async def outbox(world, mail_server, place):
         composer(service).of_live,
         transport,
         clock=service.clock,
-        sent=SentMail([live], place, service.clock, seconds_max=0.3),
+        sent=SentMail([live], place, service.clock, seconds_max=PATIENCE_SECONDS),
     )
 
 
@@ -201,6 +203,7 @@ async def test_a_mail_that_was_refused_is_not_noted(outbox, mail_server, box, tm
 
 async def test_a_hanging_archive_sends_no_mail_twice(outbox, mail_server, box, place):
     """When reading hangs the mail waits; when writing hangs it is sent once."""
+    outbox = replace(outbox, sent=replace(outbox.sent, seconds_max=0.3))
     place.hangs = frozenset({"get"})
     await outbox.step()
     assert (box.rows(), mail_server.received) == ([("waiting", 0)], [])

@@ -101,7 +101,9 @@ async def test_a_mail_is_counted_once(quiet, moment, owner):
     partner = await quiet.partner()
     await refer(partner, PARTNER_MAX, "victim@example.com")
     assert await sent(quiet) == PARTNER_MAX
-    owner.execute("update live.mail_outbox set state = 'waiting', next_attempt_at = now()")
+    owner.execute(
+        "update live.mail_outbox set state = 'waiting', next_attempt_at = %s", [moment.now]
+    )
     moment.now += timedelta(minutes=1)
     assert await sent(quiet) == PARTNER_MAX
     assert states(owner) == {"sent": PARTNER_MAX}

@@ -10,7 +10,7 @@ from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
 from service.ledger.writing import Append
 from tests.ledger.samples import CAUSE, plain
-from tests.patience import eventually
+from tests.patience import PATIENCE_SECONDS, eventually
 from tests.world import settings_for
 
 APPROVED = plain(ACCOUNTS["PartnerApproved"])
@@ -198,7 +198,7 @@ async def test_followers_stop_when_they_are_told(steps):
         follower.wake()
         await asyncio.sleep(0)
     follower.wake()
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await background.stop()
 
 

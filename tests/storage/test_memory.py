@@ -11,6 +11,7 @@ import pytest
 
 from service.cli.dev.gcs.credentials import local_credentials
 from service.storage.signer import KeySigner
+from tests.patience import PATIENCE_SECONDS
 from tests.processes import free_port
 from tests.storage.local import BUCKET
 
@@ -81,7 +82,7 @@ async def test_50_mb_in_flat_memory(tmp_path):
         growth = peak_bytes(process.pid) - before
     finally:
         process.stdin.close()
-        await asyncio.wait_for(process.wait(), 10)
+        await asyncio.wait_for(process.wait(), PATIENCE_SECONDS)
     assert growth < GROWTH_MAX
     sys.stdout.write(f"peak grew by {growth / 1e6:.1f} MB\n")
     stored = [p for p in (tmp_path / "objects" / BUCKET).iterdir() if p.stat().st_size == SIZE]
