@@ -4,6 +4,7 @@ import asyncio
 import os
 import secrets
 from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NoReturn, TypeVar
@@ -11,6 +12,8 @@ from typing import Final, NoReturn, TypeVar
 from service.archive.port import ArchiveUnavailable, parts_of
 from service.core.files import flush_folder, write_new
 
+THREADS: Final = 8
+"""Of a directory: where another machine's disk hangs, its calls wait, and nothing else does."""
 _DIRECTORY_MODE: Final = 0o700
 
 _T = TypeVar("_T")
@@ -22,6 +25,7 @@ class DirectoryArchive:
     def __init__(self, directory: Path) -> None:
         """Take an existing directory: one created here could be mistyped, or not mounted."""
         self._directory = directory
+        self._threads: ThreadPoolExecutor | None = None
 
     async def put(self, name: str, content: bytes) -> bool:
         """Write a temporary file, flush it, and link it to its name: whole, and over nothing."""
@@ -52,11 +56,17 @@ class DirectoryArchive:
         return sorted(prefix + name for name in found)
 
     def close(self) -> None:
-        """Do nothing: no resource is held."""
+        """Let the threads end, each with what it is doing."""
+        threads, self._threads = self._threads, None
+        if threads is not None:
+            threads.shutdown(wait=False, cancel_futures=True)
 
     async def _in_thread(self, call: Callable[[], _T]) -> _T:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="archive")
+        loop = asyncio.get_running_loop()
         try:
-            return await asyncio.to_thread(self._at_hand, call)
+            return await loop.run_in_executor(self._threads, self._at_hand, call)
         except OSError as error:
             where = error.filename or self._directory
             raise ArchiveUnavailable(f"{where}: {error.strerror or error}") from error

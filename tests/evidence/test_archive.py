@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.app.storage import archive_for, tiles_for
+from service.archive import directory
 from service.archive.bucket import BucketArchive
 from service.archive.directory import DirectoryArchive
 from service.archive.port import Archive, ArchiveUnavailable, parts_of
@@ -254,3 +255,26 @@ def test_settings_choose_the_archive(database_url, tmp_path):
     assert archive_for(settings_for(database_url, tmp_path)) is None
     assert isinstance(tiles_for(with_tiles), DirectoryArchive)
     assert tiles_for(by_file) is None
+
+
+async def test_a_directory_that_hangs_holds_up_no_other(tmp_path, monkeypatch):
+    """Its calls wait: there can be more of them than a process has threads for everything else."""
+    hanging, other = directory_at(tmp_path / "hanging"), directory_at(tmp_path / "other")
+    await other.put(NAME, b"here")
+    back = threading.Event()
+
+    def read(path: Path) -> bytes:
+        return path.read_bytes() if "hanging" not in path.parts else b"late" * back.wait()
+
+    monkeypatch.setattr(directory, "_read", read)
+    calls = [asyncio.create_task(hanging.get("file")) for _ in range(40)]
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            assert await other.get(NAME) == b"here"
+            assert await asyncio.to_thread(str) == ""
+        assert not any(call.done() for call in calls)
+    finally:
+        back.set()
+    assert await asyncio.gather(*calls) == [b"late"] * 40
+    hanging.close()
+    assert await hanging.get("file") == b"late", "a later call opens new ones"
