@@ -57,6 +57,10 @@ _GAUGES: Final[Mapping[str, tuple[str, ...]]] = {
         "Events that the worker found in the name of somebody who could not act then.",
         "ledger",
     ),
+    "tree_nodes_altered": (
+        "Kept nodes of the tree that were not the log's, until a whole pass has found none.",
+        "ledger",
+    ),
     "log_verified_age_seconds": (
         "Since the worker verified the whole log, or since its first event where it never did.",
         "ledger",

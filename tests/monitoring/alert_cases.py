@@ -87,6 +87,7 @@ CASES: Mapping[str, Case] = {
     "ClaimLedgerForked": _gauge('ledger_forked{ledger="live"}', "1", "0"),
     "ClaimLedgerLogAltered": _gauge('log_altered{ledger="live"}', "1", "0"),
     "ClaimLedgerActorFaults": _gauge('log_actor_faults{ledger="live"}', "1", "0"),
+    "ClaimLedgerTreeNodesAltered": _gauge('tree_nodes_altered{ledger="live"}', "1", "0"),
     "ClaimLedgerLogUnverified": _gauge(
         'log_verified_age_seconds{ledger="live"}', "172801", "172800"
     ),

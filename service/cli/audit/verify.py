@@ -143,8 +143,8 @@ async def verify(
 
     In the database it also checks the actor of every event: its key, member or staff existed and
     could act then; that the ids that partners see are kept from others; and that each published
-    index of streams is that of the events. It warns of dates of checkpoints that cannot be right,
-    which nobody signs.
+    index of streams, and the nodes that are kept of the tree, are those of the events. It warns of
+    dates of checkpoints that cannot be right, which nobody signs.
 
     `published` counts the published checkpoints that the log was compared with: without any, all
     evidence is the database's own. An export of a part proves that part: `from`, `entity` and

@@ -26,8 +26,8 @@ async def status(target: Target) -> Fields:
     sequencer runs), a stream is parked, a subscriber is ahead of the log, which was cut or
     restored, the last checkpoint is dated ahead, by a clock that was wrong, an event was set
     aside within the last day, because this service did not write it, or the worker found a log
-    that is not what was hashed or signed, or an event of somebody who could not act. Tables that a
-    killed rebuild or verification left behind are dropped.
+    that is not what was hashed or signed, an event of somebody who could not act, or altered nodes
+    of the tree. Tables that a killed rebuild or verification left behind are dropped.
     """
     service = target.service
     clock, ledgers = service.clock, service.ledgers

@@ -69,9 +69,12 @@ class StoredHashes:
         return {row["level"]: row["nodes"] for row in rows if row["nodes"]}
 
     async def forget(self) -> None:
-        """Have all stored nodes made again: some are not those of the log."""
-        log.error("tree nodes altered", ledger=self._database.schema)
+        """Have all stored nodes made again: some are not those of the log. It is noted."""
+        schema = self._database.schema
+        log.error("tree nodes altered", ledger=schema)
         try:
-            await self._fetch(_SQL.forget_nodes)
+            async with self._database.background.transaction() as connection:
+                await connection.execute(_SQL.note_forgotten.on(schema))
+                await connection.execute(_SQL.forget_nodes.on(schema))
         except LedgerError:  # the next reader finds it again
             log.warning("tree nodes stay", ledger=self._database.schema)

@@ -43,6 +43,8 @@ class TreeNodes:
         """
         async with self._ledger.transaction(background=SLICE_SECONDS_MAX) as transaction:
             hashes = StoredHashes(self._ledger.database, transaction.fetch)
+            if not await transaction.fetch(_SQL.hold_nodes):
+                return 0
             stored = dict(await hashes.stored())
             (goal,) = await transaction.fetch(_SQL.goal)
             size, level, made = goal["size"] or 0, 1, 0

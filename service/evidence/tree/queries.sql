@@ -1,5 +1,6 @@
 -- name: forget_nodes
--- Derived, and some are not those of the log: the worker makes all of them again.
+-- Derived, and some are not those of the log: the worker makes all of them again. Whoever does this holds
+-- the row of `hold_nodes`, or the worker would go on behind what is gone.
 delete from ledger.tree_nodes
 
 -- name: goal
@@ -8,6 +9,10 @@ select least(
     coalesce((select size from ledger.checkpoints order by made_at desc, size desc limit 1), 0),
     (select size from ledger.head where id = 1)
 ) as size
+
+-- name: hold_nodes
+-- Who changes nodes holds this; nobody waits for whoever is at it.
+select kind from ledger.log_findings where kind = 'tree_nodes' for update skip locked
 
 -- name: keep_nodes
 -- Nodes of one level, the first of them at an index.
@@ -34,6 +39,11 @@ join ledger.tree_nodes as n
         and n.node_index >= t.tile * 256
         and n.node_index < least(t.tile * 256 + 256, $3::bigint)
 group by t.tile
+
+-- name: note_forgotten
+-- Says that altered nodes were read, and holds the row until they are gone. Without a MAC: it is a finding
+-- of nobody in particular until a pass of the worker has found nothing (log_findings).
+update ledger.log_findings set faults = greatest(faults, 1), mac = null where kind = 'tree_nodes'
 
 -- name: stored_nodes
 -- How many nodes of each level are stored.

@@ -3,11 +3,11 @@
 Level 0 has the hashes of leaves; a hash of level 1 is that of 256 leaves, of level 2 of 65,536.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from typing import Final
+from typing import Final, NamedTuple
 
-from service.ledger.merkle import HASH_BYTES, node_hash, split_hashes
+from service.ledger.merkle import HASH_BYTES, CompactRange, node_hash, split_hashes
 
 HEIGHT: Final = 8
 WIDTH: Final = 1 << HEIGHT
@@ -42,6 +42,29 @@ class Tile:
     def path(self, number: int) -> list[bytes]:
         """Return what leads from one of a full tile's hashes to its root."""
         return [self._rows[height][(number >> height) ^ 1] for height in range(HEIGHT)]
+
+
+class TreeNode(NamedTuple):
+    """A hash of a level above the leaves, and its place there."""
+
+    level: int
+    number: int
+    hash: bytes
+
+    @property
+    def positions(self) -> tuple[int, int]:
+        """The first and the last event under it."""
+        return (self.number << HEIGHT * self.level) + 1, self.number + 1 << HEIGHT * self.level
+
+
+def completed_nodes(tree: CompactRange, leaf: bytes) -> Iterator[TreeNode]:
+    """Yield the nodes that the next leaf of a tree completes, the lowest first."""
+    count, level, node, end = tree.size + 1, 0, leaf, len(tree.hashes)
+    while count % WIDTH == 0:
+        # Of the last tile there are the subtrees of its other hashes: half of it, a quarter, … one.
+        node = joined_root([*tree.hashes[end - HEIGHT : end], node])
+        count, level, end = count // WIDTH, level + 1, end - HEIGHT
+        yield TreeNode(level, count - 1, node)
 
 
 def root_of(joined: bytes) -> bytes:

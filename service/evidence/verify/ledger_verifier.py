@@ -24,6 +24,7 @@ from service.evidence.verify.confirm import PROCESSES_MAX, Judges, Reading, conf
 from service.evidence.verify.definitions import definitions_fault
 from service.evidence.verify.expectations import Evidence, Expectations, unpublished
 from service.evidence.verify.head_and_queue import tail_fault
+from service.evidence.verify.kept_nodes import nodes_fault
 from service.evidence.verify.known_actors import known_actors
 from service.evidence.verify.pinpoint import pinpoint
 from service.evidence.verify.published_leaves import leaves_fault
@@ -75,20 +76,22 @@ async def verify_ledger(
         )
         if not verdict.ok:
             return verdict
-        fault = await _around(connection, database.schema, evidence)
+        fault = await _around(connection, database, evidence)
         if fault is not None:
             return verdict.with_fault(fault)
         return await witnessed(connection, database.schema, evidence, verdict)
 
 
-async def _around(connection: Connection, schema: str, evidence: Evidence) -> Fault | None:
+async def _around(connection: Connection, database: Database, evidence: Evidence) -> Fault | None:
     """Return the first fault around a log that holds: what is published, and what protects it."""
+    schema = database.schema
     lineages = await lineages_of(connection, schema, evidence.keys)
     return (
         await leaves_fault(evidence, lineages)
         or await definitions_fault(connection, schema)
         or await public_ids_fault(connection, schema)
         or await streams_fault(connection, schema, evidence, lineages)
+        or await nodes_fault(connection, database)
     )
 
 

@@ -69,6 +69,18 @@ select
     (select count(*) from ledger.log as l where l.position is null) as unplaced
 from ledger.head as h
 
+-- name: kept_nodes
+-- The nodes at these places, null where there is none, and whether there are some behind it all the same.
+select
+    w.level, w.node_index, n.hash,
+    exists(
+        select from ledger.tree_nodes as b
+        where b.level = w.level and b.node_index > w.node_index
+    ) as has_others
+from unnest($1::int[], $2::bigint[]) as w (level, node_index)
+left join ledger.tree_nodes as n on n.level = w.level and n.node_index = w.node_index
+order by w.level, w.node_index
+
 -- name: misdated
 -- The first checkpoint whose date cannot be right, why, and how many there are: beyond $1, before an
 -- earlier one of its lineage, or before the time of the event at its end, which may be $2 later.
@@ -94,6 +106,15 @@ from (
 ) as w
 where w.why is not null
 order by w.size
+limit 1
+
+-- name: nodes_beyond
+-- The first node that the log has not come to.
+select n.level, n.node_index
+from generate_series(1, 7) as l (level)
+join ledger.tree_nodes as n on n.level = l.level
+where n.node_index >= (select size >> (8 * l.level) from ledger.head where id = 1)
+order by n.level, n.node_index
 limit 1
 
 -- name: note

@@ -1,16 +1,21 @@
-"""What a slice of a pass looks at beside the rows' hashes: who the events are of."""
+"""What a slice of a pass looks at beside the rows' hashes: actors, and kept nodes of the tree."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
+
+import structlog
 
 from service.evidence.log_findings import (
     ACTORS,
     FINDINGS,
     NOTE_FINDING,
+    TREE_NODES,
     LogFinding,
     log_findings,
 )
+from service.evidence.tree.tile import TreeNode
 from service.evidence.verify.actors import BEFORE_MAX, ENTITIES_LATE_MAX, Actors
+from service.evidence.verify.kept_nodes import node_fault
 from service.evidence.verify.people import People
 from service.evidence.verify.rows import LogRow, Streams
 from service.ledger.event_macs import EventKeys
@@ -21,6 +26,9 @@ PEOPLE_SECONDS: Final = 0.5
 """So long a slice reads who could act; then it ends, and the next one reads on."""
 
 _SQL = queries("service.evidence.verify")
+_TREE = queries("service.evidence.tree")
+
+log = structlog.get_logger()
 
 
 class Beside:
@@ -61,19 +69,49 @@ class Beside:
         """Return whether who could act is known well enough to begin."""
         return ACTORS not in self.findings or await self._people.catch_up(PEOPLE_SECONDS)
 
-    async def take(self, rows: Sequence[LogRow]) -> None:
-        """Take the next rows, all of which are what was hashed."""
+    async def take(self, rows: Sequence[LogRow], nodes: Sequence[TreeNode]) -> None:
+        """Take the next rows, which are what was hashed, and the nodes that they complete."""
         if ACTORS in self.findings and rows:
             await self._actors(rows)
+        if TREE_NODES in self.findings and nodes:
+            await self._nodes(nodes)
 
     async def note(self, size: int, *, is_over: bool) -> None:
         """Keep what was found, and that all was looked at up to `size`."""
+        if is_over and TREE_NODES in self.findings:
+            beyond = await self._transaction.fetch(_SQL.nodes_beyond)
+            await self._altered([TreeNode(row["level"], row["node_index"], b"") for row in beyond])
         for kind, one in self.findings.items():
             after = one.ended() if is_over else one._replace(position=size)
             mac = after.mac(self._ledger, kind, self._keys)
             await self._transaction.fetch(NOTE_FINDING, kind, *after, mac)
         if is_over:
             await self._people.forget()
+
+    async def _nodes(self, nodes: Sequence[TreeNode]) -> None:
+        levels, indexes = [one.level for one in nodes], [one.number for one in nodes]
+        kept = {
+            (row["level"], row["node_index"]): row
+            for row in await self._transaction.fetch(_SQL.kept_nodes, levels, indexes)
+        }
+        rows = [(one, kept[one.level, one.number]) for one in nodes]
+        await self._altered(
+            [
+                one
+                for one, row in rows
+                if row["hash"] != one.hash and (row["hash"] is not None or row["has_others"])
+            ]
+        )
+
+    async def _altered(self, nodes: Sequence[TreeNode]) -> None:
+        """Note the nodes that are not those of the log, and have all of them made again."""
+        if not nodes:
+            return
+        log.error("tree nodes altered", ledger=self._ledger)
+        found = self.findings[TREE_NODES].with_faults(node_fault(nodes[0]), len(nodes))
+        self.findings[TREE_NODES] = found
+        if await self._transaction.fetch(_TREE.hold_nodes):
+            await self._transaction.fetch(_TREE.forget_nodes)
 
     async def _actors(self, rows: Sequence[LogRow]) -> None:
         first, last = rows[0].position, rows[-1].position

@@ -22,6 +22,7 @@ from service.evidence.lineages import Lineages, lineages_of
 from service.evidence.log_pass import NEW, LogPass, noted
 from service.evidence.note import NoteInvalid, NoteKey
 from service.evidence.replay.footing import binds
+from service.evidence.tree.tile import TreeNode, completed_nodes
 from service.evidence.verify.people import People
 from service.evidence.verify.rows import LogRow
 from service.evidence.verify.slice_beside import Beside
@@ -228,17 +229,19 @@ class _Slice:
         last = rows[-1]["position"]
         signed = await self._transaction.fetch(_SQL.slices_signed, start, last)
         ahead = [one for one in map(self._judge.checkpoint, signed) if one is not None]
-        read = list[LogRow]()
+        read, nodes = list[LogRow](), list[TreeNode]()
         for row in rows:
             *columns, in_order = row
             read.append(LogRow(*columns))
-            tree.append(self._judge.row(read[-1], tree.size + 1))
+            leaf = self._judge.row(read[-1], tree.size + 1)
+            nodes += completed_nodes(tree, leaf)
+            tree.append(leaf)
             if not in_order:
                 raise _Altered(tree.size, f"The event at position {tree.size} {OUT_OF_ORDER}.")
             self.passed += 1
             while ahead and ahead[0].size == tree.size:
                 self._compare(ahead.pop(0))
-        await self._beside.take(read)
+        await self._beside.take(read, nodes)
 
     def _compare(self, checkpoint: Checkpoint) -> None:
         if self._tree.root() != checkpoint.root:

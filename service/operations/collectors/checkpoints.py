@@ -5,7 +5,7 @@ from datetime import datetime
 from service.core.clock import Clock
 from service.evidence.checkpoints.finding import beside_finding, finding
 from service.evidence.checkpoints.signing import Checkpoints
-from service.evidence.log_findings import ACTORS
+from service.evidence.log_findings import ACTORS, TREE_NODES
 from service.evidence.tiles.writer import tiles_state
 from service.ledger.codec import happened_at
 from service.ledger.sql import queries
@@ -29,6 +29,7 @@ def checkpoint_collector(
         gauges.set("log_altered", found.fault is not None, name)
         beside = await beside_finding(checkpoints.ledger)
         gauges.set("log_actor_faults", beside[ACTORS].faults, name)
+        gauges.set("tree_nodes_altered", beside[TREE_NODES].faults, name)
         at = found.verified_at or await happened_after(0)
         age = (clock() - at).total_seconds() if at else 0.0
         gauges.set("log_verified_age_seconds", max(0.0, age), name)
