@@ -14,7 +14,7 @@ from service.evidence.note import NoteKey
 from service.evidence.tiles.edge import TileEdge
 from service.evidence.tiles.entries import EntriesUnsound
 from service.evidence.tiles.slice import slice_of
-from service.evidence.tiles.writer import LOOK_SECONDS, TilesWriter, tiles_state
+from service.evidence.tiles.writer import AGAIN_SECONDS, LOOK_SECONDS, TilesWriter, tiles_state
 from service.ledger.events import Cause
 from service.ledger.merkle import CompactRange
 from tests.evidence.checkpointing import ALTER, KEY, LEAVES, Away, directory_at, lose
@@ -279,3 +279,21 @@ async def test_a_writer_that_is_overtaken_takes_nothing_back(checkpoints, add, s
     assert await TilesWriter(checkpoints, Overtaking(inner)).write() is True
     origin, note = (await checkpoints.latest())[0].origin, (await checkpoints.latest())[1]
     assert (tmp_path / "tiles" / origin / "checkpoint").read_text() == note
+
+
+async def test_an_older_checkpoint_does_not_stay(checkpoints, add, shelf, tmp_path):
+    """A writer that had stood still put it there, and ended; or somebody removed what was there."""
+    now = [0.0]
+    writer = TilesWriter(checkpoints, shelf, lambda: now[0])
+    notes = []
+    for _ in range(2):
+        await add(1)
+        notes.append((await checkpoints.make()).note)
+        now[0] += LOOK_SECONDS
+        assert [await writer.step(), await writer.step()] == [1, 0]
+    file = tmp_path / "tiles" / (await checkpoints.latest())[0].origin / "checkpoint"
+    for spoil in (lambda: file.write_text(notes[0]), file.unlink):
+        spoil()
+        now[0] += AGAIN_SECONDS
+        assert [await writer.step(), await writer.step()] == [1, 0]
+        assert file.read_text() == notes[1]

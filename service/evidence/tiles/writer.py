@@ -28,6 +28,9 @@ from service.ledger.sql import queries
 
 LOOK_SECONDS: Final = 10.0
 """Between two looks whether there is a newer checkpoint."""
+AGAIN_SECONDS: Final = 600.0
+"""Between two looks whether what was written last is there still: a writer that had stood still may
+have put an older checkpoint there, and others may have restored or removed it."""
 EVENTS_MAX: Final = 65_536
 """Whose tiles are made at once, about 14 MB: unless two checkpoints are further apart (they are at
 most three times as far), and then of these alone."""
@@ -70,6 +73,7 @@ class TilesWriter:
         self._monotonic = monotonic
         self._next_at = monotonic()
         self._written = ""
+        self._again_at = self._next_at
 
     async def step(self) -> int:
         """Write what one later checkpoint adds; return 1 if there was one."""
@@ -100,17 +104,18 @@ class TilesWriter:
     async def _write(self) -> bool:
         begun = await lineages(self._ledger)
         newest = await self._newest(begun[-1].origin) if begun else None
-        if newest is None or newest[1] == self._written:
+        now = self._monotonic()
+        if newest is None or (newest[1] == self._written and now < self._again_at):
             return False
         origin, (size, note) = begun[-1].origin, newest
-        there = await self._there(origin)
+        there, text = await self._there(origin)
         if there is not None and there.size >= size:
-            if there.size == size:  # others may have signed it since
+            if there.size == size and text != note:  # others have signed it since
                 if not self._holds(note, there):
                     raise EntriesUnsound(f"the stored note of {size} events does not hold")
                 await self._place.replace(checkpoint_name(origin), note.encode())
             await self._tell(there.size)
-            self._written = note
+            self._written, self._again_at = note, now + AGAIN_SECONDS
             return False
         found = await self._next(origin, there)
         if found is None:
@@ -119,8 +124,8 @@ class TilesWriter:
         edge = await self._edge(origin, there)
         records = entries(self._ledger.database, edge.size - edge.size % WIDTH, target.size)
         await self._put(await slice_of(records, edge, target, between))
-        now = await self._there(origin)
-        if now is None or now.size < target.size:  # else another writer has overtaken this one
+        latest, _ = await self._there(origin)
+        if latest is None or latest.size < target.size:  # else another came first
             text = note if self._holds(note, target) else published
             await self._place.replace(checkpoint_name(origin), text.encode())
             await self._tell(target.size)
@@ -169,18 +174,22 @@ class TilesWriter:
             sizes.pop()  # it is on its way, or another database's came first
         return None
 
-    async def _there(self, origin: str) -> Checkpoint | None:
-        """Return the checkpoint up to which everything is written, verified; None: nothing is."""
+    async def _there(self, origin: str) -> tuple[Checkpoint | None, str]:
+        """Return the checkpoint up to which everything is written, verified, and its note.
+
+        None: nothing is.
+        """
         raw = await self._place.get(checkpoint_name(origin))
         if raw is None:
-            return None
+            return None, ""
         try:
-            found = Checkpoint.open(raw.decode(), self._checkpoints.keys)
+            text = raw.decode()
+            found = Checkpoint.open(text, self._checkpoints.keys)
         except (NoteInvalid, UnicodeDecodeError) as error:
             raise EntriesUnsound(f"{checkpoint_name(origin)}: {error}") from error
         if found.origin != origin:
             raise EntriesUnsound(f"{checkpoint_name(origin)}: is of another log")
-        return found
+        return found, text
 
     async def _edge(self, origin: str, there: Checkpoint | None) -> TileEdge:
         """Return the right edge as it is written, which makes the root of its checkpoint."""
