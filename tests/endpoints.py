@@ -54,8 +54,7 @@ WRITES = {name: one for name, one in ENDPOINTS.items() if one.method == "POST"}
 
 def routed(world: World) -> Iterator[tuple[str | None, str, str]]:
     """Return (endpoint, method, path) of every handler; endpoint is None outside the API."""
-    app: Any = world.observed.app
-    for route in app.routes:
+    for route in world.routes:
         if isinstance(route, HTTPRoute):
             for handler in route.route_handlers:
                 endpoint = handler.opt.get("endpoint")

@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 import httpx
 import pytest
+from litestar.routes import BaseRoute
 
 from service.app.background import background
 from service.app.bootstrap import Service
@@ -22,6 +23,7 @@ from service.ledger.events import Cause
 from service.mail.transport import mail_transport
 from service.operations.address_middleware import AddressMiddleware
 from service.operations.admission_middleware import AdmissionMiddleware
+from service.operations.by_path import ByPath
 from service.operations.metrics import Metrics
 from service.operations.request_middleware import RequestMiddleware
 from service.operations.scrapes import Scrapes
@@ -144,7 +146,7 @@ class World:
     @cached_property
     def app(self) -> AddressMiddleware:
         """The application, built on first use because that takes a moment."""
-        return web_app(self.service, self.metrics, None)
+        return web_app(self.service, self.metrics, None, late_pages=True)
 
     @property
     def admitted(self) -> AdmissionMiddleware:
@@ -157,6 +159,13 @@ class World:
         """What the application passes the requests to that it admits."""
         assert isinstance(self.admitted.app, RequestMiddleware)
         return self.admitted.app
+
+    @property
+    def routes(self) -> list[BaseRoute]:
+        """Whatever is routed, of programs and of people."""
+        by_path = self.observed.app
+        assert isinstance(by_path, ByPath)
+        return [*by_path.app.routes, *by_path.other.routes]
 
     @cached_property
     def metrics(self) -> Metrics:

@@ -20,6 +20,7 @@ from service.app.pages import backoffice_pages, pages, unrouted
 from service.app.tracing import traced_app, traces_for
 from service.core.loops import Loop
 from service.evidence.proofs.serving import ConsistencyProofs, consistency_route
+from service.evidence.tiles.serving import PATH as LOG_PATH
 from service.evidence.tiles.serving import LogTiles, tiles_router
 from service.http.admission import Admission
 from service.http.connections import ConnectionWatch
@@ -31,8 +32,10 @@ from service.http.responses import EXCEPTION_HANDLERS
 from service.http.router import OneOffRouter
 from service.ledger.following.runner import Background
 from service.operations.address_middleware import AddressMiddleware, wrong_host
+from service.operations.addresses import HEALTH
 from service.operations.admission_middleware import REFUSAL, AdmissionMiddleware
 from service.operations.by_host import ByHost
+from service.operations.by_path import ByPath
 from service.operations.early_refusal import EarlyRefusal
 from service.operations.health import health_router
 from service.operations.metrics import Metrics
@@ -48,6 +51,7 @@ from service.partners.rebinding import KeyRebinding
 from service.request_log.log import RequestLog
 from service.request_log.retention import Retention
 
+DOCS_PATH: Final = "/docs"
 POOLS_SECONDS: Final = 5.0
 """Between two looks at how many database connections are open."""
 
@@ -57,10 +61,13 @@ def web_app(
     metrics: Metrics,
     background: Background | None,
     watch: ConnectionWatch | None = None,
+    *,
+    late_pages: bool = False,
 ) -> AddressMiddleware:
     """Return the web application; with `background` it follows the log in-process too.
 
-    `watch` looks after the connections of the server around it.
+    `watch` looks after the connections of the server around it. `late_pages`: what people visit,
+    most of the routes, is made when somebody does.
     """
     limiter = RateLimiter(
         redis_url=service.settings.redis_url,
@@ -108,37 +115,38 @@ def web_app(
         service.partner_list, service.secrets, service.clock, KeyRebinding(service.partners)
     )
     gate = PartnerGate(authenticator, limiter)
-    docs_url = f"{service.settings.public_url}/docs"
-    app = Litestar(
-        route_handlers=[
+    public_url, backoffice_url = service.settings.public_url, service.settings.backoffice_url
+    docs_url = f"{public_url}{DOCS_PATH}"
+    endpoints = endpoints_of(api)
+    nothing = unrouted(service, public_url, no_such_path=no_such_path(endpoints, API_PATH))
+    for_programs = Litestar(
+        [
             OneOffRouter(API_PATH, route_handlers=list(api), middleware=[gate]),
             health_router(service.ledgers),
             reference_router(
-                endpoints_of(api),
-                service.settings.public_url,
+                endpoints,
+                public_url,
                 API_PATH,
                 service.settings.rate_limit_per_minute,
                 HOME if service.settings.site_path else None,
             ),
-            site_router(service.settings.site_path, service.settings.public_url),
+            site_router(service.settings.site_path, public_url),
             _log_router(service),
-            *pages(service, limiter),
         ],
         lifespan=[lifespan],
-        **_common(
-            docs_url,
-            unrouted(
-                service,
-                service.settings.public_url,
-                no_such_path=no_such_path(endpoints_of(api), API_PATH),
-            ),
-        ),
+        **_common(docs_url, nothing),
     )
-    public_url, backoffice_url = service.settings.public_url, service.settings.backoffice_url
-    routed: ASGIApp = app
+    by_path = ByPath(
+        for_programs,
+        *(API_PATH, DOCS_PATH, HEALTH, LOG_PATH),
+        make_other=lambda: Litestar(pages(service, limiter), **_common(docs_url, nothing)),
+    )
+    if not late_pages:
+        _ = by_path.other
+    routed: ASGIApp = by_path
     if backoffice_url is not None:
         apart = _backoffice_app(service, limiter, backoffice_url, docs_url)
-        routed = ByHost(app, apart, Hosts(backoffice_url))
+        routed = ByHost(by_path, apart, Hosts(backoffice_url))
     common = every_answer(public_url)
     refuse = partial(
         EarlyRefusal, docs_url=docs_url, common=common, clock=service.clock, new_id=service.new_id

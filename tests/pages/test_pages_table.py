@@ -2,7 +2,6 @@
 
 import re
 from itertools import product
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -114,10 +113,9 @@ async def people(world) -> People:
 async def test_the_site_map_has_every_page(world):
     """Each routed page is in it once, and every other route is a known exception."""
     pages = site_map_of(world.service).pages
-    app: Any = world.observed.app
     expected: dict[tuple[str, str], str] = {}
     others: set[str] = set()
-    for route in app.routes:
+    for route in world.routes:
         for handler in route.route_handlers if isinstance(route, HTTPRoute) else ():
             for method in handler.http_methods - {"OPTIONS", "HEAD"}:
                 if "page" in handler.opt:
