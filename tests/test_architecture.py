@@ -10,6 +10,7 @@ import pytest
 
 from service.evidence.replay.state import SHOWN
 from service.ledger.sql import Queries, queries
+from tests.imports import imported
 
 ROOT = Path(__file__).parents[1]
 CODE = [
@@ -20,6 +21,34 @@ QUERIES = sorted(
     for top in ("service", "projections")
     for path in (ROOT / top).rglob("queries.sql")
 )
+
+
+HOMES = {
+    "alembic": ["migrations"],
+    "asyncpg": [
+        "service/ledger",
+        "service/cli/projections/status.py",  # shows what kept it from dropping a rebuild's tables
+        "service/cli/target.py",  # says why the database does not answer
+        "service/evidence/replay/state.py",  # decodes what PostgreSQL cannot
+        "service/privacy/erasures.py",  # knows a lock that is held, and a table that is gone
+    ],
+    "aiosmtplib": ["service/mail"],
+    "eventsourcing": ["service/evidence/replay"],
+    "google": ["service/app", "service/storage"],
+    "limits": ["service/http/rate_limit"],
+    "mcp": ["service/cli/mcp"],
+    "opentelemetry": ["service/operations/tracing"],
+    "psycopg": ["migrations", "service/evidence/replay"],  # of Alembic, and of `eventsourcing`
+    "redis": ["service/http/rate_limit"],
+    "reportlab": ["service/evidence/report"],
+    "webauthn": ["service/people"],
+}
+"""Where a library of the outside may be imported: its errors and types stop there."""
+OTHERS_SQL = {
+    "service/evidence/replay/independent_recorder.py",  # extends a statement of the library's
+    "service/privacy/find.py",  # names columns as PostgreSQL's catalogue has them
+}
+"""Statements outside `service/ledger`, which puts some together, that stand in no queries.sql."""
 
 
 def layers() -> list[str]:
@@ -137,6 +166,33 @@ def test_queries_return_columns_alone():
     assert found == set()
 
 
+def test_statements_stand_in_queries_sql():
+    """Outside the event store no module has SQL in it, but for what is put together there."""
+    begins = re.compile(
+        r"\s*(select\s|insert\s+into\s|update\s+\S+\s+(as\s+\w+\s+)?set\s|delete\s+from\s|with\s+\w+\s+as\s)"
+    )
+    found: set[str] = set()
+    for path in CODE:
+        name = str(path.relative_to(ROOT))
+        if name.startswith(("service/ledger/", "migrations/")):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found |= {name} if begins.match(node.value) else set()
+    assert found == OTHERS_SQL
+
+
+def test_libraries_of_the_outside_stay_in_their_homes():
+    """Whoever replaces one, or reads what it raises, has one place to look."""
+    found = defaultdict[str, set[str]](set)
+    for path in CODE:
+        name = str(path.relative_to(ROOT))
+        for library in imported(path) & set(HOMES):
+            homes = [one for one in HOMES[library] if f"{name}/".startswith(f"{one}/")]
+            found[library] |= set(homes) or {f"{name} is no home of it"}
+    assert found == {library: set(homes) for library, homes in HOMES.items()}
+
+
 def test_a_query_without_a_description_is_refused(tmp_path, monkeypatch):
     """The file is refused as a whole, and not read as a part of the query before."""
     (tmp_path / "undescribed").mkdir()
@@ -159,6 +215,23 @@ def test_the_changelog_says_each_thing_once():
     assert [one for one in set(lines) if lines.count(one) > 1] == []
     assert [one for one in set(groups) if groups.count(one) > 1] == []
     assert re.findall(r"^[^#\n].*\n\n- .*", text, re.MULTILINE) == []  # no gap in a list
+
+
+def test_pages_are_tested_served_or_in_process():
+    """A module that did both would run two loops, and wait in one for the other."""
+    both = re.compile(r"\b(site|world)\b")
+    mixed: set[str] = set()
+    for path in (ROOT / "tests/pages").glob("test_*.py"):
+        asked = {
+            one.arg
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            and node.name.startswith("test_")
+            for one in node.args.args
+            if both.fullmatch(one.arg)
+        }
+        mixed |= {path.name} if len(asked) == 2 else set()
+    assert mixed == set()
 
 
 def test_what_tests_share_stands_in_helpers():

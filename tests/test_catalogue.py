@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,20 @@ def test_the_document_lists_the_catalogue():
     """docs/events.md ends in exactly the catalogue that the code has."""
     text = Path("docs/events.md").read_text()
     assert text.partition("## The events\n\n")[2] == catalogue_document()
+
+
+LOCKS = {"application", "business", "log-finding", "log-verification", "mail-recipient"}
+"""What `stream_id` names beside streams of events: locks, and rows that have a MAC."""
+
+
+def test_the_document_lists_the_streams():
+    """Each has a row, which begins with the word that its id begins with."""
+    text = Path("docs/events.md").read_text().partition("## Streams\n")[2].partition("## ")[0]
+    told = re.findall(r"^\| [^|]+ \| `([\w-]+)`", text, re.MULTILINE)
+    code = "\n".join(path.read_text() for path in Path("service").rglob("*.py"))
+    named = set(re.findall(r"stream_id\(\s*\"([\w-]+)\"", code))
+    assert sorted(told) == sorted(named - LOCKS)
+    assert named >= LOCKS
 
 
 @pytest.mark.parametrize("event", EVERY.values(), ids=EVERY)

@@ -136,8 +136,16 @@ def test_files_and_recipes_exist():
     asked = {
         (name, one)
         for name, text in DOCUMENTS.items()
-        for span in spans(text)
-        for one in re.findall(r"^(?:uv run )?just ([a-z][\w-]*)", span)
+        for line in (*spans(text), *re.findall(r"^ {4}(.*)", text, re.MULTILINE))
+        for one in re.findall(r"^(?:uv run )?just ([a-z][\w-]*)", line)
     }
     assert {one for one in asked if one[1] not in recipes} == set()
-    assert len(asked) > 10
+    assert len(asked) > 30
+
+
+def test_the_list_of_what_is_deployed_is_whole():
+    """Each file and folder of deploy/ has a link in the first table of its README.md."""
+    table = DOCUMENTS["deploy/README.md"].partition("\n## ")[0]
+    linked = {link.partition("/")[0] for link in re.findall(r"\]\(([^)]+)\)", table)}
+    there = {path.name for path in (ROOT / "deploy").iterdir() if path.name[0] not in "._"}
+    assert there - linked == {"README.md"}

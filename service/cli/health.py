@@ -9,11 +9,10 @@ import click
 from service.app.setting import SettingsError
 from service.app.settings import Settings
 from service.cli.faults import one_line
-from service.operations.addresses import LIVE, READY
+from service.operations.addresses import LIVE, READY, reached_at
 
 SECONDS_MAX: Final = 4.0
 """For each answer: less than the image's health check waits for both."""
-_ANY: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where it listens on all of them
 
 
 @click.command()
@@ -43,7 +42,7 @@ def _status(host: str, port: int, path: str) -> int | None:
     """Return the status of a GET, 0 without an answer, None where nothing listens."""
     if not port:
         return None
-    connection = http.client.HTTPConnection(_ANY.get(host, host), port, timeout=SECONDS_MAX)
+    connection = http.client.HTTPConnection(reached_at(host), port, timeout=SECONDS_MAX)
     try:
         connection.request("GET", path, headers={"Host": "localhost"})
         return connection.getresponse().status

@@ -1,10 +1,15 @@
-"""Posting to a server that an operator's settings name: bounded in bytes and time, no redirects."""
+"""Posting to servers of others: bounded in bytes and time, no redirects, no proxy.
+
+`post` is for those that an operator's settings name; those that partners name are reached by
+`service/webhooks/sender.py`, which judges their addresses first.
+"""
 
 import asyncio
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, Final, NamedTuple, cast
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import httpcore2
 
@@ -46,20 +51,42 @@ async def post(url: str, kind: str, body: bytes, bytes_max: int) -> PostAnswer:
 
 
 async def _post(url: str, headers: Mapping[str, str], body: bytes, bytes_max: int) -> PostAnswer:
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    port = parts.port or {"http": 80, "https": 443}[parts.scheme]
-    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    tls = await asyncio.to_thread(ssl.create_default_context)
+    bounded = _Bounded(HEAD_BYTES_MAX + bytes_max)
+    async with posted(urlsplit(url), headers, body, tls, bounded) as answer:
+        found = b""
+        async for chunk in cast("Any", answer.stream):
+            found += chunk
+            if len(found) > bytes_max:
+                raise ValueError("too long an answer")
+        return PostAnswer(answer.status, _kind(answer.headers), found)
+
+
+@asynccontextmanager
+async def posted(
+    url: SplitResult,
+    headers: Mapping[str, str],
+    body: bytes,
+    tls: ssl.SSLContext,
+    network: httpcore2.AsyncNetworkBackend,
+) -> AsyncGenerator[httpcore2.Response]:
+    """Post on a connection of its own, and yield the answer, of which the head has come.
+
+    Raises what httpcore2 does; the caller bounds the time, and `network` what is received.
+    """
+    host = url.hostname or ""
+    port = url.port or {"http": 80, "https": 443}[url.scheme]
+    target = (url.path or "/") + (f"?{url.query}" if url.query else "")
     connection = httpcore2.AsyncHTTPConnection(
-        httpcore2.Origin(parts.scheme.encode(), host.encode(), port),
-        ssl_context=await asyncio.to_thread(ssl.create_default_context),
-        network_backend=_Bounded(HEAD_BYTES_MAX + bytes_max),
+        httpcore2.Origin(url.scheme.encode(), host.encode(), port),
+        ssl_context=tls,
+        network_backend=network,
     )
     request = httpcore2.Request(
         "POST",
-        httpcore2.URL(scheme=parts.scheme, host=host, port=port, target=target),
+        httpcore2.URL(scheme=url.scheme, host=host, port=port, target=target),
         headers={
-            "host": parts.netloc.rpartition("@")[2],
+            "host": url.netloc.rpartition("@")[2],
             "user-agent": _USER_AGENT,
             "connection": "close",
             "content-length": str(len(body)),
@@ -69,15 +96,15 @@ async def _post(url: str, headers: Mapping[str, str], body: bytes, bytes_max: in
         extensions={"timeout": {"connect": CONNECT_SECONDS_MAX}},
     )
     try:
-        answer = await connection.handle_async_request(request)
-        found = b""
-        async for chunk in cast("Any", answer.stream):
-            found += chunk
-            if len(found) > bytes_max:
-                raise ValueError("too long an answer")
-        return PostAnswer(answer.status, _kind(answer.headers), found)
+        yield await connection.handle_async_request(request)
     finally:
         await connection.aclose()
+
+
+def any_network() -> httpcore2.AsyncNetworkBackend:
+    """Return what makes connections in this process's loop."""
+    # Its type depends on whether anyio is there, which the extra brings.
+    return cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
 
 
 def _kind(headers: Iterable[tuple[bytes, bytes]]) -> str:
@@ -91,8 +118,7 @@ class _Bounded(httpcore2.AsyncNetworkBackend):
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
-        # Its type depends on whether anyio is there, which the extra brings.
-        self._network = cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
+        self._network = any_network()
 
     async def connect_tcp(
         self,

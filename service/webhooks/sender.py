@@ -10,15 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 import httpcore2
 
 from service.http.bounded_stream import BoundedStream
+from service.http.posting import any_network, posted
 from service.webhooks.addresses import resolve
 from service.webhooks.urls import NotPublic, check_url
 
-CONNECT_SECONDS_MAX: Final = 5.0
 SECONDS_MAX: Final = 15.0
 """For one attempt, from the look-up of the host to the head of the answer."""
 ANSWER_BYTES_MAX: Final = 32 * 1024
@@ -89,33 +89,10 @@ class Sender:
         self, url: str, headers: Mapping[str, str], body: bytes, now: datetime
     ) -> EndpointAnswer:
         parts = check_url(url, allow_private=self._allow_private)
-        host = parts.hostname or ""
-        addresses = await resolve(host, allow_private=self._allow_private)
-        port = parts.port or {"http": 80, "https": 443}[parts.scheme]
-        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        connection = httpcore2.AsyncHTTPConnection(
-            httpcore2.Origin(parts.scheme.encode(), host.encode(), port),
-            ssl_context=self._tls,
-            network_backend=_Only(addresses),
-        )
-        request = httpcore2.Request(
-            "POST",
-            httpcore2.URL(scheme=parts.scheme, host=host, port=port, target=target),
-            headers={
-                "host": parts.netloc,
-                "user-agent": _USER_AGENT,
-                "connection": "close",
-                "content-length": str(len(body)),
-                **headers,
-            },
-            content=body,
-            extensions={"timeout": {"connect": CONNECT_SECONDS_MAX}},
-        )
-        try:
-            answer = await connection.handle_async_request(request)
+        addresses = await resolve(parts.hostname or "", allow_private=self._allow_private)
+        given = {"user-agent": _USER_AGENT, **headers}
+        async with posted(parts, given, body, self._tls, _Only(addresses)) as answer:
             return EndpointAnswer(answer.status, _retry_after(answer.headers, now))
-        finally:
-            await connection.aclose()
 
 
 class _Only(httpcore2.AsyncNetworkBackend):
@@ -123,8 +100,7 @@ class _Only(httpcore2.AsyncNetworkBackend):
 
     def __init__(self, addresses: Sequence[str]) -> None:
         self._addresses = addresses
-        # Its type depends on whether anyio is there, which the extra brings.
-        self._network = cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
+        self._network = any_network()
 
     async def connect_tcp(
         self,

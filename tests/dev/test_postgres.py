@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -69,8 +70,9 @@ def tag(data_dir: Path) -> str:
     return f"claim-ledger[{found.st_dev:x}:{found.st_ino:x}]"
 
 
-def killed_parent(data_dir: Path) -> int:
-    """Start a server from another process, kill -9 that process, return the postmaster's pid."""
+@contextmanager
+def started_elsewhere(data_dir: Path) -> Iterator[tuple[subprocess.Popen[str], str, int]]:
+    """Start a server from another process; yield that process, the URL and the postmaster's pid."""
     with subprocess.Popen(
         [sys.executable, "-c", PARENT, data_dir],
         stdin=subprocess.PIPE,
@@ -79,9 +81,15 @@ def killed_parent(data_dir: Path) -> int:
     ) as parent:
         assert parent.stdout
         url, pid = parent.stdout.readline().split()
+        yield parent, url, int(pid)
+
+
+def killed_parent(data_dir: Path) -> int:
+    """Start a server from another process, kill -9 that process, return the postmaster's pid."""
+    with started_elsewhere(data_dir) as (parent, url, pid):
         query(url, "CREATE TABLE IF NOT EXISTS kept (id int)")
         parent.kill()
-    return int(pid)
+    return pid
 
 
 def log_of(data_dir: Path) -> str:
@@ -232,14 +240,7 @@ def test_start_right_after_the_parent_was_killed(server, data_dir):
 def test_hung_leftovers_are_killed(server, data_dir, monkeypatch):
     """A hung postmaster, or children without one, do not block a start."""
     monkeypatch.setattr(running, "_STOP_SECONDS_MAX", 0.3)
-    with subprocess.Popen(
-        [sys.executable, "-c", PARENT, data_dir],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as parent:
-        assert parent.stdout
-        pid = int(parent.stdout.readline().split()[1])
+    with started_elsewhere(data_dir) as (parent, _, pid):
         os.kill(pid, signal.SIGSTOP)
         parent.kill()
     server.start()

@@ -1,6 +1,7 @@
 """Fixtures of a ledger's parts: a wired service whose log is numbered by hand."""
 
 from tests.evidence.checkpointing import add, attack, checkpoints, place
+from tests.evidence.evidence_world import keyed
 from tests.evidence.scene import owner_connection
 from tests.ledger.wired import accounts, service
 
@@ -9,6 +10,7 @@ __all__ = [
     "add",
     "attack",
     "checkpoints",
+    "keyed",
     "owner_connection",
     "place",
     "service",

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from service.app.bootstrap import Service
 from service.evidence.export.export_writer import ExportScope, Signed, write_export
 from service.evidence.export.format import encode
@@ -40,6 +42,15 @@ class Files(NamedTuple):
 def keyed_settings(database_url: str, mail_dir: Path):
     """Return settings with a signing key."""
     return settings_for(database_url, mail_dir, CHECKPOINT_KEYS=KEY.private_text)
+
+
+@pytest.fixture
+async def keyed(database_url, tmp_path):
+    """Return a world whose checkpoints are signed, with a little history; nothing follows it."""
+    settings = keyed_settings(database_url, tmp_path / "mail")
+    async with world_on(settings, tmp_path / "mail", follow=False) as one:
+        one.about = await history(one)
+        yield one
 
 
 async def signed(service: Service, ledger: str = "live") -> Signed:

@@ -27,14 +27,12 @@ from tests.evidence.evidence_world import (
     KEY,
     OTHER,
     exported,
-    history,
-    keyed_settings,
     later,
     make_files,
     signed,
 )
 from tests.ledger.merkle_tree import MerkleTree
-from tests.world import STAFF, world_on
+from tests.world import STAFF
 
 KEYS = [KEY]
 
@@ -43,15 +41,6 @@ KEYS = [KEY]
 def files(module_database_url, tmp_path_factory):
     """Return the evidence files of one history."""
     return make_files(module_database_url, tmp_path_factory.mktemp("evidence"))
-
-
-@pytest.fixture
-async def keyed(database_url, tmp_path):
-    """Return a world whose checkpoints are signed, with a little history."""
-    settings = keyed_settings(database_url, tmp_path / "mail")
-    async with world_on(settings, tmp_path / "mail", follow=False) as one:
-        one.about = await history(one)
-        yield one
 
 
 def lines(path):

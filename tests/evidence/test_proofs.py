@@ -17,11 +17,9 @@ from service.evidence.replay.history import history as read_history
 from service.ledger.sequencer import Sequencer
 from tests.evidence.checkpointing import KEY
 from tests.evidence.evidence_world import KEY as WORLDS_KEY
-from tests.evidence.evidence_world import history, keyed_settings
 from tests.ledger.merkle_tree import MerkleTree
 from tests.ledger.samples import CAUSE
 from tests.tables import every_row
-from tests.world import world_on
 
 FIRSTS = """
 select uuid_send(originator_id), position from live.events join live.log using (append_id)
@@ -74,23 +72,14 @@ async def test_lineages_link_two_origins(made, checkpoints, accounts, add):
         await make_consistency(accounts, Signed(stranger, stranger.sign(KEY)), newer, [KEY])
 
 
-@pytest.fixture
-async def live(database_url, tmp_path):
-    """Return a world with a claim, which nothing follows."""
-    settings = keyed_settings(database_url, tmp_path / "mail")
-    async with world_on(settings, tmp_path / "mail", follow=False) as one:
-        one.about = await history(one)
-        yield one
-
-
-async def test_a_claim_is_absent_between_its_neighbours(live, owner, place, monkeypatch):
+async def test_a_claim_is_absent_between_its_neighbours(keyed, owner, place, monkeypatch):
     """At each checkpoint, wherever its place is among the streams, and published once."""
     monkeypatch.setattr(streams, "PAGE_STREAMS", 3)
-    checkpoints = Checkpoints(live.service.modes["live"].ledger, [KEY], place)
+    checkpoints = Checkpoints(keyed.service.modes["live"].ledger, [KEY], place)
     seen, made = set(), []
     for _ in range(2):
         made.append(Signed(*(await checkpoints.make())[:2]))
-        await live.entity()
+        await keyed.entity()
     with every_row() as row:
         for signed in made:
             size = signed.checkpoint.size
@@ -111,9 +100,9 @@ async def test_a_claim_is_absent_between_its_neighbours(live, owner, place, monk
     assert len(seen) > 5
 
 
-async def test_another_index_of_a_checkpoint_is_not_signed_over(live, place):
+async def test_another_index_of_a_checkpoint_is_not_signed_over(keyed, place):
     """What was published says something else: one of them is a lie."""
-    checkpoints = Checkpoints(live.service.modes["live"].ledger, [KEY], place)
+    checkpoints = Checkpoints(keyed.service.modes["live"].ledger, [KEY], place)
     signed = Signed(*(await checkpoints.make())[:2])
     checkpoint, name = signed.checkpoint, ClaimName("live", 0, "ptn_1", "ent_1", "case-9")
     lie = StreamsNote(checkpoint, 3, bytes(32))
@@ -126,10 +115,10 @@ async def test_another_index_of_a_checkpoint_is_not_signed_over(live, place):
         await prove_absence(checkpoints, name, forged, lambda _count: None)
 
 
-async def test_a_claim_exists_as_of_its_first_position(live):
+async def test_a_claim_exists_as_of_its_first_position(keyed):
     """Not before; by the three names that its partner gave it."""
-    ledger, (entity_id, claim_id) = live.service.modes["live"].ledger, live.about
-    row = await live.service.modes["live"].claim_list.by_id(claim_id)
+    ledger, (entity_id, claim_id) = keyed.service.modes["live"].ledger, keyed.about
+    row = await keyed.service.modes["live"].claim_list.by_id(claim_id)
     await Sequencer(ledger).number_committed()
     name = ClaimName("live", 0, row["partner_id"], entity_id, "case-1")
     assert name.stream == row["stream_id"]
@@ -138,9 +127,9 @@ async def test_a_claim_exists_as_of_its_first_position(live):
     assert await begins_at(ledger.database, name.stream, at - 1) is None
 
 
-async def test_a_history_is_proved(live):
+async def test_a_history_is_proved(keyed):
     """Each event of a claim; a file that names another id is refused."""
-    service, (_, claim_id) = live.service, live.about
+    service, (_, claim_id) = keyed.service, keyed.about
     checkpoints = service.checkpoints("live")
     signed = Signed(*(await checkpoints.make())[:2])
     found = await read_history([checkpoints.ledger], claim_id, 100)

@@ -11,17 +11,8 @@ from service.evidence.export.format import EvidenceFault
 from service.evidence.export.receipt_verifier import check_receipt
 from service.evidence.export.receipt_writer import begins, find_claim, make_receipt, numbered_stream
 from service.ledger.sequencer import SequencingTimeout
-from tests.evidence.evidence_world import KEY, OTHER, history, keyed_settings, received, signed
-from tests.world import STAFF, world_on
-
-
-@pytest.fixture
-async def keyed(database_url, tmp_path):
-    """Return a world whose checkpoints are signed, with a little history."""
-    settings = keyed_settings(database_url, tmp_path / "mail")
-    async with world_on(settings, tmp_path / "mail", follow=False) as one:
-        one.about = await history(one)
-        yield one
+from tests.evidence.evidence_world import KEY, OTHER, received, signed
+from tests.world import STAFF
 
 
 async def test_a_receipt_proves_a_claims_events(keyed, tmp_path):

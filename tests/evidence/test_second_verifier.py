@@ -39,6 +39,7 @@ from tests.evidence.evidence_world import KEY, OTHER, make_files
 from tests.evidence.insider import Insider
 from tests.evidence.memory_log import FILES, later, sample, whole
 from tests.evidence.memory_proofs import PROOFS
+from tests.imports import imported
 from tests.ledger.merkle_tree import MerkleTree
 from tests.tables import every_row
 
@@ -122,18 +123,7 @@ def test_it_needs_nothing_but_python(files, tmp_path):
 
 def test_it_stands_alone():
     """It imports the standard library only, and knows nothing of the service."""
-    imported = {
-        name.partition(".")[0]
-        for node in ast.walk(ast.parse(SCRIPT.read_text()))
-        for name in (
-            [one.name for one in node.names]
-            if isinstance(node, ast.Import)
-            else [node.module or ""]
-            if isinstance(node, ast.ImportFrom)
-            else []
-        )
-    }
-    assert imported <= sys.stdlib_module_names
+    assert imported(SCRIPT) <= sys.stdlib_module_names
 
 
 def test_it_quotes_the_format():

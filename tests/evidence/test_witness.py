@@ -1,6 +1,5 @@
 """The witness that auditors run (deploy/witness) signs one history of a log, whatever happens."""
 
-import ast
 import socket
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from service.evidence.countersigning.witness_client import request_body
 from service.evidence.note import NoteKey
 from tests.evidence.checkpointing import KEY
 from tests.evidence.witnesses import PROGRAM, SCRIPT, TestWitness, served
+from tests.imports import imported
 from tests.ledger.merkle_tree import MerkleTree
 from tests.patience import PATIENCE_SECONDS
 from tests.tables import every_row
@@ -267,18 +267,7 @@ def test_keys_are_made_once_and_read_again(tmp_path, monkeypatch, capsys):
 
 def test_it_stands_alone(tmp_path):
     """It imports the standard library and `cryptography`, and starts in a process of its own."""
-    imported = {
-        name.partition(".")[0]
-        for node in ast.walk(ast.parse(SCRIPT.read_text()))
-        for name in (
-            [one.name for one in node.names]
-            if isinstance(node, ast.Import)
-            else [node.module or ""]
-            if isinstance(node, ast.ImportFrom)
-            else []
-        )
-    }
-    assert imported <= sys.stdlib_module_names | {"cryptography"}
+    assert imported(SCRIPT) <= sys.stdlib_module_names | {"cryptography"}
     done = subprocess.run(
         [sys.executable, SCRIPT, "--help"],
         capture_output=True,

@@ -78,15 +78,10 @@ REQUEST = OnboardingRequest(
 )
 
 
-@pytest.mark.parametrize(
-    ("link", "suppressed", "mail_wanted"),
-    [(b"hash", False, True), (b"hash", True, False), (None, False, False)],
-    ids=["live", "mail suppressed", "test mode"],
-)
-def test_a_start_records_the_request_and_whether_mail_is_sent(link, suppressed, mail_wanted):
-    """Mail needs a magic link, and a partner that has not switched it off."""
-    started = decisions.start(
-        CALLER._replace(suppress_email=suppressed),
+def started_by(caller, link):
+    """Return the event of a start by a partner, whose link has this hash."""
+    return decisions.start(
+        caller,
         REQUEST,
         KEY,
         onboarding_id="onb_1",
@@ -94,6 +89,16 @@ def test_a_start_records_the_request_and_whether_mail_is_sent(link, suppressed, 
         magic_link_hash=link,
         expires_at=None,
     )
+
+
+@pytest.mark.parametrize(
+    ("link", "suppressed", "mail_wanted"),
+    [(b"hash", False, True), (b"hash", True, False), (None, False, False)],
+    ids=["live", "mail suppressed", "test mode"],
+)
+def test_a_start_records_the_request_and_whether_mail_is_sent(link, suppressed, mail_wanted):
+    """Mail needs a magic link, and a partner that has not switched it off."""
+    started = started_by(CALLER._replace(suppress_email=suppressed), link)
     assert (started.magic_link_hash, started.mail_wanted) == (link, mail_wanted)
     assert started.details == msgspec.to_builtins(REQUEST)
     assert started.fingerprint_version == 2
@@ -144,13 +149,5 @@ def test_a_link_that_the_partner_had_proves_nothing(link_returned, visitor, prov
 )
 def test_a_start_records_whether_its_link_was_returned(link, return_link, returned):
     """As the partner's settings are at that moment; test mode's link is none."""
-    started = decisions.start(
-        CALLER._replace(return_link=return_link),
-        REQUEST,
-        KEY,
-        onboarding_id="onb_1",
-        entity_id="ent_1",
-        magic_link_hash=link,
-        expires_at=None,
-    )
+    started = started_by(CALLER._replace(return_link=return_link), link)
     assert started.link_returned is returned

@@ -5,7 +5,7 @@ order; all other streams go on. Infrastructure errors, for which no event is to 
 (PostgreSQL is away, a key or a table is missing): the follower waits and tries again.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 from uuid import UUID
 
@@ -17,7 +17,7 @@ from service.ledger.decoding import PAGE_BYTES_MAX, StoredEvent, described
 from service.ledger.encryption import DecryptionFailed, KeyUnknown
 from service.ledger.events import Event, Recorded, Unreadable
 from service.ledger.following.parking import FOLLOWS, NOT_OURS, PARKED, RetryRefused
-from service.ledger.following.runner import EVENTS_MAX, HANDLE_SECONDS_MAX
+from service.ledger.following.runner import EVENTS_MAX, HANDLE_SECONDS_MAX, Follows
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.projector import Insert, Projector
 from service.ledger.sql import queries
@@ -27,32 +27,16 @@ _SQL = queries("service.ledger.following")
 log = structlog.get_logger()
 
 
-class Handler(Protocol):
+class Handler(Follows, Protocol):
     """Handles events, and can do without one until it is retried.
 
-    What it does outside the transaction is done again after a rollback: it has to be idempotent.
+    What it does outside the transaction is done again after a rollback: it has to be idempotent. An
+    event of a topic that this release does not know is parked.
     """
-
-    name: str
-
-    @property
-    def topics(self) -> Collection[type[Event]]:
-        """The events that it is given."""
-        ...
-
-    @property
-    def events_max(self) -> int:
-        """How many events it is given at once: few where each has an effect that may be slow."""
-        ...
 
     @property
     def reads_personal(self) -> bool:
         """Whether it needs sealed fields: only then are keys asked for."""
-        ...
-
-    @property
-    def takes_unknown(self) -> bool:
-        """Whether events of topics that this release does not know concern it, and are parked."""
         ...
 
     async def handle(self, transaction: Transaction, events: Sequence[Recorded], /) -> None:

@@ -47,11 +47,8 @@ class NotInLog(Exception):
     """
 
 
-class Subscriber(Protocol):
-    """Follows the log's order, in the transaction that moves its checkpoint.
-
-    It decodes for itself, so that an event that cannot be decoded does not stop it.
-    """
+class Follows(Protocol):
+    """What is known of whoever follows the log: its name, and what it is given."""
 
     name: str
 
@@ -67,8 +64,15 @@ class Subscriber(Protocol):
 
     @property
     def takes_unknown(self) -> bool:
-        """Whether it is given events of topics that nobody knows, too: they may concern it."""
+        """Whether events of topics that this release does not know may concern it, too."""
         ...
+
+
+class Subscriber(Follows, Protocol):
+    """Follows the log's order, in the transaction that moves its checkpoint.
+
+    It decodes for itself, so that an event that cannot be decoded does not stop it.
+    """
 
     async def handle_stored(
         self, transaction: Transaction, events: Sequence[StoredEvent], /

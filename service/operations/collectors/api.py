@@ -3,14 +3,11 @@
 import asyncio
 from typing import Final
 
-from service.operations.addresses import LIVE
+from service.operations.addresses import LIVE, reached_at
 from service.operations.gauges import Collector, ScrapedGauges
 
 SECONDS_MAX: Final = 2.0
 """For an answer that needs neither database nor room."""
-
-_ANY: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - nothing is bound here
-"""Where a process is reached that listens on every address."""
 
 _REQUEST: Final = f"GET {LIVE} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
 
@@ -19,7 +16,7 @@ def api_collector(host: str, port: int) -> Collector:
     """Return the collector of the API that is served on an address of this machine."""
 
     async def collect(gauges: ScrapedGauges) -> None:
-        gauges.set("api_up", await _answers(_ANY.get(host, host), port))
+        gauges.set("api_up", await _answers(reached_at(host), port))
 
     return collect
 

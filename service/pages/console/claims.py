@@ -15,7 +15,7 @@ from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
 from service.pages.console.csv_file import ROWS_MAX, CsvFiles
 from service.pages.console.frame import ACTIVITY, CONSOLE, console_page
-from service.pages.console.listing import asked, asked_one_of, mode_of, query_of
+from service.pages.console.listing import asked, asked_one_of, mode_of, query_of, sought
 from service.pages.site_map import Html, Page, PathText
 
 CLAIMS: Final = {"page": Page("member", "partner_claims.nav", ACTIVITY)}
@@ -92,7 +92,7 @@ def claims_router(
 def _wanted(request: AnyRequest) -> ClaimFilter:
     return ClaimFilter(
         stage=asked_one_of(request, "stage", STAGES),
-        sought=(asked(request, "q") or "").strip() or None,
+        sought=sought(request),
         sort=asked_one_of(request, "sort", SORTS) or "newest",
     )
 

@@ -23,12 +23,12 @@ from service.ledger.ledger import Ledger
 from service.pages.console.csv_file import ROWS_MAX, CsvFiles
 from service.pages.console.frame import ACTIVITY, CONSOLE, console_page
 from service.pages.console.listing import (
-    asked,
     asked_one_of,
     asked_place,
     mode_of,
     place,
     query_of,
+    sought,
 )
 from service.pages.site_map import Html, Page, PathText
 
@@ -110,7 +110,7 @@ def _steps(past: list[Recorded]) -> list[dict[str, Any]]:
 def _wanted(request: AnyRequest) -> LinkFilter:
     return LinkFilter(
         state=asked_one_of(request, "state", STATES),
-        sought=(asked(request, "q") or "").strip() or None,
+        sought=sought(request),
         oldest_first=asked_one_of(request, "sort", SORTS) == "oldest",
     )
 

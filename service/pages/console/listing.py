@@ -33,6 +33,11 @@ def asked(request: AnyRequest, name: str) -> str | None:
     return value or None
 
 
+def sought(request: AnyRequest) -> str | None:
+    """Return the text that a list is searched for; None where there is none but white space."""
+    return (asked(request, "q") or "").strip() or None
+
+
 def place(last: Place | None) -> str | None:
     """Return a place as addresses have it: microseconds since 1970, a dot, the id."""
     if last is None:

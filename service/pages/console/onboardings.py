@@ -20,12 +20,12 @@ from service.http.router import OneOffRouter
 from service.pages.console.csv_file import ROWS_MAX, CsvFiles
 from service.pages.console.frame import ACTIVITY, CONSOLE, console_page
 from service.pages.console.listing import (
-    asked,
     asked_one_of,
     asked_place,
     mode_of,
     place,
     query_of,
+    sought,
 )
 from service.pages.gate import member_of
 from service.pages.site_map import Html, Page, PathText
@@ -51,16 +51,16 @@ def onboardings_router(
     async def onboarding_list(request: AnyRequest, partner_id: PathText) -> Html:
         """List onboardings and what became of them."""
         mode, last = mode_of(request), asked_place(request)
-        wanted, sought = _wanted(request, mode), _sought(request)
+        wanted, text = _wanted(request, mode), sought(request)
         found = await onboardings[mode].found(partner_id, wanted, PAGE, last)
-        kept = {"state": wanted.state, "q": sought}
+        kept = {"state": wanted.state, "q": text}
         return console_page(
             request,
             "onboardings.html",
             mode=mode,
             onboardings=found.onboardings,
             wanted=wanted,
-            sought=sought,
+            sought=text,
             states=STATES,
             kept=query_of(**kept),
             first=query_of(mode=mode, **kept) if last else "",
@@ -82,19 +82,15 @@ def onboardings_router(
     return OneOffRouter(CONSOLE, route_handlers=[onboarding_list, onboardings_file])
 
 
-def _sought(request: AnyRequest) -> str | None:
-    return (asked(request, "q") or "").strip() or None
-
-
 def _wanted(request: AnyRequest, mode: Mode) -> OnboardingFilter:
     """Return what is asked for: an id, or a reference, from which the streams follow."""
-    state, sought = asked_one_of(request, "state", STATES), _sought(request)
-    if sought is None:
+    state, text = asked_one_of(request, "state", STATES), sought(request)
+    if text is None:
         return OnboardingFilter(state)
     member = member_of(request)
     newest = member.sandbox_epoch if mode == "test" else 0
     streams = [
-        onboarding_stream(mode, epoch, member.partner_id, sought)
+        onboarding_stream(mode, epoch, member.partner_id, text)
         for epoch in range(max(0, newest - EPOCHS_MAX + 1), newest + 1)
     ]
-    return OnboardingFilter(state, sought, streams)
+    return OnboardingFilter(state, text, streams)
